@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+#
+# make            build/: the command, the libraries, the Lua module
+# make check      every test (scripts/test installs what is missing first)
+# make lint       the rule of dependencies, luacheck, shellcheck
+# make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
+# SAN=1           build into build/san with AddressSanitizer and UBSan
+
+VERSION := 0.1.0
+SOVER   := 0.1
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+LUA_CMOD ?= $(LIBDIR)/lua/5.4
+LUA_LMOD ?= $(PREFIX)/share/lua/5.4
+
+CC         ?= cc
+AR         ?= ar
+LUA        ?= lua5.4
+PKG_CONFIG ?= pkg-config
+OPT        ?= -O2 -g
+B          := build
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+        -Wmissing-prototypes -Wvla -Wwrite-strings -Werror
+ifdef SAN
+B   := build/san
+OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+
+DEPS      := lua5.4 jansson libxxhash
+MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
+HAVE_MPI  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
+MPI_FLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
+MPI_LIBS  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
+
+BASE_FLAGS := -std=c11 -D_GNU_SOURCE -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFLAGS)
+ALL_LDFLAGS = $(OPT) $(LDFLAGS)
+LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
+
+# The library's stages, in the order of dependencies; mpi.c is a library of its own.
+STAGES := base algebra plan comm script
+SRC    := $(filter-out src/comm/mpi.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
+OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
+HOST   := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/host/*.c)))
+LUATEXT := $(wildcard lua/moongrid/*.lua lua/moongrid/recipes/*.lua)
+
+LIB     := $(B)/libmoongrid.so.$(SOVER)
+LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
+OUT     := $(LIB) $(B)/libmoongrid.a $(B)/moongrid.so $(B)/moongrid
+ifeq ($(HAVE_MPI),yes)
+OUT     += $(LIB_MPI) $(B)/libmoongrid_mpi.a
+endif
+
+all: $(OUT)
+
+# One line per step; V=1 shows the commands.
+ifndef V
+.SILENT:
+SAY = @echo "  $(1)  $(2)"
+endif
+
+$(B)/%.o: src/%.c Makefile
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(if $(filter src/comm/mpi.c,$<),$(MPI_FLAGS)) -c $< -o $@
+
+$(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
+	@mkdir -p $(@D)
+	$(LUA) scripts/embed.lua $@
+
+$(B)/gen/bundle.o: $(B)/gen/bundle.c
+	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
+
+$(LIB): $(OBJ)
+	$(call SAY,LD,$@)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LIBS)
+	ln -sf $(@F) $(B)/libmoongrid.so
+
+$(B)/libmoongrid.a: $(OBJ)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(LIB_MPI): $(B)/comm/mpi.o $(B)/base/error.o
+	$(call SAY,LD,$@)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_mpi.so.$(SOVER) -o $@ $^ $(MPI_LIBS)
+	ln -sf $(@F) $(B)/libmoongrid_mpi.so
+
+$(B)/libmoongrid_mpi.a: $(B)/comm/mpi.o
+	rm -f $@
+	$(AR) rcs $@ $^
+
+# `require "moongrid"`: Lua's own symbols come from the interpreter that loads it.
+$(B)/moongrid.so: $(B)/script/luaopen.o $(LIB)
+	$(call SAY,LD,$@)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< -L$(B) -lmoongrid
+
+# The command has the library in itself: one file to copy, and it sees what is not exported.
+$(B)/moongrid: $(HOST) $(B)/libmoongrid.a
+	$(call SAY,LD,$@)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# ------------------------------------------------------------------- tests, lint
+check: all
+	scripts/test --no-setup
+
+lint:
+	scripts/lint
+
+# --------------------------------------------------------------------- install
+HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h)
+D = $(DESTDIR)
+
+install: all
+	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
+	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
+	install -m 644 $(HEADERS) $(D)$(PREFIX)/include/
+	install -m 755 $(LIB) $(D)$(LIBDIR)/
+	ln -sf libmoongrid.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid.so
+	install -m 644 $(B)/libmoongrid.a $(D)$(LIBDIR)/
+ifeq ($(HAVE_MPI),yes)
+	install -m 755 $(LIB_MPI) $(D)$(LIBDIR)/
+	ln -sf libmoongrid_mpi.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_mpi.so
+	install -m 644 $(B)/libmoongrid_mpi.a $(D)$(LIBDIR)/
+	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
+endif
+	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc
+	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
+	install -m 644 lua/moongrid/meta.lua $(D)$(LUA_LMOD)/moongrid/
+
+uninstall:
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h)
+	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi,$(l).so $(l).so.$(SOVER) $(l).a))
+	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
+	rm -f $(D)$(LUA_CMOD)/moongrid.so $(D)$(LUA_LMOD)/moongrid/meta.lua
+	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
+
+clean:
+	rm -rf build
+
+include tests/tests.mk
+
+-include $(OBJ:.o=.d) $(HOST:.o=.d) $(B)/comm/mpi.d $(B)/script/luaopen.d
+.PHONY: all check lint install uninstall clean
+.DELETE_ON_ERROR:

@@ -1,0 +1,351 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The recipe vocabulary that is written in Lua: `recipe` and `param`, and how a recipe is
+-- evaluated. Runs with Lua's whole library and hands only `recipe` and `param` to recipes.
+--
+-- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
+-- unknown(what, name, known), where(), load(name) -> chunk result, is_topology(value),
+-- note(topology, name, text) records a parameter, params(state) gives those back.
+
+local core = ...
+local M = {}
+
+-- Parameters ----------------------------------------------------------------
+
+local function integer_of(text)
+  return type(text) == "string" and string.find(text, "^[+-]?%d+$") and math.tointeger(tonumber(text)) or nil
+end
+
+local function is_list(value)
+  if type(value) ~= "table" then return false end
+  for i = 1, #value do
+    if math.type(value[i]) ~= "integer" then return false end
+  end
+  return true
+end
+
+-- Each kind: what it is called in messages, how a command line's text becomes a value
+-- (nil: it does not), whether a value is one, how it is written canonically.
+local kinds = {
+  size = {
+    what = "a size (an integer of 1 or more)",
+    parse = integer_of,
+    check = function(v) return math.type(v) == "integer" and v >= 1 end,
+    nearest = function(v) return math.type(v) == "integer" and 1 or nil end,
+  },
+  integer = { what = "an integer", parse = integer_of, check = function(v) return math.type(v) == "integer" end },
+  number = {
+    what = "a number",
+    parse = function(text) return tonumber(text) end,
+    check = function(v) return type(v) == "number" and v == v end,
+    text = function(v) return string.format(math.type(v) == "integer" and "%d" or "%.17g", v) end,
+  },
+  flag = {
+    what = "true or false",
+    parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
+    check = function(v) return type(v) == "boolean" end,
+  },
+  text = { what = "text", parse = function(text) return text end, check = function(v) return type(v) == "string" end },
+  list = {
+    what = "a list of integers (0,-1)",
+    parse = function(text)
+      local list = {}
+      for item in string.gmatch(text .. ",", "([^,]*),") do
+        if text == "" then break end
+        list[#list + 1] = integer_of(item)
+        if not list[#list] or integer_of(item) == nil then return nil end
+      end
+      return list
+    end,
+    check = is_list,
+    text = function(v) return table.concat(v, ",") end,
+  },
+}
+
+local serial = 0 -- fields of a table constructor are evaluated in order: so are parameters
+
+local function declare(kind, default, doc, ...)
+  serial = serial + 1
+  return {
+    is_param = declare, serial = serial, kind = kind, default = default, doc = doc or "", aliases = { ... },
+    where = core.where(),
+  }
+end
+
+-- param.size(default, doc, aliases...): a default of nil makes the parameter optional.
+M.param = setmetatable({}, {
+  __index = function(_, name)
+    local known = {}
+    for kind in pairs(kinds) do known[#known + 1] = kind end
+    table.sort(known)
+    return core.unknown("kind of parameter", name, known)
+  end,
+})
+for kind in pairs(kinds) do
+  rawset(M.param, kind, function(default, doc, ...)
+    if default ~= nil and not kinds[kind].check(default) then
+      core.raise(string.format("the default of a %s parameter is %s", kind, kinds[kind].what))
+    end
+    return declare(kind, default, doc, ...)
+  end)
+end
+
+local function kind_of(value)
+  if type(value) == "boolean" then return "flag" end
+  if type(value) == "string" then return "text" end
+  if is_list(value) then return "list" end
+  return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
+end
+
+-- {name = default or param} -> list of parameters: declared ones in the order of their
+-- declaration, then plain defaults by name.
+local function params_of(table_, where)
+  local list = {}
+  for name, value in pairs(table_) do
+    if type(name) ~= "string" then core.raise("params are by name; a key is " .. type(name)) end
+    local p = value
+    if not (type(value) == "table" and value.is_param == declare) then
+      local kind = kind_of(value)
+      if not kind then core.raise(string.format("the default of parameter '%s' is %s", name, type(value))) end
+      p = { serial = math.huge, kind = kind, default = value, doc = "", aliases = {}, where = where }
+    end
+    list[#list + 1] = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
+                        where = p.where, serial = p.serial }
+  end
+  table.sort(list, function(a, b)
+    if a.serial ~= b.serial then return a.serial < b.serial end
+    return a.name < b.name
+  end)
+  return list
+end
+
+-- The base's parameters, then one's own; an own one of the same name takes its place.
+local function merge_params(base, own)
+  local list, at = {}, {}
+  for _, from in ipairs({ base, own }) do
+    for _, p in ipairs(from) do
+      at[p.name] = at[p.name] or #list + 1
+      list[at[p.name]] = p
+    end
+  end
+  return list
+end
+
+local function by_any_name(params)
+  local index, known = {}, {}
+  for _, p in ipairs(params) do
+    known[#known + 1] = p.name
+    for i = 0, #p.aliases do
+      local name = i == 0 and p.name or p.aliases[i]
+      if index[name] then
+        core.raise_at(p.where, string.format("parameters '%s' and '%s' both answer to '%s'", index[name].name, p.name, name))
+      end
+      index[name] = p
+      if i > 0 then known[#known + 1] = name end
+    end
+  end
+  return index, known
+end
+
+local function show(value)
+  return type(value) == "string" and "'" .. value .. "'" or is_list(value) and "{" .. table.concat(value, ",") .. "}"
+    or tostring(value)
+end
+
+local function value_of(p, given)
+  local kind, value = kinds[p.kind], given
+  if type(given) == "string" and p.kind ~= "text" then value = kind.parse(given) end
+  if value == nil or not kind.check(value) then
+    local near = kind.nearest and kind.nearest(value)
+    core.raise_at(p.where, string.format("parameter '%s' is %s, not %s%s", p.name, kind.what, show(given),
+      near and "; nearest is " .. near or ""))
+  end
+  return value
+end
+
+local evaluated = setmetatable({}, { __mode = "k" }) -- the `p` of a running build -> its values
+
+-- What build gets as `p`: read only, by name; an unknown name is an error.
+local function frozen(values, params)
+  local known, names = {}, {}
+  for i, p in ipairs(params) do known[p.name], names[i] = true, p.name end
+  local p = setmetatable({}, {
+    __index = function(_, name)
+      if not known[name] then core.unknown("parameter", tostring(name), names) end
+      return values[name]
+    end,
+    __newindex = function(_, name) core.raise("parameter '" .. tostring(name) .. "' cannot be changed") end,
+    __pairs = function()
+      local i = 0
+      return function()
+        i = i + 1
+        if names[i] then return names[i], values[names[i]] end
+      end
+    end,
+  })
+  evaluated[p] = values
+  return p
+end
+
+-- given: name -> value or text. A `p` of another recipe may have more names than we know.
+local function resolve(self, given)
+  local lenient = evaluated[given]
+  given = lenient or given
+  local index, known = by_any_name(self.params)
+  local values, from = {}, {}
+  local names = {}
+  for name in pairs(given) do names[#names + 1] = name end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local p = index[name]
+    if not p and not lenient then
+      if type(name) ~= "string" then core.raise("parameters are given by name") end
+      core.unknown("parameter", name, known)
+    end
+    if p then
+      if from[p.name] then
+        core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'", p.name, from[p.name], name))
+      end
+      from[p.name], values[p.name] = name, value_of(p, given[name])
+    end
+  end
+  for _, p in ipairs(self.params) do
+    if values[p.name] == nil then values[p.name] = p.default end
+  end
+  return frozen(values, self.params)
+end
+
+-- Recipes -------------------------------------------------------------------
+
+local fields = { "doc", "base", "params", "build", "queries", "policy" }
+local types = { doc = "string", params = "table", build = "function", queries = "table", policy = "table" }
+
+local Recipe = {} -- metatable of what `recipe` returns; a recipe reads its fields, no more
+Recipe.__index = function(self, key)
+  local body = rawget(self, Recipe)
+  if key == "build" then return body.build end
+  if key == "params" then
+    local defaults = {}
+    for _, p in ipairs(body.params) do defaults[p.name] = p.default end
+    return defaults
+  end
+  if key == "doc" then return body.doc end
+  return core.unknown("field of a recipe", tostring(key), { "build", "params", "doc" })
+end
+Recipe.__newindex = function() core.raise("a recipe cannot be changed; make one with base = it") end
+Recipe.__metatable = false
+
+local function body_of(value) return type(value) == "table" and rawget(value, Recipe) or nil end
+
+-- Run a build function and see that a topology comes back.
+local function run_build(body, build, world, p, base_topology)
+  local t = build(world, p, base_topology)
+  if not core.is_topology(t) then
+    core.raise_at(body.where, string.format("build returned %s; end it with 'return t', a topology",
+      t == nil and "nothing" or type(t)))
+  end
+  return t
+end
+
+local function define(def)
+  local where = core.where()
+  for key in pairs(def) do
+    local known = false
+    for _, name in ipairs(fields) do known = known or name == key end
+    if not known then core.unknown("field of a recipe", tostring(key), fields) end
+  end
+  for key, kind in pairs(types) do
+    if def[key] ~= nil and type(def[key]) ~= kind then
+      core.raise(string.format("field '%s' of a recipe is a %s, not %s", key, kind, type(def[key])))
+    end
+  end
+  local base = def.base
+  if type(base) == "string" then base = M.recipe(base) end
+  if base ~= nil and not body_of(base) then core.raise("field 'base' is a recipe or the name of one") end
+  base = body_of(base)
+  if not def.build and not base then core.raise("a recipe needs 'build', a function (world, p) that returns a topology") end
+
+  local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
+  body.params = merge_params(base and base.params or {}, params_of(def.params or {}, where))
+  by_any_name(body.params) -- refuses clashes where they are written
+  for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
+    for name, fn in pairs(from) do
+      if type(fn) ~= "function" then core.raise("query '" .. tostring(name) .. "' is no function") end
+      body.queries[name] = fn
+    end
+  end
+  body.build = function(world, given)
+    local p = resolve(body, given or {})
+    local t = base and base.build(world, p)
+    if not def.build then return t end
+    return run_build(body, def.build, world, p, t)
+  end
+  return setmetatable({ [Recipe] = body }, Recipe)
+end
+
+local loaded, loading = {}, {}
+
+-- recipe{...} defines one; recipe "name" is another one: bundled, or a file beside this one.
+function M.recipe(what)
+  if type(what) == "table" then return define(what) end
+  if type(what) ~= "string" then core.raise("recipe takes a table or a name, not " .. type(what)) end
+  local path, chunk = core.load(what)
+  if loaded[path] then return loaded[path] end
+  if loading[path] then core.raise("recipe '" .. what .. "' is based on itself") end
+  loading[path] = true
+  local value = chunk()
+  loading[path] = nil
+  if not body_of(value) then
+    core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
+      value == nil and "nothing" or "a " .. type(value)))
+  end
+  loaded[path] = value
+  return value
+end
+
+-- For C -----------------------------------------------------------------------
+
+local function text_of(p, value)
+  local text = kinds[p.kind].text or tostring
+  return text(value)
+end
+
+-- Build the topology of a recipe and record its parameters there.
+function M.evaluate(self, world, given)
+  local body = body_of(self)
+  local p = resolve(body, given)
+  local t = body.build(world, p)
+  for _, param in ipairs(body.params) do
+    local value = evaluated[p][param.name]
+    if value ~= nil then core.note(t, param.name, text_of(param, value)) end
+  end
+  return t
+end
+
+-- A query is a function (state, q, p): q has the arguments, p what the plan was made with.
+function M.ask(self, state, name, q)
+  local body = body_of(self)
+  local fn = body.queries[name]
+  if not fn then
+    local known = {}
+    for query in pairs(body.queries) do known[#known + 1] = query end
+    table.sort(known)
+    return core.unknown("query", name, known)
+  end
+  return fn(state, q, resolve(body, core.params(state)))
+end
+
+-- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names } }
+function M.info(self)
+  local body = body_of(self)
+  local info = { doc = body.doc, params = {}, queries = {} }
+  for i, p in ipairs(body.params) do
+    info.params[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
+                       default = p.default ~= nil and text_of(p, p.default) or nil }
+  end
+  for name in pairs(body.queries) do info.queries[#info.queries + 1] = name end
+  table.sort(info.queries)
+  return info
+end
+
+return M

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT
+**
+** family.c - life of a family and the questions: rank -> (group, position) and back.
+** Every answer costs O(modes), or O(log) of what had to be listed.
+*/
+#include "algebra/family.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- life */
+
+mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err) {
+  mg_family *f = calloc(1, sizeof *f);
+  if (!f) return mg_null_oom(err);
+  atomic_init(&f->refs, 1);
+  f->form = form;
+  f->world = world;
+  return f;
+}
+
+mg_family *mg_family_ref(const mg_family *f) {
+  mg_family *owned = (mg_family *)f; /* only the count changes */
+  if (owned) atomic_fetch_add(&owned->refs, 1);
+  return owned;
+}
+
+void mg_family_free(mg_family *f) {
+  if (!f || atomic_fetch_sub(&f->refs, 1) != 1) return;
+  if (f->origin) {
+    mg_family_free(f->origin);
+  } else {
+    switch (f->form) {
+    case MG_STRIDED: break;
+    case MG_PICKED:
+      free(f->as.picked.positions);
+      free(f->as.picked.sorted);
+      break;
+    case MG_PAIRS: mg_family_free(f->as.pairs.base); break;
+    case MG_UNION:
+    case MG_ZIP:
+      for (size_t i = 0; i < f->as.parts.n; i++) mg_family_free(f->as.parts.child[i]);
+      free(f->as.parts.child);
+      break;
+    case MG_TABLE:
+      free(f->as.table.starts);
+      free(f->as.table.ranks);
+      free(f->as.table.by_rank);
+      free(f->as.table.round);
+      break;
+    }
+  }
+  free(f);
+}
+
+mg_family *mg_family_twin(const mg_family *f, mg_error *err) {
+  if (!f) return NULL;
+  mg_family *twin = malloc(sizeof *twin);
+  if (!twin) return mg_null_oom(err);
+  memcpy(twin, f, sizeof *twin);
+  atomic_init(&twin->refs, 1);
+  twin->origin = mg_family_ref(f);
+  twin->twin = true;
+  return twin;
+}
+
+/* ----------------------------------------------------------------- strided */
+
+/* Sort the digits by stride and check that no two sums of digits can meet. */
+static bool order_digits(mg_strided *s) {
+  const mg_modes *list[2] = { &s->inside, &s->index };
+  s->ndigits = 0;
+  for (int side = 0; side < 2; side++) {
+    int64_t weight = 1;
+    for (int i = 0; i < list[side]->n; i++) {
+      mg_mode m = list[side]->at[i];
+      int     at = s->ndigits++;
+      for (; at > 0 && s->digits[at - 1].stride < m.stride; at--) s->digits[at] = s->digits[at - 1];
+      s->digits[at] = (mg_digit){ m.stride, m.size, weight, side == 0 };
+      weight *= m.size;
+    }
+  }
+  int64_t reach = 0;
+  for (int i = s->ndigits - 1; i >= 0; i--) {
+    if (s->digits[i].stride <= reach) return false;
+    reach += (s->digits[i].size - 1) * s->digits[i].stride;
+  }
+  return true;
+}
+
+mg_family *mg_strided_new(int64_t world, int64_t offset, const mg_modes *inside,
+                          const mg_modes *index, mg_error *err) {
+  mg_family *f = mg_family_alloc(MG_STRIDED, world, err);
+  if (!f) return NULL;
+  mg_strided *s = &f->as.strided;
+  s->offset = offset;
+  s->inside = *inside;
+  s->index = *index;
+  if (!order_digits(s)) {
+    mg_family_free(f);
+    return NULL;
+  }
+  f->size = f->max_size = mg_modes_count(inside);
+  f->count = mg_modes_count(index);
+  f->total = f->size * f->count;
+  f->low = offset;
+  f->high = offset + mg_modes_span(inside) + mg_modes_span(index);
+  return f;
+}
+
+static bool strided_locate(const mg_strided *s, int64_t rank, int64_t *group, int64_t *position) {
+  int64_t rest = rank - s->offset, side[2] = { 0, 0 };
+  if (rest < 0) return false;
+  for (int i = 0; i < s->ndigits; i++) {
+    const mg_digit *d = &s->digits[i];
+    int64_t         digit = rest / d->stride;
+    if (digit >= d->size) return false;
+    rest -= digit * d->stride;
+    side[d->inside] += digit * d->weight;
+  }
+  *group = side[false];
+  *position = side[true];
+  return rest == 0;
+}
+
+/* Each mode repeats what is there already, shifted: the inner loop is a plain add. */
+static void strided_members(const mg_modes *inside, int64_t start, int32_t *out) {
+  int64_t n = 1;
+  out[0] = (int32_t)start;
+  for (int k = 0; k < inside->n; k++) {
+    mg_mode m = inside->at[k];
+    for (int64_t d = 1; d < m.size; d++) {
+      int32_t shift = (int32_t)(d * m.stride), *to = out + d * n;
+      for (int64_t i = 0; i < n; i++) to[i] = out[i] + shift;
+    }
+    n *= m.size;
+  }
+}
+
+/* --------------------------------------------------------- the other forms */
+
+static bool picked_position(const mg_family *f, int64_t base_position, int64_t *position) {
+  const int64_t *sorted = f->as.picked.sorted; /* pairs (position in the base, position) */
+  int64_t        lo = 0, hi = f->size;
+  while (lo < hi) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (sorted[2 * mid] < base_position)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  if (lo == f->size || sorted[2 * lo] != base_position) return false;
+  *position = sorted[2 * lo + 1];
+  return true;
+}
+
+int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
+
+/* A rank at base position p opens pair p and closes pair p - step; in index order. */
+static bool pairs_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
+  const mg_family *base = f->as.pairs.base;
+  int64_t          n = base->size, step = f->as.pairs.step, g, p;
+  int64_t          per = mg_pairs_of(n, step, f->as.pairs.wrap);
+  if (per == 0 || !mg_family_locate(base, rank, 0, &g, &p)) return false;
+  int64_t opens = p < per ? p : -1;
+  int64_t closes = p >= step ? p - step : f->as.pairs.wrap ? p - step + n : -1;
+  int64_t lower = opens < closes ? opens : closes, upper = opens < closes ? closes : opens;
+  int64_t pair = lower < 0 ? (nth == 0 ? upper : -1) : (nth == 0 ? lower : nth == 1 ? upper : -1);
+  if (pair < 0) return false;
+  *group = g * per + pair;
+  *position = pair == opens ? 0 : 1;
+  return true;
+}
+
+static bool table_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+                         int64_t *position) {
+  const uint64_t *by_rank = f->as.table.by_rank;
+  const int64_t  *starts = f->as.table.starts;
+  int64_t         lo = 0, hi = f->total;
+  while (lo < hi) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (by_rank[mid] < (uint64_t)rank << 32)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  if (lo + nth >= f->total || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
+  int64_t slot = (int64_t)(by_rank[lo + nth] & UINT32_MAX);
+  lo = 0, hi = f->count; /* the last group that starts at or before the slot */
+  while (hi - lo > 1) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (starts[mid] <= slot)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  *group = lo;
+  *position = slot - starts[lo];
+  return true;
+}
+
+/* The child of a union that holds the group, whose number becomes the child's own. */
+static const mg_family *child_of(const mg_family *f, int64_t *group) {
+  size_t i = 0;
+  while (*group >= f->as.parts.child[i]->count) *group -= f->as.parts.child[i++]->count;
+  return f->as.parts.child[i];
+}
+
+/* --------------------------------------------------------------- questions */
+
+int64_t mg_family_world(const mg_family *f) { return f->world; }
+int64_t mg_family_count(const mg_family *f) { return f->count; }
+int64_t mg_family_max_size(const mg_family *f) { return f->max_size; }
+int64_t mg_family_total(const mg_family *f) { return f->total; }
+
+mg_coverage mg_family_coverage(const mg_family *f) {
+  return f->overlapping ? MG_COVER : f->total == f->world ? MG_PARTITION : MG_PARTIAL;
+}
+
+int64_t mg_family_size(const mg_family *f, int64_t group) {
+  if (group < 0 || group >= f->count) return -1;
+  if (f->size >= 0) return f->size;
+  if (f->form == MG_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
+  if (f->form == MG_UNION) {
+    const mg_family *child = child_of(f, &group);
+    return mg_family_size(child, group);
+  }
+  int64_t size = 0; /* ZIP */
+  for (size_t i = 0; i < f->as.parts.n; i++) size += mg_family_size(f->as.parts.child[i], group);
+  return size;
+}
+
+int64_t mg_family_rank(const mg_family *f, int64_t group, int64_t position) {
+  if (position < 0 || position >= mg_family_size(f, group)) return -1;
+  switch (f->form) {
+  case MG_STRIDED:
+    return mg_strided_start(&f->as.strided, group) + mg_modes_offset(&f->as.strided.inside, position);
+  case MG_PICKED:
+    return mg_strided_start(&f->as.picked.base, group) +
+           mg_modes_offset(&f->as.picked.base.inside, f->as.picked.positions[position]);
+  case MG_PAIRS: {
+    const mg_family *base = f->as.pairs.base;
+    int64_t          per = mg_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
+    int64_t          at = group % per + position * f->as.pairs.step;
+    return mg_family_rank(base, group / per, at % base->size);
+  }
+  case MG_UNION: {
+    const mg_family *child = child_of(f, &group);
+    return mg_family_rank(child, group, position);
+  }
+  case MG_ZIP:
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      int64_t n = mg_family_size(f->as.parts.child[i], group);
+      if (position < n) return mg_family_rank(f->as.parts.child[i], group, position);
+      position -= n;
+    }
+    return -1;
+  case MG_TABLE: return f->as.table.ranks[f->as.table.starts[group] + position];
+  }
+  return -1;
+}
+
+bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+                      int64_t *position) {
+  if (rank < f->low || rank > f->high || nth < 0) return false;
+  switch (f->form) {
+  case MG_STRIDED: return nth == 0 && strided_locate(&f->as.strided, rank, group, position);
+  case MG_PICKED: {
+    int64_t p;
+    return nth == 0 && strided_locate(&f->as.picked.base, rank, group, &p) &&
+           picked_position(f, p, position);
+  }
+  case MG_PAIRS: return pairs_locate(f, rank, nth, group, position);
+  case MG_UNION: {
+    int64_t before = 0;
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      const mg_family *child = f->as.parts.child[i];
+      for (int64_t k = 0; mg_family_locate(child, rank, k, group, position); k++)
+        if (nth-- == 0) {
+          *group += before;
+          return true;
+        }
+      before += child->count;
+    }
+    return false;
+  }
+  case MG_ZIP:
+    if (nth > 0) return false;
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      if (!mg_family_locate(f->as.parts.child[i], rank, 0, group, position)) continue;
+      for (size_t k = 0; k < i; k++) *position += mg_family_size(f->as.parts.child[k], *group);
+      return true;
+    }
+    return false;
+  case MG_TABLE: return table_locate(f, rank, nth, group, position);
+  }
+  return false;
+}
+
+void mg_family_members(const mg_family *f, int64_t group, int32_t *out) {
+  int64_t n = mg_family_size(f, group);
+  if (n < 0) return;
+  switch (f->form) {
+  case MG_STRIDED:
+    strided_members(&f->as.strided.inside, mg_strided_start(&f->as.strided, group), out);
+    return;
+  case MG_TABLE:
+    memcpy(out, f->as.table.ranks + f->as.table.starts[group], (size_t)n * sizeof *out);
+    return;
+  case MG_UNION: {
+    const mg_family *child = child_of(f, &group);
+    mg_family_members(child, group, out);
+    return;
+  }
+  case MG_ZIP:
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      mg_family_members(f->as.parts.child[i], group, out);
+      out += mg_family_size(f->as.parts.child[i], group);
+    }
+    return;
+  case MG_PICKED:
+  case MG_PAIRS:
+    for (int64_t p = 0; p < n; p++) out[p] = (int32_t)mg_family_rank(f, group, p);
+    return;
+  }
+}
+
+/* ------------------------------------------------------- equality and text */
+
+bool mg_family_equal(const mg_family *a, const mg_family *b) {
+  if (a == b) return true;
+  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size ||
+      a->low != b->low || a->high != b->high)
+    return false;
+  if (a->form == MG_STRIDED && b->form == MG_STRIDED) {
+    const mg_strided *x = &a->as.strided, *y = &b->as.strided;
+    return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) &&
+           mg_modes_equal(&x->index, &y->index);
+  }
+  for (int64_t g = 0; g < a->count; g++) {
+    int64_t n = mg_family_size(a, g);
+    if (n != mg_family_size(b, g)) return false;
+    for (int64_t p = 0; p < n; p++)
+      if (mg_family_rank(a, g, p) != mg_family_rank(b, g, p)) return false;
+  }
+  return true;
+}
+
+static void strided_text(const mg_strided *s, mg_text *t) {
+  mg_modes_text(&s->inside, t);
+  mg_text_add(t, " x ");
+  mg_modes_text(&s->index, t);
+  if (s->offset) mg_text_add(t, " + %" PRId64, s->offset);
+}
+
+static void family_text(const mg_family *f, mg_text *t) {
+  switch (f->form) {
+  case MG_STRIDED: strided_text(&f->as.strided, t); return;
+  case MG_PICKED:
+    mg_text_add(t, "pick{");
+    for (int64_t i = 0; i < f->size; i++)
+      mg_text_add(t, "%s%" PRId64, i ? "," : "", f->as.picked.positions[i]);
+    mg_text_add(t, "} of ");
+    strided_text(&f->as.picked.base, t);
+    return;
+  case MG_PAIRS:
+    mg_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step,
+                f->as.pairs.wrap ? ", wrap" : "");
+    family_text(f->as.pairs.base, t);
+    mg_text_add(t, "]");
+    return;
+  case MG_UNION:
+  case MG_ZIP:
+    mg_text_add(t, f->form == MG_UNION ? "union[" : "zip[");
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      if (i) mg_text_add(t, " | ");
+      family_text(f->as.parts.child[i], t);
+    }
+    mg_text_add(t, "]");
+    return;
+  case MG_TABLE:
+    for (int64_t g = 0; g < f->count; g++) {
+      for (int64_t i = f->as.table.starts[g]; i < f->as.table.starts[g + 1]; i++)
+        mg_text_add(t, "%s%" PRId32, i == f->as.table.starts[g] ? "{" : ",", f->as.table.ranks[i]);
+      mg_text_add(t, "}");
+    }
+    return;
+  }
+}
+
+size_t mg_family_describe(const mg_family *f, char *buf, size_t len) {
+  mg_text t = { 0 };
+  family_text(f, &t);
+  if (f->count == 0) mg_text_add(&t, " (no groups)");
+  return mg_text_finish(&t, buf, len);
+}

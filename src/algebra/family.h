@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+**
+** family.h - what a family is inside. The forms, from the usual to the last resort:
+**
+**   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
+**   PICKED   the same, with p going through a list of positions that is no run
+**   PAIRS    position i of a group of the base, and position i + step
+**   UNION    the groups of one child after those of another
+**   ZIP      group i of each child, joined
+**   TABLE    explicit lists, with an inverse index by rank
+**
+** Whatever can be STRIDED is: picks and tables that turn out regular are recognized when
+** they are made, so that equal rules have one form.
+*/
+#ifndef MG_FAMILY_H
+#define MG_FAMILY_H
+
+#include "algebra/modes.h"
+
+#include <stdatomic.h>
+
+typedef enum mg_form { MG_STRIDED, MG_PICKED, MG_PAIRS, MG_UNION, MG_ZIP, MG_TABLE } mg_form;
+
+/* One digit of a rank: how much of (rank - offset) it takes, and where it goes. */
+typedef struct mg_digit {
+  int64_t stride, size;
+  int64_t weight; /* what one step adds to the group index or to the position */
+  bool    inside;
+} mg_digit;
+
+/* Strides are superincreasing (each larger than all smaller digits together can reach),
+** so the digits of a rank are found by dividing, largest stride first. */
+typedef struct mg_strided {
+  int64_t  offset;
+  mg_modes inside, index;
+  int      ndigits;
+  mg_digit digits[2 * MG_MODES_MAX]; /* largest stride first */
+} mg_strided;
+
+struct mg_family {
+  atomic_int refs;
+  mg_form    form;
+  bool       twin;        /* wants communicators of its own */
+  mg_family *origin;      /* of a twin: who owns the arrays below */
+  bool       overlapping; /* a rank may be in several groups */
+  int64_t    world;
+  int64_t    count;     /* groups */
+  int64_t    size;      /* members of every group, or -1 where they differ */
+  int64_t    max_size;  /* of the largest group; 0 without groups */
+  int64_t    total;     /* members of all groups */
+  int64_t    low, high; /* smallest and largest member; low > high without groups */
+  union {
+    mg_strided strided;
+    struct {
+      mg_strided base;      /* its inside positions are what is picked from */
+      int64_t   *positions; /* [size], in the order of the members */
+      int64_t   *sorted;    /* [2 * size]: (position, index in positions), ascending */
+    } picked;
+    struct {
+      mg_family *base; /* groups of one size, disjoint */
+      int64_t    step;
+      bool       wrap;
+    } pairs;
+    struct {
+      size_t      n;
+      mg_family **child;
+    } parts; /* UNION, ZIP */
+    struct {
+      int64_t  *starts;  /* [count + 1] */
+      int32_t  *ranks;   /* [total] */
+      uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
+      int32_t  *round;   /* [count] of a cover, else NULL: see mg_family_round */
+    } table;
+  } as;
+};
+
+/* New family of a form, all else zero, or NULL. */
+mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err);
+/* The index of group `nth` members start: offset of group g, position 0. */
+static inline int64_t mg_strided_start(const mg_strided *s, int64_t group) {
+  return s->offset + mg_modes_offset(&s->index, group);
+}
+/* Strided family; NULL where the strides are not superincreasing, with *err untouched. */
+mg_family *mg_strided_new(int64_t world, int64_t offset, const mg_modes *inside,
+                          const mg_modes *index, mg_error *err);
+/* Table that takes over `starts` and `ranks`, also on failure. With `recognize` a regular
+** one becomes STRIDED. */
+mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks,
+                          mg_coverage declared, bool recognize, mg_error *err);
+/* The operations of families on explicit lists (table.c). */
+mg_status  mg_table_split(const mg_family *f, int64_t k, mg_family **inner, mg_family **outer,
+                          mg_error *err);
+mg_family *mg_table_bundle(const mg_family *f, int64_t n, mg_error *err);
+mg_family *mg_table_pick(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *err);
+mg_family *mg_table_neighbours(const mg_family *f, int64_t step, bool wrap, mg_error *err);
+/* Positions in [0, size) from what the user wrote: range checked, counted from the end
+** where negative, duplicates dropped, in place. How many, or -1 after filling *err. */
+int64_t mg_positions(int64_t size, int64_t *positions, int64_t n, mg_error *err);
+/* Groups of one round share no rank: round in [0, mg_family_rounds). One round for all
+** families but covers. rounds.c */
+int64_t   mg_family_rounds(const mg_family *f);
+int64_t   mg_family_round(const mg_family *f, int64_t group);
+int64_t   mg_family_in_round(const mg_family *f, int64_t round); /* groups of the round */
+mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round */
+/* How many pairs a group of n members has. */
+int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+**
+** rounds.c - the groups of a cover in rounds, so that a rank is in at most one group of a
+** round. Pairs along a line take two rounds, around an odd ring three; explicit covers are
+** coloured greedily in group order. All of it is a function of the family alone, so every
+** rank finds the same rounds.
+*/
+#include "algebra/family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    int64_t r = a % b;
+    a = b, b = r;
+  }
+  return a;
+}
+
+/* x with a * x = 1 (mod m), for coprime a and m. */
+static int64_t inverse(int64_t a, int64_t m) {
+  int64_t r0 = m, r1 = a % m, x0 = 0, x1 = 1;
+  while (r1 > 0) {
+    int64_t q = r0 / r1, r = r0 - q * r1, x = x0 - q * x1;
+    r0 = r1, r1 = r, x0 = x1, x1 = x;
+  }
+  return (x0 % m + m) % m;
+}
+
+/* Pairs (i, i + step) around n form rings of n / gcd; pair number k of a ring meets only
+** the pairs k - 1 and k + 1, so even and odd k alternate and an odd ring needs a third. */
+static int64_t pair_round(int64_t n, int64_t step, bool wrap, int64_t i) {
+  if (!wrap) return i / step % 2;
+  int64_t g = gcd(n, step), ring = n / g;
+  int64_t k = ring == 1 ? 0 : i / g * inverse(step / g, ring) % ring;
+  return ring % 2 == 1 && k == ring - 1 ? 2 : k % 2;
+}
+
+static int64_t pair_rounds(int64_t n, int64_t step, bool wrap) {
+  int64_t per = mg_pairs_of(n, step, wrap);
+  if (!wrap) return per > step ? 2 : 1;
+  return n / gcd(n, step) % 2 == 1 ? 3 : 2;
+}
+
+int64_t mg_family_rounds(const mg_family *f) {
+  int64_t rounds = 1;
+  if (!f->overlapping) return 1;
+  if (f->form == MG_PAIRS)
+    return pair_rounds(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap);
+  if (f->form == MG_UNION)
+    for (size_t i = 0; i < f->as.parts.n; i++) {
+      int64_t r = mg_family_rounds(f->as.parts.child[i]);
+      if (r > rounds) rounds = r;
+    }
+  if (f->form == MG_TABLE)
+    for (int64_t g = 0; g < f->count; g++)
+      if (f->as.table.round[g] >= rounds) rounds = f->as.table.round[g] + 1;
+  return rounds;
+}
+
+int64_t mg_family_round(const mg_family *f, int64_t group) {
+  if (!f->overlapping) return 0;
+  if (f->form == MG_PAIRS) {
+    int64_t n = f->as.pairs.base->size, step = f->as.pairs.step;
+    bool    wrap = f->as.pairs.wrap;
+    return pair_round(n, step, wrap, group % mg_pairs_of(n, step, wrap));
+  }
+  if (f->form == MG_UNION) { /* the children share no rank: their rounds run together */
+    size_t i = 0;
+    while (group >= f->as.parts.child[i]->count) group -= f->as.parts.child[i++]->count;
+    return mg_family_round(f->as.parts.child[i], group);
+  }
+  return f->form == MG_TABLE ? f->as.table.round[group] : 0;
+}
+
+int64_t mg_family_in_round(const mg_family *f, int64_t round) {
+  int64_t n = 0;
+  if (!f->overlapping) return round == 0 ? f->count : 0;
+  if (f->form == MG_UNION) {
+    for (size_t i = 0; i < f->as.parts.n; i++) n += mg_family_in_round(f->as.parts.child[i], round);
+    return n;
+  }
+  /* pairs: the groups of the base are alike, so one of them is counted */
+  int64_t alike = f->form == MG_PAIRS ? f->as.pairs.base->count : 1;
+  for (int64_t g = 0; g < f->count / alike; g++) n += mg_family_round(f, g) == round;
+  return n * alike;
+}
+
+/* The lowest round that no member has yet. Per rank the first 64 rounds are a bit mask;
+** beyond that a counter, so that a rank in very many groups still gets an answer. */
+mg_status mg_table_rounds(mg_family *f, mg_error *err) {
+  size_t    ranks = (size_t)(f->high - f->low + 1);
+  uint64_t *taken = calloc(ranks, sizeof *taken);
+  int32_t  *later = calloc(ranks, sizeof *later);
+  f->as.table.round = malloc((size_t)f->count * sizeof *f->as.table.round);
+  if (!taken || !later || !f->as.table.round) {
+    free(taken);
+    free(later);
+    return mg_oom(err);
+  }
+  for (int64_t g = 0; g < f->count; g++) {
+    const int32_t *member = f->as.table.ranks + f->as.table.starts[g];
+    int64_t        n = mg_family_size(f, g);
+    uint64_t       mask = 0;
+    int32_t        next = 64;
+    for (int64_t i = 0; i < n; i++) {
+      mask |= taken[member[i] - f->low];
+      if (later[member[i] - f->low] > next) next = later[member[i] - f->low];
+    }
+    int32_t round = mask == UINT64_MAX ? next : __builtin_ctzll(~mask);
+    for (int64_t i = 0; i < n; i++) {
+      if (round < 64)
+        taken[member[i] - f->low] |= UINT64_C(1) << round;
+      else
+        later[member[i] - f->low] = round + 1;
+    }
+    f->as.table.round[g] = round;
+  }
+  free(taken);
+  free(later);
+  return MG_OK;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+**
+** text.c - growing text, and the nearest name for messages.
+*/
+#include "base/base.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `more` characters and the final 0. */
+static bool reserve(mg_text *t, size_t more) {
+  if (t->failed) return false;
+  if (t->cap - t->len > more) return true;
+  size_t cap = t->cap ? t->cap : 128;
+  while (cap - t->len <= more) cap *= 2;
+  char *data = realloc(t->data, cap);
+  if (!data) {
+    t->failed = true;
+    return false;
+  }
+  t->data = data;
+  t->cap = cap;
+  return true;
+}
+
+void mg_text_put(mg_text *t, const char *s, size_t len) {
+  if (!reserve(t, len)) return;
+  memcpy(t->data + t->len, s, len);
+  t->len += len;
+  t->data[t->len] = '\0';
+}
+
+void mg_text_add(mg_text *t, const char *fmt, ...) {
+  char    small[256];
+  va_list args;
+  va_start(args, fmt);
+  int n = vsnprintf(small, sizeof small, fmt, args);
+  va_end(args);
+  if (n < 0) return;
+  if ((size_t)n < sizeof small) {
+    mg_text_put(t, small, (size_t)n);
+    return;
+  }
+  if (!reserve(t, (size_t)n)) return;
+  va_start(args, fmt);
+  vsnprintf(t->data + t->len, (size_t)n + 1, fmt, args);
+  va_end(args);
+  t->len += (size_t)n;
+}
+
+void mg_text_free(mg_text *t) {
+  free(t->data);
+  memset(t, 0, sizeof *t);
+}
+
+size_t mg_text_finish(mg_text *t, char *buf, size_t len) {
+  size_t whole = t->len;
+  if (len > 0) {
+    size_t n = whole < len ? whole : len - 1;
+    if (n > 0) memcpy(buf, t->data, n);
+    buf[n] = '\0';
+  }
+  mg_text_free(t);
+  return whole;
+}
+
+bool mg_is_name(const char *s) {
+  if (!s || !(isalpha((unsigned char)*s) || *s == '_')) return false;
+  size_t n = 0;
+  for (; s[n]; n++)
+    if (!(isalnum((unsigned char)s[n]) || s[n] == '_')) return false;
+  return n <= MG_NAME_MAX;
+}
+
+/* Edit distance with neighbour swaps, for words of up to 63 characters. */
+static int distance(const char *a, const char *b) {
+  enum { MAX = 63 };
+  size_t n = strlen(a), m = strlen(b);
+  if (n > MAX || m > MAX) return MAX;
+  int row[3][MAX + 1];
+  for (size_t j = 0; j <= m; j++) row[0][j] = (int)j;
+  for (size_t i = 1; i <= n; i++) {
+    int *cur = row[i % 3], *up = row[(i - 1) % 3], *up2 = row[(i + 1) % 3];
+    cur[0] = (int)i;
+    for (size_t j = 1; j <= m; j++) {
+      int best = up[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      if (up[j] + 1 < best) best = up[j] + 1;
+      if (cur[j - 1] + 1 < best) best = cur[j - 1] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+        best = up2[j - 2] + 1;
+      cur[j] = best;
+    }
+  }
+  return row[n % 3][m];
+}
+
+const char *mg_nearest(const char *word, const char *const *candidates, size_t n) {
+  const char *best = NULL;
+  int         least = 0;
+  for (size_t i = 0; i < n; i++) {
+    int d = distance(word, candidates[i]);
+    if (!best || d < least) best = candidates[i], least = d;
+  }
+  size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
+  return best && (size_t)least * 2 <= longer ? best : NULL;
+}
+
+void mg_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
+  mg_text     t = { 0 };
+  const char *near = mg_nearest(word, candidates, n);
+  if (near) mg_text_add(&t, "; nearest is '%s'", near);
+  if (n == 0) mg_text_add(&t, "; there are none");
+  for (size_t i = 0; i < n && i < 24; i++)
+    mg_text_add(&t, "%s%s", i == 0 ? (near ? " (" : "; known: ") : ", ", candidates[i]);
+  if (n > 24) mg_text_add(&t, ", ...");
+  if (n > 0 && near) mg_text_add(&t, ")");
+  mg_text_finish(&t, buf, len);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+**
+** backend.h - what a backend is: who creates communicators, and the few collectives over
+** all ranks that agreement needs. A backend is a library of its own: this header is all it
+** shares with the rest, besides the error helpers.
+*/
+#ifndef MG_BACKEND_H
+#define MG_BACKEND_H
+
+#include "base/base.h"
+
+/* One communicator to create: ordered members, and where this rank is among them. */
+typedef struct mg_comm_spec {
+  const char    *name;  /* "state/family[index]" for logs */
+  const char    *config; /* canonical options, "" for the defaults */
+  const int32_t *ranks; /* [size], global ranks in group order */
+  int64_t        size, position;
+  int            tag; /* the leading family's place: equal on all members */
+} mg_comm_spec;
+
+typedef struct mg_backend_ops {
+  const char *name;
+  /* Over all ranks; words become the element-wise minimum. */
+  mg_status (*allreduce_min)(mg_backend *b, uint64_t *words, size_t n, mg_error *err);
+  /* Over all ranks; all is [world * bytes]. */
+  mg_status (*allgather)(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err);
+  mg_status (*bcast)(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err);
+  /* Over the members. *native is the backend's own and goes back to destroy. */
+  mg_status (*create)(mg_backend *b, const mg_comm_spec *spec, void **native, mg_error *err);
+  void (*destroy)(mg_backend *b, void *native);
+  /* Over the members: do the members and their order arrive, do sums, broadcasts, a ring? */
+  mg_status (*prove)(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err);
+  void (*close)(mg_backend *b); /* releases b itself */
+} mg_backend_ops;
+
+typedef struct mg_shared mg_shared; /* a communicator and its users: pool.c */
+
+struct mg_backend {
+  const mg_backend_ops *ops;
+  int64_t               rank, world;
+  int                   users; /* the opener and the states; the last one closes */
+  mg_shared            *pool;  /* of core: communicators that states may share */
+};
+
+#define MG_MPI_LIBRARY "libmoongrid_mpi.so.0.1"
+/* What a backend library exports for mg_backend_open: */
+typedef mg_backend *mg_backend_opener(mg_error *err);        /* "mg_mpi_open" */
+typedef size_t mg_backend_describer(char *buf, size_t len);  /* "mg_mpi_describe" */
+
+#endif

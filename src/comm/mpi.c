@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+**
+** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group).
+** Nothing here aborts: while moongrid works on the host's communicator its error handler is
+** MPI_ERRORS_RETURN, and what it was afterwards.
+*/
+#include "comm/backend.h"
+#include "moongrid_mpi.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct mpi_backend {
+  mg_backend base; /* first: ops get a pointer to it */
+  MPI_Comm   parent;
+  MPI_Group  members; /* of the parent */
+  bool       finalize;
+} mpi_backend;
+
+static mg_status failed(mg_error *err, int rc, const char *call, const char *what) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int  len = 0;
+  if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
+  return mg_fail(err, MG_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
+}
+
+/* The error handler of a communicator while we use it. */
+static MPI_Errhandler quiet(MPI_Comm comm) {
+  MPI_Errhandler was = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(comm, &was);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  return was;
+}
+
+static void restore(MPI_Comm comm, MPI_Errhandler was) {
+  MPI_Comm_set_errhandler(comm, was);
+  MPI_Errhandler_free(&was);
+}
+
+/* ------------------------------------------------------ over the whole parent */
+
+static mg_status mpi_allreduce(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
+  mpi_backend   *m = (mpi_backend *)b;
+  MPI_Errhandler was = quiet(m->parent);
+  int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
+  restore(m->parent, was);
+  return rc ? failed(err, rc, "MPI_Allreduce", "agreement") : MG_OK;
+}
+
+static mg_status mpi_allgather(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err) {
+  mpi_backend   *m = (mpi_backend *)b;
+  MPI_Errhandler was = quiet(m->parent);
+  int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
+  restore(m->parent, was);
+  return rc ? failed(err, rc, "MPI_Allgather", "agreement") : MG_OK;
+}
+
+static mg_status mpi_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err) {
+  mpi_backend   *m = (mpi_backend *)b;
+  MPI_Errhandler was = quiet(m->parent);
+  int            rc = MPI_SUCCESS;
+  for (size_t at = 0; at < bytes && !rc; at += INT_MAX) {
+    size_t n = bytes - at < INT_MAX ? bytes - at : INT_MAX;
+    rc = MPI_Bcast((char *)data + at, (int)n, MPI_BYTE, (int)root, m->parent);
+  }
+  restore(m->parent, was);
+  return rc ? failed(err, rc, "MPI_Bcast", "agreement") : MG_OK;
+}
+
+/* ------------------------------------------------------------ communicators */
+
+static mg_status mpi_create(mg_backend *b, const mg_comm_spec *spec, void **native, mg_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  MPI_Group    group;
+  MPI_Comm    *comm = malloc(sizeof *comm);
+  if (!comm) return mg_oom(err);
+  *comm = MPI_COMM_NULL;
+  MPI_Errhandler was = quiet(m->parent);
+  const char    *call = "MPI_Group_incl";
+  int            rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
+  if (!rc) {
+    call = "MPI_Comm_create_group";
+    rc = MPI_Comm_create_group(m->parent, group, spec->tag, comm);
+    MPI_Group_free(&group);
+  }
+  if (!rc && *comm != MPI_COMM_NULL) {
+    char name[MPI_MAX_OBJECT_NAME];
+    snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
+    MPI_Comm_set_name(*comm, name);
+    MPI_Comm_set_errhandler(*comm, was);
+  }
+  restore(m->parent, was);
+  if (rc || *comm == MPI_COMM_NULL) {
+    free(comm);
+    return rc ? failed(err, rc, call, spec->name)
+              : mg_fail(err, MG_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, b->rank);
+  }
+  *native = comm;
+  return MG_OK;
+}
+
+static void mpi_destroy(mg_backend *b, void *native) {
+  int       gone = 0;
+  MPI_Comm *comm = native;
+  (void)b;
+  MPI_Finalized(&gone);
+  if (!gone) MPI_Comm_free(comm);
+  free(comm);
+}
+
+/* Members and order, a sum, a broadcast from every position, a ring in group order. */
+static mg_status prove(mg_backend *b, const mg_comm_spec *spec, MPI_Comm comm, mg_error *err) {
+  int rc, rank, size;
+  if ((rc = MPI_Comm_rank(comm, &rank)) || (rc = MPI_Comm_size(comm, &size)))
+    return failed(err, rc, "MPI_Comm_rank", spec->name);
+  if (rank != spec->position || size != spec->size)
+    return mg_fail(err, MG_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+                   spec->name, b->rank, rank, size, spec->position, spec->size);
+  int32_t  mine = (int32_t)b->rank;
+  int32_t *all = malloc((size_t)size * sizeof *all);
+  if (!all) return mg_oom(err);
+  mg_status s = MG_OK;
+  long long sum = mine, want = 0;
+  if ((rc = MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, comm)))
+    s = failed(err, rc, "MPI_Allgather", spec->name);
+  for (int i = 0; i < size && !s; i++) {
+    want += spec->ranks[i];
+    if (all[i] != spec->ranks[i])
+      s = mg_fail(err, MG_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, i, spec->name, all[i],
+                  spec->ranks[i]);
+  }
+  free(all);
+  if (!s && (rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm)))
+    s = failed(err, rc, "MPI_Allreduce", spec->name);
+  if (!s && sum != want)
+    s = mg_fail(err, MG_BACKEND, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
+  for (int root = 0; root < size && !s; root++) {
+    int32_t sent = rank == root ? mine : -1;
+    if ((rc = MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm)))
+      s = failed(err, rc, "MPI_Bcast", spec->name);
+    else if (sent != spec->ranks[root])
+      s = mg_fail(err, MG_BACKEND, "mpi: a broadcast from position %d of %s brought %" PRId32, root, spec->name, sent);
+  }
+  int32_t got = -1;
+  int     before = (rank + size - 1) % size;
+  if (!s && (rc = MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &got, 1, MPI_INT32_T, before, 0, comm,
+                               MPI_STATUS_IGNORE)))
+    s = failed(err, rc, "MPI_Sendrecv", spec->name);
+  if (!s && got != spec->ranks[before])
+    s = mg_fail(err, MG_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, got);
+  return s;
+}
+
+static mg_status mpi_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
+  MPI_Comm       comm = *(MPI_Comm *)native;
+  MPI_Errhandler was = quiet(comm);
+  mg_status      s = prove(b, spec, comm, err);
+  restore(comm, was);
+  return s;
+}
+
+/* --------------------------------------------------------------------- life */
+
+static void mpi_close(mg_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  int          gone = 0;
+  MPI_Finalized(&gone);
+  if (!gone) {
+    MPI_Group_free(&m->members);
+    if (m->finalize) MPI_Finalize();
+  }
+  free(m);
+}
+
+mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err) {
+  static const mg_backend_ops ops = { "mpi",      mpi_allreduce, mpi_allgather, mpi_bcast,
+                                      mpi_create, mpi_destroy,   mpi_prove,     mpi_close };
+  int ready = 0, gone = 0, rank, size;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  if (!ready || gone)
+    return mg_null(err, MG_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
+  if (parent == MPI_COMM_NULL) return mg_null(err, MG_USAGE, "mpi: the parent is MPI_COMM_NULL");
+  mpi_backend *m = calloc(1, sizeof *m);
+  if (!m) return mg_null_oom(err);
+  MPI_Errhandler was = quiet(parent);
+  int            rc = MPI_Comm_rank(parent, &rank);
+  if (!rc) rc = MPI_Comm_size(parent, &size);
+  if (!rc) rc = MPI_Comm_group(parent, &m->members);
+  restore(parent, was);
+  if (rc) {
+    free(m);
+    failed(err, rc, "MPI_Comm_group", "the parent");
+    return NULL;
+  }
+  m->base = (mg_backend){ &ops, rank, size, 1, NULL };
+  m->parent = parent;
+  return &m->base;
+}
+
+/* For mg_backend_open: the caller asked moongrid to see to MPI itself. */
+MG_API mg_backend *mg_mpi_open(mg_error *err);
+MG_API size_t      mg_mpi_describe(char *buf, size_t len);
+
+mg_backend *mg_mpi_open(mg_error *err) {
+  int ready = 0, gone = 0, level;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  if (!ready && !gone && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    return mg_null(err, MG_BACKEND, "mpi: MPI_Init_thread failed");
+  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, err);
+  if (b)
+    ((mpi_backend *)b)->finalize = !ready;
+  else if (!ready && !gone)
+    MPI_Finalize();
+  return b;
+}
+
+size_t mg_mpi_describe(char *buf, size_t len) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int  n = 0;
+  MPI_Get_library_version(text, &n);
+  return (size_t)snprintf(buf, len, "%s", text);
+}

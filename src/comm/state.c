@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+**
+** state.c - a plan made real: agree, create in schedule order, all or nothing; destroy in
+** the opposite order.
+*/
+#include "comm/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *mg_backend_name(const mg_backend *b) { return b->ops->name; }
+int64_t     mg_backend_rank(const mg_backend *b) { return b->rank; }
+int64_t     mg_backend_world(const mg_backend *b) { return b->world; }
+
+void mg_backend_free(mg_backend *b) {
+  if (b && --b->users == 0) b->ops->close(b);
+}
+
+static bool is_lazy(const mg_state *s, size_t comm) {
+  return s->plan->content.entry[s->view.comm[comm].entry].choice.lazy;
+}
+
+/* Everything that is local: this rank's view, its handles, places for communicators. */
+static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
+  mg_status status = mg_view_init(&s->view, plan, b->rank, err);
+  if (status) return status;
+  s->plan = mg_plan_ref(plan);
+  s->backend = b;
+  b->users++;
+  s->comm = calloc(s->view.ncomms + 1, sizeof *s->comm);
+  s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
+  if (!s->comm || !s->group) return mg_oom(err);
+  for (size_t i = 0; i < s->view.ncomms; i++)
+    if (!(s->comm[i] = mg_pool_take(b, plan, &s->view.comm[i], name, err))) return MG_LIMIT;
+  for (size_t i = 0; i < s->view.nmembers; i++) {
+    const mg_member *m = &s->view.member[i];
+    const mg_entry  *e = &s->plan->content.entry[m->entry];
+    s->group[i] = (mg_group){ s,           e->name, e->family, m->group, m->position, m->size,
+                              m->comm < 0 ? NULL : s->comm[m->comm] };
+  }
+  return MG_OK;
+}
+
+void mg_state_free(mg_state *s) {
+  if (!s) return;
+  for (size_t i = s->view.ncomms; s->comm && i > 0; i--) mg_pool_release(s->backend, s->comm[i - 1]);
+  mg_backend_free(s->backend);
+  mg_view_free(&s->view);
+  mg_plan_free(s->plan);
+  free(s->comm);
+  free(s->group);
+  free(s);
+}
+
+mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
+  mg_error mine = { 0 };
+  if (!b) return NULL;
+  bool      fits = plan && mg_plan_world(plan) == b->world; /* agree tells when not */
+  mg_state *s = calloc(1, sizeof *s);
+  mg_status status = !s ? mg_oom(&mine) : fits ? prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
+  /* From here on every rank goes through the same collectives, whatever happened to it. */
+  status = mg_agree(b, status ? NULL : plan, &mine, &mine);
+  if (!status) {
+    for (size_t i = 0; i < s->view.ncomms && !status; i++)
+      if (!is_lazy(s, i)) status = mg_pool_create(b, s->comm[i], &mine);
+    status = mg_verdict(b, status, &mine, &mine);
+  }
+  if (!status) return s;
+  mg_state_free(s);
+  if (err) *err = mine;
+  return NULL;
+}
+
+static mg_status unknown_family(const mg_state *s, const char *family, mg_error *err) {
+  const mg_content *c = &s->plan->content;
+  const char      **known = malloc((c->nentries + 1) * sizeof *known);
+  char              tail[512] = "";
+  for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
+  if (known) mg_suggest(tail, sizeof tail, family, known, c->nentries);
+  free(known);
+  return mg_fail(err, MG_USAGE, "unknown family '%s'%s", family, tail);
+}
+
+mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
+  mg_error  mine = { 0 };
+  int       entry = mg_plan_find(s->plan, family);
+  mg_status status = entry < 0 ? unknown_family(s, family, &mine) : MG_OK;
+  for (size_t i = 0; i < s->view.nmembers && !status; i++) {
+    const mg_member *m = &s->view.member[i];
+    if (m->entry == entry && m->comm >= 0) status = mg_pool_create(s->backend, s->comm[m->comm], &mine);
+  }
+  status = mg_verdict(s->backend, status, &mine, &mine);
+  if (status && err) *err = mine;
+  return status;
+}
+
+mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err) {
+  mg_error  mine = { 0 };
+  mg_status status = MG_OK;
+  int64_t   n = 0;
+  for (size_t i = 0; i < s->view.ncomms && !status; i++) {
+    if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
+    status = mg_pool_prove(s->backend, s->comm[i], &mine);
+    n++;
+  }
+  status = mg_verdict(s->backend, status, &mine, &mine);
+  if (status && err) *err = mine;
+  if (proved) *proved = n;
+  return status;
+}
+
+/* --------------------------------------------------------------- questions */
+
+const mg_plan *mg_state_plan(const mg_state *s) { return s->plan; }
+int64_t        mg_state_rank(const mg_state *s) { return s->view.rank; }
+size_t         mg_state_ngroups(const mg_state *s) { return s->view.nmembers; }
+
+size_t mg_state_ncomms(const mg_state *s) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->view.ncomms; i++) n += s->comm[i]->real;
+  return n;
+}
+
+const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth, mg_error *err) {
+  int entry = mg_plan_find(s->plan, family);
+  if (entry < 0) {
+    unknown_family(s, family, err);
+    return NULL;
+  }
+  if (err) err->status = MG_OK;
+  for (size_t i = 0; i < s->view.nmembers; i++)
+    if (s->view.member[i].entry == entry && nth-- == 0) return &s->group[i];
+  return NULL;
+}
+
+const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *err) {
+  return mg_state_group_nth(s, family, 0, err);
+}
+
+int64_t mg_state_coord(const mg_state *s, const char *grid, const char *dim, mg_error *err) {
+  const mg_grid *g = mg_plan_grid(s->plan, grid);
+  int            d = g ? mg_grid_find(g, dim) : -1;
+  if (d < 0) {
+    const mg_content *c = &s->plan->content;
+    const char       *known[MG_DIMS_MAX];
+    char              tail[512];
+    size_t            n = 0, all = g ? g->n : c->ngrids;
+    for (; n < all && n < MG_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
+    mg_suggest(tail, sizeof tail, g ? dim : grid, known, n);
+    mg_fail(err, MG_USAGE, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
+    return -1;
+  }
+  if (err) err->status = MG_OK;
+  return mg_grid_coord(g, s->view.rank, (size_t)d);
+}
+
+const char *mg_group_family(const mg_group *g) { return g->name; }
+int64_t     mg_group_rank(const mg_group *g) { return g->position; }
+int64_t     mg_group_size(const mg_group *g) { return g->size; }
+int64_t     mg_group_index(const mg_group *g) { return g->index; }
+
+int64_t mg_group_at(const mg_group *g, int64_t position) {
+  return mg_family_rank(g->family, g->index, position);
+}
+
+int64_t mg_group_first(const mg_group *g) { return mg_group_at(g, 0); }
+int64_t mg_group_last(const mg_group *g) { return mg_group_at(g, g->size - 1); }
+
+int64_t mg_group_next(const mg_group *g, bool wrap) {
+  int64_t at = g->position + 1;
+  return at < g->size ? mg_group_at(g, at) : wrap ? mg_group_at(g, 0) : -1;
+}
+
+int64_t mg_group_prev(const mg_group *g, bool wrap) {
+  int64_t at = g->position - 1;
+  return at >= 0 ? mg_group_at(g, at) : wrap ? mg_group_at(g, g->size - 1) : -1;
+}
+
+int64_t mg_group_position(const mg_group *g, int64_t rank) {
+  int64_t group, position;
+  for (int64_t nth = 0; mg_family_locate(g->family, rank, nth, &group, &position); nth++)
+    if (group == g->index) return position;
+  return -1;
+}
+
+void mg_group_ranks(const mg_group *g, int32_t *out) { mg_family_members(g->family, g->index, out); }
+
+void *mg_group_native(const mg_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+**
+** state.h - what a state and a group handle are inside.
+*/
+#ifndef MG_STATE_H
+#define MG_STATE_H
+
+#include "comm/backend.h"
+#include "plan/plan.h"
+
+/* A communicator of the backend's pool. Equal members in equal order with equal options
+** are one entry, whatever state asked for it, unless it is unique. */
+struct mg_shared {
+  mg_shared *next;
+  int        users;
+  bool       unique, real; /* real: create has succeeded, native is valid */
+  uint64_t   hash;
+  char      *name, *config;
+  int64_t    size, position;
+  int        tag;
+  int32_t   *ranks;
+  void      *native;
+};
+
+/* Find or make the pool's entry for a group; not created yet where it is new. */
+mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *c, const char *state,
+                        mg_error *err);
+mg_status  mg_pool_create(mg_backend *b, mg_shared *c, mg_error *err);
+mg_status  mg_pool_prove(mg_backend *b, mg_shared *c, mg_error *err);
+void       mg_pool_release(mg_backend *b, mg_shared *c); /* destroys with the last user */
+
+/* Collective: does any rank bring a failure? Then every rank returns it. agree.c */
+mg_status mg_verdict(mg_backend *b, mg_status mine, const mg_error *failed, mg_error *err);
+
+struct mg_group {
+  const mg_state  *state;
+  const char      *name; /* of the family */
+  const mg_family *family;
+  int64_t          index, position, size;
+  const mg_shared *comm; /* NULL for a group of one rank */
+};
+
+struct mg_state {
+  mg_plan    *plan;
+  mg_backend *backend;
+  mg_view     view;
+  mg_shared **comm;  /* [view.ncomms] */
+  mg_group   *group; /* [view.nmembers] */
+};
+
+/* Who waits for whom, given each rank's creations in its own order. dry.c */
+typedef struct mg_script { /* rank r creates step[start[r]] .. step[start[r + 1] - 1] */
+  int64_t      world;
+  int64_t     *start;
+  mg_creation *step;
+} mg_script;
+mg_status mg_script_of(mg_script *s, const mg_plan *p, mg_error *err);
+mg_status mg_script_play(const mg_script *s, const mg_plan *p, mg_rehearsal *out, mg_error *err);
+void      mg_script_free(mg_script *s);
+
+#endif

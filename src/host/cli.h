@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+**
+** cli.h - what the subcommands share: options, messages, text to stdout.
+*/
+#ifndef MG_CLI_H
+#define MG_CLI_H
+
+#include "moongrid.h"
+
+#include <stdio.h>
+
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64 };
+
+/* Everything any subcommand takes; `allowed` of cli_parse says which ones this one does. */
+typedef struct cli {
+  const char *command;
+  const char *recipe;
+  size_t      nargs; /* NAME=VALUE */
+  const char *args[CLI_ARGS_MAX];
+  size_t      nworlds;
+  int64_t     worlds[CLI_WORLDS_MAX];
+  int64_t     rank; /* -1: not given */
+  const char *backend;
+  bool        json, schedule, text, help;
+  int64_t     me, ranks; /* from the launcher's environment: 0 of 1 without one */
+  bool        launched, bold;
+} cli;
+
+/* Letters of `allowed`: r recipe and arguments, w --world, W a list of worlds, k --rank,
+** j --json, s --schedule, t --text, b --backend. Returns MG_OK or MG_USAGE after saying why. */
+mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
+
+/* "moongrid: message" on stderr; under a launcher rank 0 alone speaks. Returns status. */
+mg_status cli_say(const cli *c, const mg_error *e);
+mg_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* An mg_sink to a FILE *. */
+int cli_sink(void *file, const char *text, size_t len);
+/* Flush stdout; a full disk or a closed pipe is a failure. */
+mg_status cli_finish(const cli *c, mg_status s);
+
+/* The runtime with the recipe loaded, or NULL after filling *err. */
+mg_runtime *cli_load(const cli *c, mg_error *err);
+mg_plan    *cli_plan(const cli *c, mg_runtime *rt, int64_t world, mg_error *err);
+
+/* The plan at a glance: grids, a line per family, communicators, digest. */
+mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err);
+
+int cli_run_plan(int argc, char **argv);
+int cli_run_run(int argc, char **argv);
+int cli_run_check(int argc, char **argv);
+int cli_run_recipes(int argc, char **argv);
+int cli_run_doctor(int argc, char **argv);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+**
+** doctor.c - moongrid doctor: what works on this machine, and why the rest does not.
+*/
+#include "comm/open.h"
+#include "host/cli.h"
+
+#include <jansson.h>
+#include <lua.h>
+#include <string.h>
+
+static const char help[] =
+  "usage: moongrid doctor [--json]\n"
+  "\n"
+  "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n";
+
+typedef struct finding {
+  const char *part;
+  bool        works;
+  char        text[1100];
+} finding;
+
+static void examine(const cli *c, finding *f) {
+  mg_error err = { 0 };
+  f[0] = (finding){ "planning", true, "" };
+  snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mg_version(), LUA_RELEASE);
+  f[1] = (finding){ "mpi", false, "" };
+  f[1].works = mg_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MG_OK;
+  if (!f[1].works) snprintf(f[1].text, sizeof f[1].text, "%s", err.message);
+  f[1].text[strcspn(f[1].text, "\n")] = '\0';
+  f[2] = (finding){ "nccl", false, "this version of moongrid has no nccl backend" };
+  f[3] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
+  if (c->launched)
+    snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
+}
+
+int cli_run_doctor(int argc, char **argv) {
+  enum { N = 4 };
+  cli       c;
+  finding   f[N];
+  mg_status s = cli_parse(&c, argc, argv, "j");
+  if (s) return s;
+  if (c.help) return fputs(help, stdout) < 0;
+  examine(&c, f);
+  if (c.me != 0) return MG_OK;
+  json_t *all = json_object();
+  for (int i = 0; i < N; i++) {
+    if (c.json)
+      json_object_set_new(all, f[i].part, json_pack("{sbss}", "works", f[i].works, "text", f[i].text));
+    else
+      printf("%-10s %-4s %s\n", f[i].part, f[i].works ? "yes" : "no", f[i].text);
+  }
+  if (c.json) {
+    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+    printf("\n");
+  }
+  json_decref(all);
+  return cli_finish(&c, MG_OK);
+}

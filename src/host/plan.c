@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+**
+** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
+*/
+#include "host/cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char help[] =
+  "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--json | --schedule | --text]\n"
+  "\n"
+  "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
+  "its groups. Nothing is created and no launcher is needed.\n"
+  "\n"
+  "  --world N     ranks in the world, 1 to 2147483647\n"
+  "  --rank R      the view of one rank\n"
+  "  --json        one JSON object with all groups (with --rank: that rank's)\n"
+  "  --schedule    the order in which communicators are created\n"
+  "  --text        the canonical text that the digest is taken of\n"
+  "  --color WHEN  auto, always or never\n";
+
+static mg_status show_rank(const cli *c, const mg_plan *p, mg_error *err) {
+  mg_backend *b = mg_backend_dry(mg_plan_world(p), c->rank, err);
+  mg_state   *s = b ? mg_materialize(p, b, NULL, err) : NULL;
+  mg_backend_free(b);
+  if (!s) return err->status;
+  printf("rank %" PRId64 " of %" PRId64 "\n\n", c->rank, mg_plan_world(p));
+  for (size_t i = 0; i < mg_plan_ngrids(p); i++) {
+    const mg_grid *g = mg_plan_grid(p, mg_plan_grid_name(p, i));
+    printf("%-20s", mg_plan_grid_name(p, i));
+    for (size_t d = 0; d < mg_grid_ndims(g); d++)
+      printf(" %s:%" PRId64, mg_grid_dim(g, d).name, mg_grid_coord(g, c->rank, d));
+    printf("\n");
+  }
+  printf("\n%-20s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
+  for (size_t i = 0; i < mg_plan_nfamilies(p); i++) {
+    const char     *name = mg_plan_family_name(p, i);
+    const mg_group *g = mg_state_group(s, name, err);
+    if (!g) printf("%-20s %9s\n", name, "-");
+    for (size_t nth = 0; (g = mg_state_group_nth(s, name, nth, err)); nth++) {
+      printf("%-20s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mg_group_index(g), mg_group_rank(g), mg_group_size(g));
+      int64_t n = mg_group_size(g);
+      for (int64_t k = 0; k < n; k++) {
+        if (n > 16 && k == 12) {
+          printf(" ...");
+          k = n - 1;
+        }
+        printf(" %" PRId64, mg_group_at(g, k));
+      }
+      printf("\n");
+    }
+  }
+  mg_state_free(s);
+  printf("\ncreates, in this order\n");
+  return mg_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
+}
+
+int cli_run_plan(int argc, char **argv) {
+  cli       c;
+  mg_error  err = { 0 };
+  mg_status s = cli_parse(&c, argc, argv, "rwkjst");
+  if (s) return s;
+  if (c.help) return fputs(help, stdout) < 0;
+  if (!c.recipe) return cli_usage(&c, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!c.nworlds) return cli_usage(&c, "plan wants --world N, the number of ranks");
+  if (c.json + c.schedule + c.text > 1) return cli_usage(&c, "--json, --schedule and --text exclude each other");
+  mg_runtime *rt = cli_load(&c, &err);
+  mg_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
+  if (!p)
+    s = err.status;
+  else if (c.rank >= mg_plan_world(p))
+    s = mg_plan_print_schedule(p, c.rank, cli_sink, stdout, &err); /* says what the ranks are */
+  else if (c.json)
+    s = mg_plan_print_json(p, c.rank, cli_sink, stdout, &err);
+  else if (c.schedule)
+    s = mg_plan_print_schedule(p, c.rank, cli_sink, stdout, &err);
+  else if (c.text)
+    s = mg_plan_print(p, cli_sink, stdout, &err);
+  else
+    s = c.rank >= 0 ? show_rank(&c, p, &err) : cli_show_plan(&c, p, &err);
+  if (s) cli_say(&c, &err);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+  return cli_finish(&c, s);
+}

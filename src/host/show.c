@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+**
+** show.c - a plan at a glance.
+*/
+#include "host/cli.h"
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXAMPLE_RANKS = 8, EXACT_WORLD = 4096 };
+
+/* The first ranks of the first group: "0 2 4 6", "0 8 16 ... 1016". */
+static void example(const mg_family *f, char *buf, size_t len) {
+  mg_text t = { 0 };
+  int64_t n = mg_family_size(f, 0);
+  for (int64_t i = 0; i < n; i++) {
+    if (n > EXAMPLE_RANKS && i == EXAMPLE_RANKS - 2) {
+      mg_text_add(&t, " ...");
+      i = n - 1;
+    }
+    mg_text_add(&t, "%s%" PRId64, i ? " " : "", mg_family_rank(f, 0, i));
+  }
+  if (n < 0) mg_text_add(&t, "-");
+  mg_text_finish(&t, buf, len);
+}
+
+static void show_families(const mg_plan *p, const char *on, const char *off) {
+  printf("\n%s%-20s %9s %9s  %-28s %s%s\n", on, "family", "groups", "size", "first group", "communicator", off);
+  for (size_t i = 0; i < p->content.nentries; i++) {
+    const mg_entry  *e = &p->content.entry[i];
+    const mg_family *f = e->family;
+    char             ranks[128], size[32], options[512] = "";
+    mg_text          t = { 0 };
+    example(f, ranks, sizeof ranks);
+    if (f->size >= 0)
+      snprintf(size, sizeof size, "%" PRId64, f->size);
+    else
+      snprintf(size, sizeof size, "<=%" PRId64, f->max_size);
+    mg_choice_text(&e->choice, false, &t);
+    mg_text_finish(&t, options, sizeof options);
+    printf("%-20s %9" PRId64 " %9s  %-28s ", e->name, f->count, size, ranks);
+    if (f->max_size < 2)
+      printf("none needed");
+    else if (p->shares[i] >= 0)
+      printf("shared with %s", p->content.entry[p->shares[i]].name);
+    else
+      printf("own");
+    printf("%s%s\n", *options ? "," : "", options);
+  }
+}
+
+/* How many communicators a rank holds, over all ranks where there are few, else for one. */
+static mg_status show_counts(const mg_plan *p, mg_error *err) {
+  mg_plan_counts all, n;
+  int64_t        world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
+  int64_t        least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
+  mg_status      s = mg_plan_count(p, &all, err);
+  for (int64_t r = 0; r < shown && !s; r++) {
+    if ((s = mg_plan_count_rank(p, r, &n, err))) break;
+    int64_t groups = n.groups + n.singles;
+    if (n.communicators < least) least = n.communicators;
+    if (n.communicators > most) most = n.communicators;
+    if (groups < least_groups) least_groups = groups;
+    if (groups > most_groups) most_groups = groups;
+  }
+  if (s) return s;
+  printf("\n%-14s %" PRId64 " communicators for %" PRId64 " groups; %" PRId64 " groups of one rank need none\n", "in all",
+         all.communicators, all.groups, all.singles);
+  printf("%-14s ", shown == world ? "each rank" : "rank 0");
+  printf(least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
+  printf(" communicators for ");
+  printf(least_groups == most_groups ? "%" PRId64 : "%" PRId64 " to %" PRId64, least_groups, most_groups);
+  printf(" groups\n");
+  return MG_OK;
+}
+
+mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err) {
+  const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
+  char        text[2048];
+  printf("%s%s%s over %" PRId64 " ranks", on, *p->content.recipe ? p->content.recipe : "plan", off, p->content.world);
+  for (size_t i = 0; i < p->content.nparams; i++)
+    printf("%s%s=%s", i ? " " : ": ", p->content.param[i].name, p->content.param[i].value);
+  printf("\n");
+  for (size_t i = 0; i < p->content.ngrids; i++) {
+    mg_grid_describe(p->content.grid[i].grid, text, sizeof text);
+    printf("%s%-14s %s\n", i ? "" : "\n", p->content.grid[i].name, text);
+  }
+  if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
+  show_families(p, on, off);
+  mg_status s = show_counts(p, err);
+  if (s) return s;
+  mg_plan_digest(p, text);
+  printf("%-14s %s\n", "digest", text);
+  return MG_OK;
+}

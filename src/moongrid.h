@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid.h - process groups of parallel training, from a recipe to communicators.
+**
+** A trainer that embeds moongrid needs this header and, for the communicators
+** themselves, moongrid_mpi.h. The whole way, without Lua:
+**
+**     mg_error e;
+**     mg_dim   dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MG_FILL } };   // fastest first
+**     const char *tp = "tp", *dp = "dp";
+**     mg_grid   *grid = mg_grid_new(mg_world(8), 3, dims, &e);
+**     mg_family *ftp  = mg_grid_along(grid, 1, &tp, MG_GRID_ORDER, &e);
+**     mg_family *fdp  = mg_grid_along(grid, 1, &dp, MG_GRID_ORDER, &e);
+**     mg_topology *t  = mg_topology_new(8, &e);
+**     mg_topology_add(t, "tp", ftp, NULL, &e);
+**     mg_topology_add(t, "dp", fdp, NULL, &e);
+**     mg_plan    *plan  = mg_plan_new(t, &e);
+**     mg_backend *mpi   = mg_mpi_backend(MPI_COMM_WORLD, &e);     // moongrid_mpi.h
+**     mg_state   *state = mg_materialize(plan, mpi, "train", &e); // collective
+**     const mg_group *g = mg_state_group(state, "tp", &e);
+**     MPI_Allreduce(..., mg_mpi_comm(g));
+**
+** or, from a recipe: mg_runtime_new, mg_runtime_load, mg_runtime_plan.
+**
+** WORDS
+**   rank      0-based index in the world, the communicator the host hands over
+**   dim       a name and a size; a grid lists its dims fastest-varying first
+**   family    all groups made by one rule; a group is an ordered list of ranks,
+**             and a rank's position is its index in that list
+**   topology  ordered, named families and their options
+**   plan      a topology made canonical: shared groups found, creation scheduled,
+**             digest taken; the same in every process and on every machine
+**   state     a plan whose communicators exist, seen from this rank
+**   Ranks, positions, coordinates and indices count from 0. Worlds go up to
+**   2^31 - 1 ranks; all arithmetic is 64-bit and an overflow is refused.
+**
+** ERRORS
+**   A constructor returns NULL on failure, other functions a status that is not
+**   MG_OK; both fill *err (which may be NULL). Nothing is half made: on failure
+**   the arguments are as before. A constructor that is given a NULL object made
+**   by a failed call returns NULL and leaves *err alone, so that calls may be
+**   chained and the first error is the one that is seen.
+**   The library never prints, exits or aborts.
+**
+** OWNERSHIP
+**   What a constructor (_new, mg_grid_along, mg_family_..., mg_materialize, ...)
+**   returns belongs to the caller, who gives it back with the matching _free.
+**   _free functions return nothing and accept NULL. Grids, families and plans
+**   are immutable and counted: an object keeps alive what it was made from, so
+**   the parts may be freed in any order. Pointers to const that a question
+**   returns are borrowed from the object that was asked.
+**   Functions that write text into (buf, len) behave as snprintf: they return
+**   the length that the whole text has, and always end a non-empty buffer by 0.
+**
+** THREADS
+**   No global mutable state. Grids, families and plans may be shared between
+**   threads; a topology, runtime, backend or state is used by one thread at a time.
+*/
+#ifndef MOONGRID_H
+#define MOONGRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MG_VERSION_MAJOR 0
+#define MG_VERSION_MINOR 1
+#define MG_VERSION_PATCH 0
+#define MG_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define MG_API __attribute__((visibility("default")))
+#else
+#define MG_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of the library that runs, "0.1.0"; MG_VERSION is that of the header. */
+MG_API const char *mg_version(void);
+
+/* ------------------------------------------------------------------ errors */
+
+/* The values are the exit codes of the command. */
+typedef enum mg_status {
+  MG_OK       = 0,
+  MG_REFUSED  = 1, /* the recipe, a size or a name is not acceptable */
+  MG_USAGE    = 2, /* the call itself is wrong: a bad argument, a bad option */
+  MG_LIMIT    = 3, /* a budget was spent: memory, instructions, time */
+  MG_BACKEND  = 4, /* MPI (later NCCL) failed or is not here */
+  MG_DISAGREE = 5  /* ranks do not have the same plan */
+} mg_status;
+
+typedef struct mg_error {
+  mg_status status;
+  int       line;          /* of the recipe, 0 where there is none */
+  char      file[200];     /* of the recipe, "" where there is none */
+  char      message[1024]; /* one line; begins with file:line: where there is one */
+} mg_error;
+
+/* ----------------------------------------------------------------- algebra */
+
+/* Where a grid lies: `size` consecutive ranks from `offset` of a world of `world`. */
+typedef struct mg_window {
+  int64_t world, offset, size;
+} mg_window;
+
+/* The window that is the whole world of `size` ranks. */
+MG_API mg_window mg_world(int64_t size);
+
+#define MG_FILL (-1) /* size of the one dim that takes what the others leave */
+
+typedef struct mg_dim {
+  const char *name; /* a letter or _, then letters, digits or _; at most 31 */
+  int64_t     size; /* 1 to 2^31 - 1, or MG_FILL */
+} mg_dim;
+
+typedef struct mg_grid   mg_grid;
+typedef struct mg_family mg_family;
+
+/* Ordered dims over a window, fastest-varying first: the stride of a dim is the
+** product of the sizes before it. n in [0, 64]; at most one size is MG_FILL. The
+** product must be the window's size; refused with the nearest sizes that fit. */
+MG_API mg_grid *mg_grid_new(mg_window window, size_t n, const mg_dim *dims, mg_error *err);
+MG_API void     mg_grid_free(mg_grid *g);
+
+MG_API size_t    mg_grid_ndims(const mg_grid *g);
+MG_API mg_dim    mg_grid_dim(const mg_grid *g, size_t i);  /* i in [0, ndims) */
+MG_API mg_window mg_grid_window(const mg_grid *g);
+/* Index of a dim, or -1 where the grid has no dim of that name. */
+MG_API int mg_grid_find(const mg_grid *g, const char *dim);
+/* The rank's coordinate in dim i, or -1 for a rank outside the window. O(1). */
+MG_API int64_t mg_grid_coord(const mg_grid *g, int64_t rank, size_t i);
+/* The rank at coords[0..ndims), or -1 where a coordinate is out of range. */
+MG_API int64_t mg_grid_rank(const mg_grid *g, const int64_t *coords);
+/* "tp 2 x pp 2 x dp 2 over ranks 0..7", as snprintf. */
+MG_API size_t mg_grid_describe(const mg_grid *g, char *buf, size_t len);
+
+typedef enum mg_order {
+  MG_GRID_ORDER = 0, /* members in the grid's order, whatever the order of the names */
+  MG_AS_WRITTEN = 1  /* the first name varies fastest */
+} mg_order;
+
+/* Family of the named dims: they vary inside a group, the other dims tell the groups
+** apart (in grid order). No dim (n = 0): a group per rank. */
+MG_API mg_family *mg_grid_along(const mg_grid *g, size_t n, const char *const *dims,
+                                mg_order order, mg_error *err);
+/* The same, with the dims that tell the groups apart in a chosen order, first fastest;
+** each dim of the grid that is larger than 1 is named once, inside or as index. */
+MG_API mg_family *mg_grid_along_by(const mg_grid *g, size_t n, const char *const *dims,
+                                   size_t nindex, const char *const *index, mg_error *err);
+
+MG_API mg_family *mg_family_ref(const mg_family *f); /* another owner; never fails */
+MG_API void       mg_family_free(mg_family *f);
+
+/* Cut each group into runs of k consecutive positions: *inner has the runs, *outer the
+** ranks at equal positions of the runs. Pieces of a group follow each other in index
+** order. Refused where k does not meet the mode boundaries (no layout exists then),
+** with the sizes that would; with `lists` both are made as explicit lists instead,
+** O(world). Either output may be NULL. */
+MG_API mg_status mg_family_split(const mg_family *f, int64_t k, bool lists, mg_family **inner,
+                                 mg_family **outer, mg_error *err);
+/* Repeated split: out[i] has the groups of level i, sizes[0] the innermost. The
+** product of the n sizes must be the group size. out has n elements. */
+MG_API mg_status mg_family_levels(const mg_family *f, size_t n, const int64_t *sizes,
+                                  mg_family **out, mg_error *err);
+/* Keep the n given positions of every group, in that order; negative ones count from
+** the end, duplicates drop. The result leaves ranks out. */
+MG_API mg_family *mg_family_pick(const mg_family *f, size_t n, const int64_t *positions,
+                                 mg_error *err);
+/* The same by a function of the group size: it writes at most `cap` positions and
+** returns how many, or -1 after filling *err. It must depend on `size` alone. */
+typedef int64_t (*mg_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap,
+                              mg_error *err);
+MG_API mg_family *mg_family_pick_by(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *err);
+/* n consecutive groups become one: the members of the first, then of the second, ... */
+MG_API mg_family *mg_family_bundle(const mg_family *f, int64_t n, mg_error *err);
+/* Pairs (position i, position i + step) of every group; with `wrap` also those that go
+** around the end. A cover: a rank may be in two groups. step in [1, size). Groups of
+** one rank give no pairs. */
+MG_API mg_family *mg_family_neighbours(const mg_family *f, int64_t step, bool wrap,
+                                       mg_error *err);
+/* The groups of all n families, one family after the other; they must not share ranks. */
+MG_API mg_family *mg_family_union(size_t n, const mg_family *const *fs, mg_error *err);
+/* Group i is group i of each family, joined; equal numbers of groups, no shared ranks. */
+MG_API mg_family *mg_family_zip(size_t n, const mg_family *const *fs, mg_error *err);
+
+typedef enum mg_coverage {
+  MG_PARTITION = 0, /* every rank of the window is in exactly one group */
+  MG_PARTIAL   = 1, /* ... in at most one group */
+  MG_COVER     = 2  /* a rank may be in several groups */
+} mg_coverage;
+
+/* Explicit lists: group i is ranks[starts[i]] .. ranks[starts[i+1] - 1]. Refused where
+** the lists are not what `declared` says. O(members); a table that is regular is
+** recognized and costs nothing afterwards. */
+MG_API mg_family *mg_family_table(mg_window window, int64_t ngroups, const int64_t *starts,
+                                  const int32_t *ranks, mg_coverage declared, mg_error *err);
+/* Every group through a function: it gets n members in `ranks` and leaves the new ones
+** there (at most `cap`), and returns how many, or -1 after filling *err. The result is
+** an explicit table: O(world). Groups must come out disjoint. */
+typedef int64_t (*mg_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap,
+                             mg_error *err);
+MG_API mg_family *mg_family_map(const mg_family *f, mg_map_fn fn, void *ud, mg_error *err);
+/* The same groups as explicit lists, for operations that need them. O(world). */
+MG_API mg_family *mg_family_lists(const mg_family *f, mg_error *err);
+/* The same members; in a topology they get communicators of their own. */
+MG_API mg_family *mg_family_twin(const mg_family *f, mg_error *err);
+
+/* Same groups in the same order with the same order inside. O(modes) for families of
+** grids; families that are not strided are compared group by group. */
+MG_API bool mg_family_equal(const mg_family *a, const mg_family *b);
+
+MG_API int64_t     mg_family_world(const mg_family *f);
+MG_API int64_t     mg_family_count(const mg_family *f);              /* groups */
+MG_API int64_t     mg_family_size(const mg_family *f, int64_t group); /* -1: no such group */
+MG_API int64_t     mg_family_max_size(const mg_family *f);
+MG_API int64_t     mg_family_total(const mg_family *f); /* members of all groups */
+MG_API mg_coverage mg_family_coverage(const mg_family *f); /* PARTITION: of the world */
+/* Rank at a position of a group, or -1. O(modes). */
+MG_API int64_t mg_family_rank(const mg_family *f, int64_t group, int64_t position);
+/* The rank's nth group (nth = 0, 1, ...; only a cover has more than one) and its
+** position there; false where there is none. O(modes). */
+MG_API bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+                             int64_t *position);
+/* Write the members of a group, mg_family_size(f, group) of them, in order. */
+MG_API void mg_family_members(const mg_family *f, int64_t group, int32_t *out);
+/* Canonical text of the rule, as snprintf: equal families have equal text where they
+** are strided. "(2:1) x (4:2)" is 4 groups, 2 apart, of 2 neighbours. */
+MG_API size_t mg_family_describe(const mg_family *f, char *buf, size_t len);
+
+/* ------------------------------------------------------- topology and plan */
+
+/* Options of a family. Families share a communicator only when these are equal
+** (`first` and `lazy` aside, which change when it is made, not what it is). Set to
+** MG_OPTIONS_INIT, then change what is wanted. */
+typedef struct mg_options {
+  size_t      size;          /* sizeof(mg_options) */
+  bool        unique;        /* never share a communicator with another family */
+  bool        first;         /* create before the families that do not say so */
+  bool        lazy;          /* leave out of mg_materialize; mg_state_create makes it */
+  bool        high_priority; /* stream priority; read by the NCCL backend */
+  double      timeout;       /* seconds, > 0, for a collective; 0: the backend's default */
+  const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
+  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see README */
+} mg_options;
+#define MG_OPTIONS_INIT { sizeof(mg_options), false, false, false, false, 0, "", "" }
+
+typedef struct mg_topology mg_topology;
+typedef struct mg_plan     mg_plan;
+
+/* world in [1, 2^31 - 1]. */
+MG_API mg_topology *mg_topology_new(int64_t world, mg_error *err);
+MG_API void         mg_topology_free(mg_topology *t);
+/* Add a family; the order of the calls is the order of creation. Names of families and
+** grids are one name space; a name given twice is refused. options may be NULL. */
+MG_API mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f,
+                                 const mg_options *options, mg_error *err);
+/* Name a grid, so that coordinates can be asked of the plan and the state. */
+MG_API mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *g,
+                                      mg_error *err);
+/* Remember a parameter that led here: printed, and part of the digest. */
+MG_API mg_status mg_topology_param(mg_topology *t, const char *name, const char *value,
+                                   mg_error *err);
+/* The recipe's name: printed, not part of the digest (paths differ between machines). */
+MG_API mg_status mg_topology_recipe(mg_topology *t, const char *name, mg_error *err);
+
+/* Make the topology canonical. O(families^2 x modes) for symbolic families, whatever
+** the world. Local: no communication. */
+MG_API mg_plan *mg_plan_new(const mg_topology *t, mg_error *err);
+MG_API mg_plan *mg_plan_ref(const mg_plan *p);
+MG_API void     mg_plan_free(mg_plan *p);
+
+MG_API int64_t          mg_plan_world(const mg_plan *p);
+MG_API size_t           mg_plan_nfamilies(const mg_plan *p);
+MG_API const char      *mg_plan_family_name(const mg_plan *p, size_t i);
+MG_API const mg_family *mg_plan_family(const mg_plan *p, size_t i);
+MG_API int              mg_plan_find(const mg_plan *p, const char *family); /* or -1 */
+MG_API size_t           mg_plan_ngrids(const mg_plan *p);
+MG_API const char      *mg_plan_grid_name(const mg_plan *p, size_t i);
+MG_API const mg_grid   *mg_plan_grid(const mg_plan *p, const char *name); /* or NULL */
+/* The earlier family whose communicators all groups of family i use, or -1. */
+MG_API int mg_plan_shares(const mg_plan *p, size_t i);
+/* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text. */
+MG_API void mg_plan_digest(const mg_plan *p, char out[33]);
+
+/* Receives text piece by piece; returns 0, or anything else to stop. */
+typedef int (*mg_sink)(void *ud, const char *text, size_t len);
+/* The canonical text, the creation schedule, and JSON. rank < 0: everything; else that
+** rank's view. MG_USAGE for a rank outside the world, MG_LIMIT when the sink stops. */
+MG_API mg_status mg_plan_print(const mg_plan *p, mg_sink sink, void *ud, mg_error *err);
+MG_API mg_status mg_plan_print_schedule(const mg_plan *p, int64_t rank, mg_sink sink, void *ud,
+                                        mg_error *err);
+MG_API mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud,
+                                    mg_error *err);
+
+/* Counts over the whole plan. groups and communicators leave groups of one rank out. */
+typedef struct mg_plan_counts {
+  int64_t families, groups, singles, communicators;
+} mg_plan_counts;
+MG_API mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *err);
+/* Counts for one rank: groups it is in, of them groups of one rank, communicators. */
+MG_API mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_counts *out,
+                                    mg_error *err);
+
+/* Play every rank of the plan in this process: each walks its own schedule and waits in
+** each creation until all members are there. MG_BACKEND when they would wait for ever
+** or do not see the same group; the message names rank, family and group. O(members). */
+typedef struct mg_rehearsal {
+  int64_t communicators, memberships, most_per_rank;
+} mg_rehearsal;
+MG_API mg_status mg_plan_rehearse(const mg_plan *p, mg_rehearsal *out, mg_error *err);
+
+/* ------------------------------------------------------ backends and state */
+
+typedef struct mg_backend mg_backend; /* who creates communicators */
+typedef struct mg_state   mg_state;   /* a plan made real, seen from this rank */
+typedef struct mg_group   mg_group;   /* a handle: this rank's group of a family */
+
+/* Open a backend by name. "mpi": loads libmoongrid_mpi, initializes MPI where nobody
+** has (and then finalizes it in mg_backend_free) and takes MPI_COMM_WORLD; collective.
+** A host that has MPI uses mg_mpi_backend of moongrid_mpi.h with its own communicator. */
+MG_API mg_backend *mg_backend_open(const char *name, mg_error *err);
+/* One process plays `rank` of `world`: every question works, no communicator exists. */
+MG_API mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err);
+/* All states of a backend are freed before it. Collective where it finalizes MPI. */
+MG_API void        mg_backend_free(mg_backend *b);
+MG_API const char *mg_backend_name(const mg_backend *b);
+MG_API int64_t     mg_backend_rank(const mg_backend *b);
+MG_API int64_t     mg_backend_world(const mg_backend *b);
+
+/* Collective over the backend: do all ranks hold the same plan? A rank whose planning
+** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
+** MG_DISAGREE on every rank, naming the first family that differs and who differs;
+** where all ranks failed alike each gets its own error back. failed may be NULL. */
+MG_API mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *failed,
+                          mg_error *err);
+/* Collective over the backend: agree, then create this rank's communicators in schedule
+** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
+** with equal members and options share a communicator, also with earlier states of the
+** same backend. `name` (NULL: "") goes into the names of the communicators. */
+MG_API mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name,
+                                mg_error *err);
+/* Collective like mg_materialize, in the same order on all ranks. Communicators that
+** other states use stay. The state's group handles end here. */
+MG_API void mg_state_free(mg_state *s);
+/* Create the communicators of a lazy family. Collective over the backend; calling it
+** again is harmless. */
+MG_API mg_status mg_state_create(mg_state *s, const char *family, mg_error *err);
+/* Prove every communicator of this rank by collectives: members and order gathered,
+** a sum, a broadcast from every position, a ring. Collective over the backend; every
+** rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
+MG_API mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err);
+
+MG_API const mg_plan *mg_state_plan(const mg_state *s);
+MG_API int64_t        mg_state_rank(const mg_state *s);
+/* Communicators this state holds, and groups this rank belongs to. */
+MG_API size_t mg_state_ncomms(const mg_state *s);
+MG_API size_t mg_state_ngroups(const mg_state *s);
+
+/* This rank's group of a family; NULL where the rank is in none (*err untouched, its
+** status set to MG_OK) and for an unknown name (MG_USAGE, with the nearest one). Looked
+** up once; the handle then costs a pointer read and lives as long as the state. */
+MG_API const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *err);
+/* The nth of them, for covers; NULL past the last. */
+MG_API const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth,
+                                          mg_error *err);
+/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (MG_OK)
+** or for an unknown name (MG_USAGE). */
+MG_API int64_t mg_state_coord(const mg_state *s, const char *grid, const char *dim,
+                              mg_error *err);
+
+/* Questions to a handle: local, no allocation, O(1) to O(modes). */
+MG_API const char *mg_group_family(const mg_group *g);
+MG_API int64_t     mg_group_rank(const mg_group *g);  /* my position */
+MG_API int64_t     mg_group_size(const mg_group *g);
+MG_API int64_t     mg_group_index(const mg_group *g); /* which group of the family */
+MG_API int64_t     mg_group_at(const mg_group *g, int64_t position); /* global rank or -1 */
+MG_API int64_t     mg_group_first(const mg_group *g);
+MG_API int64_t     mg_group_last(const mg_group *g);
+/* Global rank one position on or back; at the ends around the group with wrap, else -1. */
+MG_API int64_t mg_group_next(const mg_group *g, bool wrap);
+MG_API int64_t mg_group_prev(const mg_group *g, bool wrap);
+/* Position of a global rank in the group, or -1. */
+MG_API int64_t mg_group_position(const mg_group *g, int64_t rank);
+/* Write all members in order, mg_group_size(g) of them. */
+MG_API void mg_group_ranks(const mg_group *g, int32_t *out);
+/* The backend's own communicator (for "mpi" an MPI_Comm *), or NULL: a group of one
+** rank, a lazy family not created yet, a dry state. See mg_mpi_comm in moongrid_mpi.h. */
+MG_API void *mg_group_native(const mg_group *g);
+
+/* ----------------------------------------------------------------- recipes */
+
+typedef struct mg_runtime mg_runtime; /* a capped Lua state with one recipe */
+
+typedef struct mg_limits {
+  size_t   size;         /* sizeof(mg_limits) */
+  size_t   memory;       /* bytes of Lua heap; default 64 MiB */
+  uint64_t instructions; /* Lua instructions per call; default 200 million */
+  double   seconds;      /* wall clock per call, which may only abort; default 20 */
+} mg_limits;
+#define MG_LIMITS_INIT { sizeof(mg_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
+
+/* limits may be NULL. */
+MG_API mg_runtime *mg_runtime_new(const mg_limits *limits, mg_error *err);
+MG_API void        mg_runtime_free(mg_runtime *rt);
+/* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
+** runtime. */
+MG_API mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err);
+/* Evaluate the recipe for a world; args are n strings "name=value". The runtime stays
+** usable after a failure and outlives the plan. */
+MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
+                                const char *const *args, mg_error *err);
+/* Doc, parameters and queries of the loaded recipe, for a person or as JSON. */
+MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
+                                     mg_error *err);
+/* Names of the bundled recipes, NULL at the end. */
+MG_API const char *const *mg_recipe_names(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

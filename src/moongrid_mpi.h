@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid_mpi.h - the few functions of moongrid that speak of MPI. Link libmoongrid_mpi
+** and libmoongrid.
+*/
+#ifndef MOONGRID_MPI_H
+#define MOONGRID_MPI_H
+
+#include "moongrid.h"
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A backend over the host's communicator, whose ranks are the world. MPI is initialized
+** and stays the host's: free the backend and its states before MPI_Finalize. `parent` is
+** borrowed and must outlive the backend. Local. */
+MG_API mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err);
+
+/* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
+** may be shared by families of equal members. A group of one rank has MPI_COMM_SELF; a
+** rank that is in no group (g NULL), a lazy family not created yet and a dry state have
+** MPI_COMM_NULL. */
+static inline MPI_Comm mg_mpi_comm(const mg_group *g) {
+  void *native = g ? mg_group_native(g) : NULL;
+  if (native) return *(MPI_Comm *)native;
+  return g && mg_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+**
+** json.c - the plan as one JSON object. Every value is encoded by Jansson; the lists that
+** grow with the world are streamed group by group, so memory does not grow with it.
+*/
+#include "plan/plan.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct writer {
+  mg_sink sink;
+  void   *ud;
+  bool    failed;
+  bool    first; /* no comma before the next item */
+} writer;
+
+static void put(writer *w, const char *text) {
+  if (!w->failed) w->failed = w->sink(w->ud, text, strlen(text)) != 0;
+}
+
+static int put_piece(const char *text, size_t len, void *ud) {
+  writer *w = ud;
+  if (!w->failed) w->failed = w->sink(w->ud, text, len) != 0;
+  return w->failed ? -1 : 0;
+}
+
+/* Encodes and releases value; a value that could not be made is a failure. */
+static void put_value(writer *w, json_t *value) {
+  if (!value || json_dump_callback(value, put_piece, w, JSON_COMPACT | JSON_ENCODE_ANY) != 0) w->failed = true;
+  json_decref(value);
+}
+
+static void item(writer *w, const char *between) {
+  if (!w->first) put(w, ",");
+  put(w, between);
+  w->first = false;
+}
+
+static void key(writer *w, const char *indent, const char *name) {
+  item(w, indent);
+  put_value(w, json_string(name));
+  put(w, ": ");
+}
+
+static void open(writer *w, const char *bracket) {
+  put(w, bracket);
+  w->first = true;
+}
+
+static void close(writer *w, const char *bracket) {
+  put(w, bracket);
+  w->first = false;
+}
+
+static void put_field(writer *w, const char *name, json_t *value) {
+  key(w, w->first ? "" : " ", name);
+  put_value(w, value);
+}
+
+/* What was written as a number or a truth value is one again. */
+static json_t *param_value(const char *text) {
+  char     *end;
+  long long n = strtoll(text, &end, 10);
+  if (*text && !*end && strlen(text) < 19) return json_integer(n);
+  if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(*text == 't');
+  return json_string(text);
+}
+
+static json_t *rank_list(const mg_family *f, int64_t group, int32_t *buffer) {
+  int64_t n = mg_family_size(f, group);
+  json_t *list = json_array();
+  mg_family_members(f, group, buffer);
+  for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_integer(buffer[i]));
+  return list;
+}
+
+static void put_head(writer *w, const mg_plan *p, int64_t rank) {
+  const mg_content *c = &p->content;
+  key(w, "\n  ", "recipe");
+  put_value(w, *c->recipe ? json_string(c->recipe) : json_null());
+  key(w, "\n  ", "world");
+  put_value(w, json_integer(c->world));
+  if (rank >= 0) {
+    key(w, "\n  ", "rank");
+    put_value(w, json_integer(rank));
+  }
+  key(w, "\n  ", "params");
+  open(w, "{");
+  for (size_t i = 0; i < c->nparams; i++) put_field(w, c->param[i].name, param_value(c->param[i].value));
+  close(w, "}");
+  key(w, "\n  ", "grids");
+  open(w, "{");
+  for (size_t i = 0; i < c->ngrids; i++) {
+    const mg_grid *g = c->grid[i].grid;
+    key(w, "\n    ", c->grid[i].name);
+    open(w, "{");
+    put_field(w, "offset", json_integer(g->window.offset));
+    put_field(w, "size", json_integer(g->window.size));
+    key(w, " ", rank < 0 ? "dims" : "coords");
+    open(w, rank < 0 ? "[" : "{");
+    for (size_t d = 0; d < g->n; d++) {
+      if (rank < 0) {
+        item(w, w->first ? "" : " ");
+        put_value(w, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
+      } else {
+        int64_t at = mg_grid_coord(g, rank, d);
+        put_field(w, g->axis[d].name, at < 0 ? json_null() : json_integer(at));
+      }
+    }
+    close(w, rank < 0 ? "]}" : "}}");
+  }
+  close(w, "}");
+}
+
+static void put_digest(writer *w, const mg_plan *p) {
+  char digest[33];
+  mg_plan_digest(p, digest);
+  key(w, "\n  ", "digest");
+  put_value(w, json_string(digest));
+}
+
+static void put_options(writer *w, const mg_choice *c) {
+  key(w, " ", "options");
+  open(w, "{");
+  if (c->unique) put_field(w, "unique", json_true());
+  if (c->first) put_field(w, "first", json_true());
+  if (c->lazy) put_field(w, "lazy", json_true());
+  if (c->high_priority) put_field(w, "high_priority", json_true());
+  if (c->timeout_us) put_field(w, "timeout", json_real((double)c->timeout_us / 1e6));
+  if (*c->backend) put_field(w, "backend", json_string(c->backend));
+  if (*c->nccl) put_field(w, "nccl", json_string(c->nccl));
+  close(w, "}");
+}
+
+static void put_all(writer *w, const mg_plan *p, int32_t *buffer) {
+  static const char *const coverage[] = { "partition", "partial", "cover" };
+  key(w, "\n  ", "families");
+  open(w, "{");
+  for (size_t i = 0; i < p->content.nentries; i++) {
+    const mg_entry  *e = &p->content.entry[i];
+    const mg_family *f = e->family;
+    key(w, "\n    ", e->name);
+    open(w, "{");
+    put_field(w, "count", json_integer(f->count));
+    put_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
+    put_field(w, "coverage", json_string(coverage[mg_family_coverage(f)]));
+    put_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
+    put_options(w, &e->choice);
+    key(w, " ", "groups");
+    open(w, "[");
+    for (int64_t g = 0; g < f->count && !w->failed; g++) {
+      item(w, "");
+      put_value(w, rank_list(f, g, buffer));
+    }
+    close(w, "]}");
+  }
+  close(w, "\n  }");
+  mg_plan_counts n;
+  mg_plan_count(p, &n, NULL);
+  key(w, "\n  ", "communicators");
+  open(w, "{");
+  put_field(w, "total", json_integer(n.communicators));
+  put_field(w, "groups", json_integer(n.groups));
+  put_field(w, "singles", json_integer(n.singles));
+  key(w, " ", "by_family");
+  open(w, "{");
+  for (size_t k = 0; k < p->content.nentries; k++) {
+    int64_t led = mg_plan_led(p, p->order[k], -1);
+    if (led > 0) put_field(w, p->content.entry[p->order[k]].name, json_integer(led));
+  }
+  close(w, "}}");
+}
+
+static void put_membership(writer *w, const mg_plan *p, const mg_member *m, int32_t *buffer) {
+  open(w, "{");
+  put_field(w, "index", json_integer(m->group));
+  put_field(w, "position", json_integer(m->position));
+  put_field(w, "size", json_integer(m->size));
+  put_field(w, "communicator", m->comm < 0 ? json_null() : json_integer(m->comm));
+  put_field(w, "ranks", rank_list(p->content.entry[m->entry].family, m->group, buffer));
+  close(w, "}");
+}
+
+/* A rank is in one group of a family or in none; of a cover it gets a list. */
+static void put_rank(writer *w, const mg_plan *p, const mg_view *v, int32_t *buffer) {
+  size_t at = 0;
+  key(w, "\n  ", "families");
+  open(w, "{");
+  for (size_t i = 0; i < p->content.nentries; i++) {
+    bool cover = p->content.entry[i].family->overlapping, any = false;
+    key(w, "\n    ", p->content.entry[i].name);
+    if (cover) open(w, "[");
+    for (; at < v->nmembers && v->member[at].entry == (int)i; at++) {
+      if (cover) item(w, "");
+      put_membership(w, p, &v->member[at], buffer);
+      any = true;
+    }
+    if (cover)
+      close(w, "]");
+    else if (!any)
+      put(w, "null");
+  }
+  close(w, "\n  }");
+  key(w, "\n  ", "communicators");
+  open(w, "[");
+  for (size_t i = 0; i < v->ncomms; i++) {
+    const mg_creation *c = &v->comm[i];
+    item(w, "\n    ");
+    put_value(w, json_pack("{sssIsIsI}", "family", p->content.entry[c->entry].name, "index", (json_int_t)c->group,
+                           "position", (json_int_t)c->position, "size", (json_int_t)c->size));
+  }
+  close(w, "]");
+}
+
+mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
+  writer  w = { sink, ud, false, true };
+  mg_view v = { 0 };
+  int64_t longest = 1;
+  for (size_t i = 0; i < p->content.nentries; i++)
+    if (p->content.entry[i].family->max_size > longest) longest = p->content.entry[i].family->max_size;
+  if (rank >= 0) {
+    mg_status s = mg_view_init(&v, p, rank, err);
+    if (s) return s;
+  }
+  int32_t *buffer = malloc((size_t)longest * sizeof *buffer);
+  if (!buffer) {
+    mg_view_free(&v);
+    return mg_oom(err);
+  }
+  open(&w, "{");
+  put_head(&w, p, rank);
+  if (rank < 0)
+    put_all(&w, p, buffer);
+  else
+    put_rank(&w, p, &v, buffer);
+  put_digest(&w, p);
+  close(&w, "\n}\n");
+  free(buffer);
+  mg_view_free(&v);
+  return w.failed ? mg_fail(err, MG_LIMIT, "the output could not be written") : MG_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+**
+** plan.h - what a plan is inside, and one rank's view of it.
+**
+** THE SCHEDULE. All groups of the job have one order: families in schedule order (`first`
+** ones, then the others, then `lazy` ones, each in the order of the topology), within a
+** family by round, within a round by index. A group that equals an earlier one, with
+** options that may share, is led by it: there is no second creation. Each rank creates the
+** groups it is in, in this order.
+** No cyclic wait: among the groups not created yet take the first in this order. Each of
+** its members has created all its earlier groups, for those come before it in the order,
+** so all of them are at this one, and it completes. Nothing is assumed about overlap: the
+** order is total over all groups. That members agree on who leads needs no communication:
+** a group in another family equals this one for one member exactly if it does for all.
+*/
+#ifndef MG_PLAN_H
+#define MG_PLAN_H
+
+#include "plan/topology.h"
+
+struct mg_plan {
+  atomic_int refs;
+  mg_content content;
+  int       *order;  /* [nentries]: schedule order -> entry */
+  int       *shares; /* [nentries]: the earlier entry that leads all groups, or -1 */
+  uint64_t   digest[2];
+};
+
+/* How many groups of `a` are groups of `b` too, members in the same order? */
+typedef enum mg_overlap { MG_NONE, MG_SOME, MG_ALL } mg_overlap;
+/* O(modes). MG_SOME also stands for "not decided by the rules alone". Groups of one rank
+** do not count. */
+mg_overlap mg_groups_within(const mg_family *a, const mg_family *b);
+bool       mg_same_group(const mg_family *a, int64_t ga, const mg_family *b, int64_t gb);
+/* The group of b that equals group ga of a, or -1; only groups before `limit`. */
+int64_t mg_group_in(const mg_family *a, int64_t ga, const mg_family *b, int64_t limit);
+/* Groups of entry i that no earlier group leads: the communicators it adds to the job.
+** `round` >= 0 counts that round alone. O(modes) where the rules decide, else O(groups). */
+int64_t mg_plan_led(const mg_plan *p, int entry, int64_t round);
+
+typedef struct mg_member { /* this rank in one group */
+  int     entry;
+  int64_t group, position, size;
+  int     comm; /* index into mg_view.comm; -1 for a group of one rank */
+} mg_member;
+
+typedef struct mg_creation { /* a communicator this rank creates, by the group that leads */
+  int     entry;
+  int64_t group, round, position, size;
+} mg_creation;
+
+typedef struct mg_view { /* members in topology order, creations in schedule order */
+  int64_t      rank;
+  size_t       nmembers, ncomms;
+  mg_member   *member;
+  mg_creation *comm;
+} mg_view;
+
+mg_status mg_view_init(mg_view *v, const mg_plan *p, int64_t rank, mg_error *err);
+void      mg_view_free(mg_view *v);
+
+/* Text that the digest is made of: the head (world, parameters, grids), then a line per
+** family. print.c */
+mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err);
+mg_status mg_plan_entry_text(const mg_plan *p, size_t i, mg_text *t, mg_error *err);
+mg_status mg_plan_take_digest(mg_plan *p, mg_error *err);
+
+#endif

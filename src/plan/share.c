@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+**
+** share.c - which groups are the same list of ranks, decided by the rules where possible.
+*/
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* Are all starts of a (its index offsets) starts of b? Sound; complete for modes that came
+** from grids: each index mode of a must step along one index mode of b without carrying. */
+static bool starts_within(const mg_strided *a, const mg_strided *b) {
+  int64_t digit[MG_MODES_MAX], rest = a->offset - b->offset;
+  if (rest < 0) return false;
+  for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
+    const mg_digit *d = &b->digits[i];
+    int64_t         value = rest / d->stride;
+    if (value >= d->size || (d->inside && value != 0)) return false;
+    rest -= value * d->stride;
+    for (int k = 0; k < b->index.n && !d->inside; k++)
+      if (b->index.at[k].stride == d->stride) digit[k] = value;
+  }
+  if (rest != 0) return false;
+  for (int i = 0; i < a->index.n; i++) {
+    mg_mode left = a->index.at[i]; /* a long mode of a may run over several modes of b */
+    for (int k = b->index.n - 1; k >= 0 && left.size > 1; k--) {
+      mg_mode m = b->index.at[k];
+      if (left.stride % m.stride != 0 || left.stride / m.stride >= m.size) continue;
+      int64_t step = left.stride / m.stride, room = (m.size - 1 - digit[k]) / step + 1;
+      if (room >= left.size) {
+        digit[k] += (left.size - 1) * step;
+        left.size = 1;
+      } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
+        digit[k] = m.size - 1; /* used up whole; the carry goes to a multiple of it */
+        left = (mg_mode){ left.size / (m.size / step), m.size * m.stride };
+        k = b->index.n; /* any mode may take the carry */
+      }
+    }
+    if (left.size > 1) return false;
+  }
+  return true;
+}
+
+/* The same rule, part by part. */
+static bool same_rule(const mg_family *a, const mg_family *b) {
+  if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
+  switch (a->form) {
+  case MG_STRIDED: return mg_family_equal(a, b);
+  case MG_PICKED: {
+    const mg_strided *x = &a->as.picked.base, *y = &b->as.picked.base;
+    return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) &&
+           mg_modes_equal(&x->index, &y->index) &&
+           memcmp(a->as.picked.positions, b->as.picked.positions,
+                  (size_t)a->size * sizeof *a->as.picked.positions) == 0;
+  }
+  case MG_PAIRS:
+    return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap &&
+           same_rule(a->as.pairs.base, b->as.pairs.base);
+  case MG_UNION:
+  case MG_ZIP:
+    if (a->as.parts.n != b->as.parts.n) return false;
+    for (size_t i = 0; i < a->as.parts.n; i++)
+      if (!same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
+    return true;
+  case MG_TABLE:
+    return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0 &&
+           memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
+  }
+  return false;
+}
+
+/* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it
+** varies. (Pairs that go around an end descend: no other rule makes those.) */
+static int64_t pair_distance(const mg_family *f) {
+  if (f->size != 2) return 0;
+  if (f->form == MG_STRIDED) return f->as.strided.inside.at[0].stride;
+  if (f->form != MG_PAIRS || f->as.pairs.base->form != MG_STRIDED) return 0;
+  const mg_modes *inside = &f->as.pairs.base->as.strided.inside;
+  return inside->n == 1 ? inside->at[0].stride * f->as.pairs.step : 0;
+}
+
+mg_overlap mg_groups_within(const mg_family *a, const mg_family *b) {
+  if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MG_NONE;
+  if (same_rule(a, b)) return MG_ALL;
+  if (a->form == MG_UNION) {
+    bool some = false, every = true;
+    for (size_t i = 0; i < a->as.parts.n; i++) {
+      if (a->as.parts.child[i]->max_size < 2) continue;
+      mg_overlap r = mg_groups_within(a->as.parts.child[i], b);
+      some |= r != MG_NONE;
+      every &= r == MG_ALL;
+    }
+    return every ? MG_ALL : some ? MG_SOME : MG_NONE;
+  }
+  if (b->form == MG_UNION) {
+    bool some = false;
+    for (size_t i = 0; i < b->as.parts.n; i++) {
+      mg_overlap r = mg_groups_within(a, b->as.parts.child[i]);
+      if (r == MG_ALL) return MG_ALL;
+      some |= r == MG_SOME;
+    }
+    return some ? MG_SOME : MG_NONE;
+  }
+  if (a->size >= 0 && b->size >= 0 && a->size != b->size) return MG_NONE;
+  if (a->form == MG_STRIDED && b->form == MG_STRIDED) {
+    if (!mg_modes_equal(&a->as.strided.inside, &b->as.strided.inside)) return MG_NONE;
+    return starts_within(&a->as.strided, &b->as.strided) ? MG_ALL : MG_SOME;
+  }
+  int64_t x = pair_distance(a), y = pair_distance(b);
+  return x && y && x != y ? MG_NONE : MG_SOME;
+}
+
+bool mg_same_group(const mg_family *a, int64_t ga, const mg_family *b, int64_t gb) {
+  int64_t n = mg_family_size(a, ga);
+  if (n != mg_family_size(b, gb)) return false;
+  if (a->form == MG_STRIDED && b->form == MG_STRIDED)
+    return mg_modes_equal(&a->as.strided.inside, &b->as.strided.inside) &&
+           mg_strided_start(&a->as.strided, ga) == mg_strided_start(&b->as.strided, gb);
+  for (int64_t p = 0; p < n; p++)
+    if (mg_family_rank(a, ga, p) != mg_family_rank(b, gb, p)) return false;
+  return true;
+}
+
+int64_t mg_group_in(const mg_family *a, int64_t ga, const mg_family *b, int64_t limit) {
+  int64_t group, position, first = mg_family_rank(a, ga, 0), found = -1;
+  for (int64_t nth = 0; mg_family_locate(b, first, nth, &group, &position); nth++)
+    if (position == 0 && group < limit && (found < 0 || group < found) && mg_same_group(a, ga, b, group))
+      found = group;
+  return found;
+}

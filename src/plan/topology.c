@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+**
+** topology.c - the builder: families and grids by name, in the order of the calls.
+*/
+#include "plan/topology.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ----------------------------------------------------------------- content */
+
+void mg_content_free(mg_content *c) {
+  for (size_t i = 0; i < c->nentries; i++) {
+    mg_family_free(c->entry[i].family);
+    mg_choice_free(&c->entry[i].choice);
+  }
+  for (size_t i = 0; i < c->ngrids; i++) mg_grid_free(c->grid[i].grid);
+  for (size_t i = 0; i < c->nparams; i++) {
+    free(c->param[i].name);
+    free(c->param[i].value);
+  }
+  free(c->entry);
+  free(c->grid);
+  free(c->param);
+  free(c->recipe);
+  memset(c, 0, sizeof *c);
+}
+
+/* Room for one more of n elements; the arrays double at powers of two. */
+static void *grow(void *array, size_t n, size_t each) {
+  if (n != 0 && (n & (n - 1)) != 0) return array;
+  return realloc(array, (n ? 2 * n : 1) * each);
+}
+
+static mg_status add_entry(mg_content *c, const char *name, const mg_family *f,
+                           const mg_choice *choice, mg_error *err) {
+  mg_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
+  if (!entry) return mg_oom(err);
+  c->entry = entry;
+  mg_entry *e = &entry[c->nentries];
+  memset(e, 0, sizeof *e);
+  memcpy(e->name, name, strlen(name));
+  mg_status s = mg_choice_copy(&e->choice, choice, err);
+  if (s) return s;
+  e->choice.unique |= f->twin;
+  e->family = mg_family_ref(f);
+  c->nentries++;
+  return MG_OK;
+}
+
+static mg_status add_grid(mg_content *c, const char *name, const mg_grid *g, mg_error *err) {
+  mg_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
+  if (!grid) return mg_oom(err);
+  c->grid = grid;
+  memset(&grid[c->ngrids], 0, sizeof *grid);
+  memcpy(grid[c->ngrids].name, name, strlen(name));
+  grid[c->ngrids++].grid = mg_grid_ref(g);
+  return MG_OK;
+}
+
+static mg_status add_param(mg_content *c, const char *name, const char *value, mg_error *err) {
+  mg_param *param = grow(c->param, c->nparams, sizeof *param);
+  if (!param) return mg_oom(err);
+  c->param = param;
+  mg_param p = { mg_strdup(name), mg_strdup(value) };
+  if (!p.name || !p.value) {
+    free(p.name);
+    free(p.value);
+    return mg_oom(err);
+  }
+  param[c->nparams++] = p;
+  return MG_OK;
+}
+
+mg_status mg_content_copy(mg_content *to, const mg_content *from, mg_error *err) {
+  memset(to, 0, sizeof *to);
+  to->world = from->world;
+  to->recipe = mg_strdup(from->recipe);
+  mg_status s = to->recipe ? MG_OK : mg_oom(err);
+  for (size_t i = 0; i < from->nentries && !s; i++)
+    s = add_entry(to, from->entry[i].name, from->entry[i].family, &from->entry[i].choice, err);
+  for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
+  for (size_t i = 0; i < from->nparams && !s; i++)
+    s = add_param(to, from->param[i].name, from->param[i].value, err);
+  if (s) mg_content_free(to);
+  return s;
+}
+
+int mg_content_find(const mg_content *c, const char *family) {
+  for (size_t i = 0; i < c->nentries; i++)
+    if (strcmp(c->entry[i].name, family) == 0) return (int)i;
+  return -1;
+}
+
+/* ---------------------------------------------------------------- topology */
+
+mg_topology *mg_topology_new(int64_t world, mg_error *err) {
+  if (world < 1 || world > MG_WORLD_MAX)
+    return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
+  mg_topology *t = calloc(1, sizeof *t);
+  if (!t) return mg_null_oom(err);
+  t->content.world = world;
+  t->content.recipe = mg_strdup("");
+  if (!t->content.recipe) {
+    free(t);
+    return mg_null_oom(err);
+  }
+  return t;
+}
+
+void mg_topology_free(mg_topology *t) {
+  if (!t) return;
+  mg_content_free(&t->content);
+  free(t);
+}
+
+static mg_status check_new_name(const mg_content *c, const char *what, const char *name, int64_t world,
+                                mg_error *err) {
+  if (!mg_is_name(name))
+    return mg_fail(err, MG_REFUSED, "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
+                   name ? name : "", what, MG_NAME_MAX);
+  if (mg_content_find(c, name) >= 0)
+    return mg_fail(err, MG_REFUSED, "the topology already has a family '%s'", name);
+  for (size_t i = 0; i < c->ngrids; i++)
+    if (strcmp(c->grid[i].name, name) == 0)
+      return mg_fail(err, MG_REFUSED, "the topology already has a grid '%s'", name);
+  if (world != c->world)
+    return mg_fail(err, MG_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
+                   name, world, c->world);
+  return MG_OK;
+}
+
+mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f, const mg_options *options,
+                          mg_error *err) {
+  if (!t || !f) return MG_USAGE;
+  mg_status s = check_new_name(&t->content, "family", name, f->world, err);
+  if (s) return s;
+  mg_choice choice;
+  if ((s = mg_choice_init(&choice, options, err))) return s;
+  s = add_entry(&t->content, name, f, &choice, err);
+  mg_choice_free(&choice);
+  return s;
+}
+
+mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *g, mg_error *err) {
+  if (!t || !g) return MG_USAGE;
+  mg_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
+  return s ? s : add_grid(&t->content, name, g, err);
+}
+
+mg_status mg_topology_param(mg_topology *t, const char *name, const char *value, mg_error *err) {
+  return t ? add_param(&t->content, name, value, err) : MG_USAGE;
+}
+
+mg_status mg_topology_recipe(mg_topology *t, const char *name, mg_error *err) {
+  if (!t) return MG_USAGE;
+  char *copy = mg_strdup(name);
+  if (!copy) return mg_oom(err);
+  free(t->content.recipe);
+  t->content.recipe = copy;
+  return MG_OK;
+}

@@ -1,0 +1,813 @@
+/* SPDX-License-Identifier: MIT
+**
+** algebra.c - World, Grid and Family for Lua.
+*/
+#include "script/bind.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char fill_key = 'f'; /* its address is the value of `fill` */
+
+/* ------------------------------------------------------------------- World */
+
+static int world_window(lua_State *L) {
+  mg_window w = mg_lua_check_window(L, 1);
+  int64_t   offset = luaL_checkinteger(L, 2), size = luaL_optinteger(L, 3, w.size - offset);
+  if (offset < 0 || offset >= w.size)
+    return mg_lua_raise(L, "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
+                        w.size, w.size - 1);
+  if (size < 1 || size > w.size - offset)
+    return mg_lua_raise(L, "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
+                        w.size - offset, size);
+  *mg_lua_new_world(L) = (mg_window){ w.world, w.offset + offset, size };
+  return 1;
+}
+
+/* world:table(lists, "partition" | "partial" | "cover") */
+static int world_table(lua_State *L) {
+  static const char *const kinds[] = { "partition", "partial", "cover", NULL };
+  mg_window                w = mg_lua_check_window(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  int            kind = luaL_checkoption(L, 3, "partition", kinds);
+  int64_t        count = (int64_t)lua_rawlen(L, 2), total = 0;
+  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  for (int64_t g = 1; g <= count; g++) { /* everything that may raise, before allocating */
+    if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
+      return mg_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1, luaL_typename(L, -1));
+    int64_t n = (int64_t)lua_rawlen(L, -1);
+    for (int64_t i = 1; i <= n; i++) {
+      lua_rawgeti(L, -1, i);
+      int64_t rank = lua_tointeger(L, -1);
+      if (!lua_isinteger(L, -1))
+        return mg_lua_raise(L, "group %" PRId64 " of the table holds %s, not a rank", g - 1, luaL_typename(L, -1));
+      if (rank < 0 || rank > MG_WORLD_MAX)
+        return mg_lua_raise(L, "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
+                            rank, g - 1, w.offset, w.offset + w.size - 1);
+      lua_pop(L, 1);
+    }
+    total += n;
+    lua_pop(L, 1);
+  }
+  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
+  int32_t *ranks = malloc((size_t)(total + 1) * sizeof *ranks);
+  int64_t  at = 0;
+  for (int64_t g = 1; starts && ranks && g <= count; g++) {
+    lua_rawgeti(L, 2, g);
+    starts[g - 1] = at;
+    for (int64_t i = 1, n = (int64_t)lua_rawlen(L, -1); i <= n; i++) {
+      lua_rawgeti(L, -1, i);
+      ranks[at++] = (int32_t)lua_tointeger(L, -1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+  mg_error e = { 0 };
+  if (starts) starts[count] = at;
+  if (starts && ranks)
+    box->f = mg_family_table(w, count, starts, ranks, (mg_coverage)kind, &e);
+  else
+    mg_oom(&e);
+  free(starts);
+  free(ranks);
+  return box->f ? 1 : mg_lua_raise_error(L, &e);
+}
+
+static int world_index(lua_State *L) {
+  mg_window   w = mg_lua_check_window(L, 1);
+  const char *key = luaL_checkstring(L, 2);
+  if (strcmp(key, "size") == 0)
+    lua_pushinteger(L, w.size);
+  else if (strcmp(key, "offset") == 0)
+    lua_pushinteger(L, w.offset);
+  else if (!mg_lua_method(L, key)) {
+    static const char *const known[] = { "size", "offset", "window", "table" };
+    return mg_lua_unknown(L, "field of a World", key, known, 4);
+  }
+  return 1;
+}
+
+static int world_len(lua_State *L) {
+  lua_pushinteger(L, mg_lua_check_window(L, 1).size);
+  return 1;
+}
+
+static int world_tostring(lua_State *L) {
+  mg_window w = mg_lua_check_window(L, 1);
+  if (w.size == w.world)
+    lua_pushfstring(L, "World of %I ranks", (LUAI_UACINT)w.world);
+  else
+    lua_pushfstring(L, "World of %I ranks, window %I..%I", (LUAI_UACINT)w.world, (LUAI_UACINT)w.offset,
+                    (LUAI_UACINT)(w.offset + w.size - 1));
+  return 1;
+}
+
+static int world_eq(lua_State *L) {
+  mg_window a = mg_lua_check_window(L, 1), b = mg_lua_check_window(L, 2);
+  lua_pushboolean(L, a.world == b.world && a.offset == b.offset && a.size == b.size);
+  return 1;
+}
+
+static int new_world(lua_State *L) {
+  int64_t size = luaL_checkinteger(L, 1);
+  if (size < 1 || size > MG_WORLD_MAX)
+    return mg_lua_raise(L, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, size);
+  *mg_lua_new_world(L) = mg_world(size);
+  return 1;
+}
+
+/* -------------------------------------------------------------------- Grid */
+
+/* The names of an order: "tp-cp-dp" or {"tp","cp","dp"}. Pushes each name (they stay on the
+** stack as anchors), returns how many. */
+static size_t push_order(lua_State *L, int i, const char **names) {
+  size_t n = 0;
+  luaL_checkstack(L, MG_DIMS_MAX + 8, "too many dims");
+  if (lua_istable(L, i)) {
+    size_t len = lua_rawlen(L, i);
+    for (size_t k = 1; k <= len; k++) {
+      if (n == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
+      if (lua_rawgeti(L, i, (lua_Integer)k) != LUA_TSTRING)
+        mg_lua_raise(L, "dim %d of the order is %s, not a name", (int)k, luaL_typename(L, -1));
+      names[n++] = lua_tostring(L, -1);
+    }
+    return n;
+  }
+  const char *s = luaL_checkstring(L, i);
+  if (*s == '\0') mg_lua_raise(L, "the order is empty");
+  while (true) {
+    size_t len = strcspn(s, "-");
+    if (n == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
+    lua_pushlstring(L, s, len);
+    names[n] = lua_tostring(L, -1);
+    if (len == 0) mg_lua_raise(L, "order '%s' has an empty name", luaL_checkstring(L, i));
+    n++;
+    if (s[len] == '\0') return n;
+    s += len + 1;
+  }
+}
+
+static int64_t dim_size(lua_State *L, const char *name) {
+  if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == &fill_key) return MG_FILL;
+  if (!lua_isinteger(L, -1))
+    mg_lua_raise(L, "the size of dim '%s' is %s, not an integer or fill", name, luaL_typename(L, -1));
+  int64_t size = lua_tointeger(L, -1);
+  if (size < 1) mg_lua_raise(L, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size, MG_WORLD_MAX);
+  return size;
+}
+
+static int ascending_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sizes for names that the order does not have: larger than 1 is an error, 1 goes last. */
+static size_t append_unordered(lua_State *L, int sizes, mg_dim *dims, size_t n, const char *order) {
+  const char *extra[MG_DIMS_MAX], *known[MG_DIMS_MAX];
+  size_t      nextra = 0;
+  for (size_t i = 0; i < n; i++) known[i] = dims[i].name;
+  lua_pushnil(L);
+  while (lua_next(L, sizes)) {
+    if (lua_type(L, -2) != LUA_TSTRING) mg_lua_raise(L, "sizes are by name; a key is %s", luaL_typename(L, -2));
+    const char *name = lua_tostring(L, -2);
+    int64_t     size = dim_size(L, name);
+    bool        found = false;
+    for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
+    if (!found && size != 1) {
+      char tail[512];
+      mg_suggest(tail, sizeof tail, name, known, n);
+      if (size == MG_FILL) mg_lua_raise(L, "dim '%s' is to be inferred but is not in the order%s%s", name, order, tail);
+      mg_lua_raise(L, "dim '%s' of size %" PRId64 " is not in the order%s%s", name, size, order, tail);
+    }
+    if (!found) {
+      if (n + nextra == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
+      extra[nextra++] = name; /* anchored by the table of sizes */
+    }
+    lua_pop(L, 1);
+  }
+  qsort(extra, nextra, sizeof *extra, ascending_names);
+  for (size_t i = 0; i < nextra; i++) dims[n++] = (mg_dim){ extra[i], 1 };
+  return n;
+}
+
+/* grid(world, order, sizes): order fastest first; a name without a size has size 1 */
+static int new_grid(lua_State *L) {
+  mg_window   w = mg_lua_check_window(L, 1);
+  const char *names[MG_DIMS_MAX];
+  mg_dim      dims[MG_DIMS_MAX];
+  luaL_argexpected(L, lua_isstring(L, 2) || lua_istable(L, 2), 2, "order");
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_settop(L, 3);
+  size_t n = push_order(L, 2, names);
+  for (size_t i = 0; i < n; i++) {
+    if (lua_getfield(L, 3, names[i]) == LUA_TNIL)
+      dims[i] = (mg_dim){ names[i], 1 };
+    else
+      dims[i] = (mg_dim){ names[i], dim_size(L, names[i]) };
+    lua_pop(L, 1);
+  }
+  char order[256] = "";
+  if (lua_type(L, 2) == LUA_TSTRING) snprintf(order, sizeof order, " \"%.200s\"", lua_tostring(L, 2));
+  n = append_unordered(L, 3, dims, n, order);
+  mg_error  e;
+  mg_grid **box = mg_lua_new_grid(L);
+  *box = mg_grid_new(w, n, dims, &e);
+  return *box ? 1 : mg_lua_raise_error(L, &e);
+}
+
+static int along(lua_State *L, mg_order order) {
+  mg_grid    *g = mg_lua_check_grid(L, 1);
+  const char *inside[MG_DIMS_MAX], *index[MG_DIMS_MAX];
+  size_t      n = 0, nindex = 0;
+  bool        chosen = false; /* grid:along{ "tp", index = {...} } */
+  if (lua_istable(L, 2)) {
+    lua_settop(L, 2);
+    n = push_order(L, 2, inside);
+    chosen = lua_getfield(L, 2, "index") != LUA_TNIL;
+    if (chosen) nindex = push_order(L, lua_gettop(L), index);
+  } else {
+    for (int i = 2; i <= lua_gettop(L); i++) {
+      if (n == MG_DIMS_MAX) return mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
+      inside[n++] = luaL_checkstring(L, i);
+    }
+  }
+  mg_error       e;
+  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  box->f = chosen ? mg_grid_along_by(g, n, inside, nindex, index, &e) : mg_grid_along(g, n, inside, order, &e);
+  return box->f ? 1 : mg_lua_raise_error(L, &e);
+}
+
+static int grid_along(lua_State *L) { return along(L, MG_GRID_ORDER); }
+static int grid_ordered(lua_State *L) { return along(L, MG_AS_WRITTEN); }
+
+/* grid:coord(rank, dim) -> integer | nil */
+static int grid_coord(lua_State *L) {
+  mg_grid    *g = mg_lua_check_grid(L, 1);
+  int64_t     rank = luaL_checkinteger(L, 2);
+  const char *dim = luaL_checkstring(L, 3);
+  int         d = mg_grid_find(g, dim);
+  if (d < 0) {
+    const char *known[MG_DIMS_MAX];
+    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+    return mg_lua_unknown(L, "dim", dim, known, g->n);
+  }
+  int64_t at = mg_grid_coord(g, rank, (size_t)d);
+  if (at < 0)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, at);
+  return 1;
+}
+
+/* grid:coords(rank) -> { tp = 0, dp = 1 } | nil */
+static int grid_coords(lua_State *L) {
+  mg_grid *g = mg_lua_check_grid(L, 1);
+  int64_t  rank = luaL_checkinteger(L, 2);
+  lua_newtable(L);
+  for (size_t i = 0; i < g->n; i++) {
+    int64_t at = mg_grid_coord(g, rank, i);
+    if (at < 0) return 0;
+    lua_pushinteger(L, at);
+    lua_setfield(L, -2, g->axis[i].name);
+  }
+  return 1;
+}
+
+/* grid:rank{ tp = 0, dp = 1 } -> integer; a dim that is not named is at 0 */
+static int grid_rank(lua_State *L) {
+  mg_grid *g = mg_lua_check_grid(L, 1);
+  int64_t  coords[MG_DIMS_MAX] = { 0 };
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_pushnil(L);
+  while (lua_next(L, 2)) {
+    if (lua_type(L, -2) != LUA_TSTRING || !lua_isinteger(L, -1))
+      return mg_lua_raise(L, "coordinates are integers by name of dim");
+    int d = mg_grid_find(g, lua_tostring(L, -2));
+    if (d < 0) {
+      const char *known[MG_DIMS_MAX];
+      for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+      return mg_lua_unknown(L, "dim", lua_tostring(L, -2), known, g->n);
+    }
+    coords[d] = lua_tointeger(L, -1);
+    if (coords[d] < 0 || coords[d] >= g->axis[d].size)
+      return mg_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[d],
+                          g->axis[d].name, g->axis[d].size - 1);
+    lua_pop(L, 1);
+  }
+  lua_pushinteger(L, mg_grid_rank(g, coords));
+  return 1;
+}
+
+/* grid:dims() -> { {name, size}, ... } fastest first */
+static int grid_dims(lua_State *L) {
+  mg_grid *g = mg_lua_check_grid(L, 1);
+  lua_createtable(L, (int)g->n, 0);
+  for (size_t i = 0; i < g->n; i++) {
+    lua_createtable(L, 2, 0);
+    lua_pushstring(L, g->axis[i].name);
+    lua_rawseti(L, -2, 1);
+    lua_pushinteger(L, g->axis[i].size);
+    lua_rawseti(L, -2, 2);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* grid.tp is the size of dim tp; the methods come first */
+static int grid_index(lua_State *L) {
+  mg_grid    *g = mg_lua_check_grid(L, 1);
+  const char *key = luaL_checkstring(L, 2);
+  if (mg_lua_method(L, key)) return 1;
+  int d = mg_grid_find(g, key);
+  if (d < 0) {
+    const char *known[MG_DIMS_MAX];
+    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+    return mg_lua_unknown(L, "dim", key, known, g->n);
+  }
+  lua_pushinteger(L, g->axis[d].size);
+  return 1;
+}
+
+static int grid_gc(lua_State *L) {
+  mg_grid **box = luaL_checkudata(L, 1, MG_LUA_GRID);
+  mg_grid_free(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int grid_len(lua_State *L) {
+  lua_pushinteger(L, mg_lua_check_grid(L, 1)->window.size);
+  return 1;
+}
+
+static int grid_tostring(lua_State *L) {
+  char text[2048];
+  mg_grid_describe(mg_lua_check_grid(L, 1), text, sizeof text);
+  lua_pushfstring(L, "Grid %s", text);
+  return 1;
+}
+
+static int grid_eq(lua_State *L) {
+  char a[2048], b[2048];
+  mg_grid_describe(mg_lua_check_grid(L, 1), a, sizeof a);
+  mg_grid_describe(mg_lua_check_grid(L, 2), b, sizeof b);
+  lua_pushboolean(L, strcmp(a, b) == 0);
+  return 1;
+}
+
+/* ------------------------------------------------------------------ Family */
+
+static int done(lua_State *L, mg_lua_family *box, const mg_error *e) {
+  return box->f ? 1 : mg_lua_raise_error(L, e);
+}
+
+/* family:split(k [, { table = true }]) -> inner, outer */
+static int family_split(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1);
+  int64_t        k = luaL_checkinteger(L, 2);
+  bool           lists = false;
+  if (lua_istable(L, 3)) {
+    lua_getfield(L, 3, "table");
+    lists = lua_toboolean(L, -1);
+    lua_pop(L, 1);
+  }
+  mg_error       e;
+  mg_lua_family *inner = mg_lua_new_family(L, NULL), *outer = mg_lua_new_family(L, NULL);
+  if (mg_family_split(f->f, k, lists, &inner->f, &outer->f, &e)) return mg_lua_raise_error(L, &e);
+  return 2;
+}
+
+/* family:levels{a, b, c} -> a family per level, innermost first */
+static int family_levels(lua_State *L) {
+  enum { MAX = 32 };
+  mg_lua_family *f = mg_lua_check_family(L, 1), *box[MAX];
+  mg_family     *out[MAX];
+  size_t         n = 0;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  if (lua_rawlen(L, 2) > MAX) return mg_lua_raise(L, "levels: at most %d", MAX);
+  luaL_checkstack(L, MAX + 4, "too many levels");
+  lua_settop(L, 2);
+  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mg_lua_new_family(L, NULL);
+  mg_error  e;
+  int64_t  *sizes = mg_lua_check_integers(L, 2, &n);
+  mg_status s = mg_family_levels(f->f, n, sizes, out, &e);
+  free(sizes);
+  if (s) return mg_lua_raise_error(L, &e);
+  for (size_t i = 0; i < n; i++) box[i]->f = out[i];
+  return (int)n;
+}
+
+/* A Lua function behind a C callback: called through lua_pcall, so that an error comes back
+** through the C frames as a value. */
+typedef struct lua_call {
+  lua_State *L;
+  int        fn; /* stack index of the function */
+  int64_t    group, n, cap;
+  int64_t   *positions;
+  int32_t   *ranks;
+} lua_call;
+
+static int call_pick(lua_State *L) { /* function, call */
+  lua_call *c = lua_touserdata(L, 2);
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, c->n);
+  lua_call(L, 1, LUA_MULTRET);
+  int results = lua_gettop(L) - 2;
+  bool list = results == 1 && lua_istable(L, 3);
+  c->n = list ? (int64_t)lua_rawlen(L, 3) : results;
+  for (int64_t i = 0; i < c->n && i < c->cap; i++) {
+    if (list)
+      lua_rawgeti(L, 3, i + 1);
+    else
+      lua_pushvalue(L, (int)i + 3);
+    if (!lua_isinteger(L, -1))
+      return mg_lua_raise(L, "pick: the function gave %s, not positions", luaL_typename(L, -1));
+    c->positions[i] = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+static int call_map(lua_State *L) { /* function, call */
+  lua_call *c = lua_touserdata(L, 2);
+  lua_pushvalue(L, 1);
+  lua_createtable(L, (int)c->n, 0);
+  for (int64_t i = 0; i < c->n; i++) {
+    lua_pushinteger(L, c->ranks[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushinteger(L, c->group);
+  lua_call(L, 2, 1);
+  if (!lua_istable(L, -1)) return mg_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
+  c->n = (int64_t)lua_rawlen(L, -1);
+  for (int64_t i = 0; i < c->n && i < c->cap; i++) {
+    lua_rawgeti(L, -1, i + 1);
+    int64_t rank = lua_tointeger(L, -1);
+    if (!lua_isinteger(L, -1) || rank < 0 || rank > MG_WORLD_MAX)
+      return mg_lua_raise(L, "map: element %d of group %d is no rank", (int)i + 1, (int)c->group);
+    c->ranks[i] = (int32_t)rank;
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+/* Run `body` with the function; on an error keep it as the topmost stack value. */
+static int64_t protected_call(lua_call *c, lua_CFunction body) {
+  if (!lua_checkstack(c->L, 8)) return -1;
+  lua_pushcfunction(c->L, body);
+  lua_pushvalue(c->L, c->fn);
+  lua_pushlightuserdata(c->L, c);
+  return lua_pcall(c->L, 2, 0, 0) == LUA_OK ? c->n : -1;
+}
+
+static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap, mg_error *err) {
+  lua_call *c = ud;
+  c->n = size, c->cap = cap, c->positions = positions;
+  mg_fail(err, MG_REFUSED, "the function failed");
+  return protected_call(c, call_pick);
+}
+
+static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+  lua_call *c = ud;
+  c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
+  mg_fail(err, MG_REFUSED, "the function failed");
+  return protected_call(c, call_map);
+}
+
+/* The error of a callback is on the stack above `top`: pass it on as it is. */
+static int done_callback(lua_State *L, mg_lua_family *box, int top, const mg_error *e) {
+  if (box->f) {
+    lua_settop(L, top);
+    return 1;
+  }
+  return lua_gettop(L) > top ? lua_error(L) : mg_lua_raise_error(L, e);
+}
+
+/* family:pick(0, -1), family:pick{0, -1}, family:pick(function(size) return ... end) */
+static int family_pick(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1);
+  mg_error       e = { 0 };
+  if (lua_isfunction(L, 2)) {
+    lua_settop(L, 2);
+    mg_lua_family *box = mg_lua_new_family(L, NULL);
+    lua_call       c = { .L = L, .fn = 2 };
+    box->f = mg_family_pick_by(f->f, pick_callback, &c, &e);
+    return done_callback(L, box, 3, &e);
+  }
+  if (!lua_istable(L, 2)) { /* numbers: make them a list */
+    int n = lua_gettop(L) - 1;
+    if (n == 0)
+      return mg_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
+    for (int i = 2; i <= n + 1; i++) luaL_checkinteger(L, i);
+    lua_createtable(L, n, 0);
+    for (int i = 1; i <= n; i++) {
+      lua_pushvalue(L, i + 1);
+      lua_rawseti(L, -2, i);
+    }
+    lua_replace(L, 2);
+  }
+  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  size_t         n;
+  int64_t       *positions = mg_lua_check_integers(L, 2, &n);
+  box->f = mg_family_pick(f->f, n, positions, &e);
+  free(positions);
+  return done(L, box, &e);
+}
+
+static int family_bundle(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1), *box;
+  int64_t        n = luaL_checkinteger(L, 2);
+  mg_error       e;
+  box = mg_lua_new_family(L, NULL);
+  box->f = mg_family_bundle(f->f, n, &e);
+  return done(L, box, &e);
+}
+
+static bool wants_wrap(lua_State *L, int i) {
+  if (lua_type(L, i) == LUA_TSTRING) {
+    static const char *const known[] = { "wrap" };
+    if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+    return true;
+  }
+  if (!lua_istable(L, i)) return lua_toboolean(L, i);
+  lua_getfield(L, i, "wrap");
+  bool wrap = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return wrap;
+}
+
+/* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
+static int neighbours(lua_State *L, int64_t step, bool wrap) {
+  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, NULL);
+  mg_error       e;
+  box->f = mg_family_neighbours(f->f, step, wrap, &e);
+  return done(L, box, &e);
+}
+
+static int family_neighbours(lua_State *L) { return neighbours(L, luaL_optinteger(L, 2, 1), wants_wrap(L, 3)); }
+static int family_pairs(lua_State *L) { return neighbours(L, 1, wants_wrap(L, 2)); }
+
+/* family:map(function(ranks, group) return ranks end): a table, O(world) */
+static int family_map(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  mg_error       e = { 0 };
+  lua_call       c = { .L = L, .fn = 2 };
+  box->f = mg_family_map(f->f, map_callback, &c, &e);
+  return done_callback(L, box, 3, &e);
+}
+
+static int family_lists(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, f);
+  mg_error       e;
+  box->f = mg_family_lists(f->f, &e);
+  return done(L, box, &e);
+}
+
+static int family_twin(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, f);
+  mg_error       e;
+  box->f = mg_family_twin(f->f, &e);
+  return done(L, box, &e);
+}
+
+static int combine(lua_State *L, mg_family *(*op)(size_t, const mg_family *const *, mg_error *)) {
+  enum { MAX = 64 };
+  const mg_family *fs[MAX];
+  int              n = lua_gettop(L);
+  if (n > MAX) return mg_lua_raise(L, "at most %d families at once", MAX);
+  for (int i = 1; i <= n; i++) fs[i - 1] = mg_lua_check_family(L, i)->f;
+  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  mg_error       e;
+  box->f = op((size_t)n, fs, &e);
+  return done(L, box, &e);
+}
+
+static int families_union(lua_State *L) { return combine(L, mg_family_union); }
+static int families_zip(lua_State *L) { return combine(L, mg_family_zip); }
+
+static const char *const option_names[] = { "unique", "first",   "lazy",    "high_priority",
+                                            "timeout", "backend", "nccl" };
+enum { OPTIONS = sizeof option_names / sizeof option_names[0] };
+
+static bool check_flag(lua_State *L, const char *key) {
+  if (!lua_isboolean(L, -1)) mg_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
+  return lua_toboolean(L, -1);
+}
+
+/* { max_ctas = 16 } -> "max_ctas=16 " (order does not matter: the plan sorts) */
+static void nccl_text(lua_State *L, char *out, size_t room) {
+  if (!lua_istable(L, -1)) mg_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
+  size_t len = 0;
+  out[0] = '\0';
+  lua_pushnil(L);
+  while (lua_next(L, -2)) {
+    if (lua_type(L, -2) != LUA_TSTRING) mg_lua_raise(L, "nccl fields are by name; a key is %s", luaL_typename(L, -2));
+    if (!lua_isboolean(L, -1) && !lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
+      mg_lua_raise(L, "nccl field '%s' is %s", lua_tostring(L, -2), luaL_typename(L, -1));
+    int n = lua_isboolean(L, -1)
+              ? snprintf(out + len, room - len, "%s=%d ", lua_tostring(L, -2), lua_toboolean(L, -1))
+            : lua_isinteger(L, -1)
+              ? snprintf(out + len, room - len, "%s=%" PRId64 " ", lua_tostring(L, -2), (int64_t)lua_tointeger(L, -1))
+              : snprintf(out + len, room - len, "%s=%s ", lua_tostring(L, -2), lua_tostring(L, -1));
+    if (n < 0 || (size_t)n >= room - len) mg_lua_raise(L, "the nccl options are too long");
+    len += (size_t)n;
+    lua_pop(L, 1);
+  }
+}
+
+/* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
+static int family_with(lua_State *L) {
+  mg_lua_family *f = mg_lua_check_family(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  mg_lua_family *box = mg_lua_new_family(L, f);
+  mg_options    *o = &box->options;
+  lua_pushnil(L);
+  while (lua_next(L, 2)) {
+    if (lua_type(L, -2) != LUA_TSTRING) return mg_lua_raise(L, "options are by name; a key is %s", luaL_typename(L, -2));
+    const char *key = lua_tostring(L, -2);
+    if (strcmp(key, "unique") == 0) {
+      o->unique = check_flag(L, key);
+    } else if (strcmp(key, "first") == 0) {
+      o->first = check_flag(L, key);
+    } else if (strcmp(key, "lazy") == 0) {
+      o->lazy = check_flag(L, key);
+    } else if (strcmp(key, "high_priority") == 0) {
+      o->high_priority = check_flag(L, key);
+    } else if (strcmp(key, "timeout") == 0) {
+      if (lua_type(L, -1) != LUA_TNUMBER || !(lua_tonumber(L, -1) > 0))
+        return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0");
+      o->timeout = lua_tonumber(L, -1);
+    } else if (strcmp(key, "backend") == 0) {
+      if (lua_type(L, -1) != LUA_TSTRING) return mg_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
+      snprintf(box->backend, sizeof box->backend, "%s", lua_tostring(L, -1));
+    } else if (strcmp(key, "nccl") == 0) {
+      nccl_text(L, box->nccl, sizeof box->nccl);
+    } else {
+      return mg_lua_unknown(L, "option", key, option_names, OPTIONS);
+    }
+    lua_pop(L, 1);
+  }
+  mg_error  e;
+  mg_choice checked;
+  if (mg_choice_init(&checked, o, &e)) return mg_lua_raise_error(L, &e);
+  mg_choice_free(&checked);
+  box->f = mg_family_ref(f->f);
+  return 1;
+}
+
+static void push_ranks(lua_State *L, const mg_family *f, int64_t group) {
+  int64_t n = mg_family_size(f, group);
+  lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  for (int64_t p = 0; p < n; p++) {
+    lua_pushinteger(L, mg_family_rank(f, group, p));
+    lua_rawseti(L, -2, p + 1);
+  }
+}
+
+/* family:ranks(group) -> list */
+static int family_ranks(lua_State *L) {
+  mg_family *f = mg_lua_check_family(L, 1)->f;
+  int64_t    group = luaL_checkinteger(L, 2);
+  if (group < 0 || group >= f->count)
+    return mg_lua_raise(L, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group, f->count - 1);
+  push_ranks(L, f, group);
+  return 1;
+}
+
+/* family:locate(rank [, nth]) -> group, position | nil */
+static int family_locate(lua_State *L) {
+  mg_family *f = mg_lua_check_family(L, 1)->f;
+  int64_t    rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
+  if (rank < 0 || rank >= f->world)
+    return mg_lua_raise(L, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank, f->world - 1);
+  if (!mg_family_locate(f, rank, nth, &group, &position)) return 0;
+  lua_pushinteger(L, group);
+  lua_pushinteger(L, position);
+  return 2;
+}
+
+static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
+  mg_family *f = mg_lua_check_family(L, 1)->f;
+  int64_t    group = luaL_optinteger(L, 2, -1) + 1;
+  if (group >= f->count) return 0;
+  lua_pushinteger(L, group);
+  push_ranks(L, f, group);
+  return 2;
+}
+
+/* for group, ranks in family:groups() do; also `pairs(family)` */
+static int family_groups(lua_State *L) {
+  mg_lua_check_family(L, 1);
+  lua_pushcfunction(L, next_group);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+static int family_index(lua_State *L) {
+  static const char *const known[] = { "count",  "size",  "coverage", "split", "levels",     "pick",  "bundle",
+                                       "pairs",  "neighbours", "map", "lists", "twin", "with", "ranks",
+                                       "locate", "groups" };
+  static const char *const coverage[] = { "partition", "partial", "cover" };
+  mg_family               *f = mg_lua_check_family(L, 1)->f;
+  const char              *key = luaL_checkstring(L, 2);
+  if (strcmp(key, "count") == 0)
+    lua_pushinteger(L, f->count);
+  else if (strcmp(key, "size") == 0) /* nil where groups differ */
+    f->size < 0 ? lua_pushnil(L) : lua_pushinteger(L, f->size);
+  else if (strcmp(key, "coverage") == 0)
+    lua_pushstring(L, coverage[mg_family_coverage(f)]);
+  else if (!mg_lua_method(L, key))
+    return mg_lua_unknown(L, "field of a Family", key, known, sizeof known / sizeof known[0]);
+  return 1;
+}
+
+static int family_gc(lua_State *L) {
+  mg_lua_family *box = luaL_checkudata(L, 1, MG_LUA_FAMILY);
+  mg_family_free(box->f);
+  box->f = NULL;
+  return 0;
+}
+
+static int family_len(lua_State *L) {
+  lua_pushinteger(L, mg_lua_check_family(L, 1)->f->count);
+  return 1;
+}
+
+static int family_eq(lua_State *L) {
+  lua_pushboolean(L, mg_family_equal(mg_lua_check_family(L, 1)->f, mg_lua_check_family(L, 2)->f));
+  return 1;
+}
+
+static int family_tostring(lua_State *L) {
+  mg_family *f = mg_lua_check_family(L, 1)->f;
+  char       rule[160];
+  if (mg_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
+  if (f->size >= 0)
+    lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
+  else
+    lua_pushfstring(L, "Family of %I groups of up to %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->max_size, rule);
+  return 1;
+}
+
+/* same(a, b): proof that two rules make the same groups; raises with the first difference */
+static int same(lua_State *L) {
+  mg_family *a = mg_lua_check_family(L, 1)->f, *b = mg_lua_check_family(L, 2)->f;
+  if (mg_family_equal(a, b)) return 0;
+  char x[160], y[160];
+  mg_family_describe(a, x, sizeof x);
+  mg_family_describe(b, y, sizeof y);
+  if (a->world != b->world || a->count != b->count)
+    return mg_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count, x,
+                        b->count, y);
+  for (int64_t g = 0; g < a->count; g++) {
+    if (mg_same_group(a, g, b, g)) continue;
+    int64_t p = 0;
+    while (mg_family_rank(a, g, p) == mg_family_rank(b, g, p)) p++;
+    int64_t in_a = mg_family_rank(a, g, p), in_b = mg_family_rank(b, g, p);
+    if (in_a < 0 || in_b < 0)
+      return mg_lua_raise(L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s",
+                          g, mg_family_size(a, g), x, mg_family_size(b, g), y);
+    return mg_lua_raise(L, "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
+                        " in %s and rank %" PRId64 " in %s",
+                        p, g, in_a, x, in_b, y);
+  }
+  return 0;
+}
+
+void mg_lua_open_algebra(lua_State *L) {
+  static const luaL_Reg world_methods[] = { { "window", world_window }, { "table", world_table }, { NULL, NULL } };
+  static const luaL_Reg world_meta[] = {
+    { "__len", world_len }, { "__tostring", world_tostring }, { "__eq", world_eq }, { NULL, NULL }
+  };
+  static const luaL_Reg grid_methods[] = { { "along", grid_along },   { "ordered", grid_ordered }, { "coord", grid_coord },
+                                           { "coords", grid_coords }, { "rank", grid_rank },       { "dims", grid_dims },
+                                           { NULL, NULL } };
+  static const luaL_Reg grid_meta[] = { { "__call", grid_along },        { "__len", grid_len }, { "__gc", grid_gc },
+                                        { "__tostring", grid_tostring }, { "__eq", grid_eq },   { NULL, NULL } };
+  static const luaL_Reg family_methods[] = { { "split", family_split },   { "levels", family_levels },
+                                             { "pick", family_pick },     { "bundle", family_bundle },
+                                             { "pairs", family_pairs },   { "neighbours", family_neighbours },
+                                             { "map", family_map },       { "lists", family_lists },
+                                             { "twin", family_twin },     { "with", family_with },
+                                             { "ranks", family_ranks },   { "locate", family_locate },
+                                             { "groups", family_groups }, { NULL, NULL } };
+  static const luaL_Reg family_meta[] = { { "__gc", family_gc },
+                                          { "__len", family_len },
+                                          { "__eq", family_eq },
+                                          { "__tostring", family_tostring },
+                                          { "__pairs", family_groups },
+                                          { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "world", new_world },      { "grid", new_grid }, { "union", families_union },
+                                        { "zip", families_zip }, { "same", same },     { NULL, NULL } };
+  mg_lua_class(L, MG_LUA_WORLD, world_methods, world_meta, world_index);
+  mg_lua_class(L, MG_LUA_GRID, grid_methods, grid_meta, grid_index);
+  mg_lua_class(L, MG_LUA_FAMILY, family_methods, family_meta, family_index);
+  luaL_setfuncs(L, functions, 0);
+  lua_pushlightuserdata(L, (void *)&fill_key);
+  lua_setfield(L, -2, "fill");
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+**
+** bind.c - errors with the recipe's own position, metatables, argument checks.
+*/
+#include "script/bind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mg_lua_where(lua_State *L) {
+  lua_Debug ar;
+  for (int level = 0; lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline <= 0 || strncmp(ar.source, "=moongrid", 9) == 0) continue;
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+    return;
+  }
+  lua_pushliteral(L, "");
+}
+
+int mg_lua_raise(lua_State *L, const char *fmt, ...) {
+  char    text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  mg_lua_where(L);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+int mg_lua_raise_error(lua_State *L, const mg_error *e) { return mg_lua_raise(L, "%s", e->message); }
+
+int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
+  char tail[512];
+  mg_suggest(tail, sizeof tail, name, known, n);
+  return mg_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
+}
+
+/* The methods live in the metatable under this key, also where __index is a function. */
+static const char methods_key = 'm';
+
+void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
+                  lua_CFunction index) {
+  luaL_newmetatable(L, name);
+  luaL_setfuncs(L, meta, 0);
+  lua_newtable(L);
+  luaL_setfuncs(L, methods, 0);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, -3, &methods_key);
+  if (index) {
+    lua_pop(L, 1);
+    lua_pushcfunction(L, index);
+  }
+  lua_setfield(L, -2, "__index");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+bool mg_lua_method(lua_State *L, const char *key) {
+  lua_getmetatable(L, 1);
+  lua_rawgetp(L, -1, &methods_key);
+  lua_getfield(L, -1, key);
+  lua_replace(L, -3);
+  lua_pop(L, 1);
+  if (!lua_isnil(L, -1)) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+static void *new_box(lua_State *L, size_t size, const char *name, int values) {
+  void *box = lua_newuserdatauv(L, size, values);
+  memset(box, 0, size);
+  luaL_setmetatable(L, name);
+  return box;
+}
+
+mg_window *mg_lua_new_world(lua_State *L) { return new_box(L, sizeof(mg_window), MG_LUA_WORLD, 0); }
+mg_grid  **mg_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mg_grid *), MG_LUA_GRID, 0); }
+mg_plan  **mg_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mg_plan *), MG_LUA_PLAN, 0); }
+
+mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like) {
+  mg_lua_family *box = new_box(L, sizeof *box, MG_LUA_FAMILY, 0);
+  if (like) {
+    *box = *like;
+    box->f = NULL;
+  } else {
+    box->options = (mg_options)MG_OPTIONS_INIT;
+  }
+  box->options.backend = box->backend;
+  box->options.nccl = box->nccl;
+  return box;
+}
+
+mg_window mg_lua_check_window(lua_State *L, int i) { return *(mg_window *)luaL_checkudata(L, i, MG_LUA_WORLD); }
+mg_grid  *mg_lua_check_grid(lua_State *L, int i) { return *(mg_grid **)luaL_checkudata(L, i, MG_LUA_GRID); }
+mg_plan  *mg_lua_check_plan(lua_State *L, int i) { return *(mg_plan **)luaL_checkudata(L, i, MG_LUA_PLAN); }
+
+mg_lua_family *mg_lua_check_family(lua_State *L, int i) { return luaL_checkudata(L, i, MG_LUA_FAMILY); }
+
+mg_topology *mg_lua_check_topology(lua_State *L, int i) {
+  return *(mg_topology **)luaL_checkudata(L, i, MG_LUA_TOPOLOGY);
+}
+
+int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n) {
+  luaL_checktype(L, i, LUA_TTABLE);
+  *n = lua_rawlen(L, i);
+  for (size_t k = 1; k <= *n; k++) { /* all checks before the allocation: they may raise */
+    lua_rawgeti(L, i, (lua_Integer)k);
+    if (!lua_isinteger(L, -1))
+      mg_lua_raise(L, "element %d of the list is %s, not an integer", (int)k, luaL_typename(L, -1));
+    lua_pop(L, 1);
+  }
+  int64_t *list = malloc((*n + 1) * sizeof *list);
+  if (!list) mg_lua_raise(L, "out of memory");
+  for (size_t k = 1; k <= *n; k++) {
+    lua_rawgeti(L, i, (lua_Integer)k);
+    list[k - 1] = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  return list;
+}
+
+int mg_lua_text_sink(void *text, const char *s, size_t len) {
+  mg_text_put(text, s, len);
+  return ((mg_text *)text)->failed;
+}
+
+static int push_text(lua_State *L) {
+  mg_text *t = lua_touserdata(L, 1);
+  lua_pushlstring(L, t->data ? t->data : "", t->len);
+  return 1;
+}
+
+void mg_lua_push_text(lua_State *L, mg_text *t) {
+  bool failed = t->failed;
+  lua_pushcfunction(L, push_text);
+  lua_pushlightuserdata(L, t);
+  int rc = failed ? LUA_OK : lua_pcall(L, 1, 1, 0);
+  mg_text_free(t);
+  if (failed) mg_lua_raise(L, "out of memory");
+  if (rc) lua_error(L);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+**
+** bind.h - the userdata of the recipe language and the helpers to make them.
+**
+** Conventions of all files here: a userdata is made empty, gets its metatable, and only
+** then its C object, so that an error at any point leaves something __gc can handle.
+** Errors carry the position of the first frame that is not moongrid's own Lua.
+*/
+#ifndef MG_BIND_H
+#define MG_BIND_H
+
+#include "comm/state.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#define MG_LUA_WORLD    "moongrid.World"
+#define MG_LUA_GRID     "moongrid.Grid"
+#define MG_LUA_FAMILY   "moongrid.Family"
+#define MG_LUA_TOPOLOGY "moongrid.Topology"
+#define MG_LUA_PLAN     "moongrid.Plan"
+#define MG_LUA_STATE    "moongrid.State"
+#define MG_LUA_GROUP    "moongrid.Group"
+#define MG_LUA_JOB      "moongrid.Job"
+#define MG_LUA_RECIPE   "moongrid.Recipe"
+
+/* A family and the options it will have in a topology. */
+typedef struct mg_lua_family {
+  mg_family *f;
+  mg_options options; /* backend and nccl point into the arrays below */
+  char       backend[8], nccl[512];
+} mg_lua_family;
+
+/* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
+void mg_lua_where(lua_State *L);
+/* Raise at that position. Never return. */
+int mg_lua_raise(lua_State *L, const char *fmt, ...) MG_PRINTF(2, 3);
+int mg_lua_raise_error(lua_State *L, const mg_error *e);
+/* Raise about an unknown name, with the nearest of the n candidates. */
+int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
+
+/* Make a metatable of methods and metamethods; `index` may be NULL (then __index is the
+** table of methods). */
+void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
+                  lua_CFunction index);
+/* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
+bool mg_lua_method(lua_State *L, const char *key);
+
+/* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
+** reference. */
+mg_window     *mg_lua_new_world(lua_State *L);
+mg_grid      **mg_lua_new_grid(lua_State *L);
+mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like); /* like: options, or NULL */
+mg_plan      **mg_lua_new_plan(lua_State *L);
+
+mg_window      mg_lua_check_window(lua_State *L, int i); /* a World */
+mg_grid       *mg_lua_check_grid(lua_State *L, int i);
+mg_lua_family *mg_lua_check_family(lua_State *L, int i);
+mg_topology   *mg_lua_check_topology(lua_State *L, int i);
+mg_plan       *mg_lua_check_plan(lua_State *L, int i);
+
+/* `owned`: the state is freed when the userdata is closed or collected. */
+mg_state **mg_lua_new_state(lua_State *L, bool owned);
+mg_state  *mg_lua_check_state(lua_State *L, int i);
+
+/* A list of integers at i, malloc'ed; *n elements. Raises. */
+int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n);
+/* A text sink into a luaL_Buffer-free mg_text. */
+int mg_lua_text_sink(void *text, const char *s, size_t len);
+/* Push and free a text; raises when it failed. */
+void mg_lua_push_text(lua_State *L, mg_text *t);
+
+/* Register the classes, and put their constructors into the table on the top. */
+void mg_lua_open_algebra(lua_State *L);  /* grid, union, zip, same, fill, world */
+void mg_lua_open_topology(lua_State *L); /* topology, plan */
+void mg_lua_open_state(lua_State *L);    /* (mpi, dry: module.c) */
+
+#endif

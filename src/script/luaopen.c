@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT
+**
+** luaopen.c - moongrid.so: the name that `require "moongrid"` looks for.
+*/
+#include "script/module.h"
+
+MG_API int luaopen_moongrid(lua_State *L);
+
+int luaopen_moongrid(lua_State *L) { return mg_lua_open(L); }

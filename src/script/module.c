@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+**
+** module.c - moongrid for stock Lua: the same vocabulary, recipes evaluated in a runtime of
+** their own, and real communicators for scripts under mpirun.
+*/
+#include "script/module.h"
+
+#include "script/runtime.h"
+#include "script/values.h"
+
+#include <string.h>
+
+/* A JSON value on the Lua stack, freed with it whatever happens in between. */
+static json_t **new_json_box(lua_State *L) {
+  json_t **box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = NULL;
+  luaL_setmetatable(L, "moongrid.json");
+  return box;
+}
+
+static int json_gc(lua_State *L) {
+  json_t **box = luaL_checkudata(L, 1, "moongrid.json");
+  json_decref(*box);
+  *box = NULL;
+  return 0;
+}
+
+/* A table of plain values at i (or none) as JSON, boxed on the stack. */
+static json_t *check_values(lua_State *L, int i, const char *what) {
+  json_t **box = new_json_box(L);
+  *box = lua_isnoneornil(L, i) ? json_object() : mg_json_of(L, i);
+  if (*box && json_is_array(*box) && json_array_size(*box) == 0) { /* {} */
+    json_decref(*box);
+    *box = json_object();
+  }
+  if (!*box || !json_is_object(*box)) mg_lua_raise(L, "%s: a table of values by name", what);
+  return *box;
+}
+
+/* ------------------------------------------------------------------ Recipe */
+
+static mg_runtime *check_recipe(lua_State *L, int i) { return *(mg_runtime **)luaL_checkudata(L, i, MG_LUA_RECIPE); }
+
+/* moongrid.load(name or path) -> Recipe */
+static int load(lua_State *L) {
+  const char  *name = luaL_checkstring(L, 1);
+  mg_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
+  mg_error     e;
+  *box = NULL;
+  luaL_setmetatable(L, MG_LUA_RECIPE);
+  *box = mg_runtime_new(NULL, &e);
+  if (!*box || mg_runtime_load(*box, name, &e)) {
+    lua_pushstring(L, e.message); /* it has the recipe's position */
+    return lua_error(L);
+  }
+  return 1;
+}
+
+/* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
+static int recipe_plan(lua_State *L) {
+  mg_runtime *rt = check_recipe(L, 1);
+  int64_t     world = luaL_testudata(L, 2, MG_LUA_WORLD) ? mg_lua_check_window(L, 2).world : luaL_checkinteger(L, 2);
+  json_t     *args = check_values(L, 3, "parameters");
+  mg_plan   **box = mg_lua_new_plan(L);
+  mg_error    e;
+  *box = mg_runtime_plan_json(rt, world, args, &e);
+  if (*box) return 1;
+  lua_pushstring(L, e.message);
+  return lua_error(L);
+}
+
+/* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
+static int recipe_ask(lua_State *L) {
+  mg_runtime *rt = check_recipe(L, 1);
+  mg_state   *s = mg_lua_check_state(L, 2);
+  const char *query = luaL_checkstring(L, 3);
+  json_t     *args = check_values(L, 4, "arguments of a query");
+  json_t    **answer = new_json_box(L);
+  mg_error    e;
+  if (mg_runtime_ask(rt, s, query, args, answer, &e)) {
+    lua_pushstring(L, e.message);
+    return lua_error(L);
+  }
+  mg_push_json(L, *answer);
+  return 1;
+}
+
+/* recipe:info() -> { doc, params, queries } */
+static int recipe_info(lua_State *L) {
+  json_t **info = new_json_box(L);
+  mg_error e;
+  if (mg_runtime_info(check_recipe(L, 1), info, &e)) return mg_lua_raise_error(L, &e);
+  mg_push_json(L, *info);
+  return 1;
+}
+
+static int recipe_gc(lua_State *L) {
+  mg_runtime **box = luaL_checkudata(L, 1, MG_LUA_RECIPE);
+  mg_runtime_free(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int recipe_tostring(lua_State *L) {
+  check_recipe(L, 1);
+  lua_pushliteral(L, "Recipe");
+  return 1;
+}
+
+/* --------------------------------------------------------------------- Job */
+
+static mg_backend *check_job(lua_State *L, int i) {
+  mg_backend *b = *(mg_backend **)luaL_checkudata(L, i, MG_LUA_JOB);
+  if (!b) mg_lua_raise(L, "the job is closed");
+  return b;
+}
+
+/* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
+static int mpi(lua_State *L) {
+  mg_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
+  mg_error     e;
+  *box = NULL;
+  luaL_setmetatable(L, MG_LUA_JOB);
+  *box = mg_backend_open("mpi", &e);
+  if (*box) return 1;
+  lua_pushnil(L);
+  lua_pushstring(L, e.message);
+  lua_pushinteger(L, e.status);
+  return 3;
+}
+
+/* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
+static int job_materialize(lua_State *L) {
+  mg_backend *b = check_job(L, 1);
+  mg_plan    *p = mg_lua_check_plan(L, 2);
+  const char *name = luaL_optstring(L, 3, "");
+  mg_state  **box = mg_lua_new_state(L, true);
+  mg_error    e;
+  *box = mg_materialize(p, b, name, &e);
+  if (*box) return 1;
+  lua_pushnil(L);
+  lua_pushstring(L, e.message);
+  lua_pushinteger(L, e.status);
+  return 3;
+}
+
+static int job_close(lua_State *L) {
+  mg_backend **box = luaL_checkudata(L, 1, MG_LUA_JOB);
+  mg_backend_free(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int job_index(lua_State *L) {
+  static const char *const known[] = { "rank", "world", "materialize", "close" };
+  const char              *key = luaL_checkstring(L, 2);
+  if (mg_lua_method(L, key)) return 1;
+  mg_backend *b = check_job(L, 1);
+  if (strcmp(key, "rank") == 0)
+    lua_pushinteger(L, b->rank);
+  else if (strcmp(key, "world") == 0)
+    lua_pushinteger(L, b->world);
+  else
+    return mg_lua_unknown(L, "field of a Job", key, known, 4);
+  return 1;
+}
+
+static int job_tostring(lua_State *L) {
+  mg_backend *b = check_job(L, 1);
+  lua_pushfstring(L, "Job: rank %I of %I", (LUAI_UACINT)b->rank, (LUAI_UACINT)b->world);
+  return 1;
+}
+
+/* ------------------------------------------------------------------- module */
+
+static int recipes(lua_State *L) {
+  lua_newtable(L);
+  for (lua_Integer i = 0; mg_recipe_names()[i]; i++) {
+    lua_pushstring(L, mg_recipe_names()[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+int mg_lua_open(lua_State *L) {
+  static const luaL_Reg recipe_methods[] = {
+    { "plan", recipe_plan }, { "ask", recipe_ask }, { "info", recipe_info }, { NULL, NULL }
+  };
+  static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
+  static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
+  static const luaL_Reg job_meta[] = {
+    { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
+  };
+  static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "recipes", recipes }, { NULL, NULL } };
+  luaL_checkversion(L);
+  mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, NULL);
+  mg_lua_class(L, MG_LUA_JOB, job_methods, job_meta, job_index);
+  luaL_newmetatable(L, "moongrid.json");
+  luaL_setfuncs(L, json_meta, 0);
+  lua_pop(L, 1);
+  lua_newtable(L);
+  luaL_setfuncs(L, functions, 0);
+  mg_lua_open_algebra(L);
+  mg_lua_open_topology(L);
+  mg_lua_open_state(L);
+  lua_pushliteral(L, "moongrid " MG_VERSION);
+  lua_setfield(L, -2, "_VERSION");
+  return 1;
+}

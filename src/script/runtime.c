@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT
+**
+** runtime.c - a Lua state of our own for one recipe: capped in memory, instructions and
+** time. Everything that may raise runs under lua_pcall; a spent budget cannot be caught by
+** the recipe. The runtime outlives the load: queries are asked of it later.
+*/
+#include "script/runtime.h"
+
+#include "script/bundle.h"
+#include "script/sandbox.h"
+#include "script/values.h"
+
+#include <inttypes.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct mg_runtime {
+  lua_State *L;
+  mg_limits  limits;
+  size_t     used;      /* bytes of the Lua heap */
+  uint64_t   count;     /* instructions of this call, in steps of HOOK_STEP */
+  double     started;   /* of this call, seconds of the monotonic clock */
+  char      *recipe;    /* as it was asked for */
+  bool       over;      /* a budget is spent: every further instruction raises */
+  bool       no_memory; /* the cap was hit in this call */
+};
+
+enum { HOOK_STEP = 1000 };
+
+/* Registry keys: their addresses. */
+static const char prelude_key = 'p', env_key = 'e', recipe_key = 'r';
+
+/* ------------------------------------------------------------------ limits */
+
+static void *capped_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
+  mg_runtime *rt = ud;
+  size_t      old = ptr ? osize : 0; /* without a block osize is a type tag */
+  if (nsize == 0) {
+    rt->used -= old;
+    free(ptr);
+    return NULL;
+  }
+  if (nsize > old && rt->used + (nsize - old) > rt->limits.memory) {
+    rt->no_memory = true;
+    return NULL;
+  }
+  void *block = realloc(ptr, nsize);
+  if (!block) rt->no_memory = true;
+  if (block) rt->used = rt->used - old + nsize;
+  return block;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static mg_runtime *runtime_of(lua_State *L) {
+  void *rt;
+  lua_getallocf(L, &rt);
+  return rt;
+}
+
+/* The instruction budget gives the same verdict on every rank; the clock only ever aborts. */
+static void budget_hook(lua_State *L, lua_Debug *ar) {
+  mg_runtime *rt = runtime_of(L);
+  (void)ar;
+  rt->count += HOOK_STEP;
+  bool slow = now() - rt->started > rt->limits.seconds;
+  if (!rt->over && rt->count <= rt->limits.instructions && !slow) return;
+  if (!rt->over) lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1); /* a pcall cannot go on */
+  rt->over = true;
+  if (slow)
+    luaL_error(L, "the recipe runs for more than %f seconds", rt->limits.seconds);
+  else
+    luaL_error(L, "the recipe runs for more than %I instructions", (LUAI_UACINT)rt->limits.instructions);
+}
+
+/* ------------------------------------------------------------ error messages */
+
+/* Split "file:line: text" for the struct; the message keeps the whole. */
+static void fill_position(mg_error *err) {
+  const char *colon = strchr(err->message, ':');
+  while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
+  char *end;
+  long  line = colon ? strtol(colon + 1, &end, 10) : 0;
+  if (line <= 0 || *end != ':') return;
+  size_t len = (size_t)(colon - err->message);
+  if (len >= sizeof err->file || memchr(err->message, ' ', len)) return;
+  memcpy(err->file, err->message, len);
+  err->line = (int)line;
+}
+
+/* Run body(udata) under pcall with a fresh budget. */
+static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err) {
+  lua_State *L = rt->L;
+  rt->count = 0, rt->started = now();
+  rt->over = rt->no_memory = false;
+  lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
+  lua_settop(L, 0);
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, ud);
+  int rc = lua_pcall(L, 1, 0, 0);
+  lua_sethook(L, NULL, 0, 0);
+  if (rc == LUA_OK) return MG_OK;
+  if (rc == LUA_ERRMEM || rt->no_memory) {
+    mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
+  } else if (lua_type(L, -1) == LUA_TSTRING) {
+    mg_fail(err, rt->over ? MG_LIMIT : MG_REFUSED, "%s", lua_tostring(L, -1));
+  } else { /* never call a script's __tostring */
+    mg_fail(err, rt->over ? MG_LIMIT : MG_REFUSED, "(error object is a %s value)", luaL_typename(L, -1));
+  }
+  lua_settop(L, 0);
+  if (err) fill_position(err);
+  return rt->over || rt->no_memory ? MG_LIMIT : MG_REFUSED;
+}
+
+/* --------------------------------------------------------- core for the prelude */
+
+static int core_raise(lua_State *L) { return mg_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
+
+static int core_raise_at(lua_State *L) {
+  luaL_checkstring(L, 1);
+  luaL_checkstring(L, 2);
+  lua_settop(L, 2);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int core_where(lua_State *L) {
+  mg_lua_where(L);
+  return 1;
+}
+
+static int core_unknown(lua_State *L) {
+  enum { MAX = 128 };
+  const char *known[MAX];
+  size_t      n = 0;
+  luaL_checkstack(L, MAX + 4, "too many names");
+  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  return mg_lua_unknown(L, luaL_checkstring(L, 1), luaL_checkstring(L, 2), known, n);
+}
+
+static int core_is_topology(lua_State *L) {
+  lua_pushboolean(L, luaL_testudata(L, 1, MG_LUA_TOPOLOGY) != NULL);
+  return 1;
+}
+
+static int core_note(lua_State *L) {
+  mg_error e;
+  if (mg_topology_param(mg_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+    return mg_lua_raise_error(L, &e);
+  return 0;
+}
+
+/* params(state) -> { name = text }: what the state's plan was evaluated with */
+static int core_params(lua_State *L) {
+  const mg_content *c = &mg_lua_check_state(L, 1)->plan->content;
+  lua_createtable(L, 0, (int)c->nparams);
+  for (size_t i = 0; i < c->nparams; i++) {
+    lua_pushstring(L, c->param[i].value);
+    lua_setfield(L, -2, c->param[i].name);
+  }
+  return 1;
+}
+
+static const char *bundled_text(const char *name) {
+  for (size_t i = 0; mg_bundled_names[i]; i++)
+    if (strcmp(mg_bundled_names[i], name) == 0) return mg_bundled_texts[i];
+  return NULL;
+}
+
+static bool looks_like_path(const char *name) {
+  size_t len = strlen(name);
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+/* Push the path of a recipe named in another one: relative to that one's own folder. */
+static void push_path(lua_State *L, const char *name) {
+  lua_Debug ar;
+  for (int level = 0; *name != '/' && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "S", &ar);
+    const char *slash = *ar.source == '@' ? strrchr(ar.source, '/') : NULL;
+    if (*ar.source != '@') continue;
+    if (slash) {
+      lua_pushlstring(L, ar.source + 1, (size_t)(slash - ar.source));
+      lua_pushstring(L, name);
+      lua_concat(L, 2);
+      return;
+    }
+    break;
+  }
+  lua_pushstring(L, name);
+}
+
+/* Where messages are without "cannot open": file missing, binary, syntax. */
+static int load_failed(lua_State *L, int rc, const char *name) {
+  if (rc != LUA_ERRFILE) return lua_error(L);
+  if (looks_like_path(name)) return mg_lua_raise(L, "%s", lua_tostring(L, -1));
+  size_t n = 0;
+  char   tail[512];
+  while (mg_bundled_names[n]) n++;
+  mg_suggest(tail, sizeof tail, name, mg_bundled_names, n);
+  return mg_lua_raise(L, "no recipe '%s': neither bundled nor a file%s", name, tail);
+}
+
+/* load(name) -> path, chunk with the recipe environment */
+static int core_load(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  const char *text = looks_like_path(name) ? NULL : bundled_text(name);
+  int         rc;
+  if (text) {
+    lua_pushvalue(L, 1);
+    lua_pushfstring(L, "=%s", name);
+    rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -1), "t");
+  } else {
+    push_path(L, name);
+    lua_pushnil(L);
+    rc = luaL_loadfilex(L, lua_tostring(L, -2), "t");
+  }
+  if (rc) return load_failed(L, rc, name);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
+  lua_setupvalue(L, -2, 1);
+  lua_remove(L, -2);
+  return 2;
+}
+
+static const luaL_Reg core[] = { { "raise", core_raise },
+                                 { "raise_at", core_raise_at },
+                                 { "where", core_where },
+                                 { "unknown", core_unknown },
+                                 { "is_topology", core_is_topology },
+                                 { "note", core_note },
+                                 { "params", core_params },
+                                 { "load", core_load },
+                                 { NULL, NULL } };
+
+/* --------------------------------------------------------------------- life */
+
+static int setup(lua_State *L) {
+  static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
+                                        { LUA_TABLIBNAME, luaopen_table },
+                                        { LUA_STRLIBNAME, luaopen_string },
+                                        { LUA_MATHLIBNAME, luaopen_math },
+                                        { NULL, NULL } };
+  for (const luaL_Reg *lib = libraries; lib->func; lib++) {
+    luaL_requiref(L, lib->name, lib->func, 1);
+    lua_pop(L, 1);
+  }
+  mg_sandbox_push(L);
+  int env = lua_gettop(L);
+  mg_lua_open_algebra(L);
+  mg_lua_open_topology(L);
+  mg_lua_open_state(L);
+  static const char *const not_for_recipes[] = { "world", "plan" };
+  for (int i = 0; i < 2; i++) { /* build gets its world, and returns a topology */
+    lua_pushnil(L);
+    lua_setfield(L, env, not_for_recipes[i]);
+  }
+  if (luaL_loadbufferx(L, mg_prelude, strlen(mg_prelude), "=moongrid/recipe.lua", "t")) return lua_error(L);
+  luaL_newlib(L, core);
+  lua_call(L, 1, 1);
+  static const char *const from_prelude[] = { "recipe", "param" };
+  for (int i = 0; i < 2; i++) {
+    lua_getfield(L, -1, from_prelude[i]);
+    lua_setfield(L, env, from_prelude[i]);
+  }
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  mg_sandbox_seal(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
+  return 0;
+}
+
+mg_runtime *mg_runtime_new(const mg_limits *given, mg_error *err) {
+  mg_runtime *rt = calloc(1, sizeof *rt);
+  if (!rt) return mg_null_oom(err);
+  rt->limits = (mg_limits)MG_LIMITS_INIT;
+  if (given) memcpy(&rt->limits, given, given->size < sizeof rt->limits ? given->size : sizeof rt->limits);
+  rt->L = lua_newstate(capped_alloc, rt);
+  if (!rt->L) {
+    free(rt);
+    return mg_null(err, MG_LIMIT, "no memory for a Lua state");
+  }
+  if (protected(rt, setup, NULL, err)) {
+    mg_runtime_free(rt);
+    return NULL;
+  }
+  return rt;
+}
+
+void mg_runtime_free(mg_runtime *rt) {
+  if (!rt) return;
+  lua_close(rt->L);
+  free(rt->recipe);
+  free(rt);
+}
+
+/* --------------------------------------------------------------------- use */
+
+/* Push function `name` of the prelude and the loaded recipe. */
+static void push_prelude(lua_State *L, const char *name) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+}
+
+static int load_body(lua_State *L) {
+  const char *recipe = lua_touserdata(L, 1);
+  push_prelude(L, "recipe");
+  lua_pushstring(L, recipe);
+  lua_call(L, 1, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  return 0;
+}
+
+mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err) {
+  if (!rt) return MG_USAGE;
+  if (rt->recipe) return mg_fail(err, MG_USAGE, "the runtime has a recipe already: %s", rt->recipe);
+  mg_status s = protected(rt, load_body, (void *)(uintptr_t)recipe, err);
+  if (s) return s;
+  rt->recipe = mg_strdup(recipe);
+  return rt->recipe ? MG_OK : mg_oom(err);
+}
+
+static mg_status check_loaded(const mg_runtime *rt, mg_error *err) {
+  return rt->recipe ? MG_OK : mg_fail(err, MG_USAGE, "the runtime has no recipe: call mg_runtime_load first");
+}
+
+typedef struct evaluation {
+  int64_t       world;
+  const json_t *args;
+  mg_plan      *plan;
+  mg_status     status;
+  mg_error     *err;
+} evaluation;
+
+static int plan_body(lua_State *L) {
+  evaluation *e = lua_touserdata(L, 1);
+  push_prelude(L, "evaluate");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  *mg_lua_new_world(L) = mg_world(e->world);
+  mg_push_json(L, e->args);
+  lua_call(L, 3, 1);
+  mg_topology *t = mg_lua_check_topology(L, -1);
+  if (t->content.world != e->world)
+    return mg_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, t->content.world,
+                        e->world);
+  mg_error err;
+  if (mg_topology_recipe(t, runtime_of(L)->recipe, &err)) return mg_lua_raise_error(L, &err);
+  e->plan = mg_plan_new(t, &err);
+  return e->plan ? 0 : mg_lua_raise_error(L, &err);
+}
+
+mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args, mg_error *err) {
+  if (!rt || check_loaded(rt, err)) return NULL;
+  if (world < 1 || world > MG_WORLD_MAX)
+    return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
+  evaluation e = { world, args, NULL, MG_OK, err };
+  return protected(rt, plan_body, &e, err) ? NULL : e.plan;
+}
+
+mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n, const char *const *args, mg_error *err) {
+  json_t *object = json_object();
+  if (!object) return mg_null_oom(err);
+  for (size_t i = 0; i < n; i++) {
+    const char *eq = strchr(args[i], '=');
+    char        name[128];
+    if (!eq || eq == args[i] || (size_t)(eq - args[i]) >= sizeof name) {
+      json_decref(object);
+      return mg_null(err, MG_USAGE, "argument '%s' is not of the form NAME=VALUE", args[i]);
+    }
+    memcpy(name, args[i], (size_t)(eq - args[i]));
+    name[eq - args[i]] = '\0';
+    if (json_object_get(object, name)) {
+      json_decref(object);
+      return mg_null(err, MG_USAGE, "parameter '%s' is given twice", name);
+    }
+    if (json_object_set_new(object, name, json_string(eq + 1)) != 0) {
+      json_decref(object);
+      return mg_null(err, MG_USAGE, "argument '%s' is not UTF-8 text", args[i]);
+    }
+  }
+  mg_plan *p = mg_runtime_plan_json(rt, world, object, err);
+  json_decref(object);
+  return p;
+}
+
+typedef struct question {
+  mg_state     *state;
+  const char   *query;
+  const json_t *args;
+  json_t       *answer;
+} question;
+
+static int ask_body(lua_State *L) {
+  question *q = lua_touserdata(L, 1);
+  push_prelude(L, "ask");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  mg_state **s = mg_lua_new_state(L, false);
+  *s = q->state;
+  lua_pushstring(L, q->query);
+  if (q->args)
+    mg_push_json(L, q->args);
+  else
+    lua_newtable(L);
+  lua_call(L, 4, 1);
+  q->answer = mg_json_of(L, -1);
+  if (!q->answer) return mg_lua_raise(L, "query '%s' gave a %s", q->query, luaL_typename(L, -1));
+  *s = NULL; /* the recipe may have kept it */
+  return 0;
+}
+
+mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
+                         mg_error *err) {
+  question  q = { s, query, args, NULL };
+  mg_status status = check_loaded(rt, err);
+  if (!status) status = protected(rt, ask_body, &q, err);
+  *answer = q.answer;
+  return status;
+}
+
+static int info_body(lua_State *L) {
+  json_t **info = lua_touserdata(L, 1);
+  push_prelude(L, "info");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  lua_call(L, 1, 1);
+  *info = mg_json_of(L, -1);
+  return *info ? 0 : luaL_error(L, "out of memory");
+}
+
+mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err) {
+  mg_status s = check_loaded(rt, err);
+  *info = NULL;
+  return s ? s : protected(rt, info_body, info, err);
+}
+
+static void describe_text(const char *name, const json_t *info, mg_text *t) {
+  size_t        i;
+  const json_t *p, *q;
+  const char   *doc = json_string_value(json_object_get(info, "doc"));
+  mg_text_add(t, "%s%s%s\n\nparameters\n", name, doc && *doc ? ": " : "", doc ? doc : "");
+  json_array_foreach(json_object_get(info, "params"), i, p) {
+    const char   *value = json_string_value(json_object_get(p, "default"));
+    const json_t *aliases = json_object_get(p, "aliases"), *alias;
+    size_t        k;
+    mg_text_add(t, "  %-36s %-8s %-18s %s", json_string_value(json_object_get(p, "name")),
+                json_string_value(json_object_get(p, "kind")), value ? value : "-",
+                json_string_value(json_object_get(p, "doc")));
+    json_array_foreach(aliases, k, alias)
+      mg_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
+    mg_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
+  }
+  if (json_array_size(json_object_get(info, "params")) == 0) mg_text_add(t, "  none\n");
+  if (json_array_size(json_object_get(info, "queries")) == 0) return;
+  mg_text_add(t, "\nqueries\n");
+  json_array_foreach(json_object_get(info, "queries"), i, q) mg_text_add(t, "  %s\n", json_string_value(q));
+}
+
+mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud, mg_error *err) {
+  json_t   *info;
+  mg_status s = mg_runtime_info(rt, &info, err);
+  if (s) return s;
+  mg_text t = { 0 };
+  if (json) {
+    json_object_set_new(info, "name", json_string(rt->recipe));
+    char *text = json_dumps(info, JSON_INDENT(2) | JSON_SORT_KEYS);
+    if (text) mg_text_add(&t, "%s\n", text);
+    t.failed |= !text;
+    free(text);
+  } else {
+    describe_text(rt->recipe, info, &t);
+  }
+  json_decref(info);
+  if (t.failed)
+    s = mg_oom(err);
+  else if (sink(ud, t.data, t.len) != 0)
+    s = mg_fail(err, MG_LIMIT, "the output could not be written");
+  mg_text_free(&t);
+  return s;
+}
+
+const char *const *mg_recipe_names(void) { return mg_bundled_names; }

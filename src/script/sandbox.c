@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT
+**
+** sandbox.c - an allow list. Every rank evaluates the recipe, so it must mean the same in
+** every process: no clock, randomness, addresses, files; pairs in key order; a stable sort.
+** And it must end: no patterns (exponential matching runs inside C, where no hook counts),
+** no metatables (finalizers run with hooks off), strings from rep are capped.
+*/
+#include "script/sandbox.h"
+
+#include "script/bind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
+
+/* --------------------------------------------------------------- iteration */
+
+/* Integers ascending, then strings by bytes: strcoll would follow the host's locale. */
+static int key_before(lua_State *L, int a, int b) {
+  bool ia = lua_isinteger(L, a), ib = lua_isinteger(L, b);
+  if (ia != ib) return ia;
+  if (ia) return lua_tointeger(L, a) < lua_tointeger(L, b);
+  size_t      la, lb;
+  const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
+  int         c = memcmp(sa, sb, la < lb ? la : lb);
+  return c ? c < 0 : la < lb;
+}
+
+typedef int before_fn(lua_State *L, int a, int b);
+
+/* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
+static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi, before_fn *before) {
+  lua_Integer i = lo, j = mid;
+  for (lua_Integer k = lo; k < hi; k++) {
+    bool right = i >= mid;
+    if (!right && j < hi) {
+      lua_geti(L, from, j + 1);
+      lua_geti(L, from, i + 1);
+      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* strictly before: stable */
+      lua_pop(L, 2);
+    }
+    lua_geti(L, from, (right ? j++ : i++) + 1);
+    lua_seti(L, to, k + 1);
+  }
+}
+
+/* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
+static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
+  lua_createtable(L, (int)n, 0);
+  int from = list, to = lua_gettop(L);
+  for (lua_Integer run = 1; run < n; run *= 2) {
+    for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
+      lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
+      merge(L, from, to, lo, mid, hi, before);
+    }
+    int swap = from;
+    from = to, to = swap;
+  }
+  if (from != list)
+    for (lua_Integer i = 1; i <= n; i++) {
+      lua_geti(L, from, i);
+      lua_seti(L, list, i);
+    }
+  lua_pop(L, 1);
+}
+
+/* upvalues: keys, the table, position */
+static int next_pair(lua_State *L) {
+  lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
+  lua_pushinteger(L, i);
+  lua_replace(L, lua_upvalueindex(3));
+  if (lua_rawgeti(L, lua_upvalueindex(1), i) == LUA_TNIL) return 1;
+  lua_pushvalue(L, -1);
+  lua_rawget(L, lua_upvalueindex(2));
+  return 2;
+}
+
+static int ordered_pairs(lua_State *L) {
+  luaL_checkany(L, 1);
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* ours: recipes have no metatables */
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 3);
+    return 3;
+  }
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  lua_pushnil(L);
+  while (lua_next(L, 1)) {
+    lua_pop(L, 1);
+    if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
+      return mg_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, 2, ++n);
+  }
+  stable_sort(L, 2, n, key_before);
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, 0);
+  lua_pushcclosure(L, next_pair, 3);
+  return 1;
+}
+
+/* --------------------------------------------------------- tables, changed */
+
+static lua_Integer list_length(lua_State *L, int i) {
+  luaL_checktype(L, i, LUA_TTABLE);
+  return (lua_Integer)lua_rawlen(L, i);
+}
+
+static int default_before(lua_State *L, int a, int b) { return lua_compare(L, a, b, LUA_OPLT); }
+
+static int custom_before(lua_State *L, int a, int b) {
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, a);
+  lua_pushvalue(L, b);
+  lua_call(L, 2, 1);
+  bool before = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return before;
+}
+
+static int table_sort(lua_State *L) {
+  lua_Integer n = list_length(L, 1);
+  bool        custom = !lua_isnoneornil(L, 2);
+  if (custom) luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  stable_sort(L, 1, n, custom ? custom_before : default_before);
+  return 0;
+}
+
+static int table_insert(lua_State *L) {
+  lua_Integer n = list_length(L, 1) + 1, at = n;
+  int         value = 2;
+  if (lua_gettop(L) == 3) {
+    at = luaL_checkinteger(L, 2);
+    value = 3;
+    luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
+  } else if (lua_gettop(L) != 2) {
+    return mg_lua_raise(L, "table.insert takes a list, maybe a position, and a value");
+  }
+  for (lua_Integer i = n; i > at; i--) {
+    lua_rawgeti(L, 1, i - 1);
+    lua_rawseti(L, 1, i);
+  }
+  lua_pushvalue(L, value);
+  lua_rawseti(L, 1, at);
+  return 0;
+}
+
+static int table_remove(lua_State *L) {
+  lua_Integer n = list_length(L, 1), at = luaL_optinteger(L, 2, n);
+  if (n == 0) return 0;
+  luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
+  lua_rawgeti(L, 1, at);
+  for (lua_Integer i = at; i < n; i++) {
+    lua_rawgeti(L, 1, i + 1);
+    lua_rawseti(L, 1, i);
+  }
+  lua_pushnil(L);
+  lua_rawseti(L, 1, n);
+  return 1;
+}
+
+/* -------------------------------------------------------- strings, changed */
+
+static int string_rep(lua_State *L) {
+  size_t      len, lsep;
+  const char *s = luaL_checklstring(L, 1, &len), *sep = luaL_optlstring(L, 3, "", &lsep);
+  lua_Integer n = luaL_checkinteger(L, 2);
+  if (n <= 0) n = 0;
+  if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
+    return mg_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  for (lua_Integer i = 0; i < n; i++) {
+    luaL_addlstring(&b, s, len);
+    if (i + 1 < n) luaL_addlstring(&b, sep, lsep);
+  }
+  luaL_pushresult(&b);
+  return 1;
+}
+
+/* string.split("tp-cp-dp", "-") -> { "tp", "cp", "dp" }; the separator is plain text */
+static int string_split(lua_State *L) {
+  const char *s = luaL_checkstring(L, 1), *sep = luaL_checkstring(L, 2);
+  size_t      step = strlen(sep);
+  luaL_argcheck(L, step > 0, 2, "empty separator");
+  lua_newtable(L);
+  for (lua_Integer n = 1;; n++) {
+    const char *end = strstr(s, sep);
+    lua_pushlstring(L, s, end ? (size_t)(end - s) : strlen(s));
+    lua_rawseti(L, -2, n);
+    if (!end) return 1;
+    s = end + step;
+  }
+}
+
+/* Without addresses: what has none of its own text is named by its type. */
+static int plain_tostring(lua_State *L) {
+  luaL_checkany(L, 1);
+  int type = lua_type(L, 1);
+  if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA || type == LUA_TTHREAD)
+    lua_pushstring(L, luaL_typename(L, 1));
+  else
+    luaL_tolstring(L, 1, NULL);
+  return 1;
+}
+
+/* upvalue: the real string.format. %p prints addresses, and %s those of tables. */
+static int string_format(lua_State *L) {
+  const char *fmt = luaL_checkstring(L, 1);
+  for (const char *p = strchr(fmt, '%'); p; p = strchr(p, '%')) {
+    p++;
+    p += strspn(p, "-+ #0123456789.");
+    if (*p == 'p') return mg_lua_raise(L, "string.format: %%p prints an address, which differs between ranks");
+    if (*p) p++;
+  }
+  for (int i = 2; i <= lua_gettop(L); i++)
+    if (lua_type(L, i) == LUA_TTABLE || lua_type(L, i) == LUA_TFUNCTION || lua_type(L, i) == LUA_TLIGHTUSERDATA) {
+      lua_pushstring(L, luaL_typename(L, i));
+      lua_replace(L, i);
+    }
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, 1);
+  return 1;
+}
+
+/* ------------------------------------------------------------ the rest */
+
+/* assert with the recipe's position */
+static int checked_assert(lua_State *L) {
+  if (lua_toboolean(L, 1)) return lua_gettop(L);
+  luaL_checkany(L, 1);
+  if (lua_type(L, 2) == LUA_TSTRING) return mg_lua_raise(L, "%s", lua_tostring(L, 2));
+  return mg_lua_raise(L, "assertion failed");
+}
+
+static int undefined_global(lua_State *L) {
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  const char *known[128];
+  size_t      n = 0;
+  lua_pushnil(L);
+  while (lua_next(L, 1)) {
+    if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
+    lua_pop(L, 1);
+  }
+  const char *near = mg_nearest(name, known, n);
+  if (near) return mg_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
+  return mg_lua_raise(L, "undefined global '%s'", name);
+}
+
+static int no_new_global(lua_State *L) {
+  return mg_lua_raise(L, "assignment to global '%s': use 'local'",
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
+/* Copy the named functions of the global table `library` (NULL: of the globals themselves)
+** into the table on the top. */
+static void allow(lua_State *L, const char *library, const char *const *names) {
+  lua_pushglobaltable(L);
+  if (library) {
+    lua_getfield(L, -1, library);
+    lua_remove(L, -2);
+  }
+  for (; *names; names++) {
+    lua_getfield(L, -1, *names);
+    lua_setfield(L, -3, *names);
+  }
+  lua_pop(L, 1);
+}
+
+static void allow_library(lua_State *L, const char *library, const char *const *names, const luaL_Reg *changed) {
+  lua_newtable(L);
+  allow(L, library, names);
+  luaL_setfuncs(L, changed, 0);
+  lua_setfield(L, -2, library);
+}
+
+void mg_sandbox_push(lua_State *L) {
+  static const char *const globals[] = { "error", "ipairs", "pcall", "select", "tonumber", "type", NULL };
+  static const char *const maths[] = { "abs", "ceil", "floor", "fmod", "huge", "max", "maxinteger", "min",
+                                       "mininteger", "sqrt", "tointeger", "type", "ult", NULL };
+  static const char *const strings[] = { "byte", "char", "len", "lower", "sub", "upper", NULL };
+  static const char *const tables[] = { "concat", "pack", "unpack", NULL };
+  static const luaL_Reg    none[] = { { NULL, NULL } };
+  static const luaL_Reg    new_strings[] = { { "rep", string_rep }, { "split", string_split }, { NULL, NULL } };
+  static const luaL_Reg    new_tables[] = { { "insert", table_insert }, { "remove", table_remove },
+                                            { "sort", table_sort },     { NULL, NULL } };
+  static const luaL_Reg    changed[] = { { "assert", checked_assert }, { "pairs", ordered_pairs },
+                                         { "tostring", plain_tostring }, { NULL, NULL } };
+  lua_newtable(L);
+  allow(L, NULL, globals);
+  luaL_setfuncs(L, changed, 0);
+  allow_library(L, "math", maths, none);
+  allow_library(L, "string", strings, new_strings);
+  allow_library(L, "table", tables, new_tables);
+  lua_getfield(L, -1, "string");
+  lua_getglobal(L, "string");
+  lua_getfield(L, -1, "format");
+  lua_pushcclosure(L, string_format, 1);
+  lua_setfield(L, -3, "format");
+  lua_pop(L, 2);
+}
+
+void mg_sandbox_seal(lua_State *L) {
+  lua_createtable(L, 0, 3);
+  lua_pushcfunction(L, undefined_global);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, no_new_global);
+  lua_setfield(L, -2, "__newindex");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  /* ("x"):find would reach the whole library through the metatable of strings */
+  lua_pushliteral(L, "");
+  lua_createtable(L, 0, 2);
+  lua_getfield(L, -3, "string");
+  lua_setfield(L, -2, "__index");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_pop(L, 1);
+}

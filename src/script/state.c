@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+**
+** state.c - State and Group for Lua: what a trainer asks.
+*/
+#include "script/bind.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct state_box {
+  mg_state *s; /* NULL once closed */
+  bool      owned;
+} state_box;
+
+typedef struct group_box { /* user value 1 is the State userdata, whose box is `from` */
+  const mg_group  *g;
+  const state_box *from;
+} group_box;
+
+mg_state **mg_lua_new_state(lua_State *L, bool owned) {
+  state_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = (state_box){ NULL, owned };
+  luaL_setmetatable(L, MG_LUA_STATE);
+  return &box->s;
+}
+
+mg_state *mg_lua_check_state(lua_State *L, int i) {
+  state_box *box = luaL_checkudata(L, i, MG_LUA_STATE);
+  if (!box->s) mg_lua_raise(L, "the state is closed");
+  return box->s;
+}
+
+/* ------------------------------------------------------------------- State */
+
+static int push_group(lua_State *L, int state, const mg_group *g) {
+  if (!g) {
+    lua_pushnil(L);
+    return 1;
+  }
+  state = lua_absindex(L, state);
+  group_box *box = lua_newuserdatauv(L, sizeof *box, 1);
+  *box = (group_box){ g, lua_touserdata(L, state) };
+  luaL_setmetatable(L, MG_LUA_GROUP);
+  lua_pushvalue(L, state);
+  lua_setiuservalue(L, -2, 1);
+  return 1;
+}
+
+/* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
+static int state_groups(lua_State *L) {
+  mg_state   *s = mg_lua_check_state(L, 1);
+  const char *family = luaL_checkstring(L, 2);
+  mg_error    e = { 0 };
+  lua_newtable(L);
+  for (size_t nth = 0;; nth++) {
+    const mg_group *g = mg_state_group_nth(s, family, nth, &e);
+    if (e.status) return mg_lua_raise_error(L, &e);
+    if (!g) return 1;
+    push_group(L, 1, g);
+    lua_rawseti(L, -2, (lua_Integer)nth + 1);
+  }
+}
+
+/* state:coord(grid, dim) -> integer | nil */
+static int state_coord(lua_State *L) {
+  mg_state *s = mg_lua_check_state(L, 1);
+  mg_error  e = { 0 };
+  int64_t   at = mg_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  if (e.status) return mg_lua_raise_error(L, &e);
+  if (at < 0)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, at);
+  return 1;
+}
+
+/* Runtime failures of the two collective calls come back as nil, message, status. */
+static int failure(lua_State *L, const mg_error *e) {
+  lua_pushnil(L);
+  lua_pushstring(L, e->message);
+  lua_pushinteger(L, e->status);
+  return 3;
+}
+
+static int state_prove(lua_State *L) {
+  int64_t  n = 0;
+  mg_error e;
+  if (mg_state_prove(mg_lua_check_state(L, 1), &n, &e)) return failure(L, &e);
+  lua_pushinteger(L, n);
+  return 1;
+}
+
+static int state_create(lua_State *L) {
+  mg_error e;
+  if (mg_state_create(mg_lua_check_state(L, 1), luaL_checkstring(L, 2), &e)) return failure(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+static int state_close(lua_State *L) {
+  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
+  if (box->owned) mg_state_free(box->s);
+  box->s = NULL;
+  return 0;
+}
+
+/* state.tp is a Group or nil, state.dense the coordinates in a named grid; the methods and
+** `rank`, `world`, `plan`, `ncomms`, `ngroups` come first */
+static int state_index(lua_State *L) {
+  const char *key = luaL_checkstring(L, 2);
+  if (mg_lua_method(L, key)) return 1;
+  mg_state      *s = mg_lua_check_state(L, 1);
+  const mg_grid *grid;
+  mg_error       e = { 0 };
+  if (strcmp(key, "rank") == 0) {
+    lua_pushinteger(L, s->view.rank);
+  } else if (strcmp(key, "world") == 0) {
+    lua_pushinteger(L, s->plan->content.world);
+  } else if (strcmp(key, "ncomms") == 0) {
+    lua_pushinteger(L, (lua_Integer)mg_state_ncomms(s));
+  } else if (strcmp(key, "ngroups") == 0) {
+    lua_pushinteger(L, (lua_Integer)mg_state_ngroups(s));
+  } else if (strcmp(key, "plan") == 0) {
+    mg_plan **box = mg_lua_new_plan(L);
+    *box = mg_plan_ref(s->plan);
+  } else if ((grid = mg_plan_grid(s->plan, key))) {
+    lua_createtable(L, 0, (int)grid->n);
+    for (size_t i = 0; i < grid->n; i++) {
+      int64_t at = mg_grid_coord(grid, s->view.rank, i);
+      if (at < 0) {
+        lua_pushnil(L);
+        return 1;
+      }
+      lua_pushinteger(L, at);
+      lua_setfield(L, -2, grid->axis[i].name);
+    }
+  } else {
+    const mg_group *g = mg_state_group(s, key, &e);
+    if (e.status) return mg_lua_raise_error(L, &e);
+    return push_group(L, 1, g);
+  }
+  return 1;
+}
+
+static int state_tostring(lua_State *L) {
+  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
+  if (!box->s)
+    lua_pushliteral(L, "State (closed)");
+  else
+    lua_pushfstring(L, "State of rank %I of %I: %d groups, %d communicators", (LUAI_UACINT)box->s->view.rank,
+                    (LUAI_UACINT)box->s->plan->content.world, (int)mg_state_ngroups(box->s),
+                    (int)mg_state_ncomms(box->s));
+  return 1;
+}
+
+static int state_len(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mg_state_ngroups(mg_lua_check_state(L, 1)));
+  return 1;
+}
+
+static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
+  mg_state *s = mg_lua_check_state(L, 1);
+  int       i = lua_isnil(L, 2) ? -1 : mg_plan_find(s->plan, luaL_checkstring(L, 2));
+  if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
+  const char     *name = s->plan->content.entry[i + 1].name;
+  const mg_group *g = mg_state_group(s, name, NULL);
+  lua_pushstring(L, name);
+  if (g)
+    push_group(L, 1, g);
+  else
+    lua_pushboolean(L, 0);
+  return 2;
+}
+
+static int state_pairs(lua_State *L) {
+  mg_lua_check_state(L, 1);
+  lua_pushcfunction(L, state_next);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+/* ------------------------------------------------------------------- Group */
+
+static const mg_group *check_group(lua_State *L, int i) {
+  group_box *box = luaL_checkudata(L, i, MG_LUA_GROUP);
+  if (!box->from->s) mg_lua_raise(L, "the state of this group is closed");
+  return box->g;
+}
+
+static int push_rank(lua_State *L, int64_t rank) {
+  if (rank < 0)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, rank);
+  return 1;
+}
+
+static bool wrap_option(lua_State *L, int i) {
+  static const char *const known[] = { "wrap" };
+  if (lua_type(L, i) != LUA_TSTRING) return lua_toboolean(L, i);
+  if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+  return true;
+}
+
+static int group_next(lua_State *L) { return push_rank(L, mg_group_next(check_group(L, 1), wrap_option(L, 2))); }
+static int group_prev(lua_State *L) { return push_rank(L, mg_group_prev(check_group(L, 1), wrap_option(L, 2))); }
+
+/* group:at(position) -> global rank | nil; negative positions count from the end */
+static int group_at(lua_State *L) {
+  const mg_group *g = check_group(L, 1);
+  int64_t         position = luaL_checkinteger(L, 2);
+  return push_rank(L, mg_group_at(g, position < 0 ? position + mg_group_size(g) : position));
+}
+
+/* group:position(rank) -> position | nil */
+static int group_position(lua_State *L) {
+  return push_rank(L, mg_group_position(check_group(L, 1), luaL_checkinteger(L, 2)));
+}
+
+static int group_contains(lua_State *L) {
+  lua_pushboolean(L, mg_group_position(check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
+  return 1;
+}
+
+static int group_index(lua_State *L) {
+  static const char *const known[] = { "rank", "size", "index", "first", "last",     "ranks",
+                                       "name", "next", "prev",  "at",    "position", "contains" };
+  const mg_group          *g = check_group(L, 1);
+  const char              *key = luaL_checkstring(L, 2);
+  if (strcmp(key, "rank") == 0) {
+    lua_pushinteger(L, mg_group_rank(g));
+  } else if (strcmp(key, "size") == 0) {
+    lua_pushinteger(L, mg_group_size(g));
+  } else if (strcmp(key, "index") == 0) {
+    lua_pushinteger(L, mg_group_index(g));
+  } else if (strcmp(key, "first") == 0) {
+    lua_pushinteger(L, mg_group_first(g));
+  } else if (strcmp(key, "last") == 0) {
+    lua_pushinteger(L, mg_group_last(g));
+  } else if (strcmp(key, "name") == 0) {
+    lua_pushstring(L, mg_group_family(g));
+  } else if (strcmp(key, "ranks") == 0) {
+    int64_t n = mg_group_size(g);
+    lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+    for (int64_t p = 0; p < n; p++) {
+      lua_pushinteger(L, mg_group_at(g, p));
+      lua_rawseti(L, -2, p + 1);
+    }
+  } else if (!mg_lua_method(L, key)) {
+    return mg_lua_unknown(L, "field of a Group", key, known, sizeof known / sizeof known[0]);
+  }
+  return 1;
+}
+
+static int group_len(lua_State *L) {
+  lua_pushinteger(L, mg_group_size(check_group(L, 1)));
+  return 1;
+}
+
+static int group_eq(lua_State *L) {
+  const mg_group *a = check_group(L, 1), *b = check_group(L, 2);
+  lua_pushboolean(L, a->position == b->position && mg_same_group(a->family, a->index, b->family, b->index));
+  return 1;
+}
+
+static int group_tostring(lua_State *L) {
+  const mg_group *g = check_group(L, 1);
+  lua_pushfstring(L, "Group %s[%I]: %I of %I", g->name, (LUAI_UACINT)g->index, (LUAI_UACINT)g->position,
+                  (LUAI_UACINT)g->size);
+  return 1;
+}
+
+void mg_lua_open_state(lua_State *L) {
+  static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "prove", state_prove },
+                                            { "create", state_create }, { "close", state_close }, { NULL, NULL } };
+  static const luaL_Reg state_meta[] = { { "__gc", state_close },    { "__close", state_close },
+                                         { "__len", state_len },     { "__tostring", state_tostring },
+                                         { "__pairs", state_pairs }, { NULL, NULL } };
+  static const luaL_Reg group_methods[] = { { "next", group_next },         { "prev", group_prev },
+                                            { "at", group_at },             { "position", group_position },
+                                            { "contains", group_contains }, { NULL, NULL } };
+  static const luaL_Reg group_meta[] = { { "__len", group_len },
+                                         { "__eq", group_eq },
+                                         { "__tostring", group_tostring },
+                                         { NULL, NULL } };
+  mg_lua_class(L, MG_LUA_STATE, state_methods, state_meta, state_index);
+  mg_lua_class(L, MG_LUA_GROUP, group_methods, group_meta, group_index);
+}

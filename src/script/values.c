@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+**
+** values.c - plain values between Lua states.
+*/
+#include "script/values.h"
+
+#include <lauxlib.h>
+#include <stdbool.h>
+
+enum { DEPTH = 32 };
+
+static json_t *convert(lua_State *L, int i, int depth);
+
+static json_t *list_of(lua_State *L, int i, int depth) {
+  json_t *list = json_array();
+  for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, i); list && k <= n; k++) {
+    lua_rawgeti(L, i, k);
+    json_t *v = convert(L, lua_gettop(L), depth + 1);
+    lua_pop(L, 1);
+    if (json_array_append_new(list, v) != 0) { /* refuses NULL as well */
+      json_decref(list);
+      return NULL;
+    }
+  }
+  return list;
+}
+
+static json_t *object_of(lua_State *L, int i, int depth) {
+  json_t *object = json_object();
+  lua_pushnil(L);
+  while (object && lua_next(L, i)) {
+    json_t *v = lua_type(L, -2) == LUA_TSTRING ? convert(L, lua_gettop(L), depth + 1) : NULL;
+    if (!v || json_object_set_new(object, lua_tostring(L, -2), v) != 0) {
+      json_decref(object);
+      lua_pop(L, 2);
+      return NULL;
+    }
+    lua_pop(L, 1);
+  }
+  return object;
+}
+
+static json_t *convert(lua_State *L, int i, int depth) {
+  if (depth > DEPTH || !lua_checkstack(L, 6)) return NULL;
+  switch (lua_type(L, i)) {
+  case LUA_TNONE:
+  case LUA_TNIL: return json_null();
+  case LUA_TBOOLEAN: return json_boolean(lua_toboolean(L, i));
+  case LUA_TNUMBER: return lua_isinteger(L, i) ? json_integer(lua_tointeger(L, i)) : json_real(lua_tonumber(L, i));
+  case LUA_TSTRING: {
+    size_t      len;
+    const char *s = lua_tolstring(L, i, &len);
+    return json_stringn(s, len);
+  }
+  case LUA_TTABLE: {
+    lua_pushnil(L); /* a list, or by name? the first key tells */
+    if (!lua_next(L, i)) return json_array();
+    bool by_name = lua_type(L, -2) == LUA_TSTRING;
+    lua_pop(L, 2);
+    return by_name ? object_of(L, i, depth) : list_of(L, i, depth);
+  }
+  default: return NULL;
+  }
+}
+
+json_t *mg_json_of(lua_State *L, int i) { return convert(L, lua_absindex(L, i), 0); }
+
+void mg_push_json(lua_State *L, const json_t *v) {
+  luaL_checkstack(L, 6, "value nested too deep");
+  switch (v ? json_typeof(v) : JSON_NULL) {
+  case JSON_NULL: lua_pushnil(L); return;
+  case JSON_TRUE:
+  case JSON_FALSE: lua_pushboolean(L, json_is_true(v)); return;
+  case JSON_INTEGER: lua_pushinteger(L, (lua_Integer)json_integer_value(v)); return;
+  case JSON_REAL: lua_pushnumber(L, json_real_value(v)); return;
+  case JSON_STRING: lua_pushlstring(L, json_string_value(v), json_string_length(v)); return;
+  case JSON_ARRAY:
+    lua_createtable(L, (int)json_array_size(v), 0);
+    for (size_t i = 0; i < json_array_size(v); i++) {
+      mg_push_json(L, json_array_get(v, i));
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return;
+  case JSON_OBJECT: {
+    const char *key;
+    json_t     *value;
+    lua_newtable(L);
+    json_object_foreach((json_t *)v, key, value) {
+      mg_push_json(L, value);
+      lua_setfield(L, -2, key);
+    }
+    return;
+  }
+  }
+}

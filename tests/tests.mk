@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+#
+# The C tests: every tests/c/test_*.c is a program with cmocka that sees the library's
+# insides; every tests/mpi/*.c is one that mpirun starts.
+
+TEST_SRC  := $(sort $(wildcard tests/c/test_*.c))
+TEST_BIN  := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
+MPI_SRC   := $(sort $(wildcard tests/mpi/*.c))
+MPI_BIN   := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
+TEST_LIBS  = $(shell $(PKG_CONFIG) --libs cmocka)
+
+tests: all $(TEST_BIN) $(if $(HAVE_MPI),$(MPI_BIN))
+
+$(B)/tests/test_%: tests/c/test_%.c $(wildcard tests/c/*.h) $(B)/libmoongrid.a
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) -Itests/c $< -o $@ $(B)/libmoongrid.a $(LIBS) $(TEST_LIBS) $(ALL_LDFLAGS)
+
+# As a trainer links: against the shared libraries and the public headers alone.
+$(B)/tests/mpi/%: tests/mpi/%.c $(LIB) $(LIB_MPI)
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
+
+.PHONY: tests
