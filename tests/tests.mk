@@ -16,6 +16,9 @@ $(B)/tests/test_%: tests/c/test_%.c $(wildcard tests/c/*.h) $(B)/libmoongrid.a
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) -Itests/c $< -o $@ $(B)/libmoongrid.a $(LIBS) $(TEST_LIBS) $(ALL_LDFLAGS)
 
+# Every allocation of the library goes through the test, which lets a chosen one fail.
+$(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 # As a trainer links: against the shared libraries and the public headers alone.
 $(B)/tests/mpi/%: tests/mpi/%.c $(LIB) $(LIB_MPI)
 	@mkdir -p $(@D)

@@ -4,8 +4,9 @@
 -- evaluated. Runs with Lua's whole library and hands only `recipe` and `param` to recipes.
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
--- unknown(what, name, known), where(), load(name) -> chunk result, is_topology(value),
--- note(topology, name, text) records a parameter, params(state) gives those back.
+-- unknown(what, name, known [, where]), where() and where_of(function) -> "file:line: ",
+-- load(name) -> path, chunk, is_topology(value), note(topology, name, text) records a
+-- parameter, params(state) gives those back.
 
 local core = ...
 local M = {}
@@ -102,11 +103,14 @@ end
 local function params_of(table_, where)
   local list = {}
   for name, value in pairs(table_) do
-    if type(name) ~= "string" then core.raise("params are by name; a key is " .. type(name)) end
+    if type(name) ~= "string" then core.raise_at(where, "params are by name; a key is a " .. type(name)) end
     local p = value
     if not (type(value) == "table" and value.is_param == declare) then
       local kind = kind_of(value)
-      if not kind then core.raise(string.format("the default of parameter '%s' is %s", name, type(value))) end
+      if not kind then
+        core.raise_at(where, string.format("the default of parameter '%s' is a %s; a number, a string, a boolean, a "
+          .. "list of integers or param.KIND(...) would do", name, type(value)))
+      end
       p = { serial = math.huge, kind = kind, default = value, doc = "", aliases = {}, where = where }
     end
     list[#list + 1] = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
@@ -138,7 +142,8 @@ local function by_any_name(params)
     for i = 0, #p.aliases do
       local name = i == 0 and p.name or p.aliases[i]
       if index[name] then
-        core.raise_at(p.where, string.format("parameters '%s' and '%s' both answer to '%s'", index[name].name, p.name, name))
+        core.raise_at(p.where, string.format("parameters '%s' and '%s' both answer to '%s'",
+          index[name].name, p.name, name))
       end
       index[name] = p
       if i > 0 then known[#known + 1] = name end
@@ -204,7 +209,8 @@ local function resolve(self, given)
     end
     if p then
       if from[p.name] then
-        core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'", p.name, from[p.name], name))
+        core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'",
+          p.name, from[p.name], name))
       end
       from[p.name], values[p.name] = name, value_of(p, given[name])
     end
@@ -238,39 +244,53 @@ Recipe.__metatable = false
 local function body_of(value) return type(value) == "table" and rawget(value, Recipe) or nil end
 
 -- Run a build function and see that a topology comes back.
-local function run_build(body, build, world, p, base_topology)
+local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
-    core.raise_at(body.where, string.format("build returned %s; end it with 'return t', a topology",
-      t == nil and "nothing" or type(t)))
+    core.raise_at(core.where_of(build), string.format("build returned %s; end it with 'return t', a topology",
+      t == nil and "nothing" or "a " .. type(t)))
   end
   return t
 end
 
-local function define(def)
+local running = {} -- paths of the recipe files that are being run, the innermost last
+
+-- Where a recipe is written. `return recipe {...}` is a tail call, which leaves no frame with
+-- a line: then where its build function is, or just the file.
+local function place_of(def)
   local where = core.where()
+  if where ~= "" then return where end
+  if type(def.build) == "function" then return core.where_of(def.build) end
+  return running[#running] and running[#running] .. ": " or ""
+end
+
+local function define(def)
+  local where = place_of(def)
   for key in pairs(def) do
     local known = false
     for _, name in ipairs(fields) do known = known or name == key end
-    if not known then core.unknown("field of a recipe", tostring(key), fields) end
+    if not known then core.unknown("field of a recipe", tostring(key), fields, where) end
   end
-  for key, kind in pairs(types) do
-    if def[key] ~= nil and type(def[key]) ~= kind then
-      core.raise(string.format("field '%s' of a recipe is a %s, not %s", key, kind, type(def[key])))
+  for _, key in ipairs(fields) do
+    local kind = types[key]
+    if kind and def[key] ~= nil and type(def[key]) ~= kind then
+      core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, type(def[key])))
     end
   end
   local base = def.base
   if type(base) == "string" then base = M.recipe(base) end
-  if base ~= nil and not body_of(base) then core.raise("field 'base' is a recipe or the name of one") end
+  if base ~= nil and not body_of(base) then core.raise_at(where, "field 'base' is a recipe or the name of one") end
   base = body_of(base)
-  if not def.build and not base then core.raise("a recipe needs 'build', a function (world, p) that returns a topology") end
+  if not def.build and not base then
+    core.raise_at(where, "a recipe needs 'build', a function (world, p) that returns a topology")
+  end
 
-  local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
+  local body = { doc = def.doc or base and base.doc or "", queries = {} }
   body.params = merge_params(base and base.params or {}, params_of(def.params or {}, where))
   by_any_name(body.params) -- refuses clashes where they are written
   for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
     for name, fn in pairs(from) do
-      if type(fn) ~= "function" then core.raise("query '" .. tostring(name) .. "' is no function") end
+      if type(fn) ~= "function" then core.raise_at(where, "query '" .. tostring(name) .. "' is no function") end
       body.queries[name] = fn
     end
   end
@@ -278,7 +298,7 @@ local function define(def)
     local p = resolve(body, given or {})
     local t = base and base.build(world, p)
     if not def.build then return t end
-    return run_build(body, def.build, world, p, t)
+    return run_build(def.build, world, p, t)
   end
   return setmetatable({ [Recipe] = body }, Recipe)
 end
@@ -292,9 +312,9 @@ function M.recipe(what)
   local path, chunk = core.load(what)
   if loaded[path] then return loaded[path] end
   if loading[path] then core.raise("recipe '" .. what .. "' is based on itself") end
-  loading[path] = true
+  loading[path], running[#running + 1] = true, path
   local value = chunk()
-  loading[path] = nil
+  loading[path], running[#running] = nil, nil
   if not body_of(value) then
     core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
       value == nil and "nothing" or "a " .. type(value)))

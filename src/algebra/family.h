@@ -101,7 +101,7 @@ int64_t mg_positions(int64_t size, int64_t *positions, int64_t n, mg_error *err)
 int64_t   mg_family_rounds(const mg_family *f);
 int64_t   mg_family_round(const mg_family *f, int64_t group);
 int64_t   mg_family_in_round(const mg_family *f, int64_t round); /* groups of the round */
-mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round */
+mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round; low and high are set */
 /* How many pairs a group of n members has. */
 int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap);
 

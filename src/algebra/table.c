@@ -117,6 +117,8 @@ mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *
   if (!s) {
     for (int64_t i = 0; i < f->total; i++) f->as.table.by_rank[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
     qsort(f->as.table.by_rank, (size_t)f->total, sizeof(uint64_t), ascending);
+    f->low = f->total > 0 ? (int64_t)(f->as.table.by_rank[0] >> 32) : 0;
+    f->high = f->total > 0 ? (int64_t)(f->as.table.by_rank[f->total - 1] >> 32) : -1;
     s = check_coverage(w, f, declared, &f->overlapping, err);
     if (!s && f->overlapping) s = mg_table_rounds(f, err);
   }
@@ -124,8 +126,6 @@ mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *
     mg_family_free(f);
     return NULL;
   }
-  f->low = f->total > 0 ? (int64_t)(f->as.table.by_rank[0] >> 32) : 0;
-  f->high = f->total > 0 ? (int64_t)(f->as.table.by_rank[f->total - 1] >> 32) : -1;
   mg_family *strided = recognize ? recognized(f) : NULL;
   if (strided) mg_family_free(f);
   return strided ? strided : f;

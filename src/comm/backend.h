@@ -15,7 +15,7 @@ typedef struct mg_comm_spec {
   const char    *config; /* canonical options, "" for the defaults */
   const int32_t *ranks; /* [size], global ranks in group order */
   int64_t        size, position;
-  int            tag; /* the leading family's place: equal on all members */
+  int            tag; /* [0, 32768), equal on all members; another one per family and round */
 } mg_comm_spec;
 
 typedef struct mg_backend_ops {

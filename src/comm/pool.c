@@ -38,7 +38,8 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *made
   mg_choice_text(&e->choice, true, &config);
   c->users = 1;
   c->unique = e->choice.unique;
-  c->size = made->size, c->position = made->position, c->tag = made->entry;
+  c->size = made->size, c->position = made->position;
+  c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
   c->name = text_of(&name);
   c->config = text_of(&config);
   c->ranks = malloc((size_t)c->size * sizeof *c->ranks);

@@ -72,7 +72,11 @@ static json_t *rank_list(const mg_family *f, int64_t group, int32_t *buffer) {
   int64_t n = mg_family_size(f, group);
   json_t *list = json_array();
   mg_family_members(f, group, buffer);
-  for (int64_t i = 0; i < n; i++) json_array_append_new(list, json_integer(buffer[i]));
+  for (int64_t i = 0; i < n; i++)
+    if (json_array_append_new(list, json_integer(buffer[i])) != 0) { /* out of memory */
+      json_decref(list);
+      return NULL;
+    }
   return list;
 }
 

@@ -30,7 +30,21 @@ int mg_lua_raise(lua_State *L, const char *fmt, ...) {
   return lua_error(L);
 }
 
-int mg_lua_raise_error(lua_State *L, const mg_error *e) { return mg_lua_raise(L, "%s", e->message); }
+const char mg_lua_status_key = 's';
+
+int mg_lua_raise_error(lua_State *L, const mg_error *e) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_lua_status_key);
+  mg_status *status = lua_touserdata(L, -1); /* NULL in a host's own Lua state */
+  if (status) *status = e->status;
+  lua_pop(L, 1);
+  return mg_lua_raise(L, "%s", e->message);
+}
+
+int mg_lua_oom(lua_State *L) {
+  mg_error e;
+  mg_oom(&e);
+  return mg_lua_raise_error(L, &e);
+}
 
 int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
   char tail[512];
@@ -114,7 +128,7 @@ int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n) {
     lua_pop(L, 1);
   }
   int64_t *list = malloc((*n + 1) * sizeof *list);
-  if (!list) mg_lua_raise(L, "out of memory");
+  if (!list) mg_lua_oom(L);
   for (size_t k = 1; k <= *n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k);
     list[k - 1] = lua_tointeger(L, -1);
@@ -140,6 +154,6 @@ void mg_lua_push_text(lua_State *L, mg_text *t) {
   lua_pushlightuserdata(L, t);
   int rc = failed ? LUA_OK : lua_pcall(L, 1, 1, 0);
   mg_text_free(t);
-  if (failed) mg_lua_raise(L, "out of memory");
+  if (failed) mg_lua_oom(L);
   if (rc) lua_error(L);
 }

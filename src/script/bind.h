@@ -36,6 +36,10 @@ void mg_lua_where(lua_State *L);
 /* Raise at that position. Never return. */
 int mg_lua_raise(lua_State *L, const char *fmt, ...) MG_PRINTF(2, 3);
 int mg_lua_raise_error(lua_State *L, const mg_error *e);
+int mg_lua_oom(lua_State *L);
+/* Where mg_lua_raise_error notes the status of the last error, so that running out of memory
+** in C stays MG_LIMIT: a userdata that a runtime keeps under this registry key. */
+extern const char mg_lua_status_key;
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 
@@ -65,14 +69,15 @@ mg_state  *mg_lua_check_state(lua_State *L, int i);
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n);
-/* A text sink into a luaL_Buffer-free mg_text. */
+/* An mg_sink into an mg_text. */
 int mg_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */
 void mg_lua_push_text(lua_State *L, mg_text *t);
 
 /* Register the classes, and put their constructors into the table on the top. */
-void mg_lua_open_algebra(lua_State *L);  /* grid, union, zip, same, fill, world */
+void mg_lua_open_grid(lua_State *L);     /* world, grid, fill */
+void mg_lua_open_family(lua_State *L);   /* union, zip, same */
 void mg_lua_open_topology(lua_State *L); /* topology, plan */
-void mg_lua_open_state(lua_State *L);    /* (mpi, dry: module.c) */
+void mg_lua_open_state(lua_State *L);    /* classes alone */
 
 #endif

@@ -201,7 +201,8 @@ int mg_lua_open(lua_State *L) {
   lua_pop(L, 1);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
-  mg_lua_open_algebra(L);
+  mg_lua_open_grid(L);
+  mg_lua_open_family(L);
   mg_lua_open_topology(L);
   mg_lua_open_state(L);
   lua_pushliteral(L, "moongrid " MG_VERSION);

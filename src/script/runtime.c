@@ -25,6 +25,7 @@ struct mg_runtime {
   char      *recipe;    /* as it was asked for */
   bool       over;      /* a budget is spent: every further instruction raises */
   bool       no_memory; /* the cap was hit in this call */
+  mg_status *status;    /* what mg_lua_raise_error notes; owned by the Lua state */
 };
 
 enum { HOOK_STEP = 1000 };
@@ -74,9 +75,9 @@ static void budget_hook(lua_State *L, lua_Debug *ar) {
   if (!rt->over) lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1); /* a pcall cannot go on */
   rt->over = true;
   if (slow)
-    luaL_error(L, "the recipe runs for more than %f seconds", rt->limits.seconds);
+    mg_lua_raise(L, "the recipe runs for more than %g seconds", rt->limits.seconds);
   else
-    luaL_error(L, "the recipe runs for more than %I instructions", (LUAI_UACINT)rt->limits.instructions);
+    mg_lua_raise(L, "the recipe runs for more than %" PRIu64 " instructions", rt->limits.instructions);
 }
 
 /* ------------------------------------------------------------ error messages */
@@ -99,6 +100,7 @@ static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_erro
   lua_State *L = rt->L;
   rt->count = 0, rt->started = now();
   rt->over = rt->no_memory = false;
+  if (rt->status) *rt->status = MG_OK;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
   lua_settop(L, 0);
   lua_pushcfunction(L, body);
@@ -106,16 +108,16 @@ static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_erro
   int rc = lua_pcall(L, 1, 0, 0);
   lua_sethook(L, NULL, 0, 0);
   if (rc == LUA_OK) return MG_OK;
-  if (rc == LUA_ERRMEM || rt->no_memory) {
-    mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
-  } else if (lua_type(L, -1) == LUA_TSTRING) {
-    mg_fail(err, rt->over ? MG_LIMIT : MG_REFUSED, "%s", lua_tostring(L, -1));
-  } else { /* never call a script's __tostring */
-    mg_fail(err, rt->over ? MG_LIMIT : MG_REFUSED, "(error object is a %s value)", luaL_typename(L, -1));
-  }
+  mg_status s = rt->over || (rt->status && *rt->status == MG_LIMIT) ? MG_LIMIT : MG_REFUSED;
+  if (rc == LUA_ERRMEM || rt->no_memory)
+    s = mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
+  else if (lua_type(L, -1) == LUA_TSTRING)
+    mg_fail(err, s, "%s", lua_tostring(L, -1));
+  else /* never call a script's __tostring */
+    mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
   lua_settop(L, 0);
   if (err) fill_position(err);
-  return rt->over || rt->no_memory ? MG_LIMIT : MG_REFUSED;
+  return s;
 }
 
 /* --------------------------------------------------------- core for the prelude */
@@ -135,13 +137,31 @@ static int core_where(lua_State *L) {
   return 1;
 }
 
+/* unknown(what, name, known names [, where]) */
 static int core_unknown(lua_State *L) {
   enum { MAX = 128 };
-  const char *known[MAX];
+  const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
   size_t      n = 0;
+  char        tail[512];
   luaL_checkstack(L, MAX + 4, "too many names");
   for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
-  return mg_lua_unknown(L, luaL_checkstring(L, 1), luaL_checkstring(L, 2), known, n);
+  if (lua_type(L, 4) != LUA_TSTRING) return mg_lua_unknown(L, what, name, known, n);
+  mg_suggest(tail, sizeof tail, name, known, n);
+  lua_pushfstring(L, "%sunknown %s '%s'%s", lua_tostring(L, 4), what, name, tail);
+  return lua_error(L);
+}
+
+/* where_of(function) -> "file:line: " of its definition */
+static int core_where_of(lua_State *L) {
+  lua_Debug ar;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_getinfo(L, ">S", &ar);
+  if (ar.linedefined > 0)
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.linedefined);
+  else
+    lua_pushliteral(L, "");
+  return 1;
 }
 
 static int core_is_topology(lua_State *L) {
@@ -232,6 +252,7 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "raise_at", core_raise_at },
                                  { "where", core_where },
                                  { "unknown", core_unknown },
+                                 { "where_of", core_where_of },
                                  { "is_topology", core_is_topology },
                                  { "note", core_note },
                                  { "params", core_params },
@@ -241,6 +262,10 @@ static const luaL_Reg core[] = { { "raise", core_raise },
 /* --------------------------------------------------------------------- life */
 
 static int setup(lua_State *L) {
+  mg_status *status = lua_newuserdatauv(L, sizeof *status, 0);
+  *status = MG_OK;
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &mg_lua_status_key);
+  runtime_of(L)->status = status;
   static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
                                         { LUA_TABLIBNAME, luaopen_table },
                                         { LUA_STRLIBNAME, luaopen_string },
@@ -252,7 +277,8 @@ static int setup(lua_State *L) {
   }
   mg_sandbox_push(L);
   int env = lua_gettop(L);
-  mg_lua_open_algebra(L);
+  mg_lua_open_grid(L);
+  mg_lua_open_family(L);
   mg_lua_open_topology(L);
   mg_lua_open_state(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
@@ -428,7 +454,7 @@ static int info_body(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
   lua_call(L, 1, 1);
   *info = mg_json_of(L, -1);
-  return *info ? 0 : luaL_error(L, "out of memory");
+  return *info ? 0 : mg_lua_oom(L);
 }
 
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err) {

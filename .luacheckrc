@@ -1,0 +1,16 @@
+-- luacheck . : everything that is Lua here
+std = "lua54"
+max_line_length = 120
+cache = false
+exclude_files = { "build/**", "lua/moongrid/meta.lua" } -- the annotations define what never runs
+
+local vocabulary = {
+  read_globals = {
+    "recipe", "param", "grid", "topology", "same", "union", "zip", "fill",
+    string = { fields = { "split" } },
+  },
+}
+files["examples/*.lua"] = vocabulary
+files["lua/moongrid/recipes/*.lua"] = vocabulary
+files["tests/**/recipes/*.lua"] = vocabulary
+files["tests/lua/*_spec.lua"] = { std = "lua54+busted" }

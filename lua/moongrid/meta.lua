@@ -1,0 +1,521 @@
+---@meta moongrid
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations for editors (LuaCATS): nothing here runs. First what `require "moongrid"`
+-- gives, then what a recipe sees besides it.
+--
+-- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
+-- sequence. Everything is local (no communication) unless it says "Collective". A wrong
+-- argument or an unknown name raises, with the file and line of the caller and the nearest
+-- valid name. Grids, families and plans never change once made; objects keep alive what
+-- they were made from and are collected like any value. `==` compares what they mean.
+
+-- World -------------------------------------------------------------------------
+
+---The ranks a grid may lie on: a whole world, or a window of consecutive ranks of one.
+---`#world` is the number of its ranks.
+---@class moongrid.World
+---@field size integer how many ranks, 1 to 2147483647
+---@field offset integer the first rank; 0 unless this is a window
+local World = {}
+
+---Consecutive ranks of this world or window. The result still belongs to the whole world.
+---@param offset integer first rank, counted from the start of this window; 0 to size - 1
+---@param size? integer how many, 1 to size - offset; left out: all that follow
+---@return moongrid.World
+function World:window(offset, size) end
+
+---A family from explicit lists, group by group. O(members); lists that turn out regular
+---become a rule and cost nothing afterwards. Refused where the lists are not what `kind`
+---says, or hold a rank outside this window.
+---@param groups integer[][] ranks of each group, in order; no group is empty
+---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
+---@return moongrid.Family
+function World:table(groups, kind) end
+
+-- Grid --------------------------------------------------------------------------
+
+---Ordered dims over a window, fastest-varying first. `grid.tp` is the size of dim tp (a
+---method's name wins over a dim of the same name), `grid "tp"` and `grid("dp", "cp")` are
+---`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes and window.
+---@class moongrid.Grid
+---@overload fun(...: string): moongrid.Family
+---@field [string] integer
+local Grid = {}
+
+---Family of the named dims: they vary inside a group, in the grid's order whatever the
+---order of the names; the other dims tell the groups apart. Without names: a group per rank.
+---A table may also say how groups are numbered: `grid:along{ "tp", index = {"pp", "dp"} }`;
+---members and groups then follow the written order, first name fastest.
+---@param ... string names of dims, each once; or one table as above
+---@return moongrid.Family
+---@overload fun(self: moongrid.Grid, dims: moongrid.Along): moongrid.Family
+function Grid:along(...) end
+
+---@class moongrid.Along: { [integer]: string }
+---@field index? string|string[] the dims that number the groups: all that are larger than 1 and not inside
+
+---As `along`, but the first name varies fastest inside a group.
+---@param ... string names of dims, each once; or one table as for `along`
+---@return moongrid.Family
+function Grid:ordered(...) end
+
+---@param rank integer
+---@param dim string
+---@return integer? coordinate 0 to the dim's size - 1; nil for a rank outside the grid
+function Grid:coord(rank, dim) end
+
+---@param rank integer
+---@return table<string, integer>? coordinates by name of dim; nil for a rank outside the grid
+function Grid:coords(rank) end
+
+---The rank at some coordinates; a dim that is not named is at 0.
+---@param coords table<string, integer> by name of dim, each 0 to size - 1
+---@return integer rank
+function Grid:rank(coords) end
+
+---@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
+function Grid:dims() end
+
+-- Family ------------------------------------------------------------------------
+
+---All groups made by one rule; a group is an ordered list of ranks. `#family` is the number
+---of groups, `for group, ranks in pairs(family)` visits them. Two are equal when they have
+---the same groups in the same order with the same order inside; for families of grids this
+---is decided on the rules, whatever the world's size. Options (`with`) do not count, and
+---only `twin`, `lists` and `with` itself keep them.
+---@class moongrid.Family
+---@field count integer number of groups
+---@field size integer? ranks in each group; nil where groups differ
+---@field coverage "partition"|"partial"|"cover" is each rank of the world in one group, in at most one, or maybe in several
+local Family = {}
+
+---Cut every group into runs of k positions. Refused, with the sizes that would do, where k
+---does not meet a boundary of the rule; `{ table = true }` makes explicit lists then, O(world).
+---@param k integer ranks of an inner group, a divisor of the group size
+---@param how? { table?: boolean }
+---@return moongrid.Family inner the runs
+---@return moongrid.Family outer the ranks at equal positions of the runs
+function Family:split(k, how) end
+
+---Repeated split: as many families as sizes, innermost first.
+---@param sizes integer[] at most 32; their product is the group size
+---@return moongrid.Family ...
+function Family:levels(sizes) end
+
+---Keep some positions of every group, in the order given; duplicates drop. The result leaves
+---ranks out. A function is asked once per group size, and its answer must depend on that alone.
+---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
+---@return moongrid.Family
+---@overload fun(self: moongrid.Family, positions: integer[]): moongrid.Family
+---@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
+function Family:pick(...) end
+
+---n consecutive groups become one: the first one's members, then the second's, and so on.
+---@param n integer a divisor of the number of groups
+---@return moongrid.Family
+function Family:bundle(n) end
+
+---Every two neighbours of every group, as pipeline stages need: `neighbours(1, ...)`.
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
+---@return moongrid.Family cover a rank may be in two pairs
+function Family:pairs(wrap) end
+
+---Pairs of the ranks at positions i and i + step of every group. Groups of one give none.
+---@param step? integer 1 (default) to size - 1
+---@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
+---@return moongrid.Family cover a rank may be in two pairs
+function Family:neighbours(step, wrap) end
+
+---Every group through a function; the groups that come out must be disjoint. Makes explicit
+---lists: O(world), unlike the other operations.
+---@param fn fun(ranks: integer[], group: integer): integer[]
+---@return moongrid.Family
+function Family:map(fn) end
+
+---The same groups as explicit lists, O(world): for operations that ask for them.
+---@return moongrid.Family
+function Family:lists() end
+
+---The same groups, deliberately with communicators of their own.
+---@return moongrid.Family
+function Family:twin() end
+
+---The same groups with these options on top of those it has. The receiver is not changed.
+---@param options moongrid.Options
+---@return moongrid.Family
+function Family:with(options) end
+
+---@param group integer 0 to count - 1
+---@return integer[] ranks
+function Family:ranks(group) end
+
+---Where a rank is. O(modes), whatever the world's size.
+---@param rank integer of the world
+---@param nth? integer which of the rank's groups, from 0 (default); only a cover has more than one
+---@return integer? group nil where there is none
+---@return integer? position
+function Family:locate(rank, nth) end
+
+---Iterator over all groups: `for group, ranks in family:groups() do`.
+---@return fun(family: moongrid.Family, group?: integer): integer?, integer[]?
+---@return moongrid.Family
+function Family:groups() end
+
+---What a family asks of its communicators. Groups with the same members share one only
+---where these are equal (`first` and `lazy` aside).
+---@class moongrid.Options
+---@field unique? boolean never share with another family
+---@field first? boolean create before the families that do not say so; excludes `lazy`
+---@field lazy? boolean create when `state:create` asks, not before
+---@field high_priority? boolean stream priority (NCCL)
+---@field timeout? number seconds for a collective, above 0 and up to 1e9
+---@field backend? "mpi"|"nccl" left out: the state's own
+---@field nccl? moongrid.Nccl
+
+---Fields of ncclConfig_t; flags are true, false, 1 or 0. Left out: NCCL's default.
+---@class moongrid.Nccl
+---@field blocking? boolean|integer
+---@field cga_cluster_size? integer 0 to 8
+---@field collnet_enable? boolean|integer
+---@field cta_policy? integer 0 to 7
+---@field graph_stream_ordering? boolean|integer
+---@field graph_usage_mode? integer 0 to 2
+---@field max_ctas? integer 1 to 64
+---@field max_p2p_peers? integer 1 or more
+---@field min_ctas? integer 1 to 64
+---@field n_channels_per_net_peer? integer 1 to 64
+---@field net_name? string
+---@field num_rma_ctx? integer 0 or more
+---@field nvlink_centric_sched? boolean|integer
+---@field nvls_ctas? integer 1 or more
+---@field shrink_share? boolean|integer
+---@field split_share? boolean|integer
+---@field traffic_class? integer 0 or more
+
+-- Topology ----------------------------------------------------------------------
+
+---Named families and grids, which one name space holds. `t.tp = family` adds one (the order
+---of the assignments is the order of creation; a name is given once), `t.tp` gives it back,
+---`#t` counts the families and `pairs(t)` visits them in that order. Only coordinates are
+---asked of the grids.
+---@class moongrid.Topology
+---@field [string] moongrid.Family|moongrid.Grid|any
+local Topology = {} -- luacheck: ignore
+
+-- Plan --------------------------------------------------------------------------
+
+---A topology made canonical: shared groups found, creation scheduled, digest taken. Equal
+---plans have equal digests. `#plan` counts the families, `pairs(plan)` visits name, Family.
+---@class moongrid.Plan
+---@field world integer ranks of the world
+---@field digest string 32 hexadecimal digits, the same in every process and on every machine
+---@field families string[] names in the order of the topology
+---@field grids string[] names in the order of the topology
+---@field recipe string as it was asked for; "" for a plan without one
+local Plan = {}
+
+---Everything as one JSON object, or one rank's view of it. O(members) of what it lists.
+---@param rank? integer
+---@return string
+function Plan:json(rank) end
+
+---The canonical text that the digest is taken of.
+---@return string
+function Plan:text() end
+
+---The order of creation, a line per step: of the whole job, or of one rank.
+---@param rank? integer
+---@return string
+function Plan:schedule(rank) end
+
+---@param name string
+---@return moongrid.Family family without its options
+function Plan:family(name) end
+
+---@param name string
+---@return moongrid.Grid
+function Plan:grid(name) end
+
+---How many families, groups of two or more, groups of one, and communicators there are; with
+---a rank, how many of them that rank has.
+---@param rank? integer
+---@return { families: integer, groups: integer, singles: integer, communicators: integer }
+function Plan:counts(rank) end
+
+---Play every rank of the job in this process, each through its own schedule. Raises, naming
+---rank, family and group, when one would wait for ever. O(members).
+---@return integer communicators
+---@return integer memberships over all ranks
+function Plan:rehearse() end
+
+---@param family string
+---@return string? other the earlier family whose communicators all its groups use; nil where there is none
+function Plan:shares(family) end
+
+---What a rank would see: every question of a State is answered, no communicator exists.
+---@param rank integer 0 to world - 1
+---@return moongrid.State
+function Plan:dry(rank) end
+
+-- State and Group -----------------------------------------------------------------
+
+---A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of
+---family tp, nil where it is in none; `state.dense` its coordinates in a grid of that name
+---(nil outside); the names below come first. `#state` is ngroups; `pairs(state)` visits each
+---family's name with the Group, or false. `local s <close> = ...` closes it at the block's end.
+---@class moongrid.State
+---@field rank integer
+---@field world integer
+---@field plan moongrid.Plan
+---@field ncomms integer communicators this state holds
+---@field ngroups integer groups this rank belongs to, groups of one included
+---@field [string] moongrid.Group|table<string, integer>|any
+local State = {}
+
+---All groups this rank has of a family, in index order: one of a partition, several of a
+---cover, or none.
+---@param family string
+---@return moongrid.Group[]
+function State:groups(family) end
+
+---@param grid string
+---@param dim string
+---@return integer? coordinate nil outside the grid's window
+function State:coord(grid, dim) end
+
+---Prove each communicator by collectives that compare members and order. Collective over the
+---job: every rank calls it and gets the same verdict.
+---@return integer? proved communicators proved on this rank; nil on failure
+---@return string? message
+---@return integer? status 4: the backend failed, 5: ranks disagree
+function State:prove() end
+
+---Create the communicators of a `lazy` family; again is harmless. Collective over the job.
+---@param family string
+---@return true? created nil on failure
+---@return string? message
+---@return integer? status
+function State:create(family) end
+
+---Give the communicators back; its groups answer nothing any more. Collective over the job,
+---in the same order on all ranks. Again is harmless.
+function State:close() end
+
+---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
+---two are equal when they are the same list of ranks seen from the same position.
+---@class moongrid.Group
+---@field rank integer this rank's position in the group
+---@field size integer
+---@field index integer which group of the family
+---@field first integer global rank at position 0
+---@field last integer global rank at the last position
+---@field ranks integer[] global ranks in order
+---@field name string of the family
+local Group = {}
+
+---@param wrap? "wrap"|boolean go around at the end
+---@return integer? rank global rank one position on; nil past the end
+function Group:next(wrap) end
+
+---@param wrap? "wrap"|boolean go around at the start
+---@return integer? rank global rank one position back; nil before the start
+function Group:prev(wrap) end
+
+---@param position integer negative ones count from the end
+---@return integer? rank global rank there; nil where there is no such position
+function Group:at(position) end
+
+---@param rank integer global rank
+---@return integer? position nil for a rank outside the group
+function Group:position(rank) end
+
+---@param rank integer global rank
+---@return boolean
+function Group:contains(rank) end
+
+-- Recipe and Job --------------------------------------------------------------------
+
+---A recipe in a Lua state of its own, capped at 64 MiB, 200 million instructions and 20
+---seconds per call. It survives a failed call.
+---@class moongrid.Recipe
+local Recipe = {}
+
+---Evaluate for a world. Raises at the recipe's own file and line when it refuses.
+---@param world integer|moongrid.World number of ranks
+---@param params? table<string, any> by name or alias: values, or text as on a command line
+---@return moongrid.Plan
+function Recipe:plan(world, params) end
+
+---Ask one of the recipe's queries.
+---@param state moongrid.State of a plan of this recipe
+---@param query string
+---@param arguments? table<string, any> plain values, which the query gets as `q`
+---@return any answer nil, boolean, number, string, or a table of them
+function Recipe:ask(state, query, arguments) end
+
+---@return { doc: string, params: moongrid.ParamInfo[], queries: string[] }
+function Recipe:info() end
+
+---@class moongrid.ParamInfo
+---@field name string
+---@field kind "size"|"integer"|"number"|"flag"|"text"|"list"
+---@field default string? as text; nil where the parameter may be left out
+---@field doc string
+---@field aliases string[]
+
+---A running MPI job, this process being one rank of it.
+---@class moongrid.Job
+---@field rank integer
+---@field world integer
+local Job = {}
+
+---Compare the plan's digest between all ranks, then create this rank's communicators: all or
+---nothing. Collective. Failures of the job come back as values, on every rank.
+---@param plan moongrid.Plan
+---@param name? string goes into the names of the communicators
+---@return moongrid.State? state the caller closes it before the job
+---@return string? message
+---@return integer? status 4: the backend failed, 5: ranks disagree
+function Job:materialize(plan, name) end
+
+---Leave the job, and finalize MPI where `mpi` has initialized it. Collective.
+function Job:close() end
+
+-- The module ----------------------------------------------------------------------
+
+---@class moongrid
+---@field fill lightuserdata the size of the one dim that takes what the others leave
+---@field _VERSION string "moongrid 0.1.0"
+local moongrid = {}
+
+---@param size integer 1 to 2147483647
+---@return moongrid.World
+function moongrid.world(size) end
+
+---A grid over a world or window. A name of the order without a size has size 1, a size of 1
+---may be missing in the order (that dim goes last). The product must be the number of ranks;
+---refused with the nearest sizes that fit.
+---@param world moongrid.World
+---@param order string|string[] names fastest first, "tp-cp-dp" or a list; at most 64
+---@param sizes table<string, integer|lightuserdata> by name; at most one is `fill`
+---@return moongrid.Grid
+function moongrid.grid(world, order, sizes) end
+
+---All groups of all families, one family after the other; they must not share ranks.
+---@param ... moongrid.Family 1 to 64, of one world
+---@return moongrid.Family
+function moongrid.union(...) end
+
+---Group i is group i of each family, joined: equal numbers of groups, no shared ranks.
+---@param ... moongrid.Family 1 to 64, of one world
+---@return moongrid.Family
+function moongrid.zip(...) end
+
+---Raises, naming the first difference, unless a == b.
+---@param a moongrid.Family
+---@param b moongrid.Family
+function moongrid.same(a, b) end
+
+---@param world moongrid.World
+---@return moongrid.Topology empty
+function moongrid.topology(world) end
+
+---@param topology moongrid.Topology not changed, and free to grow afterwards
+---@return moongrid.Plan
+function moongrid.plan(topology) end
+
+---@param recipe string a file (with "/" or ".lua" in its name) or the name of a bundled one
+---@return moongrid.Recipe
+function moongrid.load(recipe) end
+
+---Join the MPI job this process was started in: MPI_COMM_WORLD, MPI initialized where nobody
+---has yet. Collective. nil, message, status where MPI is not here.
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.mpi() end
+
+---@return string[] names of the bundled recipes
+function moongrid.recipes() end
+
+-- Recipes -------------------------------------------------------------------------
+--
+-- A recipe is Lua text that returns `recipe { ... }`. It sees the names below and this much
+-- of Lua (a global it assigns to, or any other name it reads, is an error):
+--
+--   globals  assert error ipairs pairs pcall select tonumber tostring type
+--   math     abs ceil floor fmod huge max maxinteger min mininteger sqrt tointeger type ult
+--   string   byte char format len lower rep split sub upper
+--   table    concat insert pack remove sort unpack
+--
+-- Changed, so that a recipe means the same in every process: `pairs` goes through integers in
+-- order, then strings in order of their bytes, and refuses other keys; `table.sort` is
+-- stable; `tostring` and `string.format` show no address, and %p is refused; `string.rep`
+-- makes at most 65536 bytes; `assert` adds the position to its message.
+
+---The pieces of a text between separators; no separator gives one piece.
+---@param text string
+---@param separator string plain text, not empty
+---@return string[]
+function string.split(text, separator) end
+
+---`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside this.
+---@param what moongrid.Definition|string
+---@return moongrid.Definition
+function recipe(what) end
+
+---@class moongrid.Definition
+---@field doc? string one line for `moongrid recipes`
+---@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
+---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
+---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
+---@field policy? table accepted for later versions
+
+---A declared parameter. Each kind takes (default, doc, aliases...); a default of nil makes it
+---optional, and build then sees nil.
+---@class moongrid.Param
+
+param = {}
+
+---@param default? integer 1 or more
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.size(default, doc, ...) end
+
+---@param default? integer
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.integer(default, doc, ...) end
+
+---@param default? number
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.number(default, doc, ...) end
+
+---@param default? boolean as text: true, 1, false, 0
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.flag(default, doc, ...) end
+
+---@param default? string
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.text(default, doc, ...) end
+
+---@param default? integer[] as text: 0,-1
+---@param doc? string
+---@param ... string aliases
+---@return moongrid.Param
+function param.list(default, doc, ...) end
+
+grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
+union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
+
+return moongrid

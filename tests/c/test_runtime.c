@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_runtime.c - recipes from C: errors with their position, budgets that a recipe cannot
+** catch, a runtime that outlives a failure, several at once.
+*/
+#include "script/runtime.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A recipe in a temporary file; the path is written to `path`. */
+static void write_recipe(char path[64], const char *text) {
+  strcpy(path, "/tmp/moongrid-test-XXXXXX.lua");
+  int   fd = mkstemps(path, 4);
+  FILE *file = fdopen(fd, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static mg_runtime *load(const char *text, const mg_limits *limits, mg_error *err) {
+  char        path[64];
+  mg_runtime *rt = mg_runtime_new(limits, err);
+  assert_non_null(rt);
+  write_recipe(path, text);
+  mg_status s = mg_runtime_load(rt, path, err);
+  unlink(path);
+  if (s == MG_OK) return rt;
+  mg_runtime_free(rt);
+  return NULL;
+}
+
+static void test_plan(void **state) {
+  mg_error    err = { 0 };
+  const char *args[] = { "tp_size=2", "cp=2" };
+  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  (void)state;
+  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
+  mg_plan *p = mg_runtime_plan(rt, 8, 2, args, &err);
+  assert_non_null(p);
+  assert_int_equal(mg_plan_nfamilies(p), 6);
+  assert_int_equal(mg_plan_find(p, "cp_dp"), 4);
+  assert_int_equal(mg_family_size(mg_plan_family(p, 4), 0), 4);
+  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_USAGE);
+  assert_string_equal(err.message, "the runtime has a recipe already: picotron");
+  mg_runtime_free(rt); /* the plan outlives it */
+  assert_int_equal(mg_plan_world(p), 8);
+  mg_plan_free(p);
+}
+
+static void test_same_plan_in_two_runtimes(void **state) {
+  mg_error    err;
+  const char *byname[] = { "tensor_model_parallel_size=2" }, *byalias[] = { "tp=2" };
+  mg_runtime *a = mg_runtime_new(NULL, &err), *b = mg_runtime_new(NULL, &err);
+  char        x[33], y[33];
+  (void)state;
+  assert_int_equal(mg_runtime_load(a, "megatron_deepspeed", &err), MG_OK);
+  assert_int_equal(mg_runtime_load(b, "megatron_deepspeed", &err), MG_OK);
+  mg_plan *p = mg_runtime_plan(a, 8, 1, byname, &err), *q = mg_runtime_plan(b, 8, 1, byalias, &err);
+  mg_plan_digest(p, x);
+  mg_plan_digest(q, y);
+  assert_string_equal(x, y);
+  mg_plan_free(p);
+  mg_plan_free(q);
+  mg_runtime_free(a);
+  mg_runtime_free(b);
+}
+
+static void test_position(void **state) {
+  mg_error    err = { 0 };
+  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  const char *bad[] = { "tp=3" }, *good[] = { "tp=4" };
+  (void)state;
+  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
+  assert_null(mg_runtime_plan(rt, 8, 1, bad, &err));
+  assert_int_equal(err.status, MG_REFUSED);
+  assert_string_equal(err.file, "picotron");
+  assert_int_equal(err.line, 35);
+  assert_string_equal(err.message,
+                      "picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks");
+  mg_plan *p = mg_runtime_plan(rt, 8, 1, good, &err); /* still usable */
+  assert_non_null(p);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+}
+
+static void expect_refused(const char *text, mg_status status, const char *tail, const mg_limits *limits) {
+  mg_error    err = { 0 };
+  mg_runtime *rt = load(text, limits, &err);
+  mg_plan    *p = rt ? mg_runtime_plan(rt, 8, 0, NULL, &err) : NULL;
+  assert_null(p);
+  assert_int_equal(err.status, status);
+  size_t len = strlen(err.message), want = strlen(tail);
+  if (len < want || strcmp(err.message + len - want, tail) != 0) fail_msg("'%s' does not end in '%s'", err.message, tail);
+  mg_runtime_free(rt);
+}
+
+static void test_budgets(void **state) {
+  mg_limits few = MG_LIMITS_INIT, small = MG_LIMITS_INIT, short_time = MG_LIMITS_INIT;
+  (void)state;
+  few.instructions = 100000;
+  expect_refused("while true do end", MG_LIMIT, ".lua:1: the recipe runs for more than 100000 instructions", &few);
+  /* a pcall around it does not help */
+  expect_refused("while true do pcall(function() while true do end end) end", MG_LIMIT,
+                 ":1: the recipe runs for more than 100000 instructions", &few);
+  expect_refused("return recipe { build = function() while true do end end }", MG_LIMIT,
+                 ":1: the recipe runs for more than 100000 instructions", &few);
+  small.memory = 1 << 20;
+  expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MG_LIMIT, "the recipe needs more than 1 MiB of memory",
+                 &small);
+  short_time.seconds = 0.05;
+  short_time.instructions = UINT64_MAX;
+  expect_refused("while true do end", MG_LIMIT, ".lua:1: the recipe runs for more than 0.05 seconds", &short_time);
+}
+
+static void test_what_a_recipe_returns(void **state) {
+  (void)state;
+  expect_refused("local x = 1", MG_REFUSED, "returned nothing; end it with 'return recipe { ... }'", NULL);
+  expect_refused("return 7", MG_REFUSED, "returned a number; end it with 'return recipe { ... }'", NULL);
+  expect_refused("return recipe { build = function() end }", MG_REFUSED,
+                 ":1: build returned nothing; end it with 'return t', a topology", NULL);
+  expect_refused("return recipe { build = function() return 1 end }", MG_REFUSED,
+                 ":1: build returned a number; end it with 'return t', a topology", NULL);
+  expect_refused("return recipe {}", MG_REFUSED,
+                 ": a recipe needs 'build', a function (world, p) that returns a topology", NULL);
+  expect_refused("error { code = 1 }", MG_REFUSED, "(error object is a table value)", NULL);
+  expect_refused("return recipe { build = function(world) return topolgy(world) end }", MG_REFUSED,
+                 ":1: undefined global 'topolgy'; nearest is 'topology'", NULL);
+}
+
+static void test_arguments(void **state) {
+  mg_error    err = { 0 };
+  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  const char *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
+  (void)state;
+  assert_null(mg_runtime_plan(rt, 8, 0, NULL, &err));
+  assert_string_equal(err.message, "the runtime has no recipe: call mg_runtime_load first");
+  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
+  assert_null(mg_runtime_plan(rt, 8, 1, noeq, &err));
+  assert_string_equal(err.message, "argument 'tp' is not of the form NAME=VALUE");
+  assert_null(mg_runtime_plan(rt, 8, 2, twice, &err));
+  assert_string_equal(err.message, "parameter 'tp' is given twice");
+  assert_null(mg_runtime_plan(rt, 8, 2, both, &err));
+  assert_string_equal(err.message, "picotron:29: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
+  assert_null(mg_runtime_plan(rt, 0, 0, NULL, &err));
+  assert_string_equal(err.message, "a world has 1 to 2147483647 ranks, not 0");
+  mg_runtime_free(rt);
+}
+
+static void test_queries(void **state) {
+  mg_error    err = { 0 };
+  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  const char *args[] = { "pp=4" };
+  json_t     *answer = NULL;
+  (void)state;
+  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
+  mg_plan    *p = mg_runtime_plan(rt, 8, 1, args, &err);
+  mg_backend *b = mg_backend_dry(8, 5, &err);
+  mg_state   *s = mg_materialize(p, b, NULL, &err);
+  assert_int_equal(mg_runtime_ask(rt, s, "pp_group_ids", NULL, &answer, &err), MG_OK);
+  assert_int_equal(json_array_size(answer), 4);
+  assert_int_equal(json_integer_value(json_array_get(answer, 3)), 7);
+  json_decref(answer);
+  assert_int_equal(mg_runtime_ask(rt, s, "pp_nxt_rank", NULL, &answer, &err), MG_REFUSED);
+  assert_non_null(strstr(err.message, "unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank'"));
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+}
+
+static void test_backends_by_name(void **state) {
+  mg_error err = { 0 };
+  (void)state;
+  assert_null(mg_backend_open("mpj", &err));
+  assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (mpi)");
+  assert_null(mg_backend_open("dry", &err));
+  assert_string_equal(err.message, "the dry backend has no world of its own: use mg_backend_dry");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_plan),       cmocka_unit_test(test_same_plan_in_two_runtimes),
+    cmocka_unit_test(test_position),   cmocka_unit_test(test_budgets),
+    cmocka_unit_test(test_what_a_recipe_returns), cmocka_unit_test(test_arguments),
+    cmocka_unit_test(test_queries),    cmocka_unit_test(test_backends_by_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

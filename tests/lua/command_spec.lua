@@ -1,0 +1,235 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The command as a user meets it: what it prints, its exit codes, its messages whole.
+
+local support = dofile("tests/lua/support.lua")
+local json = require "dkjson"
+local run = support.run
+
+local function refuses(line, code, message)
+  local out, err, got = run("build/moongrid " .. line)
+  assert.equal(message .. "\n", err)
+  assert.equal("", out)
+  assert.equal(code, got)
+end
+
+local moe = "examples/moe.lua"
+
+describe("moongrid", function()
+  it("has help on stdout for itself and each command", function()
+    for _, line in ipairs { "--help", "help", "plan --help", "run --help", "check -h", "help recipes", "doctor --help" } do
+      local out, err, code = run("build/moongrid " .. line)
+      assert.truthy(out:find("^usage: "))
+      assert.equal("", err)
+      assert.equal(0, code)
+    end
+  end)
+
+  it("tells its version", function()
+    assert.equal("moongrid 0.1.0\n", (run "build/moongrid --version"))
+  end)
+
+  it("refuses what it does not know, naming the nearest", function()
+    local _, err, code = run "build/moongrid"
+    assert.truthy(err:find("^usage: "))
+    assert.equal(2, code)
+    refuses("plam moe", 2, "moongrid: unknown command 'plam'; nearest is 'plan' (plan, run, check, recipes, doctor)")
+    refuses("plan " .. moe .. " --wrold 8", 2,
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, color, help)")
+    refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
+    refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
+    refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
+    refuses("doctor moe", 2, "moongrid: doctor takes no argument 'moe'")
+  end)
+end)
+
+describe("moongrid plan", function()
+  it("shows grids, families, sharing, counts and the digest", function()
+    local out, err, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 ep=2")
+    assert.equal("", err)
+    assert.equal(0, code)
+    for _, part in ipairs {
+      "^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 ep=2 etp=1 order=tp%-cp%-ep%-dp%-pp\n",
+      "\ndense +tp 2 x cp 1 x ep 1 x dp 2 x pp 2 over ranks 0%.%.7\n",
+      "\nexpert +tp 1 x cp 1 x ep 2 x dp 2 x pp 2 over ranks 0%.%.7\n",
+      "\ntp +4 +2 +0 1 +own\n", "\nembedding +4 +2 +0 4 +shared with pp\n", "\netp +8 +1 +0 +none needed\n",
+      "\nall_gather +4 +2 +0 2 +own, unique\n",
+      "\nin all +20 communicators for 44 groups; 20 groups of one rank need none\n",
+      "\neach rank +6 communicators for 14 to 15 groups\n", "\ndigest +%x+\n$",
+    } do
+      assert.truthy(out:find(part), part)
+    end
+  end)
+
+  it("is a summary at a million ranks", function()
+    local out, _, code = run("build/moongrid plan " .. moe .. " --world 1048576 tp=8 cp=2 pp=8 ep=8")
+    assert.equal(0, code)
+    assert.truthy(out:find("\nrank 0 +10 communicators for 15 groups\n"))
+    assert.truthy(#out < 4000)
+  end)
+
+  it("prints all groups as one JSON object", function()
+    local out, err, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 ep=2 --json")
+    local plan = json.decode(out)
+    assert.equal("", err)
+    assert.equal(0, code)
+    assert.equal(moe, plan.recipe)
+    assert.equal(8, plan.world)
+    assert.equal(2, plan.params.tp)
+    assert.equal("tp-cp-ep-dp-pp", plan.params.order)
+    assert.same({ { 0, 4 }, { 1, 5 }, { 2, 6 }, { 3, 7 } }, plan.families.pp.groups)
+    assert.same({ { 0, 1, 4, 5 }, { 2, 3, 6, 7 } }, plan.families.mp.groups)
+    assert.equal("pp", plan.families.embedding.shares)
+    assert.equal("partial", plan.families.embedding.count and plan.families.position_embedding.coverage)
+    assert.equal(20, plan.communicators.total)
+    assert.equal(32, #plan.digest)
+    assert.same({ { "tp", 2 }, { "cp", 1 }, { "ep", 1 }, { "dp", 2 }, { "pp", 2 } }, plan.grids.dense.dims)
+  end)
+
+  it("prints one rank's view", function()
+    local plan = json.decode((run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --json --rank 2")))
+    assert.equal(2, plan.rank)
+    assert.equal(1, plan.grids.dense.coords.pp)
+    assert.same({ 0, 2, 4, 6 }, plan.families.pp.ranks)
+    assert.equal(1, plan.families.pp.position)
+    assert.is_nil(plan.families.embedding) -- null: a middle stage
+    assert.same({ { 0, 2 }, { 2, 4 } }, { plan.families.stages[1].ranks, plan.families.stages[2].ranks })
+    local out, _, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --rank 2")
+    assert.equal(0, code)
+    assert.truthy(out:find("\nembedding +%-\n"))
+    assert.truthy(out:find("\npp +0 +1 +4 +0 2 4 6\n"))
+  end)
+
+  it("prints the canonical text and the schedule", function()
+    local out = run "build/moongrid plan picotron --world 4 tp=2 --text"
+    assert.equal("moongrid 1\nworld 4\nparam tp_size = 2\nparam cp_size = 1\nparam pp_size = 1\n"
+      .. "grid grid: tp 2 x cp 1 x pp 1 x dp 2 over ranks 0..3\nfamily tp: (2:1) x (2:2)\nfamily cp: (1) x (4:1)\n"
+      .. "family pp: (1) x (4:1)\nfamily dp: (2:2) x (2:1)\nfamily cp_dp: (2:2) x (2:1)\nfamily pp_dp: (2:2) x (2:1)\n", out)
+    out = run "build/moongrid plan picotron --world 4 tp=2 --schedule"
+    assert.truthy(out:find("    0  tp               2 communicators at once, 2 ranks each\n", 1, true))
+    assert.truthy(out:find("       cp_dp            shares with dp\n", 1, true))
+  end)
+
+  it("has one digest in many processes, and another for any change", function()
+    local function digest(args) return json.decode((run("build/moongrid plan " .. moe .. " --json " .. args))).digest end
+    local first = digest "--world 8 tp=2"
+    for _ = 1, 8 do assert.equal(first, digest "--world 8 tp=2") end
+    for _, other in ipairs { "--world 8 tp=4", "--world 16 tp=2", "--world 8 tp=2 order=tp-cp-dp-ep-pp" } do
+      assert.not_equal(first, digest(other))
+    end
+  end)
+
+  it("refuses bad input with one line", function()
+    refuses("plan", 2, "moongrid: plan wants a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses("plan " .. moe, 2, "moongrid: plan wants --world N, the number of ranks")
+    refuses("plan " .. moe .. " --world 0", 2, "moongrid: --world is an integer from 1 to 2147483647, not '0'")
+    refuses("plan " .. moe .. " --world eight", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'eight'")
+    refuses("plan " .. moe .. " --world 4,8", 2, "moongrid: --world takes one size")
+    refuses("plan " .. moe .. " --world 8 --rank 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("plan " .. moe .. " --world 8 --json --text", 2,
+      "moongrid: --json, --schedule and --text exclude each other")
+    refuses("plan " .. moe .. " --world 8 tp", 2, "moongrid: argument 'tp' is not of the form NAME=VALUE")
+    refuses("plan " .. moe .. " --world 8 tp=2 tp=4", 2, "moongrid: parameter 'tp' is given twice")
+    refuses("plan " .. moe .. " --world 8 tpp=2", 1,
+      "moongrid: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)")
+    refuses("plan " .. moe .. " --world 8 tp=two", 1,
+      "moongrid: examples/moe.lua:10: parameter 'tp' is a size (an integer of 1 or more), not 'two'")
+    refuses("plan " .. moe .. " --world 8 tp=0", 1,
+      "moongrid: examples/moe.lua:10: parameter 'tp' is a size (an integer of 1 or more), not '0'; nearest is 1")
+    refuses("plan " .. moe .. " --world 8 tp=3", 1,
+      "moongrid: examples/moe.lua:18: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks")
+    refuses("plan " .. moe .. " --world 8 cp=2 order=tp-dp-pp", 1,
+      "moongrid: examples/moe.lua:18: dim 'cp' of size 2 is not in the order \"tp-dp-pp\"; nearest is 'tp' (tp, dp, pp)")
+    refuses("plan " .. moe .. " --world 8 order=tp-tp-dp-pp", 1,
+      "moongrid: examples/moe.lua:18: dim 'tp' occurs twice in the grid")
+    refuses("plan nope.lua --world 8", 1, "moongrid: cannot open nope.lua: No such file or directory")
+    refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "
+      .. "nearest is 'picotron' (megatron_deepspeed, picotron)")
+  end)
+
+  it("takes text alone, never bytecode", function()
+    local binary = support.file(string.dump(function() return 1 end))
+    refuses("plan " .. binary .. " --world 8", 1,
+      ("moongrid: %s: attempt to load a binary chunk (mode is 't')"):format(binary))
+    os.remove(binary)
+  end)
+
+  it("says so when its output cannot be written", function()
+    local _, err, code = run("build/moongrid plan " .. moe .. " --world 65536 --json > /dev/full")
+    assert.equal("moongrid: the output could not be written\n", err:match("^[^\n]*\n"))
+    assert.not_equal(0, code)
+  end)
+
+  it("is plain text unless asked", function()
+    assert.is_nil((run("build/moongrid plan " .. moe .. " --world 8")):find("\027"))
+    assert.truthy((run("build/moongrid plan " .. moe .. " --world 8 --color always")):find("\027"))
+    refuses("plan " .. moe .. " --world 8 --color red", 2, "moongrid: --color is auto, always or never, not 'red'")
+  end)
+end)
+
+describe("moongrid check", function()
+  it("checks several worlds and keeps going after a refusal", function()
+    local out, _, code = run("build/moongrid check " .. moe .. " --world 8,12,64,1048576,2147483640 tp=4 pp=2")
+    assert.equal(1, code)
+    assert.truthy(out:find("^ +8  ok +15 families, 116 members checked, 7 communicators rehearsed  %x+\n"), out)
+    assert.truthy(out:find("         12  refused  examples/moe.lua:18: tp 4 x pp 2 = 8 does not divide the 12 ranks; "
+      .. "nearest: tp 3 or 6, 8 or 16 ranks\n", 1, true), out)
+    assert.truthy(out:find("\n +2147483640  ok +15 families, %d+ members sampled"))
+  end)
+
+  it("gives JSON", function()
+    local out, _, code = run("build/moongrid check picotron --world 4,5 tp=2 --json")
+    local lines = json.decode(out)
+    assert.equal(1, code)
+    assert.is_true(lines[1].ok)
+    assert.is_false(lines[2].ok)
+    assert.equal("picotron:35: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, 4 or 6 ranks", lines[2].message)
+  end)
+
+  it("wants worlds", function()
+    refuses("check picotron", 2, "moongrid: check wants --world N[,N...], the numbers of ranks")
+    refuses("check picotron --world 4,x", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'x'")
+  end)
+end)
+
+describe("moongrid recipes and doctor", function()
+  it("lists what is bundled", function()
+    local out = run "build/moongrid recipes"
+    assert.truthy(out:find("\npicotron +picotron's ProcessGroupManager"))
+    local all = json.decode((run "build/moongrid recipes --json"))
+    assert.equal("megatron_deepspeed", all[1].name)
+    assert.equal("tensor_model_parallel_size", all[1].params[1].name)
+  end)
+
+  it("describes one, bundled or a file", function()
+    local out, _, code = run "build/moongrid recipes picotron"
+    assert.equal(0, code)
+    assert.truthy(out:find("  tp_size +size +1 +tensor%-parallel size %(also tp%)\n"))
+    assert.truthy(out:find("\n  pp_next_rank\n"))
+    assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp\n$"))
+    assert.truthy((run "build/moongrid recipes examples/custom_group.lua"):find("\n  leaders +flag +true "))
+    refuses("recipes picotron tp=2", 2, "moongrid: recipes takes one recipe and no NAME=VALUE")
+  end)
+
+  it("says what works", function()
+    local found = json.decode((run "build/moongrid doctor --json"))
+    assert.is_true(found.planning.works)
+    assert.is_false(found.launcher.works)
+    assert.equal("this version of moongrid has no nccl backend", found.nccl.text)
+    assert.truthy((run "build/moongrid doctor"):find("^planning +yes  moongrid 0.1.0, Lua 5.4"))
+  end)
+end)
+
+describe("moongrid run without a launcher", function()
+  it("plays every rank with --backend dry", function()
+    local out, _, code = run("build/moongrid run " .. moe .. " --backend dry --world 64 tp=2 pp=4 ep=4")
+    assert.equal(0, code)
+    assert.truthy(out:find("64 ranks went through 640 creations of 172 communicators; nobody waits for ever\n", 1, true))
+  end)
+
+  it("refuses unknown backends", function()
+    refuses("run " .. moe .. " --backend mpl", 2, "moongrid: unknown backend 'mpl'; nearest is 'mpi' (auto, mpi, dry)")
+    refuses("run " .. moe .. " --backend dry", 2, "moongrid: --backend dry wants --world N, the number of ranks to play")
+    refuses("run", 2, "moongrid: run wants a recipe: a file, or one that 'moongrid recipes' lists")
+  end)
+end)

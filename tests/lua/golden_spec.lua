@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The golden runner can fail: a table that was tampered with is noticed.
+
+local support = dofile("tests/lua/support.lua")
+local run = support.run
+
+-- One changed copy of the tables; `edit` is a sed command over one file.
+local function tampered(file, edit)
+  local dir = run("mktemp -d"):gsub("\n", "")
+  run(("cp tests/golden/*.json %s && sed -i '%s' %s/%s"):format(dir, edit, dir, file))
+  local out, _, code = run("scripts/golden " .. dir)
+  run("rm -r " .. dir)
+  return out, code
+end
+
+describe("scripts/golden", function()
+  it("passes the project's own tables whole", function()
+    local out, _, code = run "scripts/golden tests/golden"
+    assert.truthy(out:find("\n144 passed, 0 failed\n$"))
+    assert.equal(0, code)
+  end)
+
+  it("notices an order inside a group", function()
+    local out, code = tampered("picotron.json", '/"id":.*"pc-002"/s/"tp_group": *\\[\\[0, *1\\]\\]/"tp_group":[[1,0]]/')
+    assert.truthy(out:find("FAIL picotron pc-002: tp_group: group 0 is [0,1] instead of [1,0]\n", 1, true), out)
+    assert.truthy(out:find("\n143 passed, 1 failed\n$"))
+    assert.equal(1, code)
+  end)
+
+  it("notices a getter", function()
+    local out, code = tampered("picotron.json", '/"id":.*"pc-002"/s/"tp_rank": *\\[0, *1\\]/"tp_rank":[0,0]/')
+    assert.truthy(out:find("FAIL picotron pc-002: tp_rank of rank 1 is 1 instead of 0\n", 1, true), out)
+    assert.equal(1, code)
+  end)
+
+  it("notices a refusal that is not one, and the other way round", function()
+    local out = tampered("picotron.json", '/"id":.*"pc-053"/s/"tp_size": *3/"tp_size":8/')
+    assert.truthy(out:find("FAIL picotron pc-053: accepted, should be refused\n", 1, true), out)
+    out = tampered("picotron.json", '/"id":.*"pc-002"/s/"dp_size": *1/"dp_size":3/')
+    assert.truthy(out:find("FAIL picotron pc-002: picotron:35: tp 2 x dp 3 = 6 does not make the 2 ranks", 1, true), out)
+  end)
+
+  it("obeys the deviations", function()
+    local out = tampered("deviations.json", 's/"refuse"/"correct"/')
+    assert.truthy(out:find("FAIL megatron_deepspeed md-063: ", 1, true), out)
+  end)
+
+  it("says which systems it does not run, and what it wants", function()
+    local dir = run("mktemp -d"):gsub("\n", "")
+    run(([[cp tests/golden/picotron.json tests/golden/deviations.json %s; echo '{"cases":[{"id":"x-1"}]}' > %s/nobody.json]]):format(dir, dir))
+    local out, _, code = run("scripts/golden " .. dir)
+    run("rm -r " .. dir)
+    assert.truthy(out:find("nobody +1 cases not run"))
+    assert.equal(0, code)
+    local _, err, usage = run "scripts/golden /nowhere"
+    assert.truthy(err:find("^usage: "))
+    assert.equal(2, usage)
+  end)
+end)

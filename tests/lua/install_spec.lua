@@ -1,0 +1,112 @@
+-- SPDX-License-Identifier: MIT
+--
+-- make install into a staging folder: a C program through pkg-config, shared and static, and
+-- stock Lua through require; uninstall leaves nothing.
+
+local support = dofile("tests/lua/support.lua")
+local run = support.run
+
+local program = [[
+#include <moongrid.h>
+#include <stdio.h>
+int main(void) {
+  mg_error    e;
+  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  const char *args[] = { "tp=2" };
+  if (!rt || mg_runtime_load(rt, "picotron", &e)) { puts(e.message); return 1; }
+  mg_plan *p = mg_runtime_plan(rt, 8, 1, args, &e);
+  char digest[33];
+  mg_plan_digest(p, digest);
+  printf("%s %zu families\n", mg_version(), mg_plan_nfamilies(p));
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+  return 0;
+}
+]]
+
+local mpi_program = [[
+#include <moongrid_mpi.h>
+int main(int argc, char **argv) {
+  mg_error e;
+  MPI_Init(&argc, &argv);
+  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  int ok = b && mg_backend_world(b) == 2;
+  mg_backend_free(b);
+  MPI_Finalize();
+  return !ok;
+}
+]]
+
+describe("make install", function()
+  local stage, prefix, pkg
+
+  setup(function()
+    stage = run("mktemp -d"):gsub("\n", "")
+    prefix = stage .. "/usr/local"
+    local _, err, code = run("make -s install DESTDIR=" .. stage .. " PREFIX=/usr/local")
+    assert.equal(0, code, err)
+    pkg = ("PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config --define-variable=prefix=%s --define-variable=libdir=%s/lib")
+      :format(prefix, prefix, prefix)
+  end)
+
+  teardown(function() run("rm -rf " .. stage) end)
+
+  it("writes pkg-config files with the PREFIX of the installation", function()
+    local file = assert(io.open(prefix .. "/lib/pkgconfig/moongrid.pc"))
+    assert.equal("prefix=/usr/local", file:read())
+    file:close()
+  end)
+
+  it("serves a C program, shared and static", function()
+    local source = support.file(program):gsub("%.lua$", "")
+    run(("mv %s.lua %s.c"):format(source, source))
+    for _, how in ipairs { "", "-static" } do
+      local libs = how == "" and ("$(%s --libs moongrid)"):format(pkg)
+        or ("%s/lib/libmoongrid.a $(%s --libs --static moongrid | sed s/-lmoongrid//)"):format(prefix, pkg)
+      local _, err, code = run(("cc -Wall -Werror %s.c -o %s $(%s --cflags moongrid) %s"):format(source, source, pkg, libs))
+      assert.equal(0, code, err)
+      local out = run(("LD_LIBRARY_PATH=%s/lib %s"):format(prefix, source))
+      assert.equal("0.1.0 6 families\n", out)
+    end
+    run(("rm -f %s %s.c"):format(source, source))
+  end)
+
+  it("serves an MPI program", function()
+    local source = support.file(mpi_program):gsub("%.lua$", "")
+    run(("mv %s.lua %s.c"):format(source, source))
+    local _, err, code = run(("cc %s.c -o %s $(%s --cflags --libs moongrid_mpi)"):format(source, source, pkg))
+    assert.equal(0, code, err)
+    _, _, code = run(("LD_LIBRARY_PATH=%s/lib scripts/launch 2 %s"):format(prefix, source))
+    run(("rm -f %s %s.c"):format(source, source))
+    assert.equal(0, code)
+  end)
+
+  it("compiles as C++ too", function()
+    local _, _, have = run "command -v c++"
+    if have ~= 0 then return pending("no C++ compiler here") end
+    local _, err, code = run(("echo '#include <moongrid.h>' | c++ -Wall -Wextra -Werror -x c++ -fsyntax-only -I%s/include -")
+      :format(prefix))
+    assert.equal(0, code, err)
+  end)
+
+  it("serves require in stock Lua, and the command finds its backend", function()
+    local out = run(("LUA_CPATH='%s/lib/lua/5.4/?.so' lua5.4 -e 'print(require(\"moongrid\")._VERSION)'"):format(prefix))
+    assert.equal("moongrid 0.1.0\n", out)
+    out = run(prefix .. "/bin/moongrid doctor")
+    assert.truthy(out:find("\nmpi +yes "), out)
+  end)
+
+  it("exports moongrid's names alone, under a versioned name", function()
+    local out = run(("nm -D --defined-only %s/lib/libmoongrid.so | awk '{ print $3 }'"):format(prefix))
+    for name in out:gmatch("[^\n]+") do assert.truthy(name:find("^mg_"), name) end
+    assert.truthy(out:find("mg_plan_new\n"))
+    assert.truthy((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("SONAME +libmoongrid.so.0.1\n"))
+    assert.is_nil((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("libmpi"))
+  end)
+
+  it("is undone by uninstall", function()
+    local _, err, code = run("make -s uninstall DESTDIR=" .. stage .. " PREFIX=/usr/local")
+    assert.equal(0, code, err)
+    assert.equal("", (run("find " .. stage .. " -type f -o -type l")))
+  end)
+end)

@@ -1,0 +1,117 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The command and stock Lua under mpirun: the three seed systems become communicators, and
+-- ranks that disagree all come back.
+
+local support = dofile("tests/lua/support.lua")
+local launch = support.launch
+
+local systems = {
+  { "picotron", { [1] = "", [2] = "tp=2", [4] = "tp=2 cp=2", [8] = "tp=2 cp=2 pp=2", [16] = "tp=2 cp=2 pp=2 dp=2" } },
+  { "megatron_deepspeed",
+    { [1] = "", [2] = "sp=2 use_fp8=true", [4] = "tp=2 use_distributed_optimizer=true", [8] = "tp=2 pp=2 use_fp8=true",
+      [16] = "tp=2 pp=4 vpp=2 split=1" } },
+  { "examples/moe.lua",
+    { [1] = "", [2] = "ep=2", [4] = "tp=2 pp=2", [8] = "tp=2 pp=2 ep=2", [16] = "tp=2 cp=2 pp=2 ep=4 etp=2" } },
+}
+
+describe("moongrid run", function()
+  for _, system in ipairs(systems) do
+    for _, ranks in ipairs { 1, 2, 4, 8, 16 } do
+      local args = system[2][ranks]
+      it(("proves every communicator of %s %s on %d ranks"):format(system[1], args, ranks), function()
+        local out, err, code = launch(ranks, ("build/moongrid run %s %s"):format(system[1], args))
+        assert.equal("", err)
+        assert.equal(0, code)
+        assert.truthy(out:find(("\nproved +every communicator on all %d ranks"):format(ranks)), out)
+      end)
+    end
+  end
+
+  it("runs a recipe that adds a group to another", function()
+    local out, _, code = launch(8, "build/moongrid run examples/custom_group.lua tp=2 pp=2")
+    assert.equal(0, code)
+    assert.truthy(out:find("\nmuon +2 +4 +0 1 2 3 +own\n"))
+  end)
+
+  it("prints JSON from rank 0 alone", function()
+    local out, _, code = launch(4, "build/moongrid run picotron tp=2 --json")
+    assert.equal(0, code)
+    assert.equal(4, require("dkjson").decode(out).world)
+  end)
+
+  it("makes every rank exit 5 when an argument differs on one", function()
+    local _, err, code = launch(3, "build/moongrid run picotron tp=1 : -n 1 build/moongrid run picotron tp=2")
+    assert.equal("moongrid: [rank 0/4] ranks do not have the same plan: rank 3 has \"family tp: (2:1) x (2:2)\", "
+      .. "rank 0 has \"family tp: (1) x (4:1)\"; rank 3 has \"param tp_size = 2\", rank 0 has \"param tp_size = 1\"; "
+      .. "differing from rank 0: 3\n", err)
+    assert.equal(5, code)
+  end)
+
+  it("makes every rank exit 5 when an argument differs that changes no group", function()
+    local _, err, code = launch(1, "build/moongrid run megatron_deepspeed pp=4 : -n 3 "
+      .. "build/moongrid run megatron_deepspeed pp=4 vpp=2")
+    assert.equal("moongrid: [rank 0/4] ranks do not have the same plan: rank 0 has "
+      .. "\"param use_fp8 = false\", rank 1 has \"param virtual_pipeline_model_parallel_size = 2\"; "
+      .. "differing from rank 1: 0\n", err)
+    assert.equal(5, code)
+  end)
+
+  it("makes every rank exit 5 when the recipe differs", function()
+    local other = support.file('return recipe { build = function(world) return topology(world) end }')
+    local _, err, code = launch(3, "build/moongrid run picotron : -n 1 build/moongrid run " .. other)
+    os.remove(other)
+    assert.truthy(err:find("^moongrid: %[rank 0/4%] ranks do not have the same plan: rank 3 has \"nothing\""), err)
+    assert.equal(5, code)
+  end)
+
+  it("makes every rank exit 5 when one has no plan", function()
+    local _, err, code = launch(3, "build/moongrid run picotron : -n 1 build/moongrid run picotron tp=3")
+    assert.equal("moongrid: [rank 0/4] ranks do not have the same plan: rank 3 has none "
+      .. "(picotron:35: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, 3 or 6 ranks)\n", err)
+    assert.equal(5, code)
+  end)
+
+  it("gives the recipe's own refusal when all ranks have it", function()
+    local _, err, code = launch(4, "build/moongrid run picotron tp=3")
+    assert.equal("moongrid: [rank 0/4] picotron:35: tp 3 does not divide the 4 ranks; nearest: tp 2 or 4, 3 or 6 ranks\n", err)
+    assert.equal(1, code)
+  end)
+
+  it("refuses a launcher with another number of ranks than --world", function()
+    local _, err, code = launch(4, "build/moongrid run picotron --world 8")
+    assert.equal("moongrid: [rank 0/4] --world 8 was asked for, the launcher started 4 ranks\n", err)
+    assert.equal(2, code)
+  end)
+end)
+
+describe("stock Lua under mpirun", function()
+  it("materializes, asks, proves and closes", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local world = mg.world(job.world)
+      local g = mg.grid(world, "tp-dp", { tp = 2, dp = mg.fill })
+      local t = mg.topology(world)
+      t.tp, t.dp = g "tp", g "dp"
+      local plan = mg.plan(t)
+      local actor = assert(job:materialize(plan, "actor"))
+      local critic = assert(job:materialize(mg.load("picotron"):plan(job.world, { tp = 4 }), "critic"))
+      assert(actor.tp.rank == job.rank % 2 and actor.tp.size == 2 and #actor.dp == 2)
+      assert(critic.tp.size == 4 and critic.tp:next("wrap") == (job.rank + 1) % 4)
+      assert(critic.cp.size == 1)
+      actor:close()
+      assert(not pcall(function() return actor.tp end))
+      assert(assert(critic:prove()) == 1)
+      local nothing, message, status = job:materialize(mg.plan(mg.topology(mg.world(3))))
+      assert(nothing == nil and message == "the plan is for 3 ranks, the communicator has 4" and status == 1)
+      if job.rank == 0 then print("fine") end
+      critic:close()
+      job:close()
+    ]]
+    local out, _, code = launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.equal("fine\n", out)
+    assert.equal(0, code)
+  end)
+end)

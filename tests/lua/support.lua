@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the specs share: commands with their output, temporary files.
+
+local M = {}
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+-- run(command line) -> stdout, stderr, exit code. Never longer than 120 seconds.
+function M.run(line)
+  local out, err = os.tmpname(), os.tmpname()
+  local file = assert(io.open(out .. ".sh", "w"))
+  file:write(line, "\n")
+  file:close()
+  local _, _, code = os.execute(("timeout 120 bash %s.sh >%s 2>%s </dev/null"):format(out, out, err))
+  local text, message = read(out), read(err)
+  os.remove(out)
+  os.remove(err)
+  os.remove(out .. ".sh")
+  return text, message, code
+end
+
+-- launch(ranks, command line): the same under mpirun, without the launcher's own words
+function M.launch(ranks, line)
+  local out, err, code = M.run(("scripts/launch %d %s"):format(ranks, line))
+  local ours = {}
+  for text in err:gmatch("[^\n]+") do
+    if text:find("^moongrid:") then ours[#ours + 1] = text .. "\n" end
+  end
+  return out, table.concat(ours), code
+end
+
+-- A temporary file with a text; its path ends in .lua.
+function M.file(text)
+  local name = os.tmpname()
+  os.remove(name)
+  local file = assert(io.open(name .. ".lua", "wb"))
+  file:write(text)
+  file:close()
+  return name .. ".lua"
+end
+
+return M
