@@ -6,7 +6,7 @@
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
 -- unknown(what, name, known [, where]), where() and where_of(function) -> "file:line: ",
 -- load(name) -> path, chunk, is_topology(value), note(topology, name, text) records a
--- parameter, params(state) gives those back.
+-- parameter, params(state) gives those back, encode(value) and decode(text) speak JSON.
 
 local core = ...
 local M = {}
@@ -61,6 +61,23 @@ local kinds = {
     check = is_list,
     text = function(v) return table.concat(v, ",") end,
   },
+}
+
+kinds.table = {
+  what = "a table by name (JSON on a command line)",
+  parse = function(text) return core.decode(text) end,
+  check = function(v) return type(v) == "table" and (next(v) == nil or type(next(v)) == "string") end,
+  text = core.encode,
+}
+kinds.any = { -- build looks at it itself
+  what = "a plain value",
+  parse = function(text)
+    local value = core.decode(text)
+    if value == nil then return text end
+    return value
+  end,
+  check = function(v) return v ~= nil end,
+  text = function(v) return type(v) == "string" and v or core.encode(v) end,
 }
 
 local serial = 0 -- fields of a table constructor are evaluated in order: so are parameters

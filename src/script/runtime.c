@@ -144,6 +144,7 @@ static int core_unknown(lua_State *L) {
   size_t      n = 0;
   char        tail[512];
   luaL_checkstack(L, MAX + 4, "too many names");
+  lua_settop(L, 4);
   for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
   if (lua_type(L, 4) != LUA_TSTRING) return mg_lua_unknown(L, what, name, known, n);
   mg_suggest(tail, sizeof tail, name, known, n);
@@ -187,6 +188,34 @@ static int core_params(lua_State *L) {
   return 1;
 }
 
+/* encode(value) -> JSON text with sorted keys, equal for equal values */
+static int core_encode(lua_State *L) {
+  json_t *v = mg_json_of(L, 1);
+  if (!v) return mg_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
+  char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  json_decref(v);
+  if (!text) return mg_lua_oom(L);
+  mg_text t = { .data = text, .len = strlen(text) };
+  mg_lua_push_text(L, &t);
+  return 1;
+}
+
+static int push_decoded(lua_State *L) {
+  mg_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* decode(JSON text) -> value | nil */
+static int core_decode(lua_State *L) {
+  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
+  if (!v) return 0;
+  lua_pushcfunction(L, push_decoded);
+  lua_pushlightuserdata(L, v);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(v);
+  return rc ? lua_error(L) : 1;
+}
+
 static const char *bundled_text(const char *name) {
   for (size_t i = 0; mg_bundled_names[i]; i++)
     if (strcmp(mg_bundled_names[i], name) == 0) return mg_bundled_texts[i];
@@ -216,8 +245,11 @@ static void push_path(lua_State *L, const char *name) {
   lua_pushstring(L, name);
 }
 
-/* Where messages are without "cannot open": file missing, binary, syntax. */
-static int load_failed(lua_State *L, int rc, const char *name) {
+/* Missing file, bytecode, or a syntax error, whose message has its position already. */
+static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
+  const char *message = lua_tostring(L, -1);
+  if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
+    return mg_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
   if (looks_like_path(name)) return mg_lua_raise(L, "%s", lua_tostring(L, -1));
   size_t n = 0;
@@ -233,18 +265,16 @@ static int core_load(lua_State *L) {
   const char *text = looks_like_path(name) ? NULL : bundled_text(name);
   int         rc;
   if (text) {
-    lua_pushvalue(L, 1);
     lua_pushfstring(L, "=%s", name);
-    rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -1), "t");
+    lua_pushvalue(L, 1);
+    rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -2), "t");
   } else {
     push_path(L, name);
-    lua_pushnil(L);
-    rc = luaL_loadfilex(L, lua_tostring(L, -2), "t");
+    rc = luaL_loadfilex(L, lua_tostring(L, -1), "t");
   }
-  if (rc) return load_failed(L, rc, name);
+  if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
   lua_setupvalue(L, -2, 1);
-  lua_remove(L, -2);
   return 2;
 }
 
@@ -256,6 +286,8 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "is_topology", core_is_topology },
                                  { "note", core_note },
                                  { "params", core_params },
+                                 { "encode", core_encode },
+                                 { "decode", core_decode },
                                  { "load", core_load },
                                  { NULL, NULL } };
 

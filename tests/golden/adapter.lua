@@ -1,0 +1,113 @@
+-- SPDX-License-Identifier: MIT
+--
+-- How the tables of a system speak about what we make of it. systems/SYSTEM.lua returns an
+-- adapter; most are a recipe with a translation of names:
+--
+--   recipe    name of the bundled recipe; its parameters carry the system's argument names
+--   kinds     recorded kind of group -> family: a table, or a function of the kind
+--   query     recorded column -> name of the query, its arguments (default: the column's own)
+--   calls     what other calls do: name -> function(job, arguments)
+--
+-- An adapter of another sort has `open(case)` itself and returns a job, which the runner asks:
+--
+--   job:kinds()             set of the kinds that exist: kind -> true
+--   job:groups(kind)        list of the groups of a kind, each a list of ranks; nil: no such kind
+--   job:ask(column, rank)   the value of a recorded column; nil: none; raises if it is unknown
+
+local json = require "dkjson"
+local mg = require "moongrid"
+
+local M = {}
+
+-- "getter(flag=True)@virtual_rank=1" -> "getter", { flag = true, virtual_rank = 1 }
+function M.query(column)
+  local name, args = column:match("^[%w_]+"), {}
+  for key, value in column:gmatch("([%w_]+)=([%w_]+)") do
+    if value == "True" or value == "False" then
+      args[key] = value == "True"
+    else
+      args[key] = math.tointeger(tonumber(value)) or value
+    end
+  end
+  return name, args
+end
+
+-- A job made by a recipe.
+local Job = {}
+Job.__index = Job
+
+-- A second initialization makes another plan; destroy leaves none.
+function Job:initialize(args)
+  self.plan = self.recipe:plan(self.world, args)
+  self.states = {}
+end
+
+function Job:destroy() self.plan, self.states = nil, {} end
+
+function Job:family_of(kind)
+  local kinds = self.adapter.kinds
+  if type(kinds) == "function" then return kinds(kind) end
+  return kinds[kind]
+end
+
+-- The families of the plan under their recorded names; one that no expected kind speaks of
+-- keeps its own.
+function Job:kinds(expected)
+  local kind_of, set = {}, {}
+  for kind in pairs(expected) do kind_of[self:family_of(kind) or kind] = kind end
+  for _, name in ipairs(self.plan and self.plan.families or {}) do set[kind_of[name] or "family " .. name] = true end
+  return set
+end
+
+function Job:groups(kind)
+  local name = self:family_of(kind)
+  if not self.plan or not name then return nil end
+  local ok, family = pcall(self.plan.family, self.plan, name)
+  if not ok then return nil end
+  local groups = {}
+  for g, ranks in family:groups() do groups[g + 1] = ranks end
+  return groups
+end
+
+function Job:ask(column, rank)
+  if not self.plan then return nil end -- destroyed: there is nobody to ask
+  self.states[rank] = self.states[rank] or self.plan:dry(rank)
+  return self.recipe:ask(self.states[rank], self.adapter.query(column))
+end
+
+local calls = {
+  destroy_model_parallel = function(job) job:destroy() end,
+  initialize_model_parallel = function(job, args) job:initialize(args) end,
+}
+
+local function arguments(from)
+  local args = {}
+  for key, value in pairs(from) do -- a null is an argument that was left out
+    if key ~= "call" and value ~= json.null then args[key] = value end
+  end
+  return args
+end
+
+-- The recorded calls, in order; what is left at the end is what the tables show.
+local function open_recipe(adapter, case)
+  local job = setmetatable({ adapter = adapter, recipe = mg.load(adapter.recipe), world = case.world, states = {} }, Job)
+  local function perform(call, args)
+    local fn = (adapter.calls or {})[call] or calls[call]
+    if not fn then error("unknown call '" .. tostring(call) .. "'", 0) end
+    fn(job, args)
+  end
+  perform(case.args.call or "initialize_model_parallel", arguments(case.args))
+  for _, call in ipairs(case["then"] or {}) do perform(call.call, arguments(call)) end
+  return job
+end
+
+-- The adapter of a system, or nil when there is none.
+function M.of(system)
+  if not package.searchpath("systems." .. system, package.path) then return nil end
+  local adapter = require("systems." .. system)
+  adapter.query = adapter.query or M.query
+  adapter.open = adapter.open or function(case) return open_recipe(adapter, case) end
+  return adapter
+end
+
+return M

@@ -1,0 +1,363 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Recipes as a person writes them: files, loaded by `require "moongrid"` and planned. What is
+-- refused is compared whole, with the recipe's own file and line.
+
+local mg = require "moongrid"
+
+local folder
+
+-- Write a recipe into the folder of this test; its path.
+local function write(name, text)
+  local path = folder .. "/" .. name
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+  return path
+end
+
+before_each(function()
+  folder = os.tmpname()
+  os.remove(folder)
+  assert(os.execute("mkdir " .. folder))
+end)
+
+after_each(function() os.execute("rm -r " .. folder) end)
+
+local function recipe(text) return mg.load(write("r.lua", text)) end
+
+-- What a recipe says when it is refused, "r.lua" for its path.
+local function refusal(text, params, world)
+  local path = write("r.lua", text)
+  local ok, message = pcall(function() return mg.load(path):plan(world or 8, params or {}) end)
+  assert.is_false(ok)
+  assert.is_string(message)
+  return (message:gsub((folder .. "/"):gsub("%p", "%%%0"), ""))
+end
+
+-- Each case: { what, text, message, params = {}, world = 8 }
+local function refuses(cases)
+  for _, case in ipairs(cases) do
+    it("refuses " .. case[1], function()
+      assert.are.equal(case[3], refusal(case[2], case.params, case.world))
+    end)
+  end
+end
+
+-- One grid of two dims: what most cases need.
+local simple = [[
+return recipe { doc = "two dims", params = { tp = param.size(1, "tensor", "t", "tensor_size") }, build = function(world, p)
+  local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+  local t = topology(world)
+  t.grid = g
+  t.tp = g "tp"
+  return t
+end }
+]]
+
+-- A recipe whose build is this one line, the recipe's line 2.
+local function build(line) return "return recipe { build = function(world)\n" .. line .. "\nend }\n" end
+
+-- A recipe that builds nothing and has these parameters, which a query gives back.
+local function echo(params)
+  return "return recipe { params = {\n" .. params .. "\n}, build = function(world) return topology(world) end,\n"
+    .. "queries = { all = function(_, _, p) local o = {} for k, v in pairs(p) do o[k] = v end return o end } }\n"
+end
+
+local function values(params, given)
+  local r = recipe(echo(params))
+  return r:ask(r:plan(8, given or {}):dry(0), "all", {})
+end
+
+describe("a recipe", function()
+  it("makes the plan that its families say", function()
+    local p = recipe(simple):plan(8, { tp = 2 })
+    assert.are.same({ "tp" }, p.families)
+    assert.are.same({ 2, 3 }, p:family("tp"):ranks(1))
+    assert.are.equal(4, p:grid("grid").dp)
+  end)
+
+  it("may be planned without parameters", function()
+    local r = recipe(simple)
+    assert.are.equal(r:plan(8, {}), r:plan(8))
+  end)
+
+  it("survives a refused plan", function()
+    local r = recipe(simple)
+    assert.is_false(pcall(r.plan, r, 8, { tp = 3 }))
+    assert.are.equal(4, r:plan(8, { tp = 2 }):family("tp").count)
+  end)
+
+  it("puts its parameters into the plan and its digest", function()
+    local r = recipe(simple)
+    local one, two = r:plan(8, { tp = 2 }), r:plan(8, { tp = 4 })
+    assert.is_truthy(one:text():find("\nparam tp = 2\n", 1, true))
+    assert.are_not.equal(one.digest, two.digest)
+  end)
+
+  it("means the same wherever the file is", function()
+    local here = recipe(simple):plan(8, {})
+    assert(os.execute("mkdir " .. folder .. "/sub"))
+    assert.are.equal(here.digest, mg.load(write("sub/other.lua", simple)):plan(8, {}).digest)
+  end)
+
+  it("answers queries with the state, the question and the parameters", function()
+    local r = recipe(simple:gsub("end }\n$", [[end, queries = {
+      mine = function(s, q, p) return { s.tp.rank, q.x, p.tp, list = { 1, "a", true } } end,
+      nothing = function() end,
+      half = function() return 0.5 end } }]]))
+    local s = r:plan(8, { tp = 2 }):dry(3)
+    assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
+    assert.is_nil(r:ask(s, "nothing", {}))
+    assert.are.equal(0.5, r:ask(s, "half", {}))
+    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" },
+                      params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
+                                   aliases = { "t", "tensor_size" } } } }, r:info())
+  end)
+end)
+
+describe("parameters", function()
+  local kinds = [[
+    size = param.size(2), int = param.integer(-3), num = param.number(0.5), flag = param.flag(true),
+    text = param.text("a-b"), list = param.list { 0, -1 }, none = param.size(nil, "left out"),
+    plain = 4, yes = false, word = "w", ratio = 1.5, many = { 1, 2 }]]
+
+  it("have their defaults", function()
+    assert.are.same({ size = 2, int = -3, num = 0.5, flag = true, text = "a-b", list = { 0, -1 }, plain = 4, yes = false,
+                      word = "w", ratio = 1.5, many = { 1, 2 } }, values(kinds))
+  end)
+
+  it("are read from the text of a command line", function()
+    assert.are.same({ size = 8, int = -1, num = 0.25, flag = false, text = "7", list = { 3, -2 }, none = 5, plain = -9,
+                      yes = true, word = "true", ratio = 2, many = {} },
+      values(kinds, { size = "8", int = "-1", num = "0.25", flag = "false", text = "7", list = "3,-2", none = "5",
+                      plain = "-9", yes = "1", word = "true", ratio = "2", many = "" }))
+  end)
+
+  it("are taken as values", function()
+    local v = values(kinds, { size = 8, num = 2, flag = false, list = { 5 }, none = 1, word = "x" })
+    assert.are.same({ 8, 2, false, { 5 }, 1, "x" }, { v.size, v.num, v.flag, v.list, v.none, v.word })
+  end)
+
+  it("keep the order in which they are declared; plain defaults follow by name", function()
+    local names = {}
+    for i, p in ipairs(recipe(echo(kinds)):info().params) do names[i] = p.name .. ":" .. p.kind end
+    assert.are.equal("size:size int:integer num:number flag:flag text:text list:list none:size many:list plain:integer "
+      .. "ratio:number word:text yes:flag", table.concat(names, " "))
+  end)
+
+  it("answer to their aliases", function()
+    local r = recipe(simple)
+    for _, name in ipairs { "tp", "t", "tensor_size" } do
+      assert.are.equal(r:plan(8, { tp = 4 }), r:plan(8, { [name] = 4 }))
+    end
+  end)
+
+  it("give nil where they are optional and left out", function()
+    assert.is_nil(values("a = param.size(), b = param.text()").a)
+    assert.is_nil(recipe(echo "a = param.size()"):info().params[1].default)
+  end)
+
+  local function bad(what, declared, given, message)
+    refuses { { what, echo(declared), message, params = given } }
+  end
+  bad("size 0", "a = param.size(1)", { a = 0 },
+    "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not 0; nearest is 1")
+  bad("size -2 as text", "a = param.size(1)", { a = "-2" },
+    "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not '-2'; nearest is 1")
+  bad("a word as size", "a = param.size(1)", { a = "two" },
+    "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not 'two'")
+  bad("half a size", "a = param.size(1)", { a = 1.5 },
+    "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not 1.5")
+  bad("a size beyond 64 bits", "a = param.size(1)", { a = "99999999999999999999" },
+    "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not '99999999999999999999'")
+  bad("a flag as integer", "a = param.integer(1)", { a = true }, "r.lua:2: parameter 'a' is an integer, not true")
+  bad("a word as number", "a = param.number(1)", { a = "x" }, "r.lua:2: parameter 'a' is a number, not 'x'")
+  bad("yes as flag", "a = param.flag(false)", { a = "yes" }, "r.lua:2: parameter 'a' is true or false, not 'yes'")
+  bad("1 as flag", "a = param.flag(false)", { a = 1 }, "r.lua:2: parameter 'a' is true or false, not 1")
+  bad("a number as text", "a = param.text('')", { a = 5 }, "r.lua:2: parameter 'a' is text, not 5")
+  bad("a list with a hole", "a = param.list {}", { a = "1,,2" },
+    "r.lua:2: parameter 'a' is a list of integers (0,-1), not '1,,2'")
+  bad("a list of words", "a = param.list {}", { a = { "x" } },
+    "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
+  bad("a table by name as list", "a = param.list {}", { a = { x = 1 } },
+    "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
+  bad("a plain default's kind", "a = 'x'", { a = 5 }, "r.lua:3: parameter 'a' is text, not 5")
+  bad("an unknown one", "ab = param.size(1, '', 'cd')", { ac = 1 },
+    "r.lua:3: unknown parameter 'ac'; nearest is 'ab' (ab, cd)")
+  bad("any where there are none", "", { a = 1 }, "r.lua:3: unknown parameter 'a'; there are none")
+  bad("two names for one", "ab = param.size(1, '', 'cd')", { ab = 1, cd = 1 },
+    "r.lua:2: parameter 'ab' is given twice, as 'ab' and as 'cd'")
+  refuses {
+    { "an alias of two", echo "a = param.size(1, '', 'x'),\nb = param.size(1, '', 'x')",
+      "r.lua:3: parameters 'a' and 'b' both answer to 'x'" },
+    { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
+      "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
+    { "an unknown kind", echo "a = param.sise(1)",
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (flag, integer, list, number, size, text)" },
+    { "a default of another kind", echo "a = param.size(0)",
+      "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
+    { "a default that is no value", echo "a = topology",
+      "r.lua:3: the default of parameter 'a' is a function; a number, a string, a boolean, a list of integers or "
+      .. "param.KIND(...) would do" },
+    { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
+    { "a typo in build", "return recipe { params = { tp = 1, pp = 1 }, build = function(world, p)\n"
+      .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
+    { "a change in build", "return recipe { params = { tp = 1 }, build = function(world, p)\np.tp = 2\n"
+      .. "return topology(world) end }", "r.lua:2: parameter 'tp' cannot be changed" },
+  }
+end)
+
+describe("build", function()
+  refuses {
+    { "sizes that do not divide", simple, "r.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks",
+      params = { tp = 3 } },
+    { "a size larger than the world", simple, "r.lua:2: tp 16 does not divide the 8 ranks; nearest: tp 8, 16 ranks",
+      params = { tp = 16 } },
+    { "an unknown dim", build "local g = grid(world, 'tp', { tp = fill }) return g 'tpp'",
+      "r.lua:2: unknown dim 'tpp'; nearest is 'tp' (tp)" },
+    { "a family twice", build "local t, g = topology(world), grid(world, 'x', { x = fill })\nt.a = g 'x'\nt.a = g 'x'",
+      "r.lua:4: 'a' is in the topology already, since r.lua:3" },
+    { "a rank out of range", build "return world:table { { 0, 1, 8 } }",
+      "r.lua:2: rank 8 of group 0 is out of range; ranks are 0 to 7" },
+    { "an empty pick", build "return grid(world, 'x', { x = fill }) 'x':pick()",
+      "r.lua:2: an empty pick: name at least one position of groups of 8" },
+    { "lists that overlap", build "return world:table { { 0, 1, 2, 3 }, { 3, 4, 5, 6, 7 } }",
+      "r.lua:2: rank 3 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
+    { "families that are not the same", build "local g = grid(world, 'x-y', { x = 2, y = 4 })\nsame(g 'x', g 'y')",
+      "r.lua:3: the families are not the same: 4 groups (2:1) x (4:2), 2 groups (4:2) x (2:1)" },
+    { "a wrong option", build "return grid(world, 'x', { x = 8 }) 'x':with { timout = 5 }",
+      "r.lua:2: unknown option 'timout'; nearest is 'timeout' "
+      .. "(unique, first, lazy, high_priority, timeout, backend, nccl)" },
+    { "nothing returned", build "topology(world)", "r.lua:1: build returned nothing; end it with 'return t', a topology" },
+    { "a number returned", build "return 5", "r.lua:1: build returned a number; end it with 'return t', a topology" },
+    { "its own error", build "error('tp must be even')", "r.lua:2: tp must be even" },
+    { "an error with the caller's place", build "local function check() error('no', 2) end\ncheck()", "r.lua:3: no" },
+    { "a failed assert", build "assert(1 > 2, 'one is not more')", "r.lua:2: one is not more" },
+    { "a bare assert", build "assert(nil)", "r.lua:2: assertion failed" },
+    { "a table as error", build "error { code = 7 }", "(error object is a table value)" },
+    { "an undefined global", build "return topolgy(world)", "r.lua:2: undefined global 'topolgy'; nearest is 'topology'" },
+    { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz'" },
+    { "a new global", build "tp = 2", "r.lua:2: assignment to global 'tp': use 'local'" },
+    { "an overwritten global", build "grid = nil", "r.lua:2: assignment to global 'grid': use 'local'" },
+    { "arithmetic on a family", build "return grid(world, 'x', { x = 8 }) 'x' + 1",
+      "r.lua:2: attempt to perform arithmetic on a moongrid.Family value" },
+    { "the world's size", simple, "a world has 1 to 2147483647 ranks, not 0", world = 0 },
+  }
+end)
+
+describe("the file", function()
+  refuses {
+    { "nothing returned", "local x = 1", "r.lua returned nothing; end it with 'return recipe { ... }'" },
+    { "a number returned", "return 5", "r.lua returned a number; end it with 'return recipe { ... }'" },
+    { "a table returned", "return { build = 1 }", "r.lua returned a table; end it with 'return recipe { ... }'" },
+    { "syntax", "\nx = = 2", "r.lua:2: unexpected symbol near '='" },
+    { "an open block", "return recipe {\nbuild = function()", "r.lua:2: 'end' expected (to close 'function' at line 2) near "
+      .. "<eof>" },
+    { "bytecode", string.dump(function() end), "r.lua: attempt to load a binary chunk (mode is 't')" },
+    { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
+      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, policy)" },
+    { "a field of another type", "return recipe { doc = 5, build = function() end }",
+      "r.lua:1: field 'doc' of a recipe is a string, not a number" },
+    { "no build", "\nreturn recipe { doc = 'x' }",
+      "r.lua:2: a recipe needs 'build', a function (world, p) that returns a topology" },
+    { "a query that is none", "return recipe { build = function() end, queries = { x = 5 } }",
+      "r.lua:1: query 'x' is no function" },
+    { "recipe of a number", "\nreturn recipe(5)", "r.lua:2: recipe takes a table or a name, not a number" },
+  }
+
+  it("may be missing", function()
+    local ok, message = pcall(mg.load, folder .. "/none.lua")
+    assert.is_false(ok)
+    assert.are.equal("cannot open " .. folder .. "/none.lua: No such file or directory", message)
+  end)
+end)
+
+describe("a base", function()
+  local derived = [[
+return recipe { base = "BASE", params = { more = 2 }, build = function(world, p, t)
+  t.more = t.grid "dp"
+  return t
+end }
+]]
+
+  it("may be a bundled recipe by name", function()
+    local p = recipe((derived:gsub("BASE", "picotron"):gsub("t.grid \"dp\"", "t.grid('pp', 'tp')"))):plan(8, { tp = 2 })
+    assert.are.same({ "tp", "cp", "pp", "dp", "cp_dp", "pp_dp", "more" }, p.families)
+    assert.are.equal("tp", p:shares "more")
+  end)
+
+  it("may be a file beside it, whatever the working directory", function()
+    write("simple.lua", simple)
+    for _, base in ipairs { "simple.lua", "./simple.lua", folder .. "/simple.lua" } do
+      assert.are.same({ "tp", "more" }, recipe((derived:gsub("BASE", base))):plan(8, {}).families)
+    end
+  end)
+
+  it("may be a recipe value, and be built by hand", function()
+    write("simple.lua", simple)
+    local p = recipe [[
+      local simple = recipe "./simple.lua"
+      return recipe { params = { tp = 2 }, build = function(world, p)
+        local t = simple.build(world, { t = p.tp })
+        t.all = t.grid("tp", "dp")
+        return t
+      end }]]:plan(8, {})
+    assert.are.same({ "tp", "all" }, p.families)
+    assert.are.equal(2, p:family("tp").size)
+  end)
+
+  it("gives its parameters first, and an own one takes the place of its namesake", function()
+    write("simple.lua", simple)
+    local info = recipe [[
+      return recipe { base = "./simple.lua", params = { extra = 1, tp = param.size(4, "mine") } }]]:info()
+    assert.are.same({ { "tp", "4", "mine" }, { "extra", "1", "" } },
+      { { info.params[1].name, info.params[1].default, info.params[1].doc },
+        { info.params[2].name, info.params[2].default, info.params[2].doc } })
+    assert.are.equal("two dims", info.doc)
+  end)
+
+  it("gives its queries", function()
+    local r = recipe [[return recipe { base = "picotron", queries = { tp_rank = function() return "mine" end } }]]
+    local s = r:plan(8, { tp = 2 }):dry(1)
+    assert.are.equal("mine", r:ask(s, "tp_rank", {}))
+    assert.are.equal(2, r:ask(s, "tp_world_size", {}))
+  end)
+
+  it("may not be itself", function()
+    for _, spelling in ipairs { "r.lua", "./r.lua" } do
+      assert.are.equal(("r.lua:1: recipe '%s' is based on itself"):format(spelling),
+        refusal(("return recipe { base = '%s' }"):format(spelling)))
+    end
+  end)
+
+  it("may not go in a circle", function()
+    write("other.lua", "return recipe { base = './r.lua' }")
+    assert.are.equal("other.lua:1: recipe './r.lua' is based on itself", refusal "return recipe { base = './other.lua' }")
+  end)
+
+  it("that failed fails again in the same way", function()
+    write("broken.lua", "error 'broken'")
+    assert.are.equal("broken.lua:1: broken",
+      refusal "pcall(recipe, './broken.lua')\nreturn recipe { base = './broken.lua' }")
+  end)
+
+  it("that is refused says so in its own file", function()
+    write("simple.lua", simple)
+    assert.are.equal("simple.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks",
+      refusal("return recipe { base = './simple.lua' }", { tp = 3 }))
+  end)
+
+  refuses {
+    { "an unknown base", "return recipe { base = 'picotrn' }", "r.lua:1: no recipe 'picotrn': neither bundled nor a file; "
+      .. "nearest is 'picotron' (megatron_deepspeed, picotron)" },
+    { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
+    { "a family of the base's again",
+      "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.tp\nreturn t end }",
+      "r.lua:2: 'tp' is in the topology already, since picotron:38" },
+    { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
+      "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
+    { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",
+      "r.lua:2: a recipe cannot be changed; make one with base = it" },
+  }
+end)

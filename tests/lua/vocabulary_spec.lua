@@ -1,0 +1,471 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The vocabulary in stock Lua: what every method, field and operator answers, and the whole
+-- message of what it refuses. A case is one line of a script "v.lua", which sees:
+
+local mg = require "moongrid"
+
+-- ranks 0..7 as tp 2 (fastest) x dp 2 x pp 2; T and p have a family of each kind, s is rank 5
+local function scene()
+  local w = mg.world(8)
+  local g = mg.grid(w, "tp-dp-pp", { tp = 2, dp = 2, pp = 2 })
+  local T = mg.topology(w)
+  T.grid, T.tp = g, g "tp"
+  T.again = g "tp"
+  T.dp = g "dp"
+  T.edge = g("tp", "pp"):pick(0, -1)
+  T.ring = g("tp", "pp"):pairs("wrap")
+  T.one = g()
+  local p = mg.plan(T)
+  return setmetatable({ mg = mg, w = w, g = g, tp = g "tp", four = g("tp", "dp"), all = g("tp", "dp", "pp"), T = T,
+                        t = mg.topology(w), small = mg.grid(mg.world(4), "x-y", { x = 2, y = 2 }), p = p, s = p:dry(5),
+                        picotron = mg.load "picotron", text = tostring }, { __index = _G })
+end
+
+local function run(code) return pcall(assert(load(code, "@v.lua", "t", scene()))) end
+
+-- Each case: { an expression, the values it has ... }
+local function gives(cases)
+  for _, case in ipairs(cases) do
+    it(case[1], function()
+      local got = table.pack(run("return " .. case[1]))
+      local want = table.pack(true, table.unpack(case, 2, case.n or #case))
+      assert.are.same(want, got)
+    end)
+  end
+end
+
+-- Each case: { statements, the message after the script's own position }
+local function refuses(cases)
+  for _, case in ipairs(cases) do
+    it("refuses " .. case[1], function()
+      local ok, message = run(case[1])
+      assert.is_false(ok)
+      assert.are.equal("v.lua:1: " .. case[2], message)
+    end)
+  end
+end
+
+describe("World", function()
+  gives {
+    { "text(w), #w, w.size, w.offset", "World of 8 ranks", 8, 8, 0 },
+    { "w == mg.world(8), w == mg.world(9), w == w:window(0)", true, false, true },
+    { "text(w:window(2, 4)), text(w:window(6))", "World of 8 ranks, window 2..5", "World of 8 ranks, window 6..7" },
+    { "#w:window(2, 4), w:window(2, 4).size, w:window(2, 4).offset", 4, 4, 2 },
+    { "text(w:window(2, 6):window(1, 2))", "World of 8 ranks, window 3..4" },
+    { "mg.world(2147483647).size", 2147483647 },
+    { "text(w:table { {0,1}, {2,3}, {4,5}, {6,7} })", "Family of 4 groups of 2: (2:1) x (4:2)" },
+    { "text(w:table { {0,1}, {3,2}, {4,5}, {6,7} })", "Family of 4 groups of 2: {0,1}{3,2}{4,5}{6,7}" },
+    { "w:table({ {0,3} }, 'partial').coverage, w:table({ {0,1}, {1,2} }, 'cover').coverage", "partial", "cover" },
+    { "w:window(2, 2):table({ {3,2} }):ranks(0)", { 3, 2 } },
+    { "getmetatable(w), getmetatable(g), getmetatable(tp), getmetatable(p), getmetatable(s), getmetatable(s.tp)",
+      false, false, false, false, false, false },
+  }
+  refuses {
+    { "mg.world(0)", "a world has 1 to 2147483647 ranks, not 0" },
+    { "mg.world(-1)", "a world has 1 to 2147483647 ranks, not -1" },
+    { "mg.world(2147483648)", "a world has 1 to 2147483647 ranks, not 2147483648" },
+    { "mg.world('x')", "bad argument #1 to 'world' (number expected, got string)" },
+    { "mg.world()", "bad argument #1 to 'world' (number expected, got no value)" },
+    { "mg.world(1.5)", "bad argument #1 to 'world' (number has no integer representation)" },
+    { "w:window(8)", "window offset 8 is outside the 8 ranks (0 to 7)" },
+    { "w:window(-1)", "window offset -1 is outside the 8 ranks (0 to 7)" },
+    { "w:window(2, 7)", "a window from 2 has 1 to 6 ranks, not 7" },
+    { "w:window(2, 0)", "a window from 2 has 1 to 6 ranks, not 0" },
+    { "w:window()", "bad argument #1 to 'window' (number expected, got no value)" },
+    { "w.window(5)", "bad argument #1 to 'window' (moongrid.World expected, got number)" },
+    { "local _ = w.sise", "unknown field of a World 'sise'; nearest is 'size' (size, offset, window, table)" },
+    { "w.size = 3", "attempt to index a moongrid.World value (global 'w')" },
+    { "w:table { {0,1}, {1,2} }", "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
+    { "w:table({ {0,1}, {2,2} }, 'partial')", "rank 2 occurs twice in group 1 of the table" },
+    { "w:table { {0,1} }", "rank 2 is in no group of the table; declare it 'partial' if that is meant" },
+    { "w:table({ {0,8} }, 'partial')", "rank 8 of group 0 is out of range; ranks are 0 to 7" },
+    { "w:table({ {0,-1} }, 'partial')", "rank -1 of group 0 is out of range; ranks are 0 to 7" },
+    { "w:window(2, 2):table({ {0} }, 'partial')", "rank 0 of group 0 is out of range; ranks are 2 to 3" },
+    { "w:table({ {0,'a'} })", "group 0 of the table holds string, not a rank" },
+    { "w:table { {0}, 5 }", "group 1 of the table is number, not a list of ranks" },
+    { "w:table {}", "a table without groups" },
+    { "w:table({ {0}, {} }, 'partial')", "group 1 of the table is empty" },
+    { "w:table({ {0} }, 'parted')", "bad argument #2 to 'table' (invalid option 'parted')" },
+    { "w:table(5)", "bad argument #1 to 'table' (table expected, got number)" },
+  }
+end)
+
+describe("Grid", function()
+  gives {
+    { "text(mg.grid(w, 'tp-dp', { tp = 2, dp = mg.fill }))", "Grid tp 2 x dp 4 over ranks 0..7" },
+    { "text(mg.grid(w, { 'dp', 'tp' }, { tp = 2, dp = 4 }))", "Grid dp 4 x tp 2 over ranks 0..7" },
+    { "text(mg.grid(w, 'tp-cp-dp', { tp = 2, dp = 4, ep = 1, aa = 1 }))",
+      "Grid tp 2 x cp 1 x dp 4 x aa 1 x ep 1 over ranks 0..7" },
+    { "text(mg.grid(w:window(2, 4), 'tp', { tp = mg.fill }))", "Grid tp 4 over ranks 2..5" },
+    { "text(mg.grid(mg.world(1), {}, {}))", "Grid 1 over ranks 0..0" },
+    { "#g, g.tp, g.pp", 8, 2, 2 },
+    { "g == mg.grid(w, 'tp-dp-pp', { tp = 2, dp = 2, pp = mg.fill })", true },
+    { "g == mg.grid(w, 'tp-pp-dp', { tp = 2, dp = 2, pp = 2 })", false },
+    { "g 'tp':ranks(1), g 'dp':ranks(1), g 'pp':ranks(1)", { 2, 3 }, { 1, 3 }, { 1, 5 } },
+    { "g('dp', 'tp'):ranks(1), g:along('dp', 'tp'):ranks(1)", { 4, 5, 6, 7 }, { 4, 5, 6, 7 } },
+    { "g:ordered('dp', 'tp'):ranks(1)", { 4, 6, 5, 7 } },
+    { "#g(), #g('tp', 'dp', 'pp')", 8, 1 },
+    { "g:along { 'tp', index = { 'pp', 'dp' } }:ranks(1), g:along { 'tp', index = 'pp-dp' }:ranks(1)", { 4, 5 }, { 4, 5 } },
+    { "g:coord(5, 'tp'), g:coord(5, 'dp'), g:coord(5, 'pp'), g:coord(8, 'tp'), g:coord(-1, 'tp')", 1, 0, 1, n = 6 },
+    { "g:coords(6), g:coords(8)", { tp = 0, dp = 1, pp = 1 } },
+    { "g:rank { tp = 1, pp = 1 }, g:rank {}, g:rank { tp = 1, dp = 1, pp = 1 }", 5, 0, 7 },
+    { "g:dims()", { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } } },
+  }
+  refuses {
+    { "mg.grid(w, 'tp-dp', { tp = 3, dp = mg.fill })",
+      "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks" },
+    { "mg.grid(w, 'tp-dp', { tp = 3, dp = 2 })", "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, 6 ranks" },
+    { "mg.grid(w:window(2, 4), 'tp', { tp = 3 })",
+      "tp 3 does not make the 4 ranks of the window; nearest: tp 4, 3 ranks" },
+    { "mg.grid(w, 'tp-dp', { tp = 0, dp = mg.fill })", "dim 'tp' has size 0; sizes are 1 to 2147483647" },
+    { "mg.grid(w, 'tp', { tp = 1 << 40 })", "dim 'tp' has size 1099511627776; sizes are 1 to 2147483647" },
+    { "mg.grid(w, 'tp', { tp = '8' })", "the size of dim 'tp' is string, not an integer or fill" },
+    { "mg.grid(w, 'tp', { tp = 8.0 })", "the size of dim 'tp' is number, not an integer or fill" },
+    { "mg.grid(w, 'tp-dp', { tp = mg.fill, dp = mg.fill })",
+      "dims 'tp' and 'dp' are both to be inferred; only one can be" },
+    { "mg.grid(w, 'tp-dp', { tp = 2, pd = 4 })",
+      [[dim 'pd' of size 4 is not in the order "tp-dp"; nearest is 'dp' (tp, dp)]] },
+    { "mg.grid(w, { 'tp', 'dp' }, { tp = 2, pd = 4 })", "dim 'pd' of size 4 is not in the order; nearest is 'dp' (tp, dp)" },
+    { "mg.grid(w, 'tp', { dp = mg.fill })",
+      [[dim 'dp' is to be inferred but is not in the order "tp"; nearest is 'tp' (tp)]] },
+    { "mg.grid(w, 'tp-dp-tp', { tp = 2, dp = 2 })", "dim 'tp' occurs twice in the grid" },
+    { "mg.grid(w, 'tp--dp', {})", "order 'tp--dp' has an empty name" },
+    { "mg.grid(w, '', {})", "the order is empty" },
+    { "mg.grid(w, { 'tp', 5 }, {})", "dim 2 of the order is number, not a name" },
+    { "mg.grid(w, true, {})", "bad argument #2 to 'grid' (order expected, got boolean)" },
+    { "mg.grid(w, 'tp')", "bad argument #3 to 'grid' (table expected, got no value)" },
+    { "mg.grid(8, 'tp', {})", "bad argument #1 to 'grid' (moongrid.World expected, got number)" },
+    { "mg.grid(w, 'tp', { 8 })", "sizes are by name; a key is number" },
+    { "mg.grid(w, '2p', { ['2p'] = 8 })",
+      "'2p' is no name of a dim (a letter or _, then letters, digits or _; at most 31)" },
+    { "local x = 2147483647 mg.grid(w, 'a-b-c', { a = x, b = x, c = x })",
+      "the product of the sizes overflows 64 bits at dim 'c'" },
+    { "local _ = g.tpp", "unknown dim 'tpp'; nearest is 'tp' (tp, dp, pp)" },
+    { "local _ = g[1]", "unknown dim '1'; known: tp, dp, pp" },
+    { "g.tp = 4", "attempt to index a moongrid.Grid value (global 'g')" },
+    { "g 'xp'", "unknown dim 'xp'; nearest is 'tp' (tp, dp, pp)" },
+    { "g('tp', 'tp')", "dim 'tp' is named twice" },
+    { "g('tp', 'dp', 'pp', 'tp')", "4 dims asked of a grid that has 3" },
+    { "g:along { 'tp', index = { 'dp' } }", "dim 'pp' of size 2 is neither inside nor in the index" },
+    { "g:along { 'tp', index = { 'tp', 'pp' } }", "dim 'tp' is named twice" },
+    { "g:along { 'tp', idx = { 'pp', 'dp' } }", "unknown option 'idx'; nearest is 'index' (index)" },
+    { "g:coord(5, 'xp')", "unknown dim 'xp'; nearest is 'tp' (tp, dp, pp)" },
+    { "g:coord(5)", "bad argument #2 to 'coord' (string expected, got no value)" },
+    { "g:coords('a')", "bad argument #1 to 'coords' (number expected, got string)" },
+    { "g:rank { tp = 2 }", "coordinate 2 of dim 'tp' is out of range (0 to 1)" },
+    { "g:rank { tp = -1 }", "coordinate -1 of dim 'tp' is out of range (0 to 1)" },
+    { "g:rank { tq = 1 }", "unknown dim 'tq'; nearest is 'tp' (tp, dp, pp)" },
+    { "g:rank { 1 }", "coordinates are integers by name of dim" },
+    { "g:rank(5)", "bad argument #1 to 'rank' (table expected, got number)" },
+    { "g.along(w)", "bad argument #1 to 'along' (moongrid.Grid expected, got moongrid.World)" },
+  }
+end)
+
+local fields = "(count, size, coverage, split, levels, pick, bundle, pairs, neighbours, map, lists, twin, with, ranks, "
+  .. "locate, groups)"
+
+-- every group of a family in one line
+local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
+  .. "return table.concat(o, ' ') end)"
+
+describe("Family", function()
+  gives {
+    { "tp.count, tp.size, tp.coverage, #tp, text(tp)", 4, 2, "partition", 4, "Family of 4 groups of 2: (2:1) x (4:2)" },
+    { "tp == g 'tp', tp == g 'dp', tp == four", true, false, false },
+    { listed .. "(tp), " .. listed .. "(g 'pp')", "0,1 2,3 4,5 6,7", "0,4 1,5 2,6 3,7" },
+    { "(function() local o = {} for i, r in tp:groups() do o[i + 1] = r[1] end return o end)()", { 0, 2, 4, 6 } },
+    { "tp:ranks(0), tp:ranks(3)", { 0, 1 }, { 6, 7 } },
+    { "tp:locate(5)", 2, 1 },
+    { "tp:locate(5, 1), four:pick(0):locate(5)", nil, n = 2 },
+    { "four:pairs():locate(5, 0)", 3, 1 },
+    { "four:pairs():locate(5, 1)", 4, 0 },
+    { "select('#', four:pairs():locate(5, 2))", 0 },
+    { "text((all:split(2))), text((select(2, all:split(2))))", "Family of 4 groups of 2: (2:1) x (4:2)",
+      "Family of 2 groups of 4: (4:2) x (2:1)" },
+    { "select('#', all:levels { 2, 2, 2 }), (select(3, all:levels { 2, 2, 2 })):ranks(0)", 3, { 0, 4 } },
+    { "four:pick(0, -1):ranks(1), four:pick { 2, 1 }:ranks(0), four:pick(0, 0, -4):ranks(0)", { 4, 7 }, { 2, 1 }, { 0 } },
+    { "four:pick(0, -1).coverage, four:pick(0, -1) == four:pick(function(n) return 0, n - 1 end)", "partial", true },
+    { "four:pick(function(n) return { n - 1 } end):ranks(0)", { 3 } },
+    { "tp:bundle(2):ranks(1), g 'pp':bundle(2):ranks(0)", { 4, 5, 6, 7 }, { 0, 4, 1, 5 } },
+    { listed .. "(four:pairs()), " .. listed .. "(four:pairs('wrap'))", "0,1 1,2 2,3 4,5 5,6 6,7",
+      "0,1 1,2 2,3 3,0 4,5 5,6 6,7 7,4" },
+    { "four:pairs(true) == four:pairs { wrap = true }, four:pairs('wrap').coverage", true, "cover" },
+    { listed .. "(four:neighbours(2))", "0,2 1,3 4,6 5,7" },
+    { "#g():pairs(), text(g():pairs())", 0, "Family of 0 groups of 0: neighbours(1) of [(1) x (8:1)] (no groups)" },
+    { listed .. "(tp:map(function(r) return { r[2], r[1] } end))", "1,0 3,2 5,4 7,6" },
+    { listed .. "(tp:map(function(r, group) return { r[1 + group % 2] } end))", "0 3 4 7" },
+    { "text(tp:lists()), tp:lists() == tp", "Family of 4 groups of 2: {0,1}{2,3}{4,5}{6,7}", true },
+    { "tp:twin() == tp, tp:with { timeout = 5, nccl = { max_ctas = 4, blocking = true } } == tp", true, true },
+    { "mg.union(tp:pick(0), tp:pick(1)).count, mg.zip(tp:pick(0), tp:pick(1)) == tp", 8, true },
+    { "(function(a, b) return text(mg.union(a, b)), mg.union(a, b).size end)(mg.grid(w:window(0, 4), 'x', { x = 4 }) 'x', "
+      .. "mg.grid(w:window(4), 'x-y', { x = 2, y = 2 }) 'x')",
+      "Family of 3 groups of up to 4: union[(4:1) x (1) | (2:1) x (2:2) + 4]", nil, n = 3 },
+    { "select('#', mg.same(tp, g 'tp')), select('#', mg.same(tp, tp:twin()))", 0, 0 },
+  }
+  refuses {
+    { "local _ = tp.cuont", "unknown field of a Family 'cuont'; nearest is 'count' " .. fields },
+    { "local _ = tp[1]", "unknown field of a Family '1'; known: " .. fields:sub(2, -2) },
+    { "tp.x = 5", "attempt to index a moongrid.Family value (global 'tp')" },
+    { "tp()", "attempt to call a moongrid.Family value (global 'tp')" },
+    { "local _ = tp < tp", "attempt to compare two moongrid.Family values" },
+    { "tp:ranks(4)", "group 4 is out of range (0 to 3)" },
+    { "tp:ranks(-1)", "group -1 is out of range (0 to 3)" },
+    { "tp:ranks()", "bad argument #1 to 'ranks' (number expected, got no value)" },
+    { "tp:locate(8)", "rank 8 is out of range (0 to 7)" },
+    { "tp:locate(-1)", "rank -1 is out of range (0 to 7)" },
+    { "all:split(3)", "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8" },
+    { "all:split(0)", "split(0): the size is 1 or more" },
+    { "all:split('a')", "bad argument #1 to 'split' (number expected, got string)" },
+    { "mg.grid(mg.world(12), 'x-y-z', { x = 3, y = 2, z = 2 })('x', 'z'):split(2)",
+      "split(2) of groups of 6: 2 does not meet mode (3:1) of (3:1)(2:6); sizes that do: 1, 3, 6" },
+    { "all:split(3, { tabel = true })", "unknown option 'tabel'; nearest is 'table' (table)" },
+    { "four:pairs():split(1)", "a split of a neighbours family needs explicit lists: ask for lists first" },
+    { "all:levels { 2, 3 }", "levels: the sizes multiply to 6, the groups have 8" },
+    { "all:levels {}", "levels: the sizes multiply to 0, the groups have 8" },
+    { "all:levels { 0, 8 }", "levels: size 0 of level 0 does not fit" },
+    { "all:levels { 2, 'x' }", "element 2 of the list is string, not an integer" },
+    { "all:levels(5)", "bad argument #1 to 'levels' (table expected, got number)" },
+    { "four:pick(4)", "pick of position 4: groups of 4 have positions 0 to 3, or -1 to -4 from the end" },
+    { "four:pick(-5)", "pick of position -5: groups of 4 have positions 0 to 3, or -1 to -4 from the end" },
+    { "four:pick()", "an empty pick: name at least one position of groups of 4" },
+    { "four:pick {}", "an empty pick: name at least one position of groups of 4" },
+    { "four:pick(1, 'x')", "bad argument #2 to 'pick' (number expected, got string)" },
+    { "four:pick { 1, 'x' }", "element 2 of the list is string, not an integer" },
+    { "four:pick(function() end)", "an empty pick: name at least one position of groups of 4" },
+    { "four:pick(function() return 'x' end)", "pick: the function gave string, not positions" },
+    { "four:pick(function() error 'mine' end)", "mine" },
+    { "tp:bundle(3)", "bundle(3): 4 groups do not divide by it; nearest: 2 or 4" },
+    { "tp:bundle(9)", "bundle(9): 4 groups do not divide by it; nearest: 4" },
+    { "tp:bundle(0)", "bundle(0): the number of groups is 1 or more" },
+    { "four:pairs():bundle(2)", "bundle: the groups share ranks" },
+    { "four:pairs 'warp'", "unknown option 'warp'; nearest is 'wrap' (wrap)" },
+    { "four:pairs { wrpa = true }", "unknown option 'wrpa'; nearest is 'wrap' (wrap)" },
+    { "four:neighbours(1, 'wrp')", "unknown option 'wrp'; nearest is 'wrap' (wrap)" },
+    { "four:neighbours(4)", "neighbours(4): the step is 1 to 3 in groups of 4" },
+    { "four:neighbours(0)", "neighbours(0): the step is 1 to 3 in groups of 4" },
+    { "four:pairs():pairs()", "neighbours: the groups share ranks already" },
+    { "tp:map(function() return { 0 } end)",
+      "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
+    { "tp:map(function() return {} end)", "group 0 of the table is empty" },
+    { "tp:map(function() return 5 end)", "map: the function gave number, not a list of ranks" },
+    { "tp:map(function() return { 8 } end)", "rank 8 of group 0 is out of range; ranks are 0 to 7" },
+    { "tp:map(function() return { -1 } end)", "map: element 1 of group 0 is no rank" },
+    { "tp:map(function() error 'mine' end)", "mine" },
+    { "tp:map()", "bad argument #1 to 'map' (function expected, got no value)" },
+    { "mg.union(tp, tp)", "union: rank 0 is in two of the families" },
+    { "mg.union()", "a union of no families" },
+    { "mg.union(5)", "bad argument #1 to 'union' (moongrid.Family expected, got number)" },
+    { "mg.union(tp, small 'x')", "union: families of worlds of 8 and 4 ranks" },
+    { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle or split one side)" },
+    { "mg.zip(tp, tp)", "zip: rank 0 is in two of the families" },
+    { "mg.zip()", "a zip of no families" },
+    { "mg.zip(tp:pick(0), tp:pick(1)):pick(0)", "a pick of a zip family needs explicit lists: ask for lists first" },
+    { "mg.same(tp, g 'dp')", "the families are not the same: position 1 of group 0 is rank 1 in (2:1) x (4:2) and rank 2 "
+      .. "in (2:2) x (2:1)(2:4)" },
+    { "mg.same(tp, four)", "the families are not the same: 4 groups (2:1) x (4:2), 2 groups (4:1) x (2:4)" },
+    { "mg.same(tp)", "bad argument #2 to 'same' (moongrid.Family expected, got no value)" },
+  }
+end)
+
+describe("options", function()
+  gives {
+    { "(function() t.x = tp:with { timeout = 2.5, lazy = true }:with { backend = 'mpi' } return mg.plan(t):text() end)()",
+      "moongrid 1\nworld 8\nfamily x: (2:1) x (4:2) lazy timeout_us=2500000 backend=mpi\n" },
+    { "(function() t.x = tp:with { nccl = { min_ctas = 2, blocking = false } } return mg.plan(t):text() end)()",
+      "moongrid 1\nworld 8\nfamily x: (2:1) x (4:2) nccl{blocking=0 min_ctas=2}\n" },
+    { "(function() t.x = tp t.y = tp:with { unique = true } t.z = tp:twin() local q = mg.plan(t) "
+      .. "return q:shares 'y', q:shares 'z' end)()", nil, n = 3 },
+    { "(function() t.x = tp t.y = tp:with { first = true } return mg.plan(t):shares 'x' end)()", "y" },
+  }
+  refuses {
+    { "tp:with { timeuot = 5 }", "unknown option 'timeuot'; nearest is 'timeout' "
+      .. "(unique, first, lazy, high_priority, timeout, backend, nccl)" },
+    { "tp:with { timeout = 0 }", "option 'timeout' is a number of seconds above 0" },
+    { "tp:with { timeout = '5' }", "option 'timeout' is a number of seconds above 0" },
+    { "tp:with { timeout = 0/0 }", "option 'timeout' is a number of seconds above 0" },
+    { "tp:with { timeout = 2e9 }", "a timeout is 0 (the default) to 1e9 seconds, not 2e+09" },
+    { "tp:with { unique = 1 }", "option 'unique' is number, not true or false" },
+    { "tp:with { lazy = true }:with { first = true }", "a family is either 'first' or 'lazy'" },
+    { "tp:with { backend = 'mpii' }", "unknown backend 'mpii'; nearest is 'mpi' (mpi, nccl)" },
+    { "tp:with { backend = 'ncclmpinccl' }", "unknown backend 'ncclmpinccl'; known: mpi, nccl" },
+    { "tp:with { backend = 5 }", [[option 'backend' is "mpi" or "nccl"]] },
+    { "tp:with { nccl = 5 }", "option 'nccl' is number, not a table of fields" },
+    { "tp:with { nccl = { max_ctas = 65 } }", "nccl field 'max_ctas' is 1 to 64, not '65'" },
+    { "tp:with { nccl = { max_ctas = 'x' } }", "nccl field 'max_ctas' is 1 to 64, not 'x'" },
+    { "tp:with { nccl = { 5 } }", "nccl fields are by name; a key is number" },
+    { "tp:with { nccl = { net_name = 'eth0 max_ctas=4' } }", -- must not become a second field
+      "nccl field 'net_name' is text without blanks and commas, not 'eth0 max_ctas=4'" },
+    { "tp:with { 5 }", "options are by name; a key is number" },
+    { "tp:with()", "bad argument #1 to 'with' (table expected, got no value)" },
+  }
+end)
+
+describe("Topology", function()
+  gives {
+    { "text(t), #t, text(T), #T", "Topology of 0 families over 8 ranks", 0, "Topology of 6 families over 8 ranks", 6 },
+    { "T.tp == tp, T.grid == g", true, true },
+    { "(function() local o = {} for name in pairs(T) do o[#o + 1] = name end return o end)()",
+      { "tp", "again", "dp", "edge", "ring", "one" } },
+    { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
+  }
+  refuses {
+    { "t.a = tp t.a = g 'dp'", "'a' is in the topology already, since v.lua:1" },
+    { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1" },
+    { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
+    { "t.a = {}", "'a' is assigned table; a topology holds families and grids" },
+    { "t[1] = tp", "a topology holds families by name; the key is number" },
+    { "t['a b'] = tp", "'a b' is no name of a family (a letter or _, then letters, digits or _; at most 31)" },
+    { "t.x = small 'x'", "family 'x' is of a world of 4 ranks, the topology of 8" },
+    { "t.x = small", "grid 'x' is of a world of 4 ranks, the topology of 8" },
+    { "local _ = t.a", "unknown family 'a'; there are none" },
+    { "local _ = T.tpp", "unknown family 'tpp'; nearest is 'tp' (tp, again, dp, edge, ring, one, grid)" },
+    { "mg.topology(8)", "bad argument #1 to 'topology' (moongrid.World expected, got number)" },
+  }
+end)
+
+describe("Plan", function()
+  local known = "(world, digest, families, grids, recipe, json, text, schedule, family, grid, counts, rehearse, "
+    .. "shares, dry)"
+  gives {
+    { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
+    { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." },
+    { "p == mg.plan(T), p == mg.plan(t), text(mg.plan(t))", true, false, "Plan of 0 families over 8 ranks, digest 99218dad..." },
+    { "(function() local o = {} for n, f in pairs(p) do o[#o + 1] = n .. f.count end return o end)()",
+      { "tp4", "again4", "dp4", "edge2", "ring8", "one8" } },
+    { "p:family 'tp' == tp, p:grid 'grid' == g", true, true },
+    { "p:counts()", { families = 6, groups = 22, singles = 8, communicators = 14 } },
+    { "p:counts(5)", { families = 6, groups = 6, singles = 1, communicators = 4 } },
+    { "p:rehearse()", 14, 28 },
+    { "p:shares 'again', p:shares 'tp'", "tp", nil, n = 3 },
+    { "p:text()", [[
+moongrid 1
+world 8
+grid grid: tp 2 x dp 2 x pp 2 over ranks 0..7
+family tp: (2:1) x (4:2)
+family again: (2:1) x (4:2)
+family dp: (2:2) x (2:1)(2:4)
+family edge: (2:5) x (2:2)
+family ring: neighbours(1, wrap) of [(2:1)(2:4) x (2:2)]
+family one: (1) x (8:1)
+]] },
+    { "p:schedule(5)", [[
+    0  tp[2] as 1 of 2, for: tp again ring
+    1  dp[3] as 0 of 2, for: dp
+    2  edge[0] as 1 of 2, for: edge
+    3  ring[3] as 0 of 2, for: ring
+]] },
+    { "(p:schedule():match '^[^\\n]*')", "    0  tp               4 communicators at once, 2 ranks each" },
+    { "(p:json():match '\"by_family\": (%b{})')", '{"tp": 4, "dp": 4, "edge": 2, "ring": 4}' },
+    { "(p:json(5):match '\"edge\": (%b{})')", '{"index": 0, "position": 1, "size": 2, "communicator": 2, "ranks": [0,5]}' },
+  }
+  refuses {
+    { "local _ = p.digets", "unknown field of a Plan 'digets'; nearest is 'digest' " .. known },
+    { "p.x = 5", "attempt to index a moongrid.Plan value (global 'p')" },
+    { "mg.plan(5)", "bad argument #1 to 'plan' (moongrid.Topology expected, got number)" },
+    { "p:family 'xx'", "unknown family 'xx'; known: tp, again, dp, edge, ring, one" },
+    { "p:grid 'gird'", "unknown grid 'gird'; nearest is 'grid' (grid)" },
+    { "p:shares 'xx'", "unknown family 'xx'; known: tp, again, dp, edge, ring, one" },
+    { "p:counts(8)", "rank 8 is out of range; ranks are 0 to 7" },
+    { "p:counts(-1)", "rank -1 is out of range; ranks are 0 to 7" },
+    { "p:json(8)", "rank 8 is out of range; ranks are 0 to 7" },
+    { "p:json(-1)", "rank -1 is out of range; ranks are 0 to 7" },
+    { "p:schedule(8)", "rank 8 is out of range; ranks are 0 to 7" },
+    { "p:schedule(-7)", "rank -7 is out of range; ranks are 0 to 7" },
+    { "p:schedule('x')", "bad argument #1 to 'schedule' (number expected, got string)" },
+    { "p:dry(8)", "rank 8 is out of range in a world of 8" },
+    { "p:dry(-1)", "rank -1 is out of range in a world of 8" },
+    { "p:dry()", "bad argument #1 to 'dry' (number expected, got no value)" },
+  }
+end)
+
+describe("State", function()
+  gives {
+    { "text(s), #s, s.rank, s.world", "State of rank 5 of 8: 7 groups, 4 communicators", 7, 5, 8 },
+    { "s.ncomms, s.ngroups, s.plan == p", 4, 7, true },
+    { "text(s.tp), text(s.edge), text(s.one)", "Group tp[2]: 1 of 2", "Group edge[0]: 1 of 2", "Group one[5]: 0 of 1" },
+    { "s.grid", { tp = 1, dp = 0, pp = 1 } },
+    { "s:coord('grid', 'tp'), s:coord('grid', 'dp')", 1, 0 },
+    { "#s:groups 'ring', s:groups 'ring'[1].ranks, s:groups 'ring'[2].ranks", 2, { 4, 5 }, { 5, 0 } },
+    { "(function() T.lone = four:pick(0) local d = mg.plan(T):dry(5) return d.lone, d:groups 'lone' end)()", nil, {}, n = 3 },
+    { "(function() T.lone = four:pick(0) local o = {} for name, group in pairs(mg.plan(T):dry(5)) do "
+      .. "o[#o + 1] = name .. (group and group.index or '-') end return o end)()",
+      { "tp2", "again2", "dp3", "edge0", "ring2", "one5", "lone-" } },
+    { "s:prove()", 0 },
+    { "s:create 'tp'", true },
+    { "s:create 'xx'", nil, "rank 5: unknown family 'xx'; known: tp, again, dp, edge, ring, one", 2, n = 4 },
+    { "(function() s:close() s:close() return text(s) end)()", "State (closed)" },
+    { "(function() do local z <close> = s end return text(s) end)()", "State (closed)" },
+    { "(function() local group = s.tp s:close() return text(group) end)()", "Group (closed)" },
+    { "(function() local group = p:dry(5).tp collectgarbage() return group.ranks end)()", { 4, 5 } },
+  }
+  refuses {
+    { "local _ = s.tpp", "unknown family 'tpp'; nearest is 'tp' (tp, again, dp, edge, ring, one)" },
+    { "s.tp = 5", "attempt to index a moongrid.State value (global 's')" },
+    { "s:groups 'x'", "unknown family 'x'; known: tp, again, dp, edge, ring, one" },
+    { "s:groups()", "bad argument #1 to 'groups' (string expected, got no value)" },
+    { "s:coord('gird', 'tp')", "unknown grid 'gird'; nearest is 'grid' (grid)" },
+    { "s:coord('grid', 'tq')", "unknown dim 'tq'; nearest is 'tp' (tp, dp, pp)" },
+    { "s:coord('grid')", "bad argument #2 to 'coord' (string expected, got no value)" },
+    { "s:create()", "bad argument #1 to 'create' (string expected, got no value)" },
+    { "s:close() return s.rank", "the state is closed" },
+    { "s:close() return #s", "the state is closed" },
+    { "s:close() return s:groups 'tp'", "the state is closed" },
+    { "s:close() return pairs(s)", "the state is closed" },
+    { "local group = s.tp s:close() return group.rank", "the state of this group is closed" },
+  }
+end)
+
+describe("Group", function()
+  gives {
+    { "s.edge.rank, s.edge.size, s.edge.index, #s.edge", 1, 2, 0, 2 },
+    { "s.edge.first, s.edge.last, s.edge.ranks, s.edge.name", 0, 5, { 0, 5 }, "edge" },
+    { "s.edge:next(), s.edge:next(false), s.edge:next 'wrap', s.edge:next(true)", nil, nil, 0, 0, n = 5 },
+    { "s.edge:prev(), s.dp:prev(), s.dp:prev 'wrap', s.dp:next()", 0, nil, 7, 7, n = 5 },
+    { "s.edge:at(0), s.edge:at(-1), s.edge:at(2), s.edge:at(-3)", 0, 5, nil, nil, n = 5 },
+    { "s.edge:position(5), s.edge:position(0), s.edge:position(1)", 1, 0, nil, n = 4 },
+    { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
+    { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
+  }
+  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains)"
+  refuses {
+    { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
+    { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },
+    { "s.tp.rank = 5", "attempt to index a moongrid.Group value (field 'tp')" },
+    { "s.edge:next 'warp'", "unknown option 'warp'; nearest is 'wrap' (wrap)" },
+    { "s.edge:at('x')", "bad argument #1 to 'at' (number expected, got string)" },
+    { "s.edge:position()", "bad argument #1 to 'position' (number expected, got no value)" },
+    { "s.tp.next()", "bad argument #1 to 'next' (moongrid.Group expected, got no value)" },
+  }
+end)
+
+describe("module", function()
+  gives {
+    { "mg._VERSION, mg.recipes()", "moongrid 0.1.0", { "megatron_deepspeed", "picotron" } },
+    { "text(picotron), text(picotron:plan(8))", "Recipe", "Plan of 6 families over 8 ranks, digest 4380705a..." },
+    { "picotron:plan(8, { tp = 2 }) == picotron:plan(w, { tp_size = '2' }), picotron:plan(8).recipe", true, "picotron" },
+    { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },
+    { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
+  }
+  refuses {
+    { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
+    { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
+      .. "(megatron_deepspeed, picotron)" },
+    { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory" },
+    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, info)" },
+    { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
+    { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
+    { "picotron:plan(8, 5)", "parameters: a table of values by name" },
+    { "picotron:plan(8, { 5 })", "parameters: a table of values by name" },
+    { "picotron:plan(8, { tp = print })", "parameters: a table of values by name" },
+    { "picotron:plan(w:window(0, 4), {})", "a recipe is planned for a whole world, not for a window of it" },
+    { "picotron:ask(s)", "bad argument #2 to 'ask' (string expected, got no value)" },
+    { "picotron:ask(5, 'str')", "bad argument #1 to 'ask' (moongrid.State expected, got number)" },
+    { "picotron:ask(s, 'str', { print })", "arguments of a query: a table of values by name" },
+    { "picotron:ask(s, 'stt', {})", "unknown query 'stt'; nearest is 'str' (cp_dp_group_ids, cp_dp_world_size, "
+      .. "cp_first_rank, cp_group_ids, cp_last_rank, cp_rank, cp_recv_rank, cp_send_rank, cp_world_size, dp_first_rank, "
+      .. "dp_group_ids, dp_last_rank, dp_rank, dp_world_size, global_rank, pp_first_rank, pp_group_ids, "
+      .. "pp_is_first_stage, pp_is_last_stage, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, ...)" },
+    { "s:close() picotron:ask(s, 'str', {})", "the state is closed" },
+  }
+end)
