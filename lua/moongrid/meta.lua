@@ -359,7 +359,7 @@ function Recipe:info() end
 
 ---@class moongrid.ParamInfo
 ---@field name string
----@field kind "size"|"integer"|"number"|"flag"|"text"|"list"
+---@field kind "size"|"integer"|"number"|"flag"|"text"|"list"|"table"|"any"
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]
@@ -473,47 +473,23 @@ function recipe(what) end
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
 ---@field policy? table accepted for later versions
 
----A declared parameter. Each kind takes (default, doc, aliases...); a default of nil makes it
----optional, and build then sees nil.
+---A declared parameter.
 ---@class moongrid.Param
 
+---Each kind takes (default, doc, aliases...). A default of nil makes the parameter optional:
+---build sees nil where it is left out. In brackets how a command line writes it.
+---@class moongrid.Params
+---@field size fun(default?: integer, doc?: string, ...: string): moongrid.Param 1 or more
+---@field integer fun(default?: integer, doc?: string, ...: string): moongrid.Param
+---@field number fun(default?: number, doc?: string, ...: string): moongrid.Param
+---@field flag fun(default?: boolean, doc?: string, ...: string): moongrid.Param (true, 1, false or 0)
+---@field text fun(default?: string, doc?: string, ...: string): moongrid.Param
+---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
+---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
+---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)
+
+---@type moongrid.Params
 param = {}
-
----@param default? integer 1 or more
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.size(default, doc, ...) end
-
----@param default? integer
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.integer(default, doc, ...) end
-
----@param default? number
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.number(default, doc, ...) end
-
----@param default? boolean as text: true, 1, false, 0
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.flag(default, doc, ...) end
-
----@param default? string
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.text(default, doc, ...) end
-
----@param default? integer[] as text: 0,-1
----@param doc? string
----@param ... string aliases
----@return moongrid.Param
-function param.list(default, doc, ...) end
 
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill

@@ -4,12 +4,28 @@
 -- evaluated. Runs with Lua's whole library and hands only `recipe` and `param` to recipes.
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
--- unknown(what, name, known [, where]), where() and where_of(function) -> "file:line: ",
--- load(name) -> path, chunk, is_topology(value), note(topology, name, text) records a
+-- unknown(what, name, known [, where]), where(), where_of(function) and place() (of the word
+-- `recipe`) -> "file:line: ", load(name, from) -> path, chunk, key, is_topology(value), note(topology, name, text) records a
 -- parameter, params(state) gives those back, encode(value) and decode(text) speak JSON.
 
 local core = ...
 local M = {}
+
+-- Every rank must find the same first error: tables are walked by name.
+local function sorted_pairs(t)
+  local keys = {}
+  for key in pairs(t) do keys[#keys + 1] = key end
+  table.sort(keys, function(a, b) -- names first, by bytes; what is no name has an error coming
+    if type(a) ~= type(b) then return type(a) == "string" end
+    if type(a) == "string" or type(a) == "number" then return a < b end
+    return false
+  end)
+  local i = 0
+  return function()
+    i = i + 1
+    return keys[i], t[keys[i]]
+  end
+end
 
 -- Parameters ----------------------------------------------------------------
 
@@ -19,11 +35,24 @@ end
 
 local function is_list(value)
   if type(value) ~= "table" then return false end
-  for i = 1, #value do
-    if math.type(value[i]) ~= "integer" then return false end
+  local n = 0
+  for _, item in pairs(value) do
+    n = n + 1
+    if math.type(item) ~= "integer" then return false end
   end
-  return true
+  return n == #value
 end
+
+-- A value in a message: never an address, which differs between ranks.
+local function show(value)
+  if type(value) == "string" then return "'" .. value .. "'" end
+  if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
+  if type(value) == "number" or type(value) == "boolean" or value == nil then return tostring(value) end
+  return "a " .. type(value)
+end
+
+-- A key in a message: names without quotes of their own.
+local function word(key) return type(key) == "string" and key or show(key) end
 
 -- Each kind: what it is called in messages, how a command line's text becomes a value
 -- (nil: it does not), whether a value is one, how it is written canonically.
@@ -119,7 +148,7 @@ end
 -- declaration, then plain defaults by name.
 local function params_of(table_, where)
   local list = {}
-  for name, value in pairs(table_) do
+  for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then core.raise_at(where, "params are by name; a key is a " .. type(name)) end
     local p = value
     if not (type(value) == "table" and value.is_param == declare) then
@@ -169,11 +198,6 @@ local function by_any_name(params)
   return index, known
 end
 
-local function show(value)
-  return type(value) == "string" and "'" .. value .. "'" or is_list(value) and "{" .. table.concat(value, ",") .. "}"
-    or tostring(value)
-end
-
 local function value_of(p, given)
   local kind, value = kinds[p.kind], given
   if type(given) == "string" and p.kind ~= "text" then value = kind.parse(given) end
@@ -193,10 +217,10 @@ local function frozen(values, params)
   for i, p in ipairs(params) do known[p.name], names[i] = true, p.name end
   local p = setmetatable({}, {
     __index = function(_, name)
-      if not known[name] then core.unknown("parameter", tostring(name), names) end
+      if not known[name] then core.unknown("parameter", word(name), names) end
       return values[name]
     end,
-    __newindex = function(_, name) core.raise("parameter '" .. tostring(name) .. "' cannot be changed") end,
+    __newindex = function(_, name) core.raise("parameter '" .. word(name) .. "' cannot be changed") end,
     __pairs = function()
       local i = 0
       return function()
@@ -215,14 +239,11 @@ local function resolve(self, given)
   given = lenient or given
   local index, known = by_any_name(self.params)
   local values, from = {}, {}
-  local names = {}
-  for name in pairs(given) do names[#names + 1] = name end
-  table.sort(names)
-  for _, name in ipairs(names) do
+  for name in sorted_pairs(given) do
     local p = index[name]
     if not p and not lenient then
       if type(name) ~= "string" then core.raise("parameters are given by name") end
-      core.unknown("parameter", name, known)
+      core.unknown("parameter", name, known, self.where)
     end
     if p then
       if from[p.name] then
@@ -253,7 +274,7 @@ Recipe.__index = function(self, key)
     return defaults
   end
   if key == "doc" then return body.doc end
-  return core.unknown("field of a recipe", tostring(key), { "build", "params", "doc" })
+  return core.unknown("field of a recipe", word(key), { "build", "params", "doc" })
 end
 Recipe.__newindex = function() core.raise("a recipe cannot be changed; make one with base = it") end
 Recipe.__metatable = false
@@ -270,23 +291,11 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
-local running = {} -- paths of the recipe files that are being run, the innermost last
-
--- Where a recipe is written. `return recipe {...}` is a tail call, which leaves no frame with
--- a line: then where its build function is, or just the file.
-local function place_of(def)
-  local where = core.where()
-  if where ~= "" then return where end
-  if type(def.build) == "function" then return core.where_of(def.build) end
-  return running[#running] and running[#running] .. ": " or ""
-end
-
-local function define(def)
-  local where = place_of(def)
-  for key in pairs(def) do
+local function define(def, where)
+  for key in sorted_pairs(def) do
     local known = false
     for _, name in ipairs(fields) do known = known or name == key end
-    if not known then core.unknown("field of a recipe", tostring(key), fields, where) end
+    if not known then core.unknown("field of a recipe", word(key), fields, where) end
   end
   for _, key in ipairs(fields) do
     local kind = types[key]
@@ -302,12 +311,12 @@ local function define(def)
     core.raise_at(where, "a recipe needs 'build', a function (world, p) that returns a topology")
   end
 
-  local body = { doc = def.doc or base and base.doc or "", queries = {} }
+  local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
   body.params = merge_params(base and base.params or {}, params_of(def.params or {}, where))
   by_any_name(body.params) -- refuses clashes where they are written
   for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
-    for name, fn in pairs(from) do
-      if type(fn) ~= "function" then core.raise_at(where, "query '" .. tostring(name) .. "' is no function") end
+    for name, fn in sorted_pairs(from) do
+      if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
       body.queries[name] = fn
     end
   end
@@ -321,22 +330,25 @@ local function define(def)
 end
 
 local loaded, loading = {}, {}
+local running = {} -- paths of the recipe files that are being run, the innermost last
 
 -- recipe{...} defines one; recipe "name" is another one: bundled, or a file beside this one.
 function M.recipe(what)
-  if type(what) == "table" then return define(what) end
-  if type(what) ~= "string" then core.raise("recipe takes a table or a name, not " .. type(what)) end
-  local path, chunk = core.load(what)
-  if loaded[path] then return loaded[path] end
-  if loading[path] then core.raise("recipe '" .. what .. "' is based on itself") end
-  loading[path], running[#running + 1] = true, path
-  local value = chunk()
-  loading[path], running[#running] = nil, nil
+  local where = core.place() or ""
+  if type(what) == "table" then return define(what, where) end
+  if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
+  local path, chunk, key = core.load(what, running[#running])
+  if loaded[key] then return loaded[key] end
+  if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
+  loading[key], running[#running + 1] = true, path
+  local ok, value = pcall(chunk) -- a recipe may catch the error and ask again
+  loading[key], running[#running] = nil, nil
+  if not ok then error(value, 0) end
   if not body_of(value) then
     core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
       value == nil and "nothing" or "a " .. type(value)))
   end
-  loaded[path] = value
+  loaded[key] = value
   return value
 end
 

@@ -103,7 +103,7 @@ const char *mg_nearest(const char *word, const char *const *candidates, size_t n
     if (!best || d < least) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  return best && (size_t)least * 2 <= longer ? best : NULL;
+  return best && (size_t)least * 3 <= longer + 1 ? best : NULL;
 }
 
 void mg_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {

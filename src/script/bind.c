@@ -30,13 +30,8 @@ int mg_lua_raise(lua_State *L, const char *fmt, ...) {
   return lua_error(L);
 }
 
-const char mg_lua_status_key = 's';
-
 int mg_lua_raise_error(lua_State *L, const mg_error *e) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_lua_status_key);
-  mg_status *status = lua_touserdata(L, -1); /* NULL in a host's own Lua state */
-  if (status) *status = e->status;
-  lua_pop(L, 1);
+  mg_lua_note(L, e->status);
   return mg_lua_raise(L, "%s", e->message);
 }
 
@@ -50,6 +45,23 @@ int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char 
   char tail[512];
   mg_suggest(tail, sizeof tail, name, known, n);
   return mg_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
+}
+
+/* Of several unknown keys the first by name is told: tables have no order of their own. */
+void mg_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
+  const char *bad = NULL;
+  i = lua_absindex(L, i);
+  lua_pushnil(L);
+  while (lua_next(L, i)) {
+    lua_pop(L, 1);
+    if (list && lua_isinteger(L, -1)) continue;
+    if (lua_type(L, -1) != LUA_TSTRING) mg_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+    const char *key = lua_tostring(L, -1);
+    bool        found = false;
+    for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
+    if (!found && (!bad || strcmp(key, bad) < 0)) bad = key;
+  }
+  if (bad) mg_lua_unknown(L, what, bad, known, n);
 }
 
 /* The methods live in the metatable under this key, also where __index is a function. */

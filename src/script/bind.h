@@ -37,11 +37,17 @@ void mg_lua_where(lua_State *L);
 int mg_lua_raise(lua_State *L, const char *fmt, ...) MG_PRINTF(2, 3);
 int mg_lua_raise_error(lua_State *L, const mg_error *e);
 int mg_lua_oom(lua_State *L);
-/* Where mg_lua_raise_error notes the status of the last error, so that running out of memory
-** in C stays MG_LIMIT: a userdata that a runtime keeps under this registry key. */
-extern const char mg_lua_status_key;
+/* What the runtime of this Lua state, if it is one of ours, is told (runtime.c): that work was
+** done in C, in the units of its instruction budget (raises when that is spent), and the
+** status of an error that is about to be raised. In a host's own Lua state: nothing. */
+void mg_lua_charge(lua_State *L, int64_t work);
+void mg_lua_note(lua_State *L, mg_status status);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
+
+/* Raise when the table at i has a key that is not one of the n known ones. Integer keys are
+** let through where `list` is set. */
+void mg_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
 /* Make a metatable of methods and metamethods; `index` may be NULL (then __index is the
 ** table of methods). */

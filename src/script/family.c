@@ -12,15 +12,21 @@ static int done(lua_State *L, mg_lua_family *box, const mg_error *e) {
   return box->f ? 1 : mg_lua_raise_error(L, e);
 }
 
+/* Explicit lists cost by rank, and a recipe pays for them: about 20 bytes a member. */
+static void charge_lists(lua_State *L, const mg_family *f) { mg_lua_charge(L, 16 * f->total); }
+
 /* family:split(k [, { table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
   mg_lua_family *f = mg_lua_check_family(L, 1);
   int64_t        k = luaL_checkinteger(L, 2);
   bool           lists = false;
   if (lua_istable(L, 3)) {
+    static const char *const options[] = { "table" };
+    mg_lua_check_keys(L, 3, "option", options, 1, false);
     lua_getfield(L, 3, "table");
     lists = lua_toboolean(L, -1);
     lua_pop(L, 1);
+    if (lists) charge_lists(L, f->f);
   }
   mg_error       e;
   mg_lua_family *inner = mg_lua_new_family(L, NULL), *outer = mg_lua_new_family(L, NULL);
@@ -175,12 +181,13 @@ static int family_bundle(lua_State *L) {
 }
 
 static bool wants_wrap(lua_State *L, int i) {
+  static const char *const known[] = { "wrap" };
   if (lua_type(L, i) == LUA_TSTRING) {
-    static const char *const known[] = { "wrap" };
     if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
     return true;
   }
   if (!lua_istable(L, i)) return lua_toboolean(L, i);
+  mg_lua_check_keys(L, i, "option", known, 1, false);
   lua_getfield(L, i, "wrap");
   bool wrap = lua_toboolean(L, -1);
   lua_pop(L, 1);
@@ -201,6 +208,7 @@ static int family_pairs(lua_State *L) { return neighbours(L, 1, wants_wrap(L, 2)
 /* family:map(function(ranks, group) return ranks end): a table, O(world) */
 static int family_map(lua_State *L) {
   mg_lua_family *f = mg_lua_check_family(L, 1);
+  charge_lists(L, f->f);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mg_lua_family *box = mg_lua_new_family(L, NULL);
@@ -212,6 +220,7 @@ static int family_map(lua_State *L) {
 
 static int family_lists(lua_State *L) {
   mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, f);
+  charge_lists(L, f->f);
   mg_error       e;
   box->f = mg_family_lists(f->f, &e);
   return done(L, box, &e);
@@ -239,67 +248,87 @@ static int combine(lua_State *L, mg_family *(*op)(size_t, const mg_family *const
 static int families_union(lua_State *L) { return combine(L, mg_family_union); }
 static int families_zip(lua_State *L) { return combine(L, mg_family_zip); }
 
-static const char *const option_names[] = { "unique", "first",   "lazy",    "high_priority",
-                                            "timeout", "backend", "nccl" };
-enum { OPTIONS = sizeof option_names / sizeof option_names[0] };
-
-static bool check_flag(lua_State *L, const char *key) {
-  if (!lua_isboolean(L, -1)) mg_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
-  return lua_toboolean(L, -1);
+/* The option of that name as the topmost value; false (nothing pushed) when it is not given. */
+static bool has_option(lua_State *L, const char *key) {
+  if (lua_getfield(L, 2, key) != LUA_TNIL) return true;
+  lua_pop(L, 1);
+  return false;
 }
 
-/* { max_ctas = 16 } -> "max_ctas=16 " (order does not matter: the plan sorts) */
+static void flag_option(lua_State *L, const char *key, bool *out) {
+  if (!has_option(L, key)) return;
+  if (!lua_isboolean(L, -1)) mg_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
+  *out = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+}
+
+static int ascending_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* { max_ctas = 16 } at the top -> "max_ctas=16 ", by name */
 static void nccl_text(lua_State *L, char *out, size_t room) {
-  if (!lua_istable(L, -1)) mg_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
-  size_t len = 0;
+  enum { MAX = 32 };
+  const char *names[MAX];
+  size_t      n = 0, len = 0;
+  int         fields = lua_gettop(L);
   out[0] = '\0';
   lua_pushnil(L);
-  while (lua_next(L, -2)) {
-    if (lua_type(L, -2) != LUA_TSTRING) mg_lua_raise(L, "nccl fields are by name; a key is %s", luaL_typename(L, -2));
-    if (!lua_isboolean(L, -1) && !lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
-      mg_lua_raise(L, "nccl field '%s' is %s", lua_tostring(L, -2), luaL_typename(L, -1));
-    int n = lua_isboolean(L, -1)
-              ? snprintf(out + len, room - len, "%s=%d ", lua_tostring(L, -2), lua_toboolean(L, -1))
-            : lua_isinteger(L, -1)
-              ? snprintf(out + len, room - len, "%s=%" PRId64 " ", lua_tostring(L, -2), (int64_t)lua_tointeger(L, -1))
-              : snprintf(out + len, room - len, "%s=%s ", lua_tostring(L, -2), lua_tostring(L, -1));
-    if (n < 0 || (size_t)n >= room - len) mg_lua_raise(L, "the nccl options are too long");
-    len += (size_t)n;
+  while (lua_next(L, fields)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING) mg_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
+    if (n == MAX) mg_lua_raise(L, "more than %d nccl fields", MAX);
+    names[n++] = lua_tostring(L, -1); /* anchored by the table */
+  }
+  qsort(names, n, sizeof *names, ascending_names);
+  for (size_t i = 0; i < n; i++) {
+    int type = lua_getfield(L, fields, names[i]), wrote;
+    if (type == LUA_TSTRING && strpbrk(lua_tostring(L, -1), " ,=\t"))
+      mg_lua_raise(L, "nccl field '%s' is text without blanks and commas, not '%s'", names[i], lua_tostring(L, -1));
+    if (type == LUA_TBOOLEAN)
+      wrote = snprintf(out + len, room - len, "%s=%d ", names[i], lua_toboolean(L, -1));
+    else if (lua_isinteger(L, -1))
+      wrote = snprintf(out + len, room - len, "%s=%" PRId64 " ", names[i], (int64_t)lua_tointeger(L, -1));
+    else if (type == LUA_TSTRING)
+      wrote = snprintf(out + len, room - len, "%s=%s ", names[i], lua_tostring(L, -1));
+    else
+      wrote = mg_lua_raise(L, "nccl field '%s' is %s", names[i], luaL_typename(L, -1));
+    if (wrote < 0 || (size_t)wrote >= room - len) mg_lua_raise(L, "the nccl options are too long");
+    len += (size_t)wrote;
     lua_pop(L, 1);
   }
 }
 
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
 static int family_with(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1);
+  static const char *const known[] = { "unique", "first", "lazy", "high_priority", "timeout", "backend", "nccl" };
+  static const char *const backends[] = { "mpi", "nccl" };
+  mg_lua_family           *f = mg_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
+  mg_lua_check_keys(L, 2, "option", known, sizeof known / sizeof known[0], false);
   mg_lua_family *box = mg_lua_new_family(L, f);
   mg_options    *o = &box->options;
-  lua_pushnil(L);
-  while (lua_next(L, 2)) {
-    if (lua_type(L, -2) != LUA_TSTRING) return mg_lua_raise(L, "options are by name; a key is %s", luaL_typename(L, -2));
-    const char *key = lua_tostring(L, -2);
-    if (strcmp(key, "unique") == 0) {
-      o->unique = check_flag(L, key);
-    } else if (strcmp(key, "first") == 0) {
-      o->first = check_flag(L, key);
-    } else if (strcmp(key, "lazy") == 0) {
-      o->lazy = check_flag(L, key);
-    } else if (strcmp(key, "high_priority") == 0) {
-      o->high_priority = check_flag(L, key);
-    } else if (strcmp(key, "timeout") == 0) {
-      if (lua_type(L, -1) != LUA_TNUMBER || !(lua_tonumber(L, -1) > 0))
-        return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0");
-      o->timeout = lua_tonumber(L, -1);
-    } else if (strcmp(key, "backend") == 0) {
-      if (lua_type(L, -1) != LUA_TSTRING) return mg_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
-      snprintf(box->backend, sizeof box->backend, "%s", lua_tostring(L, -1));
-    } else if (strcmp(key, "nccl") == 0) {
-      nccl_text(L, box->nccl, sizeof box->nccl);
-    } else {
-      return mg_lua_unknown(L, "option", key, option_names, OPTIONS);
-    }
+  flag_option(L, "unique", &o->unique);
+  flag_option(L, "first", &o->first);
+  flag_option(L, "lazy", &o->lazy);
+  flag_option(L, "high_priority", &o->high_priority);
+  if (has_option(L, "timeout")) {
+    if (lua_type(L, -1) != LUA_TNUMBER || !(lua_tonumber(L, -1) > 0))
+      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0");
+    o->timeout = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+  }
+  if (has_option(L, "backend")) {
+    const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
+    if (!name) return mg_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
+    if (strlen(name) >= sizeof box->backend) return mg_lua_unknown(L, "backend", name, backends, 2);
+    strcpy(box->backend, name);
+    lua_pop(L, 1);
+  }
+  if (has_option(L, "nccl")) {
+    if (!lua_istable(L, -1)) return mg_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
+    nccl_text(L, box->nccl, sizeof box->nccl);
     lua_pop(L, 1);
   }
   mg_error  e;

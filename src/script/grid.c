@@ -37,6 +37,7 @@ static int world_table(lua_State *L) {
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
       return mg_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1, luaL_typename(L, -1));
     int64_t n = (int64_t)lua_rawlen(L, -1);
+    mg_lua_charge(L, 16 * n);
     for (int64_t i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
       int64_t rank = lua_tointeger(L, -1);
@@ -164,29 +165,29 @@ static int ascending_names(const void *a, const void *b) {
 /* Sizes for names that the order does not have: larger than 1 is an error, 1 goes last. */
 static size_t append_unordered(lua_State *L, int sizes, mg_dim *dims, size_t n, const char *order) {
   const char *extra[MG_DIMS_MAX], *known[MG_DIMS_MAX];
-  size_t      nextra = 0;
+  size_t      nextra = 0, nordered = n;
   for (size_t i = 0; i < n; i++) known[i] = dims[i].name;
   lua_pushnil(L);
   while (lua_next(L, sizes)) {
-    if (lua_type(L, -2) != LUA_TSTRING) mg_lua_raise(L, "sizes are by name; a key is %s", luaL_typename(L, -2));
-    const char *name = lua_tostring(L, -2);
-    int64_t     size = dim_size(L, name);
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING) mg_lua_raise(L, "sizes are by name; a key is a %s", luaL_typename(L, -1));
+    const char *name = lua_tostring(L, -1); /* anchored by the table of sizes */
     bool        found = false;
     for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
-    if (!found && size != 1) {
-      char tail[512];
-      mg_suggest(tail, sizeof tail, name, known, n);
-      if (size == MG_FILL) mg_lua_raise(L, "dim '%s' is to be inferred but is not in the order%s%s", name, order, tail);
-      mg_lua_raise(L, "dim '%s' of size %" PRId64 " is not in the order%s%s", name, size, order, tail);
-    }
-    if (!found) {
-      if (n + nextra == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
-      extra[nextra++] = name; /* anchored by the table of sizes */
-    }
-    lua_pop(L, 1);
+    if (!found && n + nextra == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
+    if (!found) extra[nextra++] = name;
   }
   qsort(extra, nextra, sizeof *extra, ascending_names);
-  for (size_t i = 0; i < nextra; i++) dims[n++] = (mg_dim){ extra[i], 1 };
+  for (size_t i = 0; i < nextra; i++) {
+    char tail[512];
+    lua_getfield(L, sizes, extra[i]);
+    int64_t size = dim_size(L, extra[i]);
+    lua_pop(L, 1);
+    mg_suggest(tail, sizeof tail, extra[i], known, nordered);
+    if (size == MG_FILL) mg_lua_raise(L, "dim '%s' is to be inferred but is not in the order%s%s", extra[i], order, tail);
+    if (size != 1) mg_lua_raise(L, "dim '%s' of size %" PRId64 " is not in the order%s%s", extra[i], size, order, tail);
+    dims[n++] = (mg_dim){ extra[i], 1 };
+  }
   return n;
 }
 
@@ -221,7 +222,9 @@ static int along(lua_State *L, mg_order order) {
   size_t      n = 0, nindex = 0;
   bool        chosen = false; /* grid:along{ "tp", index = {...} } */
   if (lua_istable(L, 2)) {
+    static const char *const options[] = { "index" };
     lua_settop(L, 2);
+    mg_lua_check_keys(L, 2, "option", options, 1, true);
     n = push_order(L, 2, inside);
     chosen = lua_getfield(L, 2, "index") != LUA_TNIL;
     if (chosen) nindex = push_order(L, lua_gettop(L), index);
@@ -275,23 +278,21 @@ static int grid_coords(lua_State *L) {
 
 /* grid:rank{ tp = 0, dp = 1 } -> integer; a dim that is not named is at 0 */
 static int grid_rank(lua_State *L) {
-  mg_grid *g = mg_lua_check_grid(L, 1);
-  int64_t  coords[MG_DIMS_MAX] = { 0 };
+  mg_grid    *g = mg_lua_check_grid(L, 1);
+  int64_t     coords[MG_DIMS_MAX] = { 0 };
+  const char *known[MG_DIMS_MAX];
   luaL_checktype(L, 2, LUA_TTABLE);
-  lua_pushnil(L);
-  while (lua_next(L, 2)) {
-    if (lua_type(L, -2) != LUA_TSTRING || !lua_isinteger(L, -1))
-      return mg_lua_raise(L, "coordinates are integers by name of dim");
-    int d = mg_grid_find(g, lua_tostring(L, -2));
-    if (d < 0) {
-      const char *known[MG_DIMS_MAX];
-      for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
-      return mg_lua_unknown(L, "dim", lua_tostring(L, -2), known, g->n);
+  for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+  mg_lua_check_keys(L, 2, "dim", known, g->n, false);
+  for (size_t i = 0; i < g->n; i++) {
+    if (lua_getfield(L, 2, known[i]) != LUA_TNIL) {
+      coords[i] = lua_tointeger(L, -1);
+      if (!lua_isinteger(L, -1))
+        return mg_lua_raise(L, "the coordinate of dim '%s' is %s, not an integer", known[i], luaL_typename(L, -1));
+      if (coords[i] < 0 || coords[i] >= g->axis[i].size)
+        return mg_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i], known[i],
+                            g->axis[i].size - 1);
     }
-    coords[d] = lua_tointeger(L, -1);
-    if (coords[d] < 0 || coords[d] >= g->axis[d].size)
-      return mg_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[d],
-                          g->axis[d].name, g->axis[d].size - 1);
     lua_pop(L, 1);
   }
   lua_pushinteger(L, mg_grid_rank(g, coords));

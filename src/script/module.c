@@ -37,6 +37,13 @@ static json_t *check_values(lua_State *L, int i, const char *what) {
   return *box;
 }
 
+/* Raise what a runtime said: at the recipe's own position, else at the script's. */
+static int raise_runtime(lua_State *L, const mg_error *e) {
+  if (e->line == 0) return mg_lua_raise_error(L, e);
+  lua_pushstring(L, e->message);
+  return lua_error(L);
+}
+
 /* ------------------------------------------------------------------ Recipe */
 
 static mg_runtime *check_recipe(lua_State *L, int i) { return *(mg_runtime **)luaL_checkudata(L, i, MG_LUA_RECIPE); }
@@ -49,24 +56,22 @@ static int load(lua_State *L) {
   *box = NULL;
   luaL_setmetatable(L, MG_LUA_RECIPE);
   *box = mg_runtime_new(NULL, &e);
-  if (!*box || mg_runtime_load(*box, name, &e)) {
-    lua_pushstring(L, e.message); /* it has the recipe's position */
-    return lua_error(L);
-  }
-  return 1;
+  return *box && mg_runtime_load(*box, name, &e) == MG_OK ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
   mg_runtime *rt = check_recipe(L, 1);
-  int64_t     world = luaL_testudata(L, 2, MG_LUA_WORLD) ? mg_lua_check_window(L, 2).world : luaL_checkinteger(L, 2);
+  bool        is_world = luaL_testudata(L, 2, MG_LUA_WORLD) != NULL;
+  mg_window   w = is_world ? mg_lua_check_window(L, 2) : mg_world(luaL_checkinteger(L, 2));
+  if (w.size != w.world) return mg_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
+  int64_t     world = w.world;
+  lua_settop(L, 3);
   json_t     *args = check_values(L, 3, "parameters");
   mg_plan   **box = mg_lua_new_plan(L);
   mg_error    e;
   *box = mg_runtime_plan_json(rt, world, args, &e);
-  if (*box) return 1;
-  lua_pushstring(L, e.message);
-  return lua_error(L);
+  return *box ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
@@ -74,13 +79,11 @@ static int recipe_ask(lua_State *L) {
   mg_runtime *rt = check_recipe(L, 1);
   mg_state   *s = mg_lua_check_state(L, 2);
   const char *query = luaL_checkstring(L, 3);
+  lua_settop(L, 4);
   json_t     *args = check_values(L, 4, "arguments of a query");
   json_t    **answer = new_json_box(L);
   mg_error    e;
-  if (mg_runtime_ask(rt, s, query, args, answer, &e)) {
-    lua_pushstring(L, e.message);
-    return lua_error(L);
-  }
+  if (mg_runtime_ask(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
   mg_push_json(L, *answer);
   return 1;
 }
@@ -99,6 +102,12 @@ static int recipe_gc(lua_State *L) {
   mg_runtime_free(*box);
   *box = NULL;
   return 0;
+}
+
+static int recipe_index(lua_State *L) {
+  static const char *const known[] = { "plan", "ask", "info" };
+  const char              *key = luaL_checkstring(L, 2);
+  return mg_lua_method(L, key) ? 1 : mg_lua_unknown(L, "field of a Recipe", key, known, 3);
 }
 
 static int recipe_tostring(lua_State *L) {
@@ -194,7 +203,7 @@ int mg_lua_open(lua_State *L) {
   static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "recipes", recipes }, { NULL, NULL } };
   luaL_checkversion(L);
-  mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, NULL);
+  mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
   mg_lua_class(L, MG_LUA_JOB, job_methods, job_meta, job_index);
   luaL_newmetatable(L, "moongrid.json");
   luaL_setfuncs(L, json_meta, 0);

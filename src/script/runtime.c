@@ -11,6 +11,7 @@
 #include "script/values.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <lualib.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +25,16 @@ struct mg_runtime {
   double     started;   /* of this call, seconds of the monotonic clock */
   char      *recipe;    /* as it was asked for */
   bool       over;      /* a budget is spent: every further instruction raises */
-  bool       no_memory; /* the cap was hit in this call */
-  mg_status *status;    /* what mg_lua_raise_error notes; owned by the Lua state */
+  bool       no_memory; /* the cap was hit in this call, also after a collection */
+  size_t     refused;   /* size of the last block that was refused; Lua collects and asks again */
+  mg_status  status;    /* of the last error that was raised from C */
+  char       verdict[256]; /* what was said when the budget was spent; said again ever after */
 };
 
 enum { HOOK_STEP = 1000 };
 
 /* Registry keys: their addresses. */
-static const char prelude_key = 'p', env_key = 'e', recipe_key = 'r';
+static const char prelude_key = 'p', env_key = 'e', recipe_key = 'r', runtime_key = 'u', place_key = 'l';
 
 /* ------------------------------------------------------------------ limits */
 
@@ -43,13 +46,15 @@ static void *capped_alloc(void *ud, void *ptr, size_t osize, size_t nsize) {
     free(ptr);
     return NULL;
   }
-  if (nsize > old && rt->used + (nsize - old) > rt->limits.memory) {
-    rt->no_memory = true;
-    return NULL;
+  bool  fits = nsize <= old || rt->used + (nsize - old) <= rt->limits.memory;
+  void *block = fits ? realloc(ptr, nsize) : NULL;
+  if (block) {
+    rt->used = rt->used - old + nsize;
+    if (nsize > old) rt->refused = 0;
+  } else { /* the first time Lua collects its garbage and asks for the same once more */
+    rt->no_memory |= rt->refused == nsize;
+    rt->refused = nsize;
   }
-  void *block = realloc(ptr, nsize);
-  if (!block) rt->no_memory = true;
-  if (block) rt->used = rt->used - old + nsize;
   return block;
 }
 
@@ -59,25 +64,52 @@ static double now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* The runtime of a Lua state; NULL for a host's own. */
 static mg_runtime *runtime_of(lua_State *L) {
-  void *rt;
-  lua_getallocf(L, &rt);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &runtime_key);
+  mg_runtime *rt = lua_touserdata(L, -1);
+  lua_pop(L, 1);
   return rt;
 }
 
-/* The instruction budget gives the same verdict on every rank; the clock only ever aborts. */
-static void budget_hook(lua_State *L, lua_Debug *ar) {
-  mg_runtime *rt = runtime_of(L);
-  (void)ar;
-  rt->count += HOOK_STEP;
+static void budget_hook(lua_State *L, lua_Debug *ar);
+
+/* The instruction budget gives the same verdict on every rank; the clock only ever aborts. A
+** spent budget cannot be caught: every following instruction raises again. */
+static void spend(lua_State *L, mg_runtime *rt, uint64_t work) {
+  rt->count += work;
   bool slow = now() - rt->started > rt->limits.seconds;
-  if (!rt->over && rt->count <= rt->limits.instructions && !slow) return;
-  if (!rt->over) lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1); /* a pcall cannot go on */
-  rt->over = true;
-  if (slow)
-    mg_lua_raise(L, "the recipe runs for more than %g seconds", rt->limits.seconds);
-  else
-    mg_lua_raise(L, "the recipe runs for more than %" PRIu64 " instructions", rt->limits.instructions);
+  if (!rt->over && !rt->no_memory && rt->count <= rt->limits.instructions && !slow) return;
+  if (!rt->over) {
+    rt->over = true;
+    lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1);
+    mg_lua_where(L);
+    const char *where = lua_tostring(L, -1);
+    if (rt->no_memory)
+      snprintf(rt->verdict, sizeof rt->verdict, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
+    else if (slow)
+      snprintf(rt->verdict, sizeof rt->verdict, "%sthe recipe runs for more than %g seconds", where, rt->limits.seconds);
+    else
+      snprintf(rt->verdict, sizeof rt->verdict, "%sthe recipe runs for more than %" PRIu64 " instructions", where,
+               rt->limits.instructions);
+  }
+  lua_pushstring(L, rt->verdict);
+  lua_error(L);
+}
+
+static void budget_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  mg_lua_charge(L, HOOK_STEP);
+}
+
+void mg_lua_charge(lua_State *L, int64_t work) {
+  mg_runtime *rt = runtime_of(L);
+  if (rt) spend(L, rt, (uint64_t)work);
+}
+
+void mg_lua_note(lua_State *L, mg_status status) {
+  mg_runtime *rt = runtime_of(L);
+  if (rt) rt->status = status;
 }
 
 /* ------------------------------------------------------------ error messages */
@@ -95,23 +127,29 @@ static void fill_position(mg_error *err) {
   err->line = (int)line;
 }
 
+/* luaL_Buffer, below table.concat, raises this as a string. */
+static bool is_out_of_memory(lua_State *L) {
+  return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
+}
+
 /* Run body(udata) under pcall with a fresh budget. */
 static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err) {
   lua_State *L = rt->L;
   rt->count = 0, rt->started = now();
   rt->over = rt->no_memory = false;
-  if (rt->status) *rt->status = MG_OK;
+  rt->refused = 0;
+  rt->status = MG_OK;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
   lua_settop(L, 0);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
   int rc = lua_pcall(L, 1, 0, 0);
   lua_sethook(L, NULL, 0, 0);
-  if (rc == LUA_OK) return MG_OK;
-  mg_status s = rt->over || (rt->status && *rt->status == MG_LIMIT) ? MG_LIMIT : MG_REFUSED;
-  if (rc == LUA_ERRMEM || rt->no_memory)
+  if (rc == LUA_OK && !rt->no_memory) return MG_OK;
+  mg_status s = rt->over || rt->status == MG_LIMIT ? MG_LIMIT : MG_REFUSED;
+  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) /* also when the recipe caught it */
     s = mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
-  else if (lua_type(L, -1) == LUA_TSTRING)
+  else if (lua_isstring(L, -1))
     mg_fail(err, s, "%s", lua_tostring(L, -1));
   else /* never call a script's __tostring */
     mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
@@ -162,6 +200,13 @@ static int core_where_of(lua_State *L) {
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.linedefined);
   else
     lua_pushliteral(L, "");
+  return 1;
+}
+
+/* place() -> "file:line: " where the word `recipe` was last read: `return recipe {...}` is a
+** tail call, which leaves no frame that would tell */
+static int core_place(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &place_key);
   return 1;
 }
 
@@ -227,22 +272,23 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe named in another one: relative to that one's own folder. */
-static void push_path(lua_State *L, const char *name) {
+/* Push the path of a recipe named in another one: relative to the folder of that one, which
+** is the file that is being run (`from`) or, in a build, whose function is running. */
+static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
-  for (int level = 0; *name != '/' && lua_getstack(L, level, &ar); level++) {
+  for (int level = 0; !from && lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "S", &ar);
-    const char *slash = *ar.source == '@' ? strrchr(ar.source, '/') : NULL;
-    if (*ar.source != '@') continue;
-    if (slash) {
-      lua_pushlstring(L, ar.source + 1, (size_t)(slash - ar.source));
-      lua_pushstring(L, name);
-      lua_concat(L, 2);
-      return;
-    }
-    break;
+    if (*ar.source == '@') from = ar.source + 1;
   }
-  lua_pushstring(L, name);
+  const char *slash = from ? strrchr(from, '/') : NULL;
+  while (strncmp(name, "./", 2) == 0) name += 2;
+  if (*name != '/' && slash) {
+    lua_pushlstring(L, from, (size_t)(slash - from) + 1);
+    lua_pushstring(L, name);
+    lua_concat(L, 2);
+  } else {
+    lua_pushstring(L, name);
+  }
 }
 
 /* Missing file, bytecode, or a syntax error, whose message has its position already. */
@@ -251,15 +297,20 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
     return mg_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
-  if (looks_like_path(name)) return mg_lua_raise(L, "%s", lua_tostring(L, -1));
   size_t n = 0;
   char   tail[512];
   while (mg_bundled_names[n]) n++;
   mg_suggest(tail, sizeof tail, name, mg_bundled_names, n);
-  return mg_lua_raise(L, "no recipe '%s': neither bundled nor a file%s", name, tail);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &place_key) != LUA_TSTRING) lua_pushliteral(L, ""); /* not in a recipe */
+  if (looks_like_path(name))
+    lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
+  else
+    lua_pushfstring(L, "%sno recipe '%s': neither bundled nor a file%s", lua_tostring(L, -1), name, tail);
+  return lua_error(L);
 }
 
-/* load(name) -> path, chunk with the recipe environment */
+/* load(name [, path of the file that is being run]) -> path, chunk with the recipe environment,
+** key: one for all spellings of a path */
 static int core_load(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   const char *text = looks_like_path(name) ? NULL : bundled_text(name);
@@ -269,13 +320,15 @@ static int core_load(lua_State *L) {
     lua_pushvalue(L, 1);
     rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -2), "t");
   } else {
-    push_path(L, name);
+    push_path(L, name, luaL_optstring(L, 2, NULL));
     rc = luaL_loadfilex(L, lua_tostring(L, -1), "t");
   }
   if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
   lua_setupvalue(L, -2, 1);
-  return 2;
+  char real[PATH_MAX];
+  lua_pushstring(L, text || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
+  return 3;
 }
 
 static const luaL_Reg core[] = { { "raise", core_raise },
@@ -283,6 +336,7 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "where", core_where },
                                  { "unknown", core_unknown },
                                  { "where_of", core_where_of },
+                                 { "place", core_place },
                                  { "is_topology", core_is_topology },
                                  { "note", core_note },
                                  { "params", core_params },
@@ -293,11 +347,15 @@ static const luaL_Reg core[] = { { "raise", core_raise },
 
 /* --------------------------------------------------------------------- life */
 
+static void note_place(lua_State *L, const char *name) {
+  if (strcmp(name, "recipe") != 0) return;
+  mg_lua_where(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &place_key);
+}
+
 static int setup(lua_State *L) {
-  mg_status *status = lua_newuserdatauv(L, sizeof *status, 0);
-  *status = MG_OK;
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &mg_lua_status_key);
-  runtime_of(L)->status = status;
+  lua_pushvalue(L, 1); /* the runtime */
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &runtime_key);
   static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
                                         { LUA_TABLIBNAME, luaopen_table },
                                         { LUA_STRLIBNAME, luaopen_string },
@@ -327,7 +385,7 @@ static int setup(lua_State *L) {
     lua_setfield(L, env, from_prelude[i]);
   }
   lua_rawsetp(L, LUA_REGISTRYINDEX, &prelude_key);
-  mg_sandbox_seal(L);
+  mg_sandbox_seal(L, note_place);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
   return 0;
 }
@@ -342,7 +400,7 @@ mg_runtime *mg_runtime_new(const mg_limits *given, mg_error *err) {
     free(rt);
     return mg_null(err, MG_LIMIT, "no memory for a Lua state");
   }
-  if (protected(rt, setup, NULL, err)) {
+  if (protected(rt, setup, rt, err)) {
     mg_runtime_free(rt);
     return NULL;
   }
@@ -417,7 +475,9 @@ mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args,
   if (world < 1 || world > MG_WORLD_MAX)
     return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
   evaluation e = { world, args, NULL, MG_OK, err };
-  return protected(rt, plan_body, &e, err) ? NULL : e.plan;
+  if (protected(rt, plan_body, &e, err) == MG_OK) return e.plan;
+  mg_plan_free(e.plan);
+  return NULL;
 }
 
 mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n, const char *const *args, mg_error *err) {
@@ -476,6 +536,10 @@ mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const j
   question  q = { s, query, args, NULL };
   mg_status status = check_loaded(rt, err);
   if (!status) status = protected(rt, ask_body, &q, err);
+  if (status) {
+    json_decref(q.answer);
+    q.answer = NULL;
+  }
   *answer = q.answer;
   return status;
 }
@@ -492,7 +556,12 @@ static int info_body(lua_State *L) {
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err) {
   mg_status s = check_loaded(rt, err);
   *info = NULL;
-  return s ? s : protected(rt, info_body, info, err);
+  if (!s) s = protected(rt, info_body, info, err);
+  if (s) {
+    json_decref(*info);
+    *info = NULL;
+  }
+  return s;
 }
 
 static void describe_text(const char *name, const json_t *info, mg_text *t) {

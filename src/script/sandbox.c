@@ -47,9 +47,11 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
 
 /* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
 static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
+  mg_lua_charge(L, 4 * n);
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
+    mg_lua_charge(L, 4 * n);
     for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
       lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
       merge(L, from, to, lo, mid, hi, before);
@@ -90,6 +92,7 @@ static int ordered_pairs(lua_State *L) {
   lua_pushnil(L);
   while (lua_next(L, 1)) {
     lua_pop(L, 1);
+    if (n % 1024 == 1023) mg_lua_charge(L, 1024);
     if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
       return mg_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
     lua_pushvalue(L, -1);
@@ -141,6 +144,7 @@ static int table_insert(lua_State *L) {
   } else if (lua_gettop(L) != 2) {
     return mg_lua_raise(L, "table.insert takes a list, maybe a position, and a value");
   }
+  mg_lua_charge(L, n - at);
   for (lua_Integer i = n; i > at; i--) {
     lua_rawgeti(L, 1, i - 1);
     lua_rawseti(L, 1, i);
@@ -154,6 +158,7 @@ static int table_remove(lua_State *L) {
   lua_Integer n = list_length(L, 1), at = luaL_optinteger(L, 2, n);
   if (n == 0) return 0;
   luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
+  mg_lua_charge(L, n - at);
   lua_rawgeti(L, 1, at);
   for (lua_Integer i = at; i < n; i++) {
     lua_rawgeti(L, 1, i + 1);
@@ -173,13 +178,16 @@ static int string_rep(lua_State *L) {
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
     return mg_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
-  luaL_Buffer b;
-  luaL_buffinit(L, &b);
+  /* not a luaL_Buffer: that one fails at the memory cap without collecting garbage first */
+  char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
-    luaL_addlstring(&b, s, len);
-    if (i + 1 < n) luaL_addlstring(&b, sep, lsep);
+    memcpy(end, s, len);
+    end += len;
+    if (i + 1 == n) break;
+    memcpy(end, sep, lsep);
+    end += lsep;
   }
-  luaL_pushresult(&b);
+  lua_pushlstring(L, text, (size_t)(end - text));
   return 1;
 }
 
@@ -225,7 +233,7 @@ static int string_format(lua_State *L) {
     }
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
-  lua_call(L, lua_gettop(L) - 1, 1);
+  if (lua_pcall(L, lua_gettop(L) - 1, 1, 0)) return mg_lua_raise(L, "%s", lua_tostring(L, -1));
   return 1;
 }
 
@@ -239,15 +247,25 @@ static int checked_assert(lua_State *L) {
   return mg_lua_raise(L, "assertion failed");
 }
 
-static int undefined_global(lua_State *L) {
+static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* __index of the recipe's globals: upvalues are the real table and who is told of reads */
+static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
+    mg_sandbox_read **on_read = lua_touserdata(L, lua_upvalueindex(2));
+    (*on_read)(L, name);
+    return 1;
+  }
   const char *known[128];
   size_t      n = 0;
   lua_pushnil(L);
-  while (lua_next(L, 1)) {
+  while (lua_next(L, lua_upvalueindex(1))) {
     if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
     lua_pop(L, 1);
   }
+  qsort(known, n, sizeof *known, by_bytes); /* of equally near names every rank takes the same */
   const char *near = mg_nearest(name, known, n);
   if (near) return mg_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
   return mg_lua_raise(L, "undefined global '%s'", name);
@@ -256,6 +274,25 @@ static int undefined_global(lua_State *L) {
 static int no_new_global(lua_State *L) {
   return mg_lua_raise(L, "assignment to global '%s': use 'local'",
                       lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
+static int no_new_field(lua_State *L) {
+  return mg_lua_raise(L, "assignment to field '%s' of a library",
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
+/* Replace the library on the top by a read-only view of it. */
+static void freeze_library(lua_State *L) {
+  lua_newtable(L);
+  lua_createtable(L, 0, 3);
+  lua_pushvalue(L, -3);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, no_new_field);
+  lua_setfield(L, -2, "__newindex");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_replace(L, -2);
 }
 
 /* Copy the named functions of the global table `library` (NULL: of the globals themselves)
@@ -306,15 +343,8 @@ void mg_sandbox_push(lua_State *L) {
   lua_pop(L, 2);
 }
 
-void mg_sandbox_seal(lua_State *L) {
-  lua_createtable(L, 0, 3);
-  lua_pushcfunction(L, undefined_global);
-  lua_setfield(L, -2, "__index");
-  lua_pushcfunction(L, no_new_global);
-  lua_setfield(L, -2, "__newindex");
-  lua_pushboolean(L, 0);
-  lua_setfield(L, -2, "__metatable");
-  lua_setmetatable(L, -2);
+void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read) {
+  static const char *const libraries[] = { "math", "string", "table" };
   /* ("x"):find would reach the whole library through the metatable of strings */
   lua_pushliteral(L, "");
   lua_createtable(L, 0, 2);
@@ -324,4 +354,22 @@ void mg_sandbox_seal(lua_State *L) {
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);
   lua_pop(L, 1);
+  for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+    lua_getfield(L, -1, libraries[i]);
+    freeze_library(L);
+    lua_setfield(L, -2, libraries[i]);
+  }
+  lua_newtable(L); /* empty, so that every read and assignment goes through the metatable */
+  lua_createtable(L, 0, 3);
+  lua_pushvalue(L, -3);
+  mg_sandbox_read **told = lua_newuserdatauv(L, sizeof *told, 0);
+  *told = on_read;
+  lua_pushcclosure(L, read_global, 2);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, no_new_global);
+  lua_setfield(L, -2, "__newindex");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_replace(L, -2);
 }

@@ -9,8 +9,10 @@
 
 /* Push the environment of recipes: an allow list of Lua's own functions, changed where they
 ** would differ between processes or run without end. The caller adds the vocabulary and then
-** calls mg_sandbox_seal with the table on the top. */
+** calls mg_sandbox_seal with the table on the top, which replaces it by a read-only view;
+** `on_read` is told the name of every global that is read. */
 void mg_sandbox_push(lua_State *L);
-void mg_sandbox_seal(lua_State *L);
+typedef void mg_sandbox_read(lua_State *L, const char *name);
+void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read);
 
 #endif

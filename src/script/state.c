@@ -265,7 +265,12 @@ static int group_eq(lua_State *L) {
 }
 
 static int group_tostring(lua_State *L) {
-  const mg_group *g = check_group(L, 1);
+  group_box      *box = luaL_checkudata(L, 1, MG_LUA_GROUP);
+  const mg_group *g = box->g;
+  if (!box->from->s) { /* the handle ended with its state */
+    lua_pushliteral(L, "Group (closed)");
+    return 1;
+  }
   lua_pushfstring(L, "Group %s[%I]: %I of %I", g->name, (LUAI_UACINT)g->index, (LUAI_UACINT)g->position,
                   (LUAI_UACINT)g->size);
   return 1;

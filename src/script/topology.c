@@ -123,9 +123,18 @@ static int push_printed(lua_State *L, mg_status s, mg_text *t, const mg_error *e
   return 1;
 }
 
+/* The rank at i; -1, which stands for all ranks, when there is none. */
+static int64_t opt_rank(lua_State *L, const mg_plan *p, int i) {
+  if (lua_isnoneornil(L, i)) return -1;
+  int64_t rank = luaL_checkinteger(L, i);
+  if (rank < 0 || rank >= p->content.world)
+    mg_lua_raise(L, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, p->content.world - 1);
+  return rank;
+}
+
 static int plan_json(lua_State *L) {
   mg_plan *p = mg_lua_check_plan(L, 1);
-  int64_t  rank = luaL_optinteger(L, 2, -1);
+  int64_t  rank = opt_rank(L, p, 2);
   mg_text  t = { 0 };
   mg_error e;
   return push_printed(L, mg_plan_print_json(p, rank, mg_lua_text_sink, &t, &e), &t, &e);
@@ -140,22 +149,25 @@ static int plan_text(lua_State *L) {
 
 static int plan_schedule(lua_State *L) {
   mg_plan *p = mg_lua_check_plan(L, 1);
-  int64_t  rank = luaL_optinteger(L, 2, -1);
+  int64_t  rank = opt_rank(L, p, 2);
   mg_text  t = { 0 };
   mg_error e;
   return push_printed(L, mg_plan_print_schedule(p, rank, mg_lua_text_sink, &t, &e), &t, &e);
 }
 
+/* The index of the family named at i; raises with the nearest name. */
+static int check_family_name(lua_State *L, const mg_plan *p, int i) {
+  const char *name = luaL_checkstring(L, i), *known[256];
+  int         at = mg_plan_find(p, name);
+  size_t      n = 0;
+  if (at >= 0) return at;
+  for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
+  return mg_lua_unknown(L, "family", name, known, n);
+}
+
 static int plan_family(lua_State *L) {
-  mg_plan    *p = mg_lua_check_plan(L, 1);
-  const char *name = luaL_checkstring(L, 2);
-  int         i = mg_plan_find(p, name);
-  if (i < 0) {
-    const char *known[256];
-    size_t      n = 0;
-    for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
-    return mg_lua_unknown(L, "family", name, known, n);
-  }
+  mg_plan       *p = mg_lua_check_plan(L, 1);
+  int            i = check_family_name(L, p, 2);
   mg_lua_family *box = mg_lua_new_family(L, NULL);
   box->f = mg_family_ref(p->content.entry[i].family);
   return 1;
@@ -209,8 +221,8 @@ static int plan_rehearse(lua_State *L) {
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mg_plan *p = mg_lua_check_plan(L, 1);
-  int      i = mg_plan_find(p, luaL_checkstring(L, 2));
-  if (i >= 0 && p->shares[i] >= 0)
+  int      i = check_family_name(L, p, 2);
+  if (p->shares[i] >= 0)
     lua_pushstring(L, p->content.entry[p->shares[i]].name);
   else
     lua_pushnil(L);

@@ -135,7 +135,7 @@ static void test_wide_world(void **unused) {
 static void test_many_modes(void **unused) {
   (void)unused;
   mg_dim      dims[30];
-  char        name[30][4];
+  char        name[30][16];
   const char *inside[15];
   rng         r = rng_new(first_seed());
   mg_error    err;
@@ -267,7 +267,7 @@ static void test_grid_of_prime_ends(void **unused) {
 }
 static void test_pick_of_many_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(pick_many, 3));
+  assert_true(finishes(pick_many, 1));
 }
 
 int main(void) {

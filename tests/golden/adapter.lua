@@ -90,7 +90,8 @@ end
 
 -- The recorded calls, in order; what is left at the end is what the tables show.
 local function open_recipe(adapter, case)
-  local job = setmetatable({ adapter = adapter, recipe = mg.load(adapter.recipe), world = case.world, states = {} }, Job)
+  local job = { adapter = adapter, recipe = mg.load(adapter.recipe), world = case.world, states = {} }
+  setmetatable(job, Job)
   local function perform(call, args)
     local fn = (adapter.calls or {})[call] or calls[call]
     if not fn then error("unknown call '" .. tostring(call) .. "'", 0) end

@@ -26,13 +26,16 @@ after_each(function() os.execute("rm -r " .. folder) end)
 
 local function recipe(text) return mg.load(write("r.lua", text)) end
 
--- What a recipe says when it is refused, "r.lua" for its path.
+local function plain(message) return (message:gsub((folder .. "/"):gsub("%p", "%%%0"), "")) end
+
+-- What a script "s.lua" hears when a recipe is refused, without the folder. The position is
+-- the recipe's; a message that has none gets the script's.
 local function refusal(text, params, world)
-  local path = write("r.lua", text)
-  local ok, message = pcall(function() return mg.load(path):plan(world or 8, params or {}) end)
+  local script = assert(load("local mg, path, world, params = ... return mg.load(path):plan(world, params)", "@s.lua"))
+  local ok, message = pcall(script, mg, write("r.lua", text), world or 8, params or {})
   assert.is_false(ok)
   assert.is_string(message)
-  return (message:gsub((folder .. "/"):gsub("%p", "%%%0"), ""))
+  return plain(message)
 end
 
 -- Each case: { what, text, message, params = {}, world = 8 }
@@ -60,8 +63,9 @@ local function build(line) return "return recipe { build = function(world)\n" ..
 
 -- A recipe that builds nothing and has these parameters, which a query gives back.
 local function echo(params)
-  return "return recipe { params = {\n" .. params .. "\n}, build = function(world) return topology(world) end,\n"
-    .. "queries = { all = function(_, _, p) local o = {} for k, v in pairs(p) do o[k] = v end return o end } }\n"
+  return "local params = {\n" .. params .. "\n} return recipe { params = params, build = function(world)\n"
+    .. "return topology(world) end, queries = { all = function(_, _, p) local o = {}\n"
+    .. "for k, v in pairs(p) do o[k] = v end return o end } }\n"
 end
 
 local function values(params, given)
@@ -120,18 +124,19 @@ describe("parameters", function()
   local kinds = [[
     size = param.size(2), int = param.integer(-3), num = param.number(0.5), flag = param.flag(true),
     text = param.text("a-b"), list = param.list { 0, -1 }, none = param.size(nil, "left out"),
+    named = param.table { a = 1 }, any = param.any("x"),
     plain = 4, yes = false, word = "w", ratio = 1.5, many = { 1, 2 }]]
 
   it("have their defaults", function()
-    assert.are.same({ size = 2, int = -3, num = 0.5, flag = true, text = "a-b", list = { 0, -1 }, plain = 4, yes = false,
-                      word = "w", ratio = 1.5, many = { 1, 2 } }, values(kinds))
+    assert.are.same({ size = 2, int = -3, num = 0.5, flag = true, text = "a-b", list = { 0, -1 },
+                      named = { a = 1 }, any = "x", plain = 4, yes = false, word = "w", ratio = 1.5, many = { 1, 2 } }, values(kinds))
   end)
 
   it("are read from the text of a command line", function()
-    assert.are.same({ size = 8, int = -1, num = 0.25, flag = false, text = "7", list = { 3, -2 }, none = 5, plain = -9,
-                      yes = true, word = "true", ratio = 2, many = {} },
+    assert.are.same({ size = 8, int = -1, num = 0.25, flag = false, text = "7", list = { 3, -2 }, none = 5,
+                      named = { b = { true } }, any = { 1, "y" }, plain = -9, yes = true, word = "true", ratio = 2, many = {} },
       values(kinds, { size = "8", int = "-1", num = "0.25", flag = "false", text = "7", list = "3,-2", none = "5",
-                      plain = "-9", yes = "1", word = "true", ratio = "2", many = "" }))
+                      named = '{"b": [true]}', any = '[1, "y"]', plain = "-9", yes = "1", word = "true", ratio = "2", many = "" }))
   end)
 
   it("are taken as values", function()
@@ -142,7 +147,7 @@ describe("parameters", function()
   it("keep the order in which they are declared; plain defaults follow by name", function()
     local names = {}
     for i, p in ipairs(recipe(echo(kinds)):info().params) do names[i] = p.name .. ":" .. p.kind end
-    assert.are.equal("size:size int:integer num:number flag:flag text:text list:list none:size many:list plain:integer "
+    assert.are.equal("size:size int:integer num:number flag:flag text:text list:list none:size named:table any:any many:list plain:integer "
       .. "ratio:number word:text yes:flag", table.concat(names, " "))
   end)
 
@@ -182,6 +187,10 @@ describe("parameters", function()
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
   bad("a table by name as list", "a = param.list {}", { a = { x = 1 } },
     "r.lua:2: parameter 'a' is a list of integers (0,-1), not a table")
+  bad("a list as table", "a = param.table {}", { a = { 1 } },
+    "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not {1}")
+  bad("text that is no JSON as table", "a = param.table {}", { a = "{x}" },
+    "r.lua:2: parameter 'a' is a table by name (JSON on a command line), not '{x}'")
   bad("a plain default's kind", "a = 'x'", { a = 5 }, "r.lua:3: parameter 'a' is text, not 5")
   bad("an unknown one", "ab = param.size(1, '', 'cd')", { ac = 1 },
     "r.lua:3: unknown parameter 'ac'; nearest is 'ab' (ab, cd)")
@@ -194,7 +203,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (flag, integer, list, number, size, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, flag, integer, list, number, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",
@@ -202,7 +211,7 @@ describe("parameters", function()
       .. "param.KIND(...) would do" },
     { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
     { "a typo in build", "return recipe { params = { tp = 1, pp = 1 }, build = function(world, p)\n"
-      .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
+      .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'pp' (pp, tp)" },
     { "a change in build", "return recipe { params = { tp = 1 }, build = function(world, p)\np.tp = 2\n"
       .. "return topology(world) end }", "r.lua:2: parameter 'tp' cannot be changed" },
   }
@@ -235,26 +244,26 @@ describe("build", function()
     { "an error with the caller's place", build "local function check() error('no', 2) end\ncheck()", "r.lua:3: no" },
     { "a failed assert", build "assert(1 > 2, 'one is not more')", "r.lua:2: one is not more" },
     { "a bare assert", build "assert(nil)", "r.lua:2: assertion failed" },
-    { "a table as error", build "error { code = 7 }", "(error object is a table value)" },
+    { "a table as error", build "error { code = 7 }", "s.lua:1: (error object is a table value)" },
     { "an undefined global", build "return topolgy(world)", "r.lua:2: undefined global 'topolgy'; nearest is 'topology'" },
     { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz'" },
     { "a new global", build "tp = 2", "r.lua:2: assignment to global 'tp': use 'local'" },
     { "an overwritten global", build "grid = nil", "r.lua:2: assignment to global 'grid': use 'local'" },
     { "arithmetic on a family", build "return grid(world, 'x', { x = 8 }) 'x' + 1",
       "r.lua:2: attempt to perform arithmetic on a moongrid.Family value" },
-    { "the world's size", simple, "a world has 1 to 2147483647 ranks, not 0", world = 0 },
+    { "the world's size", simple, "s.lua:1: a world has 1 to 2147483647 ranks, not 0", world = 0 },
   }
 end)
 
 describe("the file", function()
   refuses {
-    { "nothing returned", "local x = 1", "r.lua returned nothing; end it with 'return recipe { ... }'" },
-    { "a number returned", "return 5", "r.lua returned a number; end it with 'return recipe { ... }'" },
-    { "a table returned", "return { build = 1 }", "r.lua returned a table; end it with 'return recipe { ... }'" },
+    { "nothing returned", "local x = 1", "s.lua:1: r.lua returned nothing; end it with 'return recipe { ... }'" },
+    { "a number returned", "return 5", "s.lua:1: r.lua returned a number; end it with 'return recipe { ... }'" },
+    { "a table returned", "return { build = 1 }", "s.lua:1: r.lua returned a table; end it with 'return recipe { ... }'" },
     { "syntax", "\nx = = 2", "r.lua:2: unexpected symbol near '='" },
-    { "an open block", "return recipe {\nbuild = function()", "r.lua:2: 'end' expected (to close 'function' at line 2) near "
-      .. "<eof>" },
-    { "bytecode", string.dump(function() end), "r.lua: attempt to load a binary chunk (mode is 't')" },
+    { "an open block", "return recipe {\nbuild = function()\nlocal x = 1", "r.lua:3: 'end' expected "
+      .. "(to close 'function' at line 2) near <eof>" },
+    { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
       .. "'parms'; nearest is 'params' (doc, base, params, build, queries, policy)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
@@ -263,13 +272,13 @@ describe("the file", function()
       "r.lua:2: a recipe needs 'build', a function (world, p) that returns a topology" },
     { "a query that is none", "return recipe { build = function() end, queries = { x = 5 } }",
       "r.lua:1: query 'x' is no function" },
-    { "recipe of a number", "\nreturn recipe(5)", "r.lua:2: recipe takes a table or a name, not a number" },
+    { "recipe of a number", "\nreturn recipe(5)", "r.lua:2: recipe takes a table or a name, not 5" },
   }
 
   it("may be missing", function()
-    local ok, message = pcall(mg.load, folder .. "/none.lua")
+    local ok, message = pcall(load("local mg, path = ... return mg.load(path)", "@s.lua"), mg, folder .. "/none.lua")
     assert.is_false(ok)
-    assert.are.equal("cannot open " .. folder .. "/none.lua: No such file or directory", message)
+    assert.are.equal("s.lua:1: cannot open none.lua: No such file or directory", plain(message))
   end)
 end)
 

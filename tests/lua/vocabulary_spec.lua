@@ -136,7 +136,7 @@ describe("Grid", function()
     { "mg.grid(w, true, {})", "bad argument #2 to 'grid' (order expected, got boolean)" },
     { "mg.grid(w, 'tp')", "bad argument #3 to 'grid' (table expected, got no value)" },
     { "mg.grid(8, 'tp', {})", "bad argument #1 to 'grid' (moongrid.World expected, got number)" },
-    { "mg.grid(w, 'tp', { 8 })", "sizes are by name; a key is number" },
+    { "mg.grid(w, 'tp', { 8 })", "sizes are by name; a key is a number" },
     { "mg.grid(w, '2p', { ['2p'] = 8 })",
       "'2p' is no name of a dim (a letter or _, then letters, digits or _; at most 31)" },
     { "local x = 2147483647 mg.grid(w, 'a-b-c', { a = x, b = x, c = x })",
@@ -156,7 +156,7 @@ describe("Grid", function()
     { "g:rank { tp = 2 }", "coordinate 2 of dim 'tp' is out of range (0 to 1)" },
     { "g:rank { tp = -1 }", "coordinate -1 of dim 'tp' is out of range (0 to 1)" },
     { "g:rank { tq = 1 }", "unknown dim 'tq'; nearest is 'tp' (tp, dp, pp)" },
-    { "g:rank { 1 }", "coordinates are integers by name of dim" },
+    { "g:rank { 1 }", "dims are by name; a key is a number" },
     { "g:rank(5)", "bad argument #1 to 'rank' (table expected, got number)" },
     { "g.along(w)", "bad argument #1 to 'along' (moongrid.Grid expected, got moongrid.World)" },
   }
@@ -293,10 +293,10 @@ describe("options", function()
     { "tp:with { nccl = 5 }", "option 'nccl' is number, not a table of fields" },
     { "tp:with { nccl = { max_ctas = 65 } }", "nccl field 'max_ctas' is 1 to 64, not '65'" },
     { "tp:with { nccl = { max_ctas = 'x' } }", "nccl field 'max_ctas' is 1 to 64, not 'x'" },
-    { "tp:with { nccl = { 5 } }", "nccl fields are by name; a key is number" },
+    { "tp:with { nccl = { 5 } }", "nccl fields are by name; a key is a number" },
     { "tp:with { nccl = { net_name = 'eth0 max_ctas=4' } }", -- must not become a second field
       "nccl field 'net_name' is text without blanks and commas, not 'eth0 max_ctas=4'" },
-    { "tp:with { 5 }", "options are by name; a key is number" },
+    { "tp:with { 5 }", "options are by name; a key is a number" },
     { "tp:with()", "bad argument #1 to 'with' (table expected, got no value)" },
   }
 end)

@@ -1,0 +1,264 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Megatron-core's HyperCommGrid on moongrid, for stock Lua: its operations under its names, on
+-- rules instead of rank lists. What it asks torch to create at once is collected here in a
+-- topology; a plan of that shares equal groups and becomes real communicators:
+--
+--   local HyperCommGrid = require "moongrid.hyper_comm_grid"
+--   local grid = HyperCommGrid.new(job.world, { 2, 3, 4, 5 }, { "tp", "cp", "pp", "dp" })
+--   grid:create_pg("dp")
+--   grid:create_pg({ "cp", "dp" }, { nccl = { max_ctas = 8 }, group_desc = "weight_gradient" })
+--   local state = assert(job:materialize(mg.plan(grid:topology())))
+--   print(state.dp.rank, state.weight_gradient.size)      -- nil on a rank outside the grid
+--
+-- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
+
+local mg = require "moongrid"
+
+---@class moongrid.HyperCommGrid
+---@field shape integer[] sizes, fastest first
+---@field dim_names string[] names of the dims, fastest first
+---@field rank_offset integer first rank, counted from the start of the world or window
+---@field size integer ranks of the grid
+---@field backend "mpi"|"nccl"|nil of all groups of the grid
+local HyperCommGrid = {}
+HyperCommGrid.__index = HyperCommGrid
+
+---How a group is asked for; what `Family:with` takes may be there as well.
+---@class moongrid.HyperCommGrid.Options: moongrid.Options
+---@field view? string a registered view; left out: "base"
+---@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
+
+local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
+local SOURCE = debug.getinfo(1, "S").source
+
+-- Raises with the position of whoever called into this file.
+local function refuse(...)
+  local level, at = 2, debug.getinfo(2, "Sl")
+  while at and (at.source == SOURCE or at.currentline <= 0) do
+    level, at = level + 1, debug.getinfo(level + 1, "Sl")
+  end
+  error(string.format(...), level)
+end
+
+-- A call of moongrid whose refusal is the caller's, not this file's.
+local function attempt(what, fn, ...)
+  local ok, value = pcall(fn, ...)
+  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""))) end
+  return value
+end
+
+local function world_of(world)
+  if type(world) == "number" then return attempt("world", mg.world, world) end
+  if type(world) ~= "userdata" then refuse("world is %s; it is a World or the number of ranks", type(world)) end
+  return world
+end
+
+local function list(what, value)
+  if type(value) ~= "table" then refuse("%s is %s; it takes a table", what, type(value)) end
+  return table.move(value, 1, #value, 1, {})
+end
+
+-- A value as text, the same for equal values.
+local function text(value)
+  if type(value) ~= "table" then return tostring(value) end
+  local fields = {}
+  for key, field in pairs(value) do fields[#fields + 1] = tostring(key) .. " = " .. text(field) end
+  table.sort(fields)
+  return "{ " .. table.concat(fields, ", ") .. " }"
+end
+
+local function factorization(what, window, shape, dim_names)
+  if #shape ~= #dim_names then
+    refuse("%s: %d sizes for %d dim_names; give one size for each name", what, #shape, #dim_names)
+  end
+  local sizes = {}
+  for i, name in ipairs(dim_names) do sizes[name] = shape[i] end
+  return attempt(what, mg.grid, window, dim_names, sizes)
+end
+
+local function add(topology, name, value, hint)
+  attempt(hint, function() topology[name] = value end)
+end
+
+-- The groups that a call speaks of: key, rule, and default name. Dims that are all shared are
+-- the base's, whichever view they are asked of.
+local function resolve(self, dims, options)
+  for option in pairs(options and list("options", options) and options or {}) do
+    if option ~= "view" then refuse("option '%s' is unknown here; there is only view", tostring(option)) end
+  end
+  local asked = options and options.view or "base"
+  local view, shared = self.views[asked], true
+  if not view then
+    refuse("view '%s' is not registered; there are %s", asked, table.concat(self.view_names, ", "))
+  end
+  dims = type(dims) == "string" and { dims } or list("dims", dims)
+  local family, named, ordered = attempt("view '" .. asked .. "'", view.grid.along, view.grid, dims), {}, {}
+  for _, dim in ipairs(dims) do named[dim] = true end
+  for _, dim in ipairs(view.grid:dims()) do
+    if named[dim[1]] then
+      ordered[#ordered + 1] = dim[1]
+      shared = shared and view.shared[dim[1]]
+    end
+  end
+  local prefix = (asked == "base" or shared) and "" or asked
+  local name = prefix .. (prefix == "" and "" or "_") .. (ordered[1] and table.concat(ordered, "_") or "ranks")
+  return prefix .. ":" .. table.concat(ordered, "-"), family, name
+end
+
+---A grid over part of a world.
+---@param world moongrid.World|integer the world (or a window of it) that the grid lies on, or its size
+---@param shape integer[] sizes, each 1 or more; their product is at most the ranks from rank_offset on
+---@param dim_names string[] as many different names as sizes, the first varies fastest
+---@param rank_offset? integer first rank of the grid, 0 (default) or more
+---@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is "mpi": groups on the host)
+---@return moongrid.HyperCommGrid # refused where one of these does not hold
+function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
+  world, rank_offset = world_of(world), rank_offset or 0
+  shape, dim_names = list("shape", shape), list("dim_names", dim_names)
+  if math.type(rank_offset) ~= "integer" or rank_offset < 0 or rank_offset >= world.size then
+    refuse("rank_offset is %s; it is 0 to %d in %d ranks", tostring(rank_offset), world.size - 1, world.size)
+  end
+  if backend and not BACKENDS[backend] then
+    refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
+  end
+  local size, room = 1, world.size - rank_offset
+  for i, n in ipairs(shape) do
+    if math.type(n) ~= "integer" or n < 1 then
+      refuse("size %s of dim '%s' is no size; sizes are integers of 1 or more", tostring(n), tostring(dim_names[i]))
+    end
+    if n > room // size then
+      refuse("shape %s is larger than the %d ranks from rank_offset %d on; make a size smaller or the world larger",
+        table.concat(shape, " x "), room, rank_offset)
+    end
+    size = size * n
+  end
+  local self = setmetatable({
+    shape = shape, dim_names = dim_names, rank_offset = rank_offset, size = size, backend = BACKENDS[backend],
+    window = world:window(rank_offset, size), views = {}, view_names = { "base" },
+  }, HyperCommGrid)
+  self.views.base = { grid = factorization("HyperCommGrid", self.window, shape, dim_names), shared = {} }
+  self:destroy()
+  return self
+end
+
+---Another factorization of the same ranks. Shared dims are proved to have the same groups in
+---both, on the rules: equal rules for each dim make every product of them equal as well.
+---@param name string not registered yet; prefix of the names of its groups
+---@param shape integer[] sizes whose product is the size of the grid
+---@param dim_names string[] as many different names as sizes, the first varies fastest
+---@param shared_dims? string[] dims of both views, each once; their groups are the base's
+function HyperCommGrid:register_view(name, shape, dim_names, shared_dims)
+  if type(name) ~= "string" then refuse("the name of a view is %s; it is a string", type(name)) end
+  if self.views[name] then refuse("view '%s' is registered already; choose another name", name) end
+  local what = "view '" .. name .. "'"
+  local grid = factorization(what, self.window, list("shape", shape), list("dim_names", dim_names))
+  local base, shared = self.views.base.grid, {}
+  for _, dim in ipairs(list("shared_dims", shared_dims or {})) do
+    if shared[dim] then refuse("shared dim '%s' of %s is named twice; name it once", dim, what) end
+    local ours = attempt("shared dim of " .. what .. ", in view 'base'", base.along, base, dim)
+    local its = attempt("shared dim of " .. what, grid.along, grid, dim)
+    attempt(("shared dim '%s' of %s has other groups than in 'base'"):format(dim, what), mg.same, ours, its)
+    shared[dim] = true
+  end
+  add(self.collected, name, grid, "view '" .. name .. "' needs another name")
+  self.views[name] = { grid = grid, shared = shared }
+  self.view_names[#self.view_names + 1] = name
+end
+
+---The rule of some dims, nothing is created: for what is derived from it, `grid:family("pp"):pick(0, -1)`.
+---@param dims string|string[] names of dims in any order, each once; none: a group for each rank
+---@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@return moongrid.Family # ranks ascend in a group; refused: an unknown view or dim
+function HyperCommGrid:family(dims, options)
+  local _, family = resolve(self, dims, options)
+  return family
+end
+
+---Create the groups of some dims: they join the topology. Again is harmless, and with another
+---`group_desc` gives them a second name; other options than the first time are refused.
+---@param dims string|string[] as for `family`
+---@param options? moongrid.HyperCommGrid.Options
+---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank outside
+function HyperCommGrid:create_pg(dims, options)
+  local key, family, name = resolve(self, dims, options)
+  local wanted = { backend = self.backend }
+  for option, value in pairs(options or {}) do
+    if option ~= "view" and option ~= "group_desc" then wanted[option] = value end
+  end
+  local pg = self.pgs[key]
+  if pg and pg.options ~= text(wanted) then
+    refuse("group '%s' exists with options %s, not %s; use the same, or destroy it first", pg.name, pg.options, text(wanted))
+  end
+  name = options and options.group_desc or pg and pg.name or name
+  pg = pg or { name = name, options = text(wanted), names = {}, family = attempt(name, family.with, family, wanted) }
+  if not pg.names[name] then
+    add(self.collected, name, pg.family, "give these groups another group_desc")
+    pg.names[name], self.pgs[key] = true, pg
+  end
+  return pg.family
+end
+
+local function created(self, dims, options)
+  local key, _, name = resolve(self, dims, options)
+  return self.pgs[key] or refuse("group '%s' has not been created; call create_pg first", name)
+end
+
+---The groups that `create_pg` made; refused where it has not.
+---@param dims string|string[] as for `family`
+---@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@return moongrid.Family # the very same value
+function HyperCommGrid:get_pg(dims, options) return created(self, dims, options).family end
+
+---Their name in the topology: `state[grid:name { "cp", "dp" }]` is this rank's group.
+---@param dims string|string[] as for `family`
+---@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@return string # refused where they have not been created
+function HyperCommGrid:name(dims, options) return created(self, dims, options).name end
+
+---The ranks of all groups of some dims, created or not. O(ranks of the grid).
+---@param dims string|string[] as for `family`
+---@param options? moongrid.HyperCommGrid.Options of which only `view` counts
+---@return integer[][]
+function HyperCommGrid:get_rank_enum(dims, options)
+  local lists = {}
+  for group, ranks in pairs(self:family(dims, options)) do lists[group + 1] = ranks end
+  return lists
+end
+
+---@param rank integer of the world
+---@return boolean
+function HyperCommGrid:is_current_rank_in_grid(rank)
+  return rank >= self.window.offset and rank < self.window.offset + self.size
+end
+
+---The grid of a view, for coordinates.
+---@param name? string left out: "base"; refused where it is not registered
+---@return moongrid.Grid
+function HyperCommGrid:view(name)
+  resolve(self, {}, { view = name })
+  return self.views[name or "base"].grid
+end
+
+---What has been created, in that order, and the grids under the names of their views.
+---@param into? moongrid.Topology add it there, several grids in one job; left out: a new one
+---@param prefix? string put before each name
+---@return moongrid.Topology
+function HyperCommGrid:topology(into, prefix)
+  into, prefix = into or mg.topology(self.window), prefix or ""
+  for _, name in ipairs(self.view_names) do
+    add(into, prefix .. name, self.views[name].grid, "choose another prefix")
+  end
+  for name, family in pairs(self.collected) do add(into, prefix .. name, family, "choose another prefix") end
+  return into
+end
+
+---Forget all groups; views stay. Collective where a state is given.
+---@param state? moongrid.State made of this grid's topology: closed, its communicators are given back
+function HyperCommGrid:destroy(state)
+  if state then state:close() end
+  self.pgs, self.collected = {}, mg.topology(self.window)
+  for _, name in ipairs(self.view_names) do self.collected[name] = self.views[name].grid end
+end
+
+return HyperCommGrid

@@ -1,0 +1,261 @@
+-- SPDX-License-Identifier: MIT
+--
+-- ColossalAI's ProcessGroupMesh on moongrid, for stock Lua: its operations under its names, on
+-- rules instead of rank lists. Axes, coordinates and indices count from 0, the last axis varies
+-- fastest. What it asks torch to create at once is collected here in a topology; a plan of that
+-- shares equal groups and becomes real communicators:
+--
+--   local ProcessGroupMesh = require "moongrid.process_group_mesh"
+--   local mesh = ProcessGroupMesh.new(job.world, { 2, 4, 2 })         -- dp, pp, tp
+--   local pp = mesh:create_group_along_axis(1)
+--   local ends = mesh:create_group_along_axis(1, { 0, 3 })            -- first and last stage
+--   local state = assert(job:materialize(mg.plan(mesh:topology())))
+--   print(state.axis_1.rank, state[mesh:name(ends)])                  -- nil between the ends
+--
+-- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
+
+local mg = require "moongrid"
+
+---@class moongrid.ProcessGroupMesh
+---@field shape integer[] sizes of the axes, the last varies fastest
+local ProcessGroupMesh = {}
+ProcessGroupMesh.__index = ProcessGroupMesh
+
+local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
+local SOURCE = debug.getinfo(1, "S").source
+
+-- Raises with the position of whoever called into this file.
+local function refuse(...)
+  local level, at = 2, debug.getinfo(2, "Sl")
+  while at and (at.source == SOURCE or at.currentline <= 0) do
+    level, at = level + 1, debug.getinfo(level + 1, "Sl")
+  end
+  error(string.format(...), level)
+end
+
+-- A call of moongrid whose refusal is the caller's, not this file's.
+local function attempt(what, fn, ...)
+  local ok, value = pcall(fn, ...)
+  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""))) end
+  return value
+end
+
+local function world_of(world)
+  if type(world) == "number" then return attempt("world", mg.world, world) end
+  if type(world) ~= "userdata" then refuse("world is %s; it is a World or the number of ranks", type(world)) end
+  return world
+end
+
+-- A sorted copy of a list of different integers from 0 to below n.
+local function indices_below(n, what, value)
+  if type(value) ~= "table" then refuse("%s is %s; it takes a list of integers", what, type(value)) end
+  local sorted, seen = table.move(value, 1, #value, 1, {}), {}
+  for _, index in ipairs(sorted) do
+    if math.type(index) ~= "integer" or index < 0 or index >= n then
+      refuse("%s holds %s; it takes integers from 0 to %d", what, tostring(index), n - 1)
+    end
+    if seen[index] then refuse("%s holds %d twice; name it once, ranks are in a group once", what, index) end
+    seen[index] = true
+  end
+  table.sort(sorted)
+  return sorted
+end
+
+local function axis_name(axis) return "axis_" .. axis end
+
+---A mesh over a whole world, or over a window of one.
+---@param world moongrid.World|integer or the number of its ranks
+---@param size integer[] sizes of the axes, each 1 or more; their product is the number of ranks
+---@return moongrid.ProcessGroupMesh # refused, with the nearest sizes, where they do not fit
+function ProcessGroupMesh.new(world, size)
+  world = world_of(world)
+  if type(size) ~= "table" or #size == 0 then refuse("size is no list; it takes the size of each axis") end
+  local self = setmetatable({ shape = table.move(size, 1, #size, 1, {}), world = world }, ProcessGroupMesh)
+  local order, sizes = {}, {}
+  for axis = #size - 1, 0, -1 do
+    order[#order + 1], sizes[axis_name(axis)] = axis_name(axis), size[axis + 1]
+  end
+  self.grid = attempt("ProcessGroupMesh", mg.grid, world, order, sizes)
+  self:destroy_mesh_process_groups()
+  return self
+end
+
+-- The axes, ascending, and the index lists in the same order, or nil where all are meant.
+local function selection(self, axis, indices)
+  if type(axis) == "number" then axis, indices = { axis }, indices and { indices } end
+  local axes = indices_below(#self.shape, "axis", axis)
+  if not indices then return axes end
+  if type(indices) ~= "table" or #indices ~= #axes then
+    refuse("%d index lists for %d axes; give one list for each axis", type(indices) == "table" and #indices or 0, #axes)
+  end
+  local of, lists = {}, {}
+  for i, ax in ipairs(axis) do
+    of[ax] = indices_below(self.shape[ax + 1], "indices_at_axis of axis " .. ax, indices[i])
+    if #of[ax] == 0 then refuse("indices_at_axis of axis %d is empty; leave it out for all", ax) end
+  end
+  for i, ax in ipairs(axes) do lists[i] = of[ax] end
+  return axes, lists
+end
+
+-- The family from now on, or the one there is with these groups and this backend.
+local function keep(self, family, name, whole, backend)
+  if backend and not BACKENDS[backend] then
+    refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
+  end
+  backend = BACKENDS[backend]
+  for _, known in ipairs(self.created) do
+    if known.family == family and known.backend == backend then return known.family end
+  end
+  if backend then family = family:with { backend = backend } end
+  if not whole or backend then name = name .. "_n" .. #self.created end
+  self.created[#self.created + 1] = { family = family, name = name, backend = backend }
+  return family
+end
+
+---Create the groups along some axes: every rank of a group differs there only. Ranks of a group
+---ascend whatever the order of the axes and indices. Again gives what exists. O(dims), and with
+---indices O(ranks of a group).
+---@param axis integer|integer[] 0 to #shape - 1, each once; none: a group for each rank
+---@param indices_at_axis? integer[]|integer[][] coordinates to keep, from 0, each once, at least one: a list, or for a list of axes one for each; left out: all
+---@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is "mpi": groups on the host)
+---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank that is not selected
+function ProcessGroupMesh:create_group_along_axis(axis, indices_at_axis, backend)
+  local axes, indices = selection(self, axis, indices_at_axis)
+  local dims, origin, inside = {}, {}, {}
+  for i = 1, #self.shape do origin[i], inside[i] = 0, 1 end
+  for i, ax in ipairs(axes) do dims[i], inside[ax + 1] = axis_name(ax), self.shape[ax + 1] end
+  local family = self.grid:along(dims)
+  if indices then
+    local positions = self.get_coords_along_axis(origin, axes, indices)
+    for i, coord in ipairs(positions) do positions[i] = self.ravel(coord, inside) end
+    family = attempt("indices_at_axis", family.pick, family, positions)
+  end
+  local name = #axes > 8 and "axes" or "axis" .. (axes[1] and "_" or "") .. table.concat(axes, "_")
+  return keep(self, family, name, not indices and #axes <= 8, backend)
+end
+
+---The same as `create_group_along_axis`: what exists is found, what does not is created.
+ProcessGroupMesh.get_group_along_axis = ProcessGroupMesh.create_group_along_axis
+
+---One group of any ranks, which ascend in it; created unless it exists. An explicit list, O(ranks).
+---@param ranks_in_group integer[] ranks of the world, each once, at least one
+---@param backend? "nccl"|"gloo"|"mpi"
+---@return moongrid.Family # of one group
+function ProcessGroupMesh:get_group(ranks_in_group, backend)
+  local ranks = indices_below(self.world.offset + self.world.size, "ranks_in_group", ranks_in_group)
+  return keep(self, attempt("ranks_in_group", self.world.table, self.world, { ranks }, "partial"), "ranks", false, backend)
+end
+
+---The name of groups in the topology: `state[mesh:name(group)]` is this rank's one.
+---@param group moongrid.Family made by this mesh; refused otherwise
+---@return string
+function ProcessGroupMesh:name(group)
+  for _, known in ipairs(self.created) do
+    if rawequal(known.family, group) then return known.name end
+  end
+  return refuse("%s was not created by this mesh, or destroyed; pass what its methods return", tostring(group))
+end
+
+---The ranks of the group that a rank is in.
+---@param group moongrid.Family made by this mesh; refused otherwise
+---@param rank integer of the world
+---@return integer[]? ranks nil for a rank that is in none
+function ProcessGroupMesh:get_ranks_in_group(group, rank)
+  local number = attempt(self:name(group), group.locate, group, rank)
+  return number and group:ranks(number)
+end
+
+---The coordinates that differ from a base along some axes, the last axis of the list fastest.
+---@param base_coord integer[] a coordinate for each axis
+---@param axis integer|integer[] from 0
+---@param indices_at_axis integer[]|integer[][] for each axis of the list one list
+---@return integer[][]
+function ProcessGroupMesh.get_coords_along_axis(base_coord, axis, indices_at_axis)
+  if type(axis) == "number" then axis, indices_at_axis = { axis }, { indices_at_axis } end
+  if #axis ~= #indices_at_axis then
+    refuse("%d index lists for %d axes; give one list for each axis", #indices_at_axis, #axis)
+  end
+  local coords = { base_coord }
+  for i, ax in ipairs(axis) do
+    local longer = {}
+    for _, coord in ipairs(coords) do
+      for _, index in ipairs(indices_at_axis[i]) do
+        local copy = table.move(coord, 1, #coord, 1, {})
+        copy[ax + 1] = index
+        longer[#longer + 1] = copy
+      end
+    end
+    coords = longer
+  end
+  return coords
+end
+
+---@param rank integer of the world
+---@param dim? integer axis, 0 to #shape - 1; left out: all
+---@return integer|integer[]|nil coordinate from 0, or one for each axis; nil for a rank outside
+function ProcessGroupMesh:coordinate(rank, dim)
+  if dim then return attempt("coordinate", self.grid.coord, self.grid, rank, axis_name(dim)) end
+  local coord = {}
+  for axis = 0, #self.shape - 1 do coord[axis + 1] = self.grid:coord(rank, axis_name(axis)) end
+  return coord[1] and coord
+end
+
+---@param dim? integer axis, 0 to #shape - 1; left out: all
+---@return integer|integer[] size of that axis, or a copy of `shape`
+function ProcessGroupMesh:size(dim)
+  if not dim then return table.move(self.shape, 1, #self.shape, 1, {}) end
+  return self.shape[indices_below(#self.shape, "dim", { dim })[1] + 1]
+end
+
+---@param coord integer[] a coordinate for each size
+---@param shape integer[] sizes of 1 or more, the last varies fastest
+---@param mode? "raise"|"wrap"|"clip" what becomes of a coordinate outside 0 to size - 1: refused (default), modulo the size, or the nearest
+---@return integer rank from 0
+function ProcessGroupMesh.ravel(coord, shape, mode)
+  if mode and mode ~= "raise" and mode ~= "wrap" and mode ~= "clip" then
+    refuse("mode is %s; it is raise, wrap or clip", tostring(mode))
+  end
+  if #coord ~= #shape then refuse("%d coordinates for %d axes; give one for each", #coord, #shape) end
+  local rank = 0
+  for i, size in ipairs(shape) do
+    local at = coord[i]
+    if mode == "wrap" then at = at % size end
+    if mode == "clip" then at = math.max(0, math.min(at, size - 1)) end
+    if at < 0 or at >= size then
+      refuse("coordinate %d of axis %d is outside 0 to %d; mode wrap or clip takes it", at, i - 1, size - 1)
+    end
+    rank = rank * size + at
+  end
+  return rank
+end
+
+---@param rank integer from 0 to the product of the sizes - 1; refused otherwise
+---@param shape integer[] sizes of 1 or more, the last varies fastest
+---@return integer[] coord a coordinate for each size
+function ProcessGroupMesh.unravel(rank, shape)
+  local coord, rest = {}, rank
+  for i = #shape, 1, -1 do coord[i], rest = rest % shape[i], rest // shape[i] end
+  if rest ~= 0 then refuse("rank %d is outside a mesh of %s", rank, table.concat(shape, " x ")) end
+  return coord
+end
+
+---What has been created, in that order, and the grid `mesh` (dims axis_0, axis_1, ...).
+---@param into? moongrid.Topology add it there, several meshes in one job; left out: a new one
+---@param prefix? string put before each name
+---@return moongrid.Topology
+function ProcessGroupMesh:topology(into, prefix)
+  into, prefix = into or mg.topology(self.world), prefix or ""
+  local function add(name, value) into[prefix .. name] = value end
+  attempt("choose another prefix", add, "mesh", self.grid)
+  for _, known in ipairs(self.created) do attempt("choose another prefix", add, known.name, known.family) end
+  return into
+end
+
+---Forget all groups. Collective where a state is given.
+---@param state? moongrid.State made of this mesh's topology: closed, its communicators are given back
+function ProcessGroupMesh:destroy_mesh_process_groups(state)
+  if state then state:close() end
+  self.created = {}
+end
+
+return ProcessGroupMesh

@@ -1,0 +1,55 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The recorded operations through moongrid.process_group_mesh; groups and membership are read
+-- from the plan of its topology. Recorded lists are compared here: the runner does not.
+
+local mg = require "moongrid"
+local json = require "dkjson"
+local ProcessGroupMesh = require "moongrid.process_group_mesh"
+
+local Job = {}
+Job.__index = Job
+
+function Job:kinds()
+  local set = {}
+  for kind in pairs(self.names) do set[kind] = true end
+  return set
+end
+
+function Job:groups(kind)
+  if not self.names[kind] then return nil end
+  local groups = {}
+  for g, ranks in pairs(self.plan:family(self.names[kind])) do groups[g + 1] = ranks end
+  return groups
+end
+
+function Job:ask(column, rank)
+  if column == "coordinate" then
+    local coord = self.mesh:coordinate(rank)
+    assert(json.encode(self.mesh.unravel(rank, self.mesh.shape)) == json.encode(coord))
+    return coord
+  end
+  local name = self.names[column:match("^result of (.*)$")]
+  return self.plan:dry(rank)[name] and "member"
+end
+
+local function open(case)
+  local job = setmetatable({ names = {}, mesh = ProcessGroupMesh.new(case.world, case.args.size) }, Job)
+  for i, op in ipairs(case.args.ops) do
+    local family = job.mesh[op.call](job.mesh, op.axis, op.indices_at_axis, op.backend)
+    local args = {}
+    for _, name in ipairs { "axis", "indices_at_axis", "backend" } do
+      if op[name] then args[#args + 1] = name .. "=" .. json.encode(op[name]) end
+    end
+    job.names[("%d:%s(%s)"):format(i - 1, op.call, table.concat(args, ","))] = job.mesh:name(family)
+  end
+  for _, call in ipairs(case.lists and case.lists.ravel or {}) do
+    local rank = ProcessGroupMesh.ravel(call[1], call[2], call[3])
+    assert(rank == call[4], "ravel " .. json.encode(call) .. " is " .. rank)
+  end
+  job.plan = mg.plan(job.mesh:topology())
+  job.plan:rehearse()
+  return job
+end
+
+return { open = open }
