@@ -43,7 +43,7 @@ STAGES := base algebra plan comm script
 SRC    := $(filter-out src/comm/mpi.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 HOST   := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/host/*.c)))
-LUATEXT := $(wildcard lua/moongrid/*.lua lua/moongrid/recipes/*.lua)
+LUATEXT := lua/moongrid/recipe.lua $(wildcard lua/moongrid/recipes/*.lua)
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
@@ -110,6 +110,8 @@ lint:
 # --------------------------------------------------------------------- install
 HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h)
 D = $(DESTDIR)
+# the annotations, and the layers for stock Lua; recipe.lua is inside the library
+LUA_FILES := $(filter-out lua/moongrid/recipe.lua,$(wildcard lua/moongrid/*.lua))
 
 install: all
 	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
@@ -126,13 +128,13 @@ ifeq ($(HAVE_MPI),yes)
 endif
 	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
-	install -m 644 lua/moongrid/meta.lua $(D)$(LUA_LMOD)/moongrid/
+	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
 uninstall:
 	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h)
 	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi,$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
-	rm -f $(D)$(LUA_CMOD)/moongrid.so $(D)$(LUA_LMOD)/moongrid/meta.lua
+	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
 
 clean:

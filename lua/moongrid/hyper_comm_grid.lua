@@ -21,6 +21,7 @@ local mg = require "moongrid"
 ---@field rank_offset integer first rank, counted from the start of the world or window
 ---@field size integer ranks of the grid
 ---@field backend "mpi"|"nccl"|nil of all groups of the grid
+---@field views table<string, { grid: moongrid.Grid }> the grid of each view, for coordinates; "base" is one
 local HyperCommGrid = {}
 HyperCommGrid.__index = HyperCommGrid
 
@@ -41,10 +42,10 @@ local function refuse(...)
   error(string.format(...), level)
 end
 
--- A call of moongrid whose refusal is the caller's, not this file's.
+-- A call of moongrid whose refusal is the caller's, not this file's: without our positions.
 local function attempt(what, fn, ...)
   local ok, value = pcall(fn, ...)
-  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""))) end
+  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since %S+$", ""))) end
   return value
 end
 
@@ -55,7 +56,7 @@ local function world_of(world)
 end
 
 local function list(what, value)
-  if type(value) ~= "table" then refuse("%s is %s; it takes a table", what, type(value)) end
+  if type(value) ~= "table" then refuse("%s is %s; it takes a list", what, type(value)) end
   return table.move(value, 1, #value, 1, {})
 end
 
@@ -65,7 +66,7 @@ local function text(value)
   local fields = {}
   for key, field in pairs(value) do fields[#fields + 1] = tostring(key) .. " = " .. text(field) end
   table.sort(fields)
-  return "{ " .. table.concat(fields, ", ") .. " }"
+  return "{" .. table.concat(fields, ", ") .. "}"
 end
 
 local function factorization(what, window, shape, dim_names)
@@ -81,29 +82,35 @@ local function add(topology, name, value, hint)
   attempt(hint, function() topology[name] = value end)
 end
 
+local function check_options(options)
+  if type(options or {}) ~= "table" then refuse("options are %s; write { view = NAME }", type(options)) end
+end
+
 -- The groups that a call speaks of: key, rule, and default name. Dims that are all shared are
 -- the base's, whichever view they are asked of.
 local function resolve(self, dims, options)
-  for option in pairs(options and list("options", options) and options or {}) do
-    if option ~= "view" then refuse("option '%s' is unknown here; there is only view", tostring(option)) end
+  check_options(options)
+  for option in pairs(options or {}) do
+    if option ~= "view" then refuse("unknown option '%s'; here is only view", tostring(option)) end
   end
   local asked = options and options.view or "base"
   local view, shared = self.views[asked], true
   if not view then
-    refuse("view '%s' is not registered; there are %s", asked, table.concat(self.view_names, ", "))
+    refuse("view '%s' is not registered; there are %s", tostring(asked), table.concat(self.view_names, ", "))
   end
   dims = type(dims) == "string" and { dims } or list("dims", dims)
-  local family, named, ordered = attempt("view '" .. asked .. "'", view.grid.along, view.grid, dims), {}, {}
-  for _, dim in ipairs(dims) do named[dim] = true end
-  for _, dim in ipairs(view.grid:dims()) do
-    if named[dim[1]] then
-      ordered[#ordered + 1] = dim[1]
-      shared = shared and view.shared[dim[1]]
-    end
+  local named, ordered = {}, {}
+  for _, dim in ipairs(dims) do
+    named[dim] = true
+    shared = shared and view.shared[dim]
   end
-  local prefix = (asked == "base" or shared) and "" or asked
-  local name = prefix .. (prefix == "" and "" or "_") .. (ordered[1] and table.concat(ordered, "_") or "ranks")
-  return prefix .. ":" .. table.concat(ordered, "-"), family, name
+  if shared then asked, view = "base", self.views.base end
+  local family = attempt("view '" .. asked .. "'", view.grid.along, view.grid, dims)
+  for _, dim in ipairs(view.grid:dims()) do
+    if named[dim[1]] then ordered[#ordered + 1] = dim[1] end
+  end
+  local name = ordered[1] and table.concat(ordered, "_") or "ranks"
+  return asked .. ":" .. table.concat(ordered, "-"), family, asked == "base" and name or asked .. "_" .. name
 end
 
 ---A grid over part of a world.
@@ -181,17 +188,20 @@ end
 ---@param options? moongrid.HyperCommGrid.Options
 ---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank outside
 function HyperCommGrid:create_pg(dims, options)
-  local key, family, name = resolve(self, dims, options)
+  check_options(options)
   local wanted = { backend = self.backend }
-  for option, value in pairs(options or {}) do
-    if option ~= "view" and option ~= "group_desc" then wanted[option] = value end
+  for option, value in pairs(options or {}) do wanted[option] = value end
+  local name, view = wanted.group_desc, wanted.view
+  wanted.group_desc, wanted.view = nil, nil
+  local key, family, default = resolve(self, dims, { view = view })
+  local pg, asked = self.pgs[key], text(wanted)
+  if not pg then
+    family = attempt("options of group '" .. default .. "'", family.with, family, wanted)
+    pg = { name = name or default, options = asked, names = {}, family = family }
+  elseif pg.options ~= asked then
+    refuse("group '%s' exists with options %s, not %s; use the same, or destroy first", pg.name, pg.options, asked)
   end
-  local pg = self.pgs[key]
-  if pg and pg.options ~= text(wanted) then
-    refuse("group '%s' exists with options %s, not %s; use the same, or destroy it first", pg.name, pg.options, text(wanted))
-  end
-  name = options and options.group_desc or pg and pg.name or name
-  pg = pg or { name = name, options = text(wanted), names = {}, family = attempt(name, family.with, family, wanted) }
+  name = name or pg.name
   if not pg.names[name] then
     add(self.collected, name, pg.family, "give these groups another group_desc")
     pg.names[name], self.pgs[key] = true, pg
@@ -226,18 +236,11 @@ function HyperCommGrid:get_rank_enum(dims, options)
   return lists
 end
 
----@param rank integer of the world
+---@param rank integer the rank that asks; refused where it is left out
 ---@return boolean
 function HyperCommGrid:is_current_rank_in_grid(rank)
+  if math.type(rank) ~= "integer" then refuse("rank is %s; say which rank of the world asks", tostring(rank)) end
   return rank >= self.window.offset and rank < self.window.offset + self.size
-end
-
----The grid of a view, for coordinates.
----@param name? string left out: "base"; refused where it is not registered
----@return moongrid.Grid
-function HyperCommGrid:view(name)
-  resolve(self, {}, { view = name })
-  return self.views[name or "base"].grid
 end
 
 ---What has been created, in that order, and the grids under the names of their views.

@@ -33,10 +33,10 @@ local function refuse(...)
   error(string.format(...), level)
 end
 
--- A call of moongrid whose refusal is the caller's, not this file's.
+-- A call of moongrid whose refusal is the caller's, not this file's: without our positions.
 local function attempt(what, fn, ...)
   local ok, value = pcall(fn, ...)
-  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""))) end
+  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since %S+$", ""))) end
   return value
 end
 
@@ -52,7 +52,8 @@ local function indices_below(n, what, value)
   local sorted, seen = table.move(value, 1, #value, 1, {}), {}
   for _, index in ipairs(sorted) do
     if math.type(index) ~= "integer" or index < 0 or index >= n then
-      refuse("%s holds %s; it takes integers from 0 to %d", what, tostring(index), n - 1)
+      local shown = type(index) == "number" and index or type(index)
+      refuse("%s holds %s; it takes integers from 0 to %d", what, shown, n - 1)
     end
     if seen[index] then refuse("%s holds %d twice; name it once, ranks are in a group once", what, index) end
     seen[index] = true
@@ -65,22 +66,23 @@ local function axis_name(axis) return "axis_" .. axis end
 
 ---A mesh over a whole world, or over a window of one.
 ---@param world moongrid.World|integer or the number of its ranks
----@param size integer[] sizes of the axes, each 1 or more; their product is the number of ranks
+---@param size integer[] sizes of the axes, each 1 or more; their product is the number of ranks.
+--- One may be `mg.fill`: what the others leave
 ---@return moongrid.ProcessGroupMesh # refused, with the nearest sizes, where they do not fit
 function ProcessGroupMesh.new(world, size)
   world = world_of(world)
   if type(size) ~= "table" or #size == 0 then refuse("size is no list; it takes the size of each axis") end
-  local self = setmetatable({ shape = table.move(size, 1, #size, 1, {}), world = world }, ProcessGroupMesh)
-  local order, sizes = {}, {}
+  local self, order, sizes = setmetatable({ shape = {}, world = world }, ProcessGroupMesh), {}, {}
   for axis = #size - 1, 0, -1 do
     order[#order + 1], sizes[axis_name(axis)] = axis_name(axis), size[axis + 1]
   end
   self.grid = attempt("ProcessGroupMesh", mg.grid, world, order, sizes)
+  for i = 1, #size do self.shape[i] = self.grid[axis_name(i - 1)] end
   self:destroy_mesh_process_groups()
   return self
 end
 
--- The axes, ascending, and the index lists in the same order, or nil where all are meant.
+-- The axes, ascending, and the index lists in the same order; none where they leave nothing out.
 local function selection(self, axis, indices)
   if type(axis) == "number" then axis, indices = { axis }, indices and { indices } end
   local axes = indices_below(#self.shape, "axis", axis)
@@ -88,13 +90,14 @@ local function selection(self, axis, indices)
   if type(indices) ~= "table" or #indices ~= #axes then
     refuse("%d index lists for %d axes; give one list for each axis", type(indices) == "table" and #indices or 0, #axes)
   end
-  local of, lists = {}, {}
+  local of, lists, some = {}, {}, false
   for i, ax in ipairs(axis) do
     of[ax] = indices_below(self.shape[ax + 1], "indices_at_axis of axis " .. ax, indices[i])
     if #of[ax] == 0 then refuse("indices_at_axis of axis %d is empty; leave it out for all", ax) end
+    some = some or #of[ax] < self.shape[ax + 1]
   end
   for i, ax in ipairs(axes) do lists[i] = of[ax] end
-  return axes, lists
+  return axes, some and lists or nil
 end
 
 -- The family from now on, or the one there is with these groups and this backend.
@@ -116,7 +119,8 @@ end
 ---ascend whatever the order of the axes and indices. Again gives what exists. O(dims), and with
 ---indices O(ranks of a group).
 ---@param axis integer|integer[] 0 to #shape - 1, each once; none: a group for each rank
----@param indices_at_axis? integer[]|integer[][] coordinates to keep, from 0, each once, at least one: a list, or for a list of axes one for each; left out: all
+---@param indices_at_axis? integer[]|integer[][] coordinates to keep, each once, at least one;
+--- for a list of axes one list for each; left out: all
 ---@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is "mpi": groups on the host)
 ---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank that is not selected
 function ProcessGroupMesh:create_group_along_axis(axis, indices_at_axis, backend)
@@ -143,10 +147,12 @@ ProcessGroupMesh.get_group_along_axis = ProcessGroupMesh.create_group_along_axis
 ---@return moongrid.Family # of one group
 function ProcessGroupMesh:get_group(ranks_in_group, backend)
   local ranks = indices_below(self.world.offset + self.world.size, "ranks_in_group", ranks_in_group)
-  return keep(self, attempt("ranks_in_group", self.world.table, self.world, { ranks }, "partial"), "ranks", false, backend)
+  local family = attempt("ranks_in_group", self.world.table, self.world, { ranks }, "partial")
+  return keep(self, family, "ranks", false, backend)
 end
 
----The name of groups in the topology: `state[mesh:name(group)]` is this rank's one.
+---The name of groups in the topology, from the call that made them: axis_0, axis_0_2, with "_n" and
+---a number where there are indices or a backend. `state[mesh:name(group)]` is this rank's group.
 ---@param group moongrid.Family made by this mesh; refused otherwise
 ---@return string
 function ProcessGroupMesh:name(group)
@@ -175,6 +181,7 @@ function ProcessGroupMesh.get_coords_along_axis(base_coord, axis, indices_at_axi
   if #axis ~= #indices_at_axis then
     refuse("%d index lists for %d axes; give one list for each axis", #indices_at_axis, #axis)
   end
+  indices_below(#base_coord, "axis", axis)
   local coords = { base_coord }
   for i, ax in ipairs(axis) do
     local longer = {}
@@ -194,7 +201,8 @@ end
 ---@param dim? integer axis, 0 to #shape - 1; left out: all
 ---@return integer|integer[]|nil coordinate from 0, or one for each axis; nil for a rank outside
 function ProcessGroupMesh:coordinate(rank, dim)
-  if dim then return attempt("coordinate", self.grid.coord, self.grid, rank, axis_name(dim)) end
+  if math.type(rank) ~= "integer" then refuse("rank is %s; say which rank of the world asks", tostring(rank)) end
+  if dim then return self.grid:coord(rank, axis_name(indices_below(#self.shape, "dim", { dim })[1])) end
   local coord = {}
   for axis = 0, #self.shape - 1 do coord[axis + 1] = self.grid:coord(rank, axis_name(axis)) end
   return coord[1] and coord
@@ -209,7 +217,8 @@ end
 
 ---@param coord integer[] a coordinate for each size
 ---@param shape integer[] sizes of 1 or more, the last varies fastest
----@param mode? "raise"|"wrap"|"clip" what becomes of a coordinate outside 0 to size - 1: refused (default), modulo the size, or the nearest
+---@param mode? "raise"|"wrap"|"clip" a coordinate outside 0 to size - 1 is refused (default), taken
+--- modulo the size, or becomes the nearest
 ---@return integer rank from 0
 function ProcessGroupMesh.ravel(coord, shape, mode)
   if mode and mode ~= "raise" and mode ~= "wrap" and mode ~= "clip" then
@@ -221,8 +230,9 @@ function ProcessGroupMesh.ravel(coord, shape, mode)
     local at = coord[i]
     if mode == "wrap" then at = at % size end
     if mode == "clip" then at = math.max(0, math.min(at, size - 1)) end
-    if at < 0 or at >= size then
-      refuse("coordinate %d of axis %d is outside 0 to %d; mode wrap or clip takes it", at, i - 1, size - 1)
+    if math.type(at) ~= "integer" or at < 0 or at >= size then
+      refuse("coordinate %s of axis %d is not in 0 to %d; mode wrap or clip brings it there",
+        tostring(at), i - 1, size - 1)
     end
     rank = rank * size + at
   end
@@ -233,6 +243,7 @@ end
 ---@param shape integer[] sizes of 1 or more, the last varies fastest
 ---@return integer[] coord a coordinate for each size
 function ProcessGroupMesh.unravel(rank, shape)
+  if math.type(rank) ~= "integer" then refuse("rank is %s; it is an integer from 0", tostring(rank)) end
   local coord, rest = {}, rank
   for i = #shape, 1, -1 do coord[i], rest = rest % shape[i], rest // shape[i] end
   if rest ~= 0 then refuse("rank %d is outside a mesh of %s", rank, table.concat(shape, " x ")) end

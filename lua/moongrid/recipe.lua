@@ -4,9 +4,10 @@
 -- evaluated. Runs with Lua's whole library and hands only `recipe` and `param` to recipes.
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
--- unknown(what, name, known [, where]), where(), where_of(function) and place() (of the word
--- `recipe`) -> "file:line: ", load(name, from) -> path, chunk, key, is_topology(value), note(topology, name, text) records a
--- parameter, params(state) gives those back, encode(value) and decode(text) speak JSON.
+-- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
+-- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; is_topology(value);
+-- note(topology, name, text) records a parameter, params(state) gives those back;
+-- encode(value) and decode(text) speak JSON.
 
 local core = ...
 local M = {}
@@ -261,8 +262,8 @@ end
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "queries", "policy" }
-local types = { doc = "string", params = "table", build = "function", queries = "table", policy = "table" }
+local fields = { "doc", "base", "params", "build", "queries" }
+local types = { doc = "string", params = "table", build = "function", queries = "table" }
 
 local Recipe = {} -- metatable of what `recipe` returns; a recipe reads its fields, no more
 Recipe.__index = function(self, key)

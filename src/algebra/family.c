@@ -331,9 +331,7 @@ void mg_family_members(const mg_family *f, int64_t group, int32_t *out) {
 
 bool mg_family_equal(const mg_family *a, const mg_family *b) {
   if (a == b) return true;
-  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size ||
-      a->low != b->low || a->high != b->high)
-    return false;
+  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   if (a->form == MG_STRIDED && b->form == MG_STRIDED) {
     const mg_strided *x = &a->as.strided, *y = &b->as.strided;
     return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) &&

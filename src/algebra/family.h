@@ -48,7 +48,7 @@ struct mg_family {
   int64_t    size;      /* members of every group, or -1 where they differ */
   int64_t    max_size;  /* of the largest group; 0 without groups */
   int64_t    total;     /* members of all groups */
-  int64_t    low, high; /* smallest and largest member; low > high without groups */
+  int64_t    low, high; /* bounds of the members; low > high without groups */
   union {
     mg_strided strided;
     struct {

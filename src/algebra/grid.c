@@ -35,18 +35,16 @@ static void product_text(mg_text *t, size_t n, const mg_dim *dims, int64_t produ
   if (shown > 1) mg_text_add(t, " = %" PRId64, product);
 }
 
-/* Nearest divisors of n around size; 0 where there is none on that side. n / size is
-** walked, not all numbers: divisors come in pairs. */
-static void nearest_divisors(int64_t n, int64_t size, int64_t *below, int64_t *above) {
-  *below = *above = 0;
-  for (int64_t d = 1; d * d <= n; d++) {
-    if (n % d != 0) continue;
-    int64_t pair[2] = { d, n / d };
-    for (int i = 0; i < 2; i++) {
-      if (pair[i] < size && pair[i] > *below) *below = pair[i];
-      if (pair[i] > size && (*above == 0 || pair[i] < *above)) *above = pair[i];
-    }
-  }
+/* "; nearest: tp 2 or 4", then ", 6 or 9 ranks"; 0 stands for none. True if it said any. */
+static bool nearest_text(mg_text *t, int said, const char *dim, int64_t below, int64_t above) {
+  if (!below && !above) return false;
+  mg_text_add(t, said ? ", " : "; nearest: ");
+  if (dim) mg_text_add(t, "%s ", dim);
+  if (below) mg_text_add(t, "%" PRId64, below);
+  if (below && above) mg_text_add(t, " or ");
+  if (above) mg_text_add(t, "%" PRId64, above);
+  if (!dim) mg_text_add(t, " ranks");
+  return true;
 }
 
 /* Which one size would make the grid fit, and which worlds. */
@@ -57,31 +55,20 @@ static mg_status refuse_product(mg_window w, size_t n, const mg_dim *dims, int64
   mg_text_add(&t, fill ? " does not divide the %" PRId64 " ranks" : " does not make the %" PRId64 " ranks",
               w.size);
   if (w.size != w.world) mg_text_add(&t, " of the window");
-  mg_text_add(&t, "; nearest:");
-  bool any = false;
-  for (size_t i = 0; i < n && !any; i++) {
+  int near = 0;
+  for (size_t i = 0; i < n && !near; i++) {
     if (dims[i].size == MG_FILL || (fill && dims[i].size == 1)) continue;
-    int64_t others = product / dims[i].size;
+    int64_t others = product / dims[i].size, below = 0, above = 0;
     if (w.size % others != 0) continue;
-    int64_t below, above;
-    if (fill) {
-      nearest_divisors(w.size / others, dims[i].size, &below, &above);
-    } else {
-      below = w.size / others, above = 0;
-    }
-    if (below && above)
-      mg_text_add(&t, " %s %" PRId64 " or %" PRId64 ",", dims[i].name, below, above);
+    if (fill)
+      mg_nearest_divisors(w.size / others, dims[i].size, &below, &above);
     else
-      mg_text_add(&t, " %s %" PRId64 ",", dims[i].name, below ? below : above);
-    any = true;
+      below = w.size / others;
+    near += nearest_text(&t, near, dims[i].name, below, above);
   }
-  if (fill) {
-    int64_t down = w.size / product * product, up = down + product;
-    if (down > 0) mg_text_add(&t, " %" PRId64 " or", down);
-    mg_text_add(&t, " %" PRId64 " ranks", up);
-  } else {
-    mg_text_add(&t, " %" PRId64 " ranks", product);
-  }
+  int64_t down = fill ? w.size / product * product : product;
+  int64_t up = fill && product <= MG_WORLD_MAX - down ? down + product : 0;
+  nearest_text(&t, near, NULL, down <= MG_WORLD_MAX ? down : 0, up);
   mg_status s = t.failed ? mg_oom(err) : mg_fail(err, MG_REFUSED, "%s", t.data);
   mg_text_free(&t);
   return s;
@@ -170,9 +157,8 @@ int mg_grid_find(const mg_grid *g, const char *dim) {
 }
 
 int64_t mg_grid_coord(const mg_grid *g, int64_t rank, size_t i) {
-  int64_t local = rank - g->window.offset;
-  if (local < 0 || local >= g->window.size || i >= g->n) return -1;
-  return local / g->axis[i].stride % g->axis[i].size;
+  if (rank < g->window.offset || rank - g->window.offset >= g->window.size || i >= g->n) return -1;
+  return (rank - g->window.offset) / g->axis[i].stride % g->axis[i].size;
 }
 
 int64_t mg_grid_rank(const mg_grid *g, const int64_t *coords) {

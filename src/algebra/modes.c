@@ -87,6 +87,19 @@ bool mg_modes_of(const int64_t *offsets, int64_t n, mg_modes *out) {
   return true;
 }
 
+/* Divisors come in pairs, so that walking to the square root is enough. */
+void mg_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above) {
+  *below = *above = 0;
+  for (int64_t d = 1; d * d <= n; d++) {
+    if (n % d != 0) continue;
+    int64_t pair[2] = { d, n / d };
+    for (int i = 0; i < 2; i++) {
+      if (pair[i] < k && pair[i] > *below) *below = pair[i];
+      if (pair[i] > k && (*above == 0 || pair[i] < *above)) *above = pair[i];
+    }
+  }
+}
+
 void mg_modes_text(const mg_modes *m, mg_text *t) {
   if (m->n == 0) mg_text_add(t, "(1)");
   for (int i = 0; i < m->n; i++)

@@ -41,6 +41,9 @@ bool mg_modes_cut(const mg_modes *m, int64_t k, mg_modes *inner, mg_modes *outer
 /* The modes of n offsets that begin with 0, if there are any with positive strides. */
 bool mg_modes_of(const int64_t *offsets, int64_t n, mg_modes *out);
 
+/* Nearest divisors of n on both sides of k, 0 where there is none: for messages. */
+void mg_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
+
 void mg_modes_text(const mg_modes *m, mg_text *t); /* "(2:1)(4:8)", "(1)" when empty */
 
 #endif

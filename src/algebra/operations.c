@@ -50,30 +50,30 @@ static mg_family *join(mg_form form, size_t n, mg_family **child, mg_error *err)
   }
   f->size = uniform == -2 ? 0 : uniform;
   if (form == MG_ZIP) {
+    int64_t least = f->size < 0 ? INT64_MAX : f->size;
     f->max_size = f->size;
     for (int64_t g = 0; f->size < 0 && g < f->count; g++) {
       int64_t size = mg_family_size(f, g);
       if (size > f->max_size) f->max_size = size;
+      if (size < least) least = size;
     }
+    if (least == f->max_size) f->size = least; /* ragged parts that make even groups */
   }
+  if (f->total == 0) f->low = 0;
   return f;
 }
 
 /* -------------------------------------------------------------- split, levels */
 
-/* The sizes that a split would take, for the message. */
+/* The sizes that a split would take, smallest first, for the message. */
 static void admissible_text(const mg_modes *inside, int64_t size, mg_text *t) {
+  enum { SHOWN = 12 };
   mg_modes inner, outer;
   int      shown = 0;
-  for (int64_t k = 1; k <= size && shown < 12; k++) {
-    if (k > 1 && k * k > size && size % k == 0) { /* upper divisors by their partner */
-      for (int64_t d = size / k; d >= 1 && shown < 12; d--)
-        if (size % d == 0 && mg_modes_cut(inside, size / d, &inner, &outer, NULL))
-          mg_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", size / d);
-      return;
-    }
-    if (size % k == 0 && mg_modes_cut(inside, k, &inner, &outer, NULL))
-      mg_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
+  for (int64_t k = 0; k < size && shown < SHOWN;) {
+    int64_t below;
+    mg_nearest_divisors(size, k, &below, &k); /* the next divisor */
+    if (mg_modes_cut(inside, k, &inner, &outer, NULL)) mg_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
   }
 }
 
@@ -143,10 +143,7 @@ mg_status mg_family_split(const mg_family *f, int64_t k, bool lists, mg_family *
   if (!f) return MG_USAGE;
   if (k < 1)
     return mg_fail(err, MG_REFUSED, "split(%" PRId64 "): the size is 1 or more", k);
-  if (f->overlapping) {
-    needs_lists("a split", f, err);
-    return MG_REFUSED;
-  }
+  if (f->overlapping) return mg_fail(err, MG_REFUSED, "split: the groups share ranks");
   if (f->form == MG_STRIDED) {
     s = split_strided(f, k, &in, &out, err);
   } else if (f->form == MG_UNION) {
@@ -202,12 +199,35 @@ mg_status mg_family_levels(const mg_family *f, size_t n, const int64_t *sizes, m
 
 /* ------------------------------------------------------------------------ pick */
 
+/* Pairs of numbers, by the first, then by the second. */
+static int ascending(const void *a, const void *b) {
+  const int64_t *x = a, *y = b;
+  if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
+  return (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* Drop what was there before, keeping the order: O(n log n) by way of (position, place). */
+static int64_t drop_repeats(int64_t *positions, int64_t n, mg_error *err) {
+  int64_t *pair = malloc((size_t)n * 2 * sizeof *pair), kept = 0;
+  if (!pair) {
+    mg_oom(err);
+    return -1;
+  }
+  for (int64_t i = 0; i < n; i++) pair[2 * i] = positions[i], pair[2 * i + 1] = i;
+  qsort(pair, (size_t)n, 2 * sizeof *pair, ascending);
+  for (int64_t i = 1; i < n; i++)
+    if (pair[2 * i] == pair[2 * i - 2]) positions[pair[2 * i + 1]] = -1;
+  for (int64_t i = 0; i < n; i++)
+    if (positions[i] >= 0) positions[kept++] = positions[i];
+  free(pair);
+  return kept;
+}
+
 int64_t mg_positions(int64_t size, int64_t *positions, int64_t n, mg_error *err) {
   if (n <= 0) {
     mg_fail(err, MG_REFUSED, "an empty pick: name at least one position of groups of %" PRId64, size);
     return -1;
   }
-  int64_t kept = 0;
   for (int64_t i = 0; i < n; i++) {
     int64_t p = positions[i] < 0 ? positions[i] + size : positions[i];
     if (p < 0 || p >= size) {
@@ -216,16 +236,9 @@ int64_t mg_positions(int64_t size, int64_t *positions, int64_t n, mg_error *err)
               positions[i], size, size - 1, -size);
       return -1;
     }
-    bool seen = false;
-    for (int64_t k = 0; k < kept && !seen; k++) seen = positions[k] == p;
-    if (!seen) positions[kept++] = p;
+    positions[i] = p;
   }
-  return kept;
-}
-
-static int ascending(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
+  return drop_repeats(positions, n, err);
 }
 
 /* Positions of a strided base: a run of modes where it is one, else a list. */
@@ -344,13 +357,11 @@ mg_family *mg_family_bundle(const mg_family *f, int64_t n, mg_error *err) {
   if (f->overlapping) return mg_null(err, MG_REFUSED, "bundle: the groups share ranks");
   if (f->form == MG_UNION) return each_child(f, bundle_child, n, false, err);
   if (f->count % n != 0) {
-    int64_t below = n, above = n;
-    while (below > 1 && f->count % below) below--;
-    while (above < f->count && f->count % above) above++;
-    if (above > f->count) above = f->count;
-    if (below == above || below > f->count)
-      return mg_null(err, MG_REFUSED, "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64,
-                     n, f->count, above);
+    int64_t below, above;
+    mg_nearest_divisors(f->count, n, &below, &above);
+    if (!below || !above)
+      return mg_null(err, MG_REFUSED, "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64, n,
+                     f->count, below ? below : above);
     return mg_null(err, MG_REFUSED, "bundle(%" PRId64 "): %" PRId64
                    " groups do not divide by it; nearest: %" PRId64 " or %" PRId64,
                    n, f->count, below, above);
@@ -375,7 +386,7 @@ mg_family *mg_family_neighbours(const mg_family *f, int64_t step, bool wrap, mg_
     return mg_null(err, MG_REFUSED, "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64,
                    step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return mg_table_neighbours(f, step, wrap, err);
-  if (f->size == 2 && !wrap) return mg_family_ref(f);
+  if (f->size == 2 && !wrap) return mg_family_ref(f->origin ? f->origin : f);
   mg_family *pairs = mg_family_alloc(MG_PAIRS, f->world, err);
   if (!pairs) return NULL;
   pairs->as.pairs.base = mg_family_ref(f);

@@ -40,8 +40,8 @@ static mg_status check_members(mg_window w, int64_t count, const int64_t *starts
   return MG_OK;
 }
 
-/* What the sorted keys say against the declared coverage. */
-static mg_status check_coverage(mg_window w, const mg_family *f, mg_coverage declared, bool *overlap,
+/* What the sorted keys say against the declared coverage. `hint`: the user can declare it. */
+static mg_status check_coverage(mg_window w, const mg_family *f, mg_coverage declared, bool hint, bool *overlap,
                                 mg_error *err) {
   const uint64_t *key = f->as.table.by_rank;
   const int64_t  *starts = f->as.table.starts;
@@ -54,9 +54,8 @@ static mg_status check_coverage(mg_window w, const mg_family *f, mg_coverage dec
       if (before == group)
         return mg_fail(err, MG_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank, group);
       if (declared != MG_COVER)
-        return mg_fail(err, MG_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64
-                       " of the table; declare a 'cover' if that is meant",
-                       rank, before, group);
+        return mg_fail(err, MG_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank, before,
+                       group, hint ? " of the table; declare a 'cover' if that is meant" : "; groups must be disjoint");
       *overlap = true;
     } else if (declared == MG_PARTITION && rank != next) {
       break;
@@ -90,8 +89,8 @@ static mg_family *recognized(const mg_family *f) {
   return s;
 }
 
-mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks,
-                          mg_coverage declared, bool recognize, mg_error *err) {
+static mg_family *adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks, mg_coverage declared,
+                        bool declared_by_user, bool recognize, mg_error *err) {
   mg_family *f = starts && ranks ? mg_family_alloc(MG_TABLE, w.world, err) : mg_null_oom(err);
   if (!f) {
     free(starts);
@@ -119,7 +118,7 @@ mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *
     qsort(f->as.table.by_rank, (size_t)f->total, sizeof(uint64_t), ascending);
     f->low = f->total > 0 ? (int64_t)(f->as.table.by_rank[0] >> 32) : 0;
     f->high = f->total > 0 ? (int64_t)(f->as.table.by_rank[f->total - 1] >> 32) : -1;
-    s = check_coverage(w, f, declared, &f->overlapping, err);
+    s = check_coverage(w, f, declared, declared_by_user, &f->overlapping, err);
     if (!s && f->overlapping) s = mg_table_rounds(f, err);
   }
   if (s) {
@@ -131,11 +130,19 @@ mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *
   return strided ? strided : f;
 }
 
+mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks, mg_coverage declared,
+                          bool recognize, mg_error *err) {
+  return adopt(w, count, starts, ranks, declared, false, recognize, err);
+}
+
 mg_family *mg_family_table(mg_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
                            mg_coverage declared, mg_error *err) {
   if (w.world < 1 || w.world > MG_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
     return mg_null(err, MG_REFUSED, "the table's window does not fit its world");
   if (ngroups < 1) return mg_null(err, MG_REFUSED, "a table without groups");
+  for (int64_t g = 0; g < ngroups; g++)
+    if (starts[0] != 0 || starts[g + 1] <= starts[g])
+      return mg_null(err, MG_REFUSED, starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty", g);
   int64_t  total = starts[ngroups];
   int64_t *s = malloc((size_t)(ngroups + 1) * sizeof *s);
   int32_t *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
@@ -143,7 +150,7 @@ mg_family *mg_family_table(mg_window w, int64_t ngroups, const int64_t *starts, 
     memcpy(s, starts, (size_t)(ngroups + 1) * sizeof *s);
     if (total > 0) memcpy(r, ranks, (size_t)total * sizeof *r);
   }
-  return mg_table_adopt(w, ngroups, s, r, declared, true, err);
+  return adopt(w, ngroups, s, r, declared, true, true, err);
 }
 
 /* Lists of f's shape: all groups written out. */

@@ -127,6 +127,7 @@ static mg_status walk(hall *h, const mg_script *s, const mg_plan *p, mg_rehearsa
     out->memberships++;
     if (++h->arrived[h->base[c->entry] + c->group] < c->size) continue;
     out->communicators++;
+    h->arrived[h->base[c->entry] + c->group] = 0;
     for (int64_t i = 0; i < c->size; i++) {
       int64_t member = mg_family_rank(f, c->group, i);
       h->at[member]++;

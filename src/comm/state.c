@@ -56,9 +56,10 @@ void mg_state_free(mg_state *s) {
 mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
   mg_error mine = { 0 };
   if (!b) return NULL;
+  if (!plan && err) mine = *err; /* why there is none: the other ranks are told */
   bool      fits = plan && mg_plan_world(plan) == b->world; /* agree tells when not */
   mg_state *s = calloc(1, sizeof *s);
-  mg_status status = !s ? mg_oom(&mine) : fits ? prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
+  mg_status status = !s && plan ? mg_oom(&mine) : s && fits ? prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mg_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) {

@@ -43,38 +43,46 @@ static mg_status unknown_field(const char *name, mg_error *err) {
   return mg_fail(err, MG_REFUSED, "unknown nccl field '%s'%s", name, tail);
 }
 
-static mg_status check_field(const char *name, const char *value, int *at, mg_error *err) {
+/* Which field it is, and its value in canonical form: numbers are written as numbers. */
+static mg_status check_field(const char *name, const char *value, int *at, char canonical[64], mg_error *err) {
   for (*at = 0; *at < NCCL_FIELDS && strcmp(nccl_field[*at].name, name) != 0;) ++*at;
   if (*at == NCCL_FIELDS) return unknown_field(name, err);
   int64_t low = nccl_field[*at].low, high = nccl_field[*at].high;
-  if (low > high) return MG_OK; /* text */
+  if (low > high) { /* text */
+    if ((size_t)snprintf(canonical, 64, "%s", value) < 64) return MG_OK;
+    return mg_fail(err, MG_REFUSED, "nccl field '%s' has at most 63 characters", name);
+  }
   char     *end;
   long long n = strtoll(value, &end, 10);
   if (*value == '\0' || *end != '\0' || n < low || n > high)
     return mg_fail(err, MG_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", name, low, high, value);
+  snprintf(canonical, 64, "%lld", n);
   return MG_OK;
 }
 
 /* "max_ctas=16 min_ctas=4" in any order and spacing -> sorted, one blank between. */
 static mg_status canonical_nccl(const char *text, char **out, mg_error *err) {
   char     *copy = mg_strdup(text ? text : "");
-  char     *value[NCCL_FIELDS] = { 0 }, *save = NULL;
+  char      value[NCCL_FIELDS][64] = { "" }, *save = NULL;
+  bool      given[NCCL_FIELDS] = { false };
   mg_text   t = { 0 };
   mg_status s = copy ? MG_OK : mg_oom(err);
-  for (char *word = copy ? strtok_r(copy, " ,\t", &save) : NULL; word && !s; word = strtok_r(NULL, " ,\t", &save)) {
+  for (char *word = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; word && !s; word = strtok_r(NULL, " ,\t\n", &save)) {
     char *eq = strchr(word, '=');
+    char  canonical[64];
     int   at;
     if (!eq) {
       s = mg_fail(err, MG_REFUSED, "nccl option '%s' is not of the form field=value", word);
       break;
     }
     *eq = '\0';
-    if ((s = check_field(word, eq + 1, &at, err))) break;
-    if (value[at]) s = mg_fail(err, MG_REFUSED, "nccl field '%s' is given twice", word);
-    value[at] = eq + 1;
+    if ((s = check_field(word, eq + 1, &at, canonical, err))) break;
+    if (given[at]) s = mg_fail(err, MG_REFUSED, "nccl field '%s' is given twice", word);
+    given[at] = true;
+    memcpy(value[at], canonical, sizeof canonical);
   }
   for (int i = 0; i < NCCL_FIELDS && !s; i++)
-    if (value[i]) mg_text_add(&t, "%s%s=%s", t.len ? " " : "", nccl_field[i].name, value[i]);
+    if (given[i]) mg_text_add(&t, "%s%s=%s", t.len ? " " : "", nccl_field[i].name, value[i]);
   if (!s) {
     *out = t.failed ? NULL : mg_strdup(t.data ? t.data : "");
     if (!*out) s = mg_oom(err);

@@ -69,7 +69,7 @@ static bool same_rule(const mg_family *a, const mg_family *b) {
 }
 
 /* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it
-** varies. (Pairs that go around an end descend: no other rule makes those.) */
+** varies. (Pairs that go around an end descend; only another ring can have those.) */
 static int64_t pair_distance(const mg_family *f) {
   if (f->size != 2) return 0;
   if (f->form == MG_STRIDED) return f->as.strided.inside.at[0].stride;
@@ -106,7 +106,8 @@ mg_overlap mg_groups_within(const mg_family *a, const mg_family *b) {
     return starts_within(&a->as.strided, &b->as.strided) ? MG_ALL : MG_SOME;
   }
   int64_t x = pair_distance(a), y = pair_distance(b);
-  return x && y && x != y ? MG_NONE : MG_SOME;
+  bool    both_descend = a->form == MG_PAIRS && b->form == MG_PAIRS && a->as.pairs.wrap && b->as.pairs.wrap;
+  return x && y && x != y && !both_descend ? MG_NONE : MG_SOME;
 }
 
 bool mg_same_group(const mg_family *a, int64_t ga, const mg_family *b, int64_t gb) {

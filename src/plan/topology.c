@@ -149,8 +149,19 @@ mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
+static bool is_one_line(const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+    if (*c < ' ' || *c == 0x7f) return false;
+  return true;
+}
+
 mg_status mg_topology_param(mg_topology *t, const char *name, const char *value, mg_error *err) {
-  return t ? add_param(&t->content, name, value, err) : MG_USAGE;
+  if (!t) return MG_USAGE;
+  if (!is_one_line(name))
+    return mg_fail(err, MG_REFUSED, "the name of a parameter is one line of text");
+  if (!is_one_line(value)) /* it would pass for another line of the canonical text */
+    return mg_fail(err, MG_REFUSED, "the value of parameter '%s' is one line of text, without control characters", name);
+  return add_param(&t->content, name, value, err);
 }
 
 mg_status mg_topology_recipe(mg_topology *t, const char *name, mg_error *err) {

@@ -41,6 +41,10 @@ int mg_lua_oom(lua_State *L) {
   return mg_lua_raise_error(L, &e);
 }
 
+void mg_lua_stack(lua_State *L, int n) {
+  if (!lua_checkstack(L, n)) mg_lua_oom(L);
+}
+
 int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
   char tail[512];
   mg_suggest(tail, sizeof tail, name, known, n);

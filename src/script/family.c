@@ -42,7 +42,7 @@ static int family_levels(lua_State *L) {
   size_t         n = 0;
   luaL_checktype(L, 2, LUA_TTABLE);
   if (lua_rawlen(L, 2) > MAX) return mg_lua_raise(L, "levels: at most %d", MAX);
-  luaL_checkstack(L, MAX + 4, "too many levels");
+  mg_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
   for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mg_lua_new_family(L, NULL);
   mg_error  e;
@@ -186,7 +186,8 @@ static bool wants_wrap(lua_State *L, int i) {
     if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
     return true;
   }
-  if (!lua_istable(L, i)) return lua_toboolean(L, i);
+  if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
+  luaL_argexpected(L, lua_istable(L, i), i, "\"wrap\"");
   mg_lua_check_keys(L, i, "option", known, 1, false);
   lua_getfield(L, i, "wrap");
   bool wrap = lua_toboolean(L, -1);

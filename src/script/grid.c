@@ -124,7 +124,7 @@ static int new_world(lua_State *L) {
 ** stack as anchors), returns how many. */
 static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
-  luaL_checkstack(L, MG_DIMS_MAX + 8, "too many dims");
+  mg_lua_stack(L, MG_DIMS_MAX + 8);
   if (lua_istable(L, i)) {
     size_t len = lua_rawlen(L, i);
     for (size_t k = 1; k <= len; k++) {

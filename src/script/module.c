@@ -175,8 +175,11 @@ static int job_index(lua_State *L) {
 }
 
 static int job_tostring(lua_State *L) {
-  mg_backend *b = check_job(L, 1);
-  lua_pushfstring(L, "Job: rank %I of %I", (LUAI_UACINT)b->rank, (LUAI_UACINT)b->world);
+  mg_backend *b = *(mg_backend **)luaL_checkudata(L, 1, MG_LUA_JOB);
+  if (!b)
+    lua_pushliteral(L, "Job (closed)");
+  else
+    lua_pushfstring(L, "Job: rank %I of %I", (LUAI_UACINT)b->rank, (LUAI_UACINT)b->world);
   return 1;
 }
 

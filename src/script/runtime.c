@@ -132,6 +132,12 @@ static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
+/* A position in our own Lua helps nobody: "moongrid/recipe.lua:265: text" -> "text". */
+static const char *without_prelude(const char *message) {
+  const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
+  return text ? text + 2 : message;
+}
+
 /* Run body(udata) under pcall with a fresh budget. */
 static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err) {
   lua_State *L = rt->L;
@@ -150,7 +156,7 @@ static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_erro
   if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) /* also when the recipe caught it */
     s = mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", rt->limits.memory >> 20);
   else if (lua_isstring(L, -1))
-    mg_fail(err, s, "%s", lua_tostring(L, -1));
+    mg_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
   else /* never call a script's __tostring */
     mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
   lua_settop(L, 0);
@@ -181,7 +187,7 @@ static int core_unknown(lua_State *L) {
   const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
   size_t      n = 0;
   char        tail[512];
-  luaL_checkstack(L, MAX + 4, "too many names");
+  mg_lua_stack(L, MAX + 4);
   lua_settop(L, 4);
   for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
   if (lua_type(L, 4) != LUA_TSTRING) return mg_lua_unknown(L, what, name, known, n);

@@ -113,7 +113,10 @@ static lua_Integer list_length(lua_State *L, int i) {
   return (lua_Integer)lua_rawlen(L, i);
 }
 
-static int default_before(lua_State *L, int a, int b) { return lua_compare(L, a, b, LUA_OPLT); }
+static int default_before(lua_State *L, int a, int b) {
+  bool strings = lua_type(L, a) == LUA_TSTRING && lua_type(L, b) == LUA_TSTRING;
+  return strings ? key_before(L, a, b) : lua_compare(L, a, b, LUA_OPLT);
+}
 
 static int custom_before(lua_State *L, int a, int b) {
   lua_pushvalue(L, 2);
@@ -193,16 +196,18 @@ static int string_rep(lua_State *L) {
 
 /* string.split("tp-cp-dp", "-") -> { "tp", "cp", "dp" }; the separator is plain text */
 static int string_split(lua_State *L) {
-  const char *s = luaL_checkstring(L, 1), *sep = luaL_checkstring(L, 2);
-  size_t      step = strlen(sep);
+  size_t      rest, step;
+  const char *s = luaL_checklstring(L, 1, &rest), *sep = luaL_checklstring(L, 2, &step);
   luaL_argcheck(L, step > 0, 2, "empty separator");
   lua_newtable(L);
   for (lua_Integer n = 1;; n++) {
-    const char *end = strstr(s, sep);
-    lua_pushlstring(L, s, end ? (size_t)(end - s) : strlen(s));
+    const char *end = memmem(s, rest, sep, step);
+    size_t      len = end ? (size_t)(end - s) : rest;
+    lua_pushlstring(L, s, len);
     lua_rawseti(L, -2, n);
     if (!end) return 1;
-    s = end + step;
+    s += len + step;
+    rest -= len + step;
   }
 }
 

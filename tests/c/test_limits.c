@@ -251,23 +251,23 @@ static void pick_many(void) {
 
 static void test_bundle_of_many_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(refuse_bundle_of_many, 2));
+  assert_true(finishes(refuse_bundle_of_many, 30));
 }
 static void test_bundle_of_prime_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(refuse_bundle_of_prime, 2));
+  assert_true(finishes(refuse_bundle_of_prime, 30));
 }
 static void test_split_of_prime_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(refuse_split_of_prime, 2));
+  assert_true(finishes(refuse_split_of_prime, 30));
 }
 static void test_grid_of_prime_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(refuse_grid_of_prime, 2));
+  assert_true(finishes(refuse_grid_of_prime, 30));
 }
 static void test_pick_of_many_ends(void **unused) {
   (void)unused;
-  assert_true(finishes(pick_many, 1));
+  assert_true(finishes(pick_many, 30));
 }
 
 int main(void) {

@@ -265,7 +265,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, policy)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, build, queries)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",
@@ -359,7 +359,7 @@ end }
 
   refuses {
     { "an unknown base", "return recipe { base = 'picotrn' }", "r.lua:1: no recipe 'picotrn': neither bundled nor a file; "
-      .. "nearest is 'picotron' (megatron_deepspeed, picotron)" },
+      .. "nearest is 'picotron' (" .. table.concat(mg.recipes(), ", ") .. ")" },
     { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
       "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.tp\nreturn t end }",
