@@ -163,7 +163,8 @@ MG_API void       mg_family_free(mg_family *f);
 MG_API mg_status mg_family_split(const mg_family *f, int64_t k, bool lists, mg_family **inner,
                                  mg_family **outer, mg_error *err);
 /* Repeated split: out[i] has the groups of level i, sizes[0] the innermost. The
-** product of the n sizes must be the group size. out has n elements. */
+** product of the n sizes must be the group size. out has n elements. From group to group
+** of a level the positions below it vary first, then the runs of a group, then the groups. */
 MG_API mg_status mg_family_levels(const mg_family *f, size_t n, const int64_t *sizes,
                                   mg_family **out, mg_error *err);
 /* Keep the n given positions of every group, in that order; negative ones count from
@@ -330,6 +331,8 @@ MG_API void        mg_backend_free(mg_backend *b);
 MG_API const char *mg_backend_name(const mg_backend *b);
 MG_API int64_t     mg_backend_rank(const mg_backend *b);
 MG_API int64_t     mg_backend_world(const mg_backend *b);
+/* Communicators that all states of the backend hold on this rank, shared ones once. */
+MG_API size_t mg_backend_ncomms(const mg_backend *b);
 
 /* Collective over the backend: do all ranks hold the same plan? A rank whose planning
 ** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
@@ -415,6 +418,16 @@ MG_API mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *e
 ** usable after a failure and outlives the plan. */
 MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
                                 const char *const *args, mg_error *err);
+/* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
+** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
+** {"virtual_rank": 1}. The answer is JSON text, as snprintf into (buf, len); *length (may be
+** NULL) is that of the whole. "null": no value on this rank. Local. */
+MG_API mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const char *args, char *buf,
+                                size_t len, size_t *length, mg_error *err);
+/* The same where the answer is a number or a truth value (1, 0); -1 for no value. MG_REFUSED
+** where it is something else. */
+MG_API mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char *query, const char *args,
+                                        int64_t *answer, mg_error *err);
 /* Doc, parameters and queries of the loaded recipe, for a person or as JSON. */
 MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
                                      mg_error *err);

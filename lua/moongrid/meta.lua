@@ -284,6 +284,12 @@ function State:groups(family) end
 ---@return integer? coordinate nil outside the grid's window
 function State:coord(grid, dim) end
 
+---Is there a family of this name in the plan, whoever is in it? `state[name]` of an unknown
+---name is an error. Local.
+---@param family string
+---@return boolean
+function State:has(family) end
+
 ---Prove each communicator by collectives that compare members and order. Collective over the
 ---job: every rank calls it and gets the same verdict.
 ---@return integer? proved communicators proved on this rank; nil on failure
@@ -368,6 +374,7 @@ function Recipe:info() end
 ---@class moongrid.Job
 ---@field rank integer
 ---@field world integer
+---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
 local Job = {}
 
 ---Compare the plan's digest between all ranks, then create this rank's communicators: all or

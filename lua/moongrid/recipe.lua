@@ -97,7 +97,7 @@ kinds.table = {
   what = "a table by name (JSON on a command line)",
   parse = function(text) return core.decode(text) end,
   check = function(v) return type(v) == "table" and (next(v) == nil or type(next(v)) == "string") end,
-  text = core.encode,
+  text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
 }
 kinds.any = { -- build looks at it itself
   what = "a plain value",

@@ -180,16 +180,16 @@ mg_status mg_family_levels(const mg_family *f, size_t n, const int64_t *sizes, m
   if (n == 0 || product != f->size)
     return mg_fail(err, MG_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
                    n ? product : 0, f->size);
-  mg_family *rest = mg_family_ref(f);
-  mg_status  s = MG_OK;
+  mg_status s = MG_OK;
+  int64_t   below = 1; /* product of the sizes of the levels before */
   for (size_t i = 0; i < n; i++) out[i] = NULL;
-  for (size_t i = 0; i < n && !s; i++) {
-    mg_family *outer = NULL;
-    s = mg_family_split(rest, sizes[i], false, &out[i], &outer, err);
-    mg_family_free(rest);
-    rest = outer;
+  for (size_t i = 0; i < n && !s; i++) { /* runs up to this level, and in them what is not below it */
+    mg_family *runs = NULL;
+    s = mg_family_split(f, below * sizes[i], false, &runs, NULL, err);
+    if (!s) s = mg_family_split(runs, below, false, NULL, &out[i], err);
+    mg_family_free(runs);
+    below *= sizes[i];
   }
-  mg_family_free(rest);
   for (size_t i = 0; i < n && s; i++) {
     mg_family_free(out[i]);
     out[i] = NULL;

@@ -62,6 +62,12 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *made
   return c;
 }
 
+size_t mg_backend_ncomms(const mg_backend *b) {
+  size_t n = 0;
+  for (const mg_shared *c = b->pool; c; c = c->next) n += c->real;
+  return n;
+}
+
 static mg_comm_spec spec_of(const mg_shared *c) {
   return (mg_comm_spec){ c->name, c->config, c->ranks, c->size, c->position, c->tag };
 }

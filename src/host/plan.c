@@ -28,18 +28,18 @@ static mg_status show_rank(const cli *c, const mg_plan *p, mg_error *err) {
   printf("rank %" PRId64 " of %" PRId64 "\n\n", c->rank, mg_plan_world(p));
   for (size_t i = 0; i < mg_plan_ngrids(p); i++) {
     const mg_grid *g = mg_plan_grid(p, mg_plan_grid_name(p, i));
-    printf("%-20s", mg_plan_grid_name(p, i));
+    printf("%-24s", mg_plan_grid_name(p, i));
     for (size_t d = 0; d < mg_grid_ndims(g); d++)
       printf(" %s:%" PRId64, mg_grid_dim(g, d).name, mg_grid_coord(g, c->rank, d));
     printf("\n");
   }
-  printf("\n%-20s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
+  printf("\n%-24s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
   for (size_t i = 0; i < mg_plan_nfamilies(p); i++) {
     const char     *name = mg_plan_family_name(p, i);
     const mg_group *g = mg_state_group(s, name, err);
-    if (!g) printf("%-20s %9s\n", name, "-");
+    if (!g) printf("%-24s %9s\n", name, "-");
     for (size_t nth = 0; (g = mg_state_group_nth(s, name, nth, err)); nth++) {
-      printf("%-20s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mg_group_index(g), mg_group_rank(g), mg_group_size(g));
+      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mg_group_index(g), mg_group_rank(g), mg_group_size(g));
       int64_t n = mg_group_size(g);
       for (int64_t k = 0; k < n; k++) {
         if (n > 16 && k == 12) {

@@ -9,25 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXAMPLE_RANKS = 8, EXACT_WORLD = 4096 };
+enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, EXACT_WORLD = 4096 };
 
-/* The first ranks of the first group: "0 2 4 6", "0 8 16 ... 1016". */
+/* The first ranks of the first group, as many as fit: "0 2 4 6", "0 8 16 ... 1016". */
 static void example(const mg_family *f, char *buf, size_t len) {
-  mg_text t = { 0 };
   int64_t n = mg_family_size(f, 0);
-  for (int64_t i = 0; i < n; i++) {
-    if (n > EXAMPLE_RANKS && i == EXAMPLE_RANKS - 2) {
-      mg_text_add(&t, " ...");
-      i = n - 1;
-    }
-    mg_text_add(&t, "%s%" PRId64, i ? " " : "", mg_family_rank(f, 0, i));
+  for (int64_t shown = n <= EXAMPLE_RANKS ? n : EXAMPLE_RANKS - 1; shown > 0; shown--) {
+    if (shown == n - 1) continue; /* all but one: no shorter */
+    mg_text t = { 0 };
+    for (int64_t i = 0; i < shown; i++) mg_text_add(&t, "%s%" PRId64, i ? " " : "", mg_family_rank(f, 0, i));
+    if (shown < n) mg_text_add(&t, " ... %" PRId64, mg_family_rank(f, 0, n - 1));
+    if (mg_text_finish(&t, buf, len) <= EXAMPLE_WIDTH) return;
   }
-  if (n < 0) mg_text_add(&t, "-");
-  mg_text_finish(&t, buf, len);
+  snprintf(buf, len, "%s", n > 0 ? "..." : "-");
 }
 
 static void show_families(const mg_plan *p, const char *on, const char *off) {
-  printf("\n%s%-20s %9s %9s  %-28s %s%s\n", on, "family", "groups", "size", "first group", "communicator", off);
+  int width = 16; /* of the names */
+  for (size_t i = 0; i < p->content.nentries; i++)
+    if ((int)strlen(p->content.entry[i].name) > width) width = (int)strlen(p->content.entry[i].name);
+  printf("\n%s%-*s %9s %9s  %-32s %s%s\n", on, width, "family", "groups", "size", "first group", "communicator", off);
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mg_entry  *e = &p->content.entry[i];
     const mg_family *f = e->family;
@@ -40,7 +41,7 @@ static void show_families(const mg_plan *p, const char *on, const char *off) {
       snprintf(size, sizeof size, "<=%" PRId64, f->max_size);
     mg_choice_text(&e->choice, false, &t);
     mg_text_finish(&t, options, sizeof options);
-    printf("%-20s %9" PRId64 " %9s  %-28s ", e->name, f->count, size, ranks);
+    printf("%-*s %9" PRId64 " %9s  %-32s ", width, e->name, f->count, size, ranks);
     if (f->max_size < 2)
       printf("none needed");
     else if (p->shares[i] >= 0)

@@ -26,12 +26,15 @@ static int family_split(lua_State *L) {
     lua_getfield(L, 3, "table");
     lists = lua_toboolean(L, -1);
     lua_pop(L, 1);
-    if (lists) charge_lists(L, f->f);
   }
   mg_error       e;
   mg_lua_family *inner = mg_lua_new_family(L, NULL), *outer = mg_lua_new_family(L, NULL);
-  if (mg_family_split(f->f, k, lists, &inner->f, &outer->f, &e)) return mg_lua_raise_error(L, &e);
-  return 2;
+  mg_status      s = mg_family_split(f->f, k, false, &inner->f, &outer->f, &e);
+  if (s && lists) { /* no layout exists */
+    charge_lists(L, f->f);
+    s = mg_family_split(f->f, k, true, &inner->f, &outer->f, &e);
+  }
+  return s ? mg_lua_raise_error(L, &e) : 2;
 }
 
 /* family:levels{a, b, c} -> a family per level, innermost first */

@@ -83,7 +83,7 @@ static int recipe_ask(lua_State *L) {
   json_t     *args = check_values(L, 4, "arguments of a query");
   json_t    **answer = new_json_box(L);
   mg_error    e;
-  if (mg_runtime_ask(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
+  if (mg_runtime_ask_json(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
   mg_push_json(L, *answer);
   return 1;
 }
@@ -161,7 +161,7 @@ static int job_close(lua_State *L) {
 }
 
 static int job_index(lua_State *L) {
-  static const char *const known[] = { "rank", "world", "materialize", "close" };
+  static const char *const known[] = { "rank", "world", "ncomms", "materialize", "close" };
   const char              *key = luaL_checkstring(L, 2);
   if (mg_lua_method(L, key)) return 1;
   mg_backend *b = check_job(L, 1);
@@ -169,8 +169,10 @@ static int job_index(lua_State *L) {
     lua_pushinteger(L, b->rank);
   else if (strcmp(key, "world") == 0)
     lua_pushinteger(L, b->world);
+  else if (strcmp(key, "ncomms") == 0)
+    lua_pushinteger(L, (lua_Integer)mg_backend_ncomms(b));
   else
-    return mg_lua_unknown(L, "field of a Job", key, known, 4);
+    return mg_lua_unknown(L, "field of a Job", key, known, 5);
   return 1;
 }
 

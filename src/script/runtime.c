@@ -537,7 +537,7 @@ static int ask_body(lua_State *L) {
   return 0;
 }
 
-mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
+mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
                          mg_error *err) {
   question  q = { s, query, args, NULL };
   mg_status status = check_loaded(rt, err);
@@ -547,6 +547,50 @@ mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const j
     q.answer = NULL;
   }
   *answer = q.answer;
+  return status;
+}
+
+/* The same with arguments as JSON text. */
+static mg_status ask_text(mg_runtime *rt, mg_state *s, const char *query, const char *args, json_t **answer,
+                          mg_error *err) {
+  json_error_t why;
+  json_t      *object = args ? json_loads(args, 0, &why) : NULL;
+  *answer = NULL;
+  if (args && !json_is_object(object)) {
+    json_decref(object);
+    return mg_fail(err, MG_USAGE, "the arguments of query '%s' are a JSON object, not '%.200s'", query, args);
+  }
+  mg_status status = mg_runtime_ask_json(rt, s, query, object, answer, err);
+  json_decref(object);
+  return status;
+}
+
+mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const char *args, char *buf, size_t len,
+                         size_t *length, mg_error *err) {
+  json_t   *answer;
+  mg_status status = ask_text(rt, s, query, args, &answer, err);
+  if (status) return status;
+  char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  json_decref(answer);
+  if (!text) return mg_oom(err);
+  int whole = snprintf(buf, len, "%s", text);
+  if (length) *length = (size_t)whole;
+  free(text);
+  return MG_OK;
+}
+
+mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char *query, const char *args, int64_t *answer,
+                                 mg_error *err) {
+  json_t   *value;
+  mg_status status = ask_text(rt, s, query, args, &value, err);
+  if (status) return status;
+  if (json_is_integer(value))
+    *answer = json_integer_value(value);
+  else if (json_is_boolean(value) || json_is_null(value))
+    *answer = json_is_null(value) ? -1 : json_is_true(value);
+  else
+    status = mg_fail(err, MG_REFUSED, "query '%s' does not answer with an integer", query);
+  json_decref(value);
   return status;
 }
 

@@ -61,6 +61,12 @@ static int state_groups(lua_State *L) {
   }
 }
 
+/* state:has(family) -> boolean: is there a family of that name, whoever is in it? */
+static int state_has(lua_State *L) {
+  lua_pushboolean(L, mg_plan_find(mg_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
+  return 1;
+}
+
 /* state:coord(grid, dim) -> integer | nil */
 static int state_coord(lua_State *L) {
   mg_state *s = mg_lua_check_state(L, 1);
@@ -277,7 +283,7 @@ static int group_tostring(lua_State *L) {
 }
 
 void mg_lua_open_state(lua_State *L) {
-  static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "prove", state_prove },
+  static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
                                             { "create", state_create }, { "close", state_close }, { NULL, NULL } };
   static const luaL_Reg state_meta[] = { { "__gc", state_close },    { "__close", state_close },
                                          { "__len", state_len },     { "__tostring", state_tostring },

@@ -105,15 +105,18 @@ static void test_levels(void **unused) {
     size_t      n = (size_t)rng_between(&r, 1, 4);
     for (size_t i = 0; i < n; i++) left /= sizes[i] = i + 1 == n ? left : rng_divisor(&r, left);
     check(&r, mg_family_levels(f, n, sizes, out, &err) == MG_OK);
-    lists rest = lists_of(f);
-    for (size_t i = 0; i < n; i++) {
-      lists level = lists_split(&rest, sizes[i], true);
+    lists   all = lists_of(f);
+    int64_t below = 1;
+    for (size_t i = 0; i < n; i++) { /* in runs of all levels up to this one, what is not below it */
+      lists runs = lists_split(&all, below * sizes[i], true);
+      lists level = lists_split(&runs, below, false);
       lists_check(&r, out[i], &level);
-      lists_replace(&rest, lists_split(&rest, sizes[i], false));
+      lists_free(&runs);
       lists_free(&level);
       mg_family_free(out[i]);
+      below *= sizes[i];
     }
-    lists_free(&rest);
+    lists_free(&all);
     mg_family_free(f);
     mg_grid_free(g);
   }

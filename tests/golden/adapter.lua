@@ -12,6 +12,7 @@
 --
 --   job:kinds()             set of the kinds that exist: kind -> true
 --   job:groups(kind)        list of the groups of a kind, each a list of ranks; nil: no such kind
+--   job:plans(), or job.plan  what is left in the end, for real communicators
 --   job:ask(column, rank)   the value of a recorded column; nil: none; raises if it is unknown
 
 local json = require "dkjson"

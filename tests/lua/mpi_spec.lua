@@ -34,6 +34,15 @@ describe("moongrid run", function()
     assert.truthy(out:find("\nmuon +2 +4 +0 1 2 3 +own\n"))
   end)
 
+  it("runs a recipe that adds three groups to megatron", function()
+    local out, _, code = launch(8, "build/moongrid run examples/compose.lua tp=2 gtp=2 gpus_per_node=4")
+    assert.equal(0, code)
+    assert.truthy(out:find("\ntp_remat +2 +4 +0 1 2 3 +shared with mp\n"), out)
+    assert.truthy(out:find("\nleaders +1 +2 +0 4 +own\n"), out)
+    assert.truthy(out:find("\nleader_ring +2 +2 +0 4 +own\n"), out)
+    assert.truthy(out:find("\nnode +2 +4 +0 1 2 3 +shared with mp\n"), out)
+  end)
+
   it("prints JSON from rank 0 alone", function()
     local out, _, code = launch(4, "build/moongrid run picotron tp=2 --json")
     assert.equal(0, code)
@@ -86,6 +95,15 @@ describe("moongrid run", function()
 end)
 
 describe("stock Lua under mpirun", function()
+  it("has two states with different layouts, which share and end on their own", function()
+    local out, _, code = launch(8, "env LUA_CPATH=build/?.so lua5.4 examples/actor_critic.lua")
+    assert.equal(0, code)
+    assert.truthy(out:find("^actor +tp 2 x pp 2 x dp 2: %d+ communicators for %d+ groups on rank 0\n"), out)
+    local shared = tonumber(out:match("\ntogether they hold %d+ communicators, (%d+) of them shared\n"))
+    assert.truthy(shared > 0)
+    assert.truthy(out:find("\n0 communicators are left\n$"))
+  end)
+
   it("materializes, asks, proves and closes", function()
     local script = support.file [[
       local mg = require "moongrid"

@@ -1,0 +1,238 @@
+-- DeepSpeed's ParallelState (pull request 7726): a dense and an expert grid over the same ranks,
+-- Ulysses sequence parallelism as a dim of its own, all-to-all groups by node. Each instance
+-- (actor, critic) is a plan of its own. Source: deepspeed/utils/parallel_state.py and
+-- parallel_state_wrappers.py.
+
+local function refuse(...) error(string.format(...), 2) end
+
+-- Kind, name, default, documentation, alias. A config says them under the same names.
+local arguments = {
+  { "size", "tensor_model_parallel_size", 1, "tensor-parallel size of the dense layers", "tp" },
+  { "size", "pipeline_model_parallel_size", 1, "pipeline stages", "pp" },
+  { "size", "virtual_pipeline_model_parallel_size", nil, "virtual stages per rank; needs 2 stages or more", "vpp" },
+  { "text", "pipeline_model_parallel_comm_backend", nil, "of pp: nccl, or ucc (the job's own backend)" },
+  { "size", "context_parallel_size", 1, "context-parallel size; needs cp in the order", "cp" },
+  { "size", "sequence_parallel_size", 1, "Ulysses size; needs sp in the order, excludes tp, pp, ep", "sp" },
+  { "list", "hierarchical_context_parallel_sizes", nil, "levels of cp, innermost first", "hcp" },
+  { "size", "expert_model_parallel_size", 1, "expert-parallel size", "ep" },
+  { "size", "expert_tensor_parallel_size", nil, "tensor-parallel size of the experts; default tp", "etp" },
+  { "size", "num_distributed_optimizer_instances", 1, "optimizer instances, each with all shards", "instances" },
+  { "text", "order", "tp-ep-dp-pp", "dims of both grids, fastest first" },
+  { "list", "get_embedding_ranks", { 0, -1 }, "stages of the embedding groups" },
+  { "list", "get_position_embedding_ranks", { 0 }, "stages of the position-embedding groups" },
+  { "flag", "create_gloo_process_groups", false, "host (MPI) twins of the data-parallel groups" },
+  { "size", "device_count", nil, "devices per node; makes the all-to-all groups", "devices_per_node" },
+  { "number", "distributed_timeout_minutes", nil, "timeout of every group" },
+  { "any", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
+  { "table", "nccl_communicator_config", nil, "fields of ncclConfig_t by family: {\"tp\":{\"max_ctas\":8}}" },
+  { "text", "nccl_communicator_config_path", nil, "only recorded: nccl_communicator_config is the content" },
+}
+
+-- The parameters of a recipe, with their defaults or all optional.
+local function declared(with_defaults)
+  local params = {}
+  for _, a in ipairs(arguments) do
+    local kind, name, default, doc, alias = a[1], a[2], a[3], a[4], a[5]
+    if not with_defaults and default ~= nil then
+      doc = doc .. "; default " .. (type(default) == "table" and table.concat(default, ",") or tostring(default))
+    end
+    params[name] = param[kind](with_defaults and default or nil, doc, alias)
+  end
+  return params
+end
+
+-- The names of an order, compared whole and without case; a missing one of size 1 goes last.
+local function order_of(text, sizes)
+  local names, known, seen = string.split(string.lower(text), "-"), { "tp", "sp", "cp", "ep", "dp", "pp" }, {}
+  for _, name in ipairs(names) do
+    if not sizes[name] then refuse("order '%s': unknown dim '%s'; known: %s", text, name, table.concat(known, ", ")) end
+    if seen[name] then refuse("order '%s': dim '%s' occurs twice; name each once", text, name) end
+    seen[name] = true
+  end
+  for _, name in ipairs(known) do
+    if not seen[name] and sizes[name] > 1 then
+      refuse("order '%s' lacks dim '%s' of size %d, whose place is never guessed; '%s-%s' would do", text, name,
+        sizes[name], name, text)
+    end
+    if not seen[name] then names[#names + 1] = name end
+  end
+  return names
+end
+
+local function check(p, etp)
+  local tp, pp, sp = p.tensor_model_parallel_size, p.pipeline_model_parallel_size, p.sequence_parallel_size
+  local levels, backend = p.hierarchical_context_parallel_sizes, p.pipeline_model_parallel_comm_backend
+  if sp > 1 and math.max(tp, pp, p.expert_model_parallel_size, etp) > 1 then
+    refuse("sequence_parallel_size %d excludes tensor, pipeline and expert parallelism (tp %d, pp %d, ep %d, etp %d); "
+      .. "set those to 1, or sp to 1", sp, tp, pp, p.expert_model_parallel_size, etp)
+  end
+  if p.virtual_pipeline_model_parallel_size and pp == 1 then
+    refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; nearest is pp 2",
+      p.virtual_pipeline_model_parallel_size)
+  end
+  if backend and backend ~= "nccl" and backend ~= "ucc" then
+    refuse("pipeline_model_parallel_comm_backend '%s' is not supported; 'nccl' or 'ucc' would do", backend)
+  end
+  local product, least = 1, 1
+  for _, size in ipairs(levels or {}) do product, least = product * size, math.min(least, size) end
+  if levels and (#levels == 0 or least < 1 or product ~= p.context_parallel_size) then
+    refuse("hierarchical_context_parallel_sizes {%s}: sizes that multiply to context_parallel_size %d would do, "
+      .. "such as {%d}", table.concat(levels, ","), p.context_parallel_size, p.context_parallel_size)
+  end
+  for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do
+    for _, stage in ipairs(p[name]) do
+      if stage < -pp or stage >= pp then refuse("%s: %d is no stage; 0 to %d would do, or -1", name, stage, pp - 1) end
+    end
+  end
+  if p.high_priority_stream_groups and type(p.high_priority_stream_groups) ~= "table" then
+    refuse("high_priority_stream_groups is %s; a list such as [\"tp\"] would do", p.high_priority_stream_groups)
+  end
+end
+
+local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
+
+local layout = recipe {
+  params = declared(true),
+  build = function(world, p)
+    local tp, pp, sp = p.tensor_model_parallel_size, p.pipeline_model_parallel_size, p.sequence_parallel_size
+    local cp, ep, n = p.context_parallel_size, p.expert_model_parallel_size, p.num_distributed_optimizer_instances
+    local etp = p.expert_tensor_parallel_size or tp
+    check(p, etp)
+
+    local dp = #world // math.min(1.0 * tp * sp * cp * pp, 1.0 * etp * ep * pp) -- the larger of both grids
+    local order = order_of(p.order, { tp = math.max(tp, etp), sp = sp, cp = cp, ep = ep, dp = dp, pp = pp })
+    local dense = grid(world, order, { tp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
+    for i, name in ipairs(order) do order[i] = name == "tp" and "etp" or name end
+    local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
+    if dense "pp" ~= expert "pp" then
+      refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
+        .. "an order that ends in pp would do", p.order)
+    end
+
+    local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
+    local common = gcd(dp_cp.size, ep_dp.size)
+    if common % n ~= 0 then
+      refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
+        .. "a divisor of %d would do", n, dp_cp.size, ep_dp.size, common)
+    end
+    local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- what has no layout cannot agree either
+    local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
+    -- Copies of one tile cover the ranks in one way only, so the first group stands for all.
+    if not fits or table.concat(inter:ranks(0), ",") ~= table.concat(inter_ep:ranks(0), ",") then
+      refuse("order '%s' gives dense and expert layers different ranks in each of %d optimizer instances; "
+        .. "num_distributed_optimizer_instances 1, or dp last but for pp, would do", p.order, n)
+    end
+
+    local t, high, nccl, minutes = topology(world), {}, p.nccl_communicator_config or {}, p.distributed_timeout_minutes
+    for _, name in ipairs(p.high_priority_stream_groups or {}) do high[name] = true end
+    local function add(name, family)
+      t[name] = family:with { timeout = minutes and minutes * 60, high_priority = high[name], nccl = nccl[name] }
+    end
+    local function add_data(name, family)
+      add(name, family)
+      if p.create_gloo_process_groups then add(name .. "_gloo", family:with { backend = "mpi" }) end
+    end
+    t.dense = dense
+    t.expert = expert
+    add_data("dp_cp", dp_cp)
+    add_data("intra_dp_cp", intra) -- the same communicators as dp_cp with one instance
+    add_data("dp", dense "dp")
+    add("cp", dense "cp")
+    local levels = p.hierarchical_context_parallel_sizes
+    for i, level in ipairs(levels and { dense "cp":levels(levels) } or {}) do add("hcp_" .. i - 1, level) end
+    add("mp", dense("tp", "pp"))
+    add("tp", dense "tp")
+    add("pp", p.pipeline_model_parallel_comm_backend == "nccl" and dense "pp":with { backend = "nccl" } or dense "pp")
+    add("embd", dense "pp":pick(p.get_embedding_ranks))
+    add("pos_embd", dense "pp":pick(p.get_position_embedding_ranks))
+    add("tp_dp_cp", dense("tp", "dp", "cp"))
+    add("tp_dp", dense("tp", "dp"))
+    add("tp_cp", dense("tp", "cp"))
+    add("ep", expert "ep")
+    add("ep_tp", expert "etp")
+    add("tp_ep_mp", expert("etp", "ep"))
+    add("tp_ep_pp", expert("etp", "ep", "pp"))
+    add_data("ep_dp", ep_dp)
+    add_data("intra_ep_dp", intra_ep)
+    if n > 1 then add("inter_ep_dp", inter_ep) end
+    add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: pipelines one after the other
+    if sp > 1 then
+      add("sp", dense "sp")
+      add("sp_dp", dense("sp", "dp"))
+    end
+    if p.device_count then
+      local nodes = grid(world, "device_count-node", { device_count = math.min(p.device_count, #world), node = fill })
+      add("all_to_all_local", nodes "device_count")
+      if nodes.node > 1 then add("all_to_all_global", nodes "node") end
+    end
+    for _, asked in ipairs { high, nccl } do
+      for name in pairs(asked) do local _ = t[name] end -- refuses the name of no family
+    end
+    return t
+  end,
+}
+
+-- Argument, then config, then default. The tensor-parallel size has a key of DeepSpeed's own besides.
+local function settings(p)
+  local config, given = p.config or {}, {}
+  local section, same = config.tensor_parallel, config.tensor_model_parallel_size
+  if section ~= nil and type(section) ~= "table" then
+    refuse("config: tensor_parallel is %s, no table; {\"autotp_size\":2} would do", tostring(section))
+  end
+  local autotp = section and section.autotp_size
+  if autotp ~= nil and same ~= nil and autotp ~= same then
+    refuse("config: tensor_parallel.autotp_size is %s, but tensor_model_parallel_size is %s; one of them would do",
+      tostring(autotp), tostring(same))
+  end
+  for _, a in ipairs(arguments) do
+    local name = a[2]
+    given[name] = p[name]
+    if given[name] == nil then given[name] = config[name] end
+    if given[name] == nil and name == "tensor_model_parallel_size" then given[name] = autotp end
+  end
+  local cp = given.context_parallel_size or 1
+  if p.config and (cp ~= 1 or given.hierarchical_context_parallel_sizes) then
+    refuse("config: there is no context parallelism from a config (context_parallel_size %s); leave out its sizes, or "
+      .. "give arguments only", tostring(cp))
+  end
+  return given
+end
+
+local function data_parallel(s, q)
+  if q.partial_data_parallel and not q.with_context_parallel then
+    error("partial_data_parallel needs with_context_parallel; there are no groups without it")
+  end
+  return q.partial_data_parallel and s.intra_dp_cp or q.with_context_parallel and s.dp_cp or s.dp
+end
+
+local function ulysses(s) return s.plan:grid "dense".sp > 1 end
+
+local queries = {
+  tensor_model_parallel_src_rank = function(s) return s.tp.first end,
+  data_parallel_group_ranks = function(s) return s.dp.ranks end,
+}
+for getter, group in pairs {
+  tensor_model_parallel = function(s) return s.tp end,
+  pipeline_model_parallel = function(s) return s.pp end,
+  model_parallel = function(s) return s.tp end, -- DeepSpeed's name for it
+  context_parallel = function(s) return s.cp end,
+  data_parallel = data_parallel,
+  sequence_parallel = function(s) return ulysses(s) and s.sp or { rank = 0, size = 1 } end,
+  sequence_data_parallel = function(s) return ulysses(s) and s.sp_dp or s.dp end,
+  expert_model_parallel = function(s) return s.ep end,
+  expert_tensor_parallel = function(s) return s.ep_tp end,
+  expert_data_parallel = function(s) return s.ep_dp end,
+} do
+  queries[getter .. "_rank"] = function(s, q) return group(s, q).rank end
+  queries[getter .. "_world_size"] = function(s, q) return group(s, q).size end
+end
+
+local params = declared(false)
+params.config = param.table(nil, "a DeepSpeed config; an argument beside it wins")
+
+return recipe {
+  doc = "DeepSpeed's ParallelState: dense and expert grids, Ulysses, start from a config",
+  params = params,
+  build = function(world, p) return layout.build(world, settings(p)) end,
+  queries = queries,
+}

@@ -1,0 +1,146 @@
+-- DeepSpeed's groups.py and parallel_state_sp.py: each function makes its groups where its size is
+-- given here. Experts lie on the ranks of a pipeline stage, which are taken in one of three orders
+-- and cut into expert groups; ranks at equal positions of those share the same experts:
+--
+--   consecutive           0 1 2 3 ...          no tensor parallelism, or mp_mode sp, or folded
+--   lane after lane       0 2 4 .. 1 3 5 ..    tensor parallelism of the dense layers only
+--   each lane by itself   0 2 4 .. | 1 3 5 ..  tensor parallelism of the experts as well
+--
+-- Source: deepspeed/utils/groups.py, deepspeed/module_inject/auto_ep_folding.py,
+-- deepspeed/runtime/sequence_parallel/parallel_state_sp.py.
+
+local function refuse(...) error(string.format(...), 2) end
+
+-- A folding spec says again what other parameters say, and must say the same.
+local function check_folding(spec, expected)
+  for name, value in pairs(spec) do
+    local want = expected[name]
+    if want == nil then
+      refuse("folding_spec: unknown '%s'; known: world_size, pp_size, tp_size, ep_size, etp_size, mp_mode", name)
+    end
+    if value ~= want then
+      refuse("folding_spec: %s is %s, which contradicts the other parameters; %s would do", name, tostring(value),
+        tostring(want))
+    end
+  end
+end
+
+-- The ranks of each stage, or of each lane of it, in the order in which experts lie on them.
+local function expert_ranks(world, p)
+  local g = grid(world, "mp-dp-pp", { mp = p.mp_size, pp = p.pp_size, dp = fill })
+  if p.mp_mode ~= "tp" and p.mp_mode ~= "sp" then refuse("mp_mode is '%s'; 'tp' or 'sp' would do", p.mp_mode) end
+  if p.enable_expert_tensor_parallelism then return g:along { "dp", index = { "mp", "pp" } } end
+  if p.mp_size > 1 and p.use_data_before_expert_parallel_ then
+    refuse("use_data_before_expert_parallel_ excludes mp_size %d without enable_expert_tensor_parallelism; "
+      .. "mp_size 1 would do", p.mp_size)
+  end
+  return p.mp_mode == "tp" and not p.folding_spec and g:ordered("dp", "mp") or g("mp", "dp")
+end
+
+local function add_experts(t, world, p)
+  local ranks = expert_ranks(world, p)
+  local lanes = p.enable_expert_tensor_parallelism and p.mp_size or 1
+  local made = {}
+  if #p.expert_parallel_size_ == 0 then refuse("expert_parallel_size_ is an empty list; 1 would do") end
+  for _, ep in ipairs(p.expert_parallel_size_) do
+    grid(world, "ep-mp-edp-pp", { ep = ep, mp = lanes, pp = p.pp_size, edp = fill }) -- refuses what does not fit
+    check_folding(p.folding_spec or {}, { world_size = #world, pp_size = p.pp_size, tp_size = p.mp_size, ep_size = ep,
+                                          etp_size = 1, mp_mode = p.mp_mode })
+    local experts, data
+    if p.use_data_before_expert_parallel_ then
+      data, experts = ranks:split(ranks.size // ep)
+    else
+      experts, data = ranks:split(ep, { table = true }) -- lists only where a group goes on in the next lane
+    end
+    if not made[ep] then
+      made[ep] = true
+      t["ep_size_" .. ep] = experts
+      t["edp_size_" .. ep] = data
+    end
+  end
+end
+
+-- Expert groups are asked for by their name, such as ep_size_4.
+local function experts(s, q) return s[q.group_name] end
+local function expert_data(s, q) return s["edp" .. string.sub(q.group_name, 3)] end
+local function model_parallel(s, _, p) return p.sequence_parallel_size and s.sp or s.mp end
+
+local queries = {
+  expert_parallel_src_rank = function(s, q) return experts(s, q).first end,
+  expert_broadcast_src_rank = function(s, q) return expert_data(s, q).first end,
+  max_expert_size_name = function(_, _, p)
+    return p.expert_parallel_size_ and "ep_size_" .. math.max(table.unpack(p.expert_parallel_size_))
+  end,
+  zero_param_intra_parallel_rank_in_mygroup = function(s) return s.zero_param_intra.rank end,
+  zero_param_intra_parallel_group_world_size = function(s) return s.zero_param_intra.size end,
+  zero_param_parallel_is_initialized = function(_, _, p) return p.group_size ~= nil end,
+  tensor_model_parallel_src_rank = function(s) return s.tp.first end,
+}
+for getter, group in pairs {
+  expert_parallel = experts,
+  expert_data_parallel = expert_data,
+  tensor_model_parallel = function(s) return s.tp end,
+  data_parallel = function(s) return s.dp end,
+  model_parallel = model_parallel, -- that of the sequence-parallel module, where it is in use
+  sequence_parallel = function(s) return s.sp end,
+  sequence_data_parallel = function(s) return s.sp_dp end,
+} do
+  queries[getter .. "_rank"] = function(...) return group(...).rank end
+  queries[getter .. "_world_size"] = function(...) return group(...).size end
+end
+
+return recipe {
+  doc = "DeepSpeed's groups.py: experts, hpZ, all-to-all, AutoTP and sequence-parallel groups",
+  params = {
+    expert_parallel_size_ = param.list(nil, "sizes of expert groups, such as 2,4: families ep_size_2, ...", "ep"),
+    mp_size = param.size(1, "tensor- (or sequence-) parallel size of the dense layers", "mp"),
+    pp_size = param.size(1, "pipeline stages", "pp"),
+    mp_mode = param.text("tp", "what mp_size is: tp or sp"),
+    use_data_before_expert_parallel_ = param.flag(false, "data-parallel neighbours instead of expert-parallel ones"),
+    enable_expert_tensor_parallelism = param.flag(false, "experts are cut by mp_size as well"),
+    folding_spec = param.table(nil, "expert groups across lanes: {\"tp_size\":2,\"ep_size\":4,\"pp_size\":1}"),
+    group_size = param.size(nil, "ranks of a ZeRO group of parameters", "zero_hpz_partition_size", "hpz"),
+    device_count = param.size(nil, "devices per node; makes the all-to-all groups", "devices_per_node"),
+    tensor_model_parallel_size = param.size(nil, "AutoTP size: families dp, mp, tp", "tp"),
+    data_parallel_size = param.size(nil, "of AutoTP; must be the rest of the world", "dp"),
+    model_parallel_size_ = param.size(nil, "families dp and mp only"),
+    sequence_parallel_size = param.size(nil, "Ulysses size, 2 or more: families sp, sp_dp", "sp"),
+    clone_world_group = param.flag(false, "one group of all ranks"),
+  },
+  build = function(world, p)
+    local t = topology(world)
+    if p.expert_parallel_size_ then add_experts(t, world, p) end
+    if p.group_size then
+      t.zero_param_intra = grid(world, "group_size-rest", { group_size = p.group_size, rest = fill }) "group_size"
+    end
+    if p.device_count then
+      local nodes = grid(world, "device_count-node", { device_count = math.min(p.device_count, #world), node = fill })
+      t.all_to_all_local = nodes "device_count"
+      if nodes.node > 1 then t.all_to_all_global = nodes "node" end
+    end
+    local tp = p.tensor_model_parallel_size or p.model_parallel_size_
+    if p.data_parallel_size and not tp then
+      refuse("data_parallel_size %d needs tensor_model_parallel_size; %d would do", p.data_parallel_size,
+        math.max(1, #world // p.data_parallel_size))
+    end
+    if tp then
+      if p.model_parallel_size_ and p.model_parallel_size_ ~= tp then
+        refuse("model_parallel_size_ %d contradicts tensor_model_parallel_size %d; one of them would do",
+          p.model_parallel_size_, tp)
+      end
+      local g = grid(world, "tp-dp", { tp = tp, dp = p.data_parallel_size or fill })
+      t.dp = g "dp"
+      t.mp = g "tp"
+      if p.tensor_model_parallel_size then t.tp = g "tp" end -- the same communicators as mp
+    end
+    if p.sequence_parallel_size == 1 then refuse("sequence_parallel_size 1 is no parallelism; nearest is 2") end
+    if p.sequence_parallel_size then
+      local g = grid(world, "sp-dp", { sp = p.sequence_parallel_size, dp = fill })
+      t.sp = g "sp"
+      t.sp_dp = g("sp", "dp") -- the whole world, in DeepSpeed
+    end
+    if p.clone_world_group then t.world_group = grid(world, "all", { all = fill }) "all" end
+    return t
+  end,
+  queries = queries,
+}

@@ -1,0 +1,187 @@
+-- DeepSpeed's ProcessTopology, any named axes, the last one fastest, and the groups that its
+-- PipelineParallelGrid makes of the axes pipe, data and model.
+-- Source: deepspeedai/DeepSpeed, deepspeed/runtime/pipe/topology.py.
+
+local function refuse(...) error(string.format(...), 2) end
+
+local named = {
+  PipeDataParallelTopology = { "pipe", "data" },
+  PipeModelDataParallelTopology = { "pipe", "data", "model" },
+}
+
+-- No topology at all: the prime factors of the world go to pipe and data in turn.
+local function by_prime_factors(n)
+  local sizes, turn, prime = { 1, 1 }, 1, 2
+  while n > 1 do
+    if prime * prime > n then prime = n end
+    if n % prime == 0 then
+      sizes[turn], n, turn = sizes[turn] * prime, n // prime, 3 - turn
+    else
+      prime = prime + 1
+    end
+  end
+  return sizes
+end
+
+-- Axes and dims as the caller says them.
+local function given_axes(p)
+  local axes, dims = p.axes, p.dims
+  if p.topology or p.num_pp or p.num_mp or p.num_dp then
+    refuse("axes and dims say it all; leave out topology, num_pp, num_mp and num_dp, or axes and dims")
+  end
+  if type(axes) == "string" then axes = string.split(axes, "-") end
+  if type(axes) ~= "table" then refuse("axes is %s; names such as pipe-data-model would do", tostring(axes)) end
+  if not dims or #dims ~= #axes then
+    refuse("dims has %d sizes for the %d axes %s; a size for each would do", dims and #dims or 0, #axes,
+      table.concat(axes, "-"))
+  end
+  return axes, dims
+end
+
+-- The axes of one of DeepSpeed's own topologies; data takes what remains.
+local function named_axes(p)
+  local class = p.topology or p.num_mp and "PipeModelDataParallelTopology" or "PipeDataParallelTopology"
+  local axes = named[class]
+  if not axes then
+    refuse("topology '%s' is unknown; PipeDataParallelTopology or PipeModelDataParallelTopology would do", class)
+  end
+  if p.num_mp and #axes == 2 then
+    refuse("num_mp %d: topology %s has no model axis; PipeModelDataParallelTopology would do", p.num_mp, class)
+  end
+  return axes, { p.num_pp or 1, p.num_dp or fill, p.num_mp or 1 }
+end
+
+local function axes_of(world, p)
+  if p.axes or p.dims then return given_axes(p) end
+  if p.topology or p.num_pp or p.num_mp or p.num_dp then return named_axes(p) end
+  return named.PipeDataParallelTopology, by_prime_factors(#world)
+end
+
+local function grid_of(world, axes, dims)
+  local order, sizes = {}, {}
+  for i, axis in ipairs(axes) do
+    if sizes[axis] then refuse("axes: '%s' occurs twice; name each axis once", axis) end
+    if dims[i] ~= fill and dims[i] < 1 then refuse("dims: axis '%s' has size %d; 1 or more would do", axis, dims[i]) end
+    order[#axes + 1 - i], sizes[axis] = axis, dims[i]
+  end
+  return grid(world, order, sizes), sizes
+end
+
+-- Queries ---------------------------------------------------------------------
+
+local function topo(s) return s.plan:grid "topo" end
+
+local function lists(family)
+  local groups = {}
+  for g, ranks in pairs(family) do groups[g + 1] = ranks end
+  return groups
+end
+
+-- Axes, slowest first as DeepSpeed names them.
+local function axis_names(s)
+  local names, dims = {}, topo(s):dims()
+  for i = #dims, 1, -1 do names[#names + 1] = dims[i][1] end
+  return names
+end
+
+-- Ranks at some coordinates, the other axes free.
+local function filter_match(s, coords)
+  local free = {}
+  for _, axis in ipairs(axis_names(s)) do
+    if not coords[axis] then free[#free + 1] = axis end
+  end
+  local family = topo(s):along(table.unpack(free))
+  return family:ranks(family:locate(topo(s):rank(coords)))
+end
+
+local function axis_comm_lists(s, axis) return s.topo[axis] and lists(topo(s):along(axis)) or {} end
+
+local function rank_repr(s, q)
+  local omit, parts = {}, {}
+  for _, axis in ipairs(q.omit_axes or { "data", "pipe" }) do omit[axis] = true end
+  for _, axis in ipairs(axis_names(s)) do
+    if not omit[axis] then
+      parts[#parts + 1] = string.format("%s%s%02d", axis, q.inner_sep or "_", s.topo[axis])
+    end
+  end
+  return table.concat(parts, q.outer_sep or "-")
+end
+
+local queries = {
+  axis_names = axis_names,
+  dim = function(s, q) return s.topo[q.axis] and topo(s):along(q.axis).size or 0 end,
+  coord = function(s)
+    local coord = axis_names(s)
+    for i, axis in ipairs(coord) do coord[i] = s.topo[axis] end
+    return coord
+  end,
+  rank = function(s, q) return topo(s):rank(q) end,
+  rank_repr = rank_repr,
+  filter_match = filter_match,
+  axis_comm_lists = function(s, q) return axis_comm_lists(s, q.axis) end,
+  axis_list = function(s, q)
+    return filter_match(s, { [q.axis] = q.idx or refuse("idx is missing; a coordinate such as 0 would do") })
+  end,
+  stage_id = function(s) return s.topo.pipe end,
+  data_parallel_id = function(s) return s.topo.data end,
+  is_first_stage = function(s) return s.topo.pipe == 0 end,
+  is_last_stage = function(s) return s.topo.pipe == topo(s).pipe - 1 end,
+  stage_to_global = function(s, q) -- the rank of a stage at one's other coordinates, or those asked for
+    local coords = topo(s):coords(s.rank)
+    for axis, asked in pairs(q) do coords[axis == "stage_id" and "pipe" or axis] = asked end
+    return topo(s):rank(coords)
+  end,
+  dp_groups = function(s) return axis_comm_lists(s, "data") end,
+  pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
+  model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
+  p2p_groups = function(s) -- every rank with that of the next stage, around the end
+    local pp, buddies = s.plan:family "pp", {}
+    for _, line in pairs(pp) do
+      for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end
+    end
+    return buddies
+  end,
+}
+for getter, family in pairs {
+  pipe_parallel = "pp", data_parallel = "dp", slice_parallel = "slice", model_parallel = "ds_model",
+} do
+  queries[getter .. "_rank"] = function(s) return s[family].rank end
+  queries[getter .. "_world_size"] = function(s) return s[family].size end
+end
+
+return recipe {
+  doc = "DeepSpeed's ProcessTopology and PipelineParallelGrid: named axes, the last one fastest",
+  params = {
+    axes = param.any(nil, "names of the axes, slowest first: pipe-data-model"),
+    dims = param.list(nil, "size of each axis"),
+    topology = param.text(nil, "instead of axes: PipeDataParallelTopology or PipeModelDataParallelTopology"),
+    num_pp = param.size(nil, "its pipeline stages; default 1", "pp"),
+    num_mp = param.size(nil, "its model-parallel size; default 1", "mp", "tp"),
+    num_dp = param.size(nil, "its data-parallel size; left out, whatever remains", "dp"),
+    grid = param.flag(true, "make the groups; false: only coordinates"),
+  },
+  build = function(world, p)
+    local axes, dims = axes_of(world, p)
+    local g, sizes = grid_of(world, axes, dims)
+    local t = topology(world)
+    t.topo = g
+    if not p.grid then return t end
+
+    for _, axis in ipairs { "pipe", "data" } do
+      if not sizes[axis] then
+        refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, its size 1, or grid=false",
+          table.concat(axes, "-"), axis, axis, table.concat(axes, "-"))
+      end
+    end
+    local inside = {}
+    for _, axis in ipairs(axes) do
+      if axis ~= "data" then inside[#inside + 1] = axis end
+    end
+    t.ds_model = g:along(table.unpack(inside)) -- everything that shares its data
+    t.dp = g "data"
+    t.pp = g "pipe"
+    t.slice = sizes.model and g "model" or g() -- tensor parallelism; without it a group per rank
+    return t
+  end,
+  queries = queries,
+}

@@ -1,0 +1,73 @@
+-- nanotron's ParallelContext: one grid, tp fastest, then cp, dp, pp, ep. Every family numbers its
+-- groups in an order of its own. Equal groups are one communicator there, and so they are here.
+-- Source: huggingface/nanotron, src/nanotron/parallel/context.py.
+
+-- Members and then groups of each family, fastest first, in the order of creation. The short
+-- names of the first two are taken: `state.world` is a number, `local` a word of Lua.
+local families = {
+  { "world_pg", { "tp", "cp", "dp", "pp", "ep" } },
+  { "local_pg" }, -- the ranks of a node
+  { "tp", { "tp", index = { "cp", "dp", "pp", "ep" } } },
+  { "cp", { "cp", index = { "dp", "pp", "ep", "tp" } } },
+  { "dp", { "dp", index = { "pp", "ep", "tp", "cp" } } },
+  { "pp", { "pp", index = { "ep", "tp", "cp", "dp" } } },
+  { "ep", { "ep", index = { "tp", "cp", "dp", "pp" } } },
+  { "mp", { "tp", "pp", "ep", index = { "dp", "cp" } } }, -- one replica of the model
+  { "dp_cp", { "cp", "dp", index = { "ep", "pp", "tp" } } }, -- gradients are averaged over both
+  { "tp_and_ep", { "tp", "ep", index = { "dp", "pp", "cp" } } },
+}
+
+-- A rank's coordinates: those asked for (q.tp_rank, ...), else the asker's own.
+local function coords_of(s, q)
+  local coords = {}
+  for dim, own in pairs(s.grid) do
+    local asked = q[dim .. "_rank"]
+    coords[dim] = asked == nil and own or asked
+  end
+  return coords
+end
+
+local queries = {
+  get_rank = function(s, q) return s[q.group].rank end,
+  get_size = function(s, q) return s[q.group].size end,
+  get_local_ranks = function(s, q) return s.plan:grid "grid":coords(q.world_rank or s.rank) end,
+  get_global_rank = function(s, q) return s.plan:grid "grid":rank(coords_of(s, q)) end,
+}
+for _, dim in ipairs { "tp", "cp", "dp", "pp", "ep" } do
+  queries[dim .. "_rank"] = function(s) return s.grid[dim] end
+end
+
+return recipe {
+  doc = "nanotron's ParallelContext: tensor, context, data, pipeline",
+  params = {
+    tensor_parallel_size = param.size(1, "tensor-parallel size", "tp"),
+    pipeline_parallel_size = param.size(1, "pipeline stages", "pp"),
+    data_parallel_size = param.size(nil, "data-parallel size; left out, whatever remains", "dp"),
+    context_parallel_size = param.size(1, "context-parallel size", "cp"),
+    expert_parallel_size = param.size(1, "only 1: nanotron's own checks contradict any other size", "ep"),
+    local_world_size = param.size(nil, "ranks per node; 8, or all where there are fewer", "LOCAL_WORLD_SIZE"),
+    backend = param.text("nccl", "only nccl"),
+  },
+  build = function(world, p)
+    if p.expert_parallel_size > 1 then
+      error(string.format("expert_parallel_size %d: nanotron's grid counts it, its size check does not, so no world "
+        .. "would fit; 1 would do", p.expert_parallel_size))
+    end
+    if p.backend ~= "nccl" then error("backend '" .. p.backend .. "': nanotron runs on nccl only; 'nccl' would do") end
+
+    local g = grid(world, "tp-cp-dp-pp-ep", {
+      tp = p.tensor_parallel_size, cp = p.context_parallel_size, dp = p.data_parallel_size or fill,
+      pp = p.pipeline_parallel_size, ep = p.expert_parallel_size,
+    })
+    local nodes = grid(world, "local_world_size-node",
+      { local_world_size = p.local_world_size or math.min(8, #world), node = fill })
+    local t = topology(world)
+    t.grid = g
+    for _, family in ipairs(families) do
+      local name, dims = family[1], family[2]
+      t[name] = dims and g:along(dims) or nodes "local_world_size"
+    end
+    return t
+  end,
+  queries = queries,
+}

@@ -1,0 +1,136 @@
+-- torchtitan's ParallelDims: a dense grid (tp, cp, dp_shard, dp_replicate, pp) and a grid for the
+-- experts, in which ep and efsdp take the places of tp, cp and dp_shard. An axis is a family; a
+-- mesh of several axes is a nested list, its first axis outermost.
+-- Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py.
+
+-- The meshes that axes may be asked of together, slowest axis first as in DeviceMesh.
+local meshes = {
+  { "pp", "batch", "cp", "tp" }, -- data loading
+  { "pp", "dp_replicate", "dp_shard", "cp", "tp" },
+  { "pp", "dp_replicate", "fsdp", "tp" },
+  { "pp", "dp", "cp", "tp" },
+  { "pp", "dp_replicate", "efsdp", "ep" },
+}
+
+-- An axis of one rank is off, but for the ones that shard parameters; without experts efsdp is off.
+local function enabled(s, axis, p)
+  if axis == "efsdp" then return p.ep > 1 end
+  return axis == "dp_shard" or axis == "fsdp" or s[axis].size > 1
+end
+
+-- Do the axes occur in this mesh, in its order?
+local function holds(mesh, axes)
+  local found = 0
+  for _, axis in ipairs(mesh) do
+    if axis == axes[found + 1] then found = found + 1 end
+  end
+  return found == #axes and found > 0
+end
+
+-- The mesh of axes[i], axes[i + 1], ... that runs through a rank.
+local function mesh_through(plan, axes, i, rank)
+  if i > #axes then return rank end
+  local family, mesh = plan:family(axes[i]), {}
+  for at, other in ipairs(family:ranks(family:locate(rank))) do mesh[at] = mesh_through(plan, axes, i + 1, other) end
+  return mesh
+end
+
+-- The first rank of the mesh of some axes through this one: position 0 along each.
+local function origin(plan, axes, rank)
+  for _, axis in ipairs(axes) do
+    local family = plan:family(axis)
+    rank = family:ranks(family:locate(rank))[1]
+  end
+  return rank
+end
+
+local function get_optional_mesh(s, q, p)
+  local axes = type(q.dims) == "string" and { q.dims } or q.dims or {}
+  local known, would_do = #axes == 1, {}
+  for _, axis in ipairs(axes) do
+    if not enabled(s, axis, p) then return nil end -- an unknown axis is refused here
+  end
+  for i, mesh in ipairs(meshes) do
+    known = known or holds(mesh, axes)
+    would_do[i] = table.concat(mesh, "-")
+  end
+  if not known then
+    error(string.format("dims '%s' are in no mesh together, in this order; axes of one of %s would do",
+      table.concat(axes, "-"), table.concat(would_do, ", ")))
+  end
+  return mesh_through(s.plan, axes, 1, origin(s.plan, axes, s.rank))
+end
+
+local queries = {
+  get_optional_mesh = get_optional_mesh,
+  get_mesh = function(s, q, p)
+    local mesh = get_optional_mesh(s, q, p)
+    if not mesh then error("an axis of this mesh is off: its size is 1, or efsdp without experts") end
+    return mesh
+  end,
+  get_local_rank = function(s, q) return s[q.mesh_dim].rank end,
+  size = function(s, q) return s[q.mesh_dim].size end,
+  enabled = function(s, q, p) return enabled(s, q.mesh_dim, p) end,
+  one_dimensional = function(s, _, p) -- the axes that have meshes of more than one rank
+    local axes = {}
+    for _, axis in ipairs(s.plan.families) do
+      if enabled(s, axis, p) and s[axis].size > 1 then axes[#axes + 1] = axis end
+    end
+    return axes
+  end,
+  dp_shard = function(s) return s.plan:grid "dense".dp_shard end,
+  dp_enabled = function(s) return s.batch.size > 1 end,
+  dp_cp_enabled = function(s) return s.loss.size > 1 end,
+  fsdp_enabled = function(s) return s.plan:grid "dense".dp_shard * s.cp.size > 1 end,
+  seq_len_divisor = function(s) return s.tp.size * 2 * s.cp.size end, -- load balancing takes two chunks per rank
+}
+for _, axis in ipairs { "cp", "tp", "pp", "ep" } do
+  queries[axis .. "_enabled"] = function(s) return s[axis].size > 1 end
+end
+
+return recipe {
+  doc = "torchtitan's ParallelDims: HSDP, context, tensor, pipeline; experts across all but pp",
+  params = {
+    dp_replicate = param.size(1, "copies of the sharded model"),
+    dp_shard = param.integer(-1, "ranks that shard the parameters; -1: whatever remains"),
+    cp = param.size(1, "context-parallel size"),
+    tp = param.size(1, "tensor-parallel size"),
+    pp = param.size(1, "pipeline stages"),
+    ep = param.size(1, "expert-parallel size; divides dp_shard x cp x tp"),
+    spmd_backend = param.text("spmd_types", "spmd_types: axes dp and dp_shard; partial_dtensor: fsdp"),
+  },
+  build = function(world, p)
+    if p.dp_shard < 1 and p.dp_shard ~= -1 then
+      error(string.format("dp_shard %d is neither a size nor -1 (whatever remains); 1 or -1 would do", p.dp_shard))
+    end
+    if p.spmd_backend ~= "spmd_types" and p.spmd_backend ~= "partial_dtensor" then
+      error("spmd_backend '" .. p.spmd_backend .. "' is unknown; 'spmd_types' or 'partial_dtensor' would do")
+    end
+    local dense = grid(world, "tp-cp-dp_shard-dp_replicate-pp", {
+      tp = p.tp, cp = p.cp, dp_shard = p.dp_shard == -1 and fill or p.dp_shard,
+      dp_replicate = p.dp_replicate, pp = p.pp,
+    })
+    local expert = grid(world, "ep-efsdp-dp_replicate-pp",
+      { ep = p.ep, efsdp = fill, dp_replicate = p.dp_replicate, pp = p.pp })
+
+    local t = topology(world)
+    t.dense = dense
+    t.expert = expert
+    t.pp = dense "pp"
+    t.batch = dense("dp_shard", "dp_replicate")
+    t.loss = dense("cp", "dp_shard", "dp_replicate")
+    t.dp_replicate = dense "dp_replicate"
+    t.cp = dense "cp"
+    t.tp = dense "tp"
+    t.ep = expert "ep"
+    t.efsdp = expert "efsdp":with { lazy = p.ep == 1 } -- off without experts
+    if p.spmd_backend == "spmd_types" then
+      t.dp = t.batch
+      t.dp_shard = dense "dp_shard"
+    else
+      t.fsdp = dense("cp", "dp_shard")
+    end
+    return t
+  end,
+  queries = queries,
+}
