@@ -14,6 +14,9 @@
 -- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
 
 local mg = require "moongrid"
+local layer = require "moongrid.layer"
+
+local refuse, attempt = layer.refuse, layer.attempt
 
 ---@class moongrid.HyperCommGrid
 ---@field shape integer[] sizes, fastest first
@@ -29,31 +32,6 @@ HyperCommGrid.__index = HyperCommGrid
 ---@class moongrid.HyperCommGrid.Options: moongrid.Options
 ---@field view? string a registered view; left out: "base"
 ---@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
-
-local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
-local SOURCE = debug.getinfo(1, "S").source
-
--- Raises with the position of whoever called into this file.
-local function refuse(...)
-  local level, at = 2, debug.getinfo(2, "Sl")
-  while at and (at.source == SOURCE or at.currentline <= 0) do
-    level, at = level + 1, debug.getinfo(level + 1, "Sl")
-  end
-  error(string.format(...), level)
-end
-
--- A call of moongrid whose refusal is the caller's, not this file's: without our positions.
-local function attempt(what, fn, ...)
-  local ok, value = pcall(fn, ...)
-  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since %S+$", ""))) end
-  return value
-end
-
-local function world_of(world)
-  if type(world) == "number" then return attempt("world", mg.world, world) end
-  if type(world) ~= "userdata" then refuse("world is %s; it is a World or the number of ranks", type(world)) end
-  return world
-end
 
 local function list(what, value)
   if type(value) ~= "table" then refuse("%s is %s; it takes a list", what, type(value)) end
@@ -121,12 +99,12 @@ end
 ---@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is "mpi": groups on the host)
 ---@return moongrid.HyperCommGrid # refused where one of these does not hold
 function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
-  world, rank_offset = world_of(world), rank_offset or 0
+  world, rank_offset = layer.world_of(world), rank_offset or 0
   shape, dim_names = list("shape", shape), list("dim_names", dim_names)
   if math.type(rank_offset) ~= "integer" or rank_offset < 0 or rank_offset >= world.size then
     refuse("rank_offset is %s; it is 0 to %d in %d ranks", tostring(rank_offset), world.size - 1, world.size)
   end
-  if backend and not BACKENDS[backend] then
+  if backend and not layer.BACKENDS[backend] then
     refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
   end
   local size, room = 1, world.size - rank_offset
@@ -141,7 +119,7 @@ function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
     size = size * n
   end
   local self = setmetatable({
-    shape = shape, dim_names = dim_names, rank_offset = rank_offset, size = size, backend = BACKENDS[backend],
+    shape = shape, dim_names = dim_names, rank_offset = rank_offset, size = size, backend = layer.BACKENDS[backend],
     window = world:window(rank_offset, size), views = {}, view_names = { "base" },
   }, HyperCommGrid)
   self.views.base = { grid = factorization("HyperCommGrid", self.window, shape, dim_names), shared = {} }

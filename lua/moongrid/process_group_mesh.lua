@@ -15,36 +15,14 @@
 -- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
 
 local mg = require "moongrid"
+local layer = require "moongrid.layer"
+
+local refuse, attempt = layer.refuse, layer.attempt
 
 ---@class moongrid.ProcessGroupMesh
 ---@field shape integer[] sizes of the axes, the last varies fastest
 local ProcessGroupMesh = {}
 ProcessGroupMesh.__index = ProcessGroupMesh
-
-local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
-local SOURCE = debug.getinfo(1, "S").source
-
--- Raises with the position of whoever called into this file.
-local function refuse(...)
-  local level, at = 2, debug.getinfo(2, "Sl")
-  while at and (at.source == SOURCE or at.currentline <= 0) do
-    level, at = level + 1, debug.getinfo(level + 1, "Sl")
-  end
-  error(string.format(...), level)
-end
-
--- A call of moongrid whose refusal is the caller's, not this file's: without our positions.
-local function attempt(what, fn, ...)
-  local ok, value = pcall(fn, ...)
-  if not ok then refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since %S+$", ""))) end
-  return value
-end
-
-local function world_of(world)
-  if type(world) == "number" then return attempt("world", mg.world, world) end
-  if type(world) ~= "userdata" then refuse("world is %s; it is a World or the number of ranks", type(world)) end
-  return world
-end
 
 -- A sorted copy of a list of different integers from 0 to below n.
 local function indices_below(n, what, value)
@@ -70,7 +48,7 @@ local function axis_name(axis) return "axis_" .. axis end
 --- One may be `mg.fill`: what the others leave
 ---@return moongrid.ProcessGroupMesh # refused, with the nearest sizes, where they do not fit
 function ProcessGroupMesh.new(world, size)
-  world = world_of(world)
+  world = layer.world_of(world)
   if type(size) ~= "table" or #size == 0 then refuse("size is no list; it takes the size of each axis") end
   local self, order, sizes = setmetatable({ shape = {}, world = world }, ProcessGroupMesh), {}, {}
   for axis = #size - 1, 0, -1 do
@@ -102,10 +80,10 @@ end
 
 -- The family from now on, or the one there is with these groups and this backend.
 local function keep(self, family, name, whole, backend)
-  if backend and not BACKENDS[backend] then
+  if backend and not layer.BACKENDS[backend] then
     refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
   end
-  backend = BACKENDS[backend]
+  backend = layer.BACKENDS[backend]
   for _, known in ipairs(self.created) do
     if known.family == family and known.backend == backend then return known.family end
   end

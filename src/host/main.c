@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "host/cli.h"
 
-#include <signal.h>
 #include <string.h>
 
 static const char help[] =
@@ -35,7 +34,6 @@ enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 int main(int argc, char **argv) {
   char option_help[] = "--help";
-  signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, told as such */
   const char *word = argc > 1 ? argv[1] : "--help";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
     fputs(help, argc > 1 ? stdout : stderr);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, EXACT_WORLD = 4096 };
+enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, EXACT_WORLD = 4096 };
 
 /* The first ranks of the first group, as many as fit: "0 2 4 6", "0 8 16 ... 1016". */
 static void example(const mg_family *f, char *buf, size_t len) {
@@ -81,8 +81,13 @@ mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[2048];
   printf("%s%s%s over %" PRId64 " ranks", on, *p->content.recipe ? p->content.recipe : "plan", off, p->content.world);
-  for (size_t i = 0; i < p->content.nparams; i++)
-    printf("%s%s=%s", i ? " " : ": ", p->content.param[i].name, p->content.param[i].value);
+  int column = printf("%s", p->content.nparams ? ":" : "");
+  for (size_t i = 0; i < p->content.nparams; i++) {
+    const mg_param *a = &p->content.param[i];
+    int             length = (int)(strlen(a->name) + strlen(a->value)) + 2;
+    if (column + length > LINE_WIDTH) column = printf("\n              ") - 1;
+    column += printf(" %s=%s", a->name, a->value);
+  }
   printf("\n");
   for (size_t i = 0; i < p->content.ngrids; i++) {
     mg_grid_describe(p->content.grid[i].grid, text, sizeof text);

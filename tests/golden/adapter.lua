@@ -7,8 +7,12 @@
 --   kinds     recorded kind of group -> family: a table, or a function of the kind
 --   query     recorded column -> name of the query, its arguments (default: the column's own)
 --   calls     what other calls do: name -> function(job, arguments)
+--   arguments function(args): what of the first call's is for the recipe (default: all)
+--   lists     function(job, lists): compare recorded rank lists, which the runner does not
+--   ask       function(job, column, rank) in place of `query`, for columns of other forms
 --
--- An adapter of another sort has `open(case)` itself and returns a job, which the runner asks:
+-- An adapter of another sort has `open(case)` itself and returns a job (M.job has most of it),
+-- which the runner asks:
 --
 --   job:kinds()             set of the kinds that exist: kind -> true
 --   job:groups(kind)        list of the groups of a kind, each a list of ranks; nil: no such kind
@@ -70,10 +74,22 @@ function Job:groups(kind)
   return groups
 end
 
+function Job:query(rank, name, args)
+  self.states[rank] = self.states[rank] or self.plan:dry(rank)
+  return self.recipe:ask(self.states[rank], name, args)
+end
+
 function Job:ask(column, rank)
   if not self.plan then return nil end -- destroyed: there is nobody to ask
-  self.states[rank] = self.states[rank] or self.plan:dry(rank)
-  return self.recipe:ask(self.states[rank], self.adapter.query(column))
+  if self.adapter.ask then return self.adapter.ask(self, column, rank) end
+  return self:query(rank, (self.adapter.query or M.query)(column))
+end
+
+-- A job of an adapter: `kinds` and the rest as above; `plan` comes later.
+function M.job(adapter, fields)
+  local job = { adapter = adapter, states = {} }
+  for name, value in pairs(fields or {}) do job[name] = value end
+  return setmetatable(job, Job)
 end
 
 local calls = {
@@ -91,15 +107,15 @@ end
 
 -- The recorded calls, in order; what is left at the end is what the tables show.
 local function open_recipe(adapter, case)
-  local job = { adapter = adapter, recipe = mg.load(adapter.recipe), world = case.world, states = {} }
-  setmetatable(job, Job)
+  local job = M.job(adapter, { recipe = mg.load(adapter.recipe), world = case.world })
   local function perform(call, args)
     local fn = (adapter.calls or {})[call] or calls[call]
     if not fn then error("unknown call '" .. tostring(call) .. "'", 0) end
     fn(job, args)
   end
-  perform(case.args.call or "initialize_model_parallel", arguments(case.args))
+  perform(case.args.call or "initialize_model_parallel", arguments((adapter.arguments or arguments)(case.args)))
   for _, call in ipairs(case["then"] or {}) do perform(call.call, arguments(call)) end
+  if adapter.lists then adapter.lists(job, case.lists or {}) end
   return job
 end
 
@@ -107,7 +123,6 @@ end
 function M.of(system)
   if not package.searchpath("systems." .. system, package.path) then return nil end
   local adapter = require("systems." .. system)
-  adapter.query = adapter.query or M.query
   adapter.open = adapter.open or function(case) return open_recipe(adapter, case) end
   return adapter
 end

@@ -15,7 +15,7 @@ local job = assert(mg.mpi())
 local deviations = cases.read(arg[1] .. "/deviations.json")
 
 -- Cases of this world that are not refused, spread evenly over the table.
-local function sample(system, list, deviation)
+local function sample(list, deviation)
   local fit, chosen = {}, {}
   for _, case in ipairs(list) do
     local refused = case.error or (deviation[case.id] or {}).expect == "refuse"
@@ -49,7 +49,7 @@ end
 
 for _, key in ipairs(cases.tables(arg[1])) do
   local system, deviation = adapter.of(key), deviations[key] or {}
-  for _, case in ipairs(sample(system, cases.read(arg[1] .. "/" .. key .. ".json").cases, deviation)) do
+  for _, case in ipairs(sample(cases.read(arg[1] .. "/" .. key .. ".json").cases, deviation)) do
     local verdict, problem, made = cases.check(system, case, deviation[case.id] or {})
     -- every rank has come to the same verdict, so none is left waiting below
     for i, plan in ipairs(verdict == "pass" and (made.plans and made:plans() or { made.plan }) or {}) do

@@ -4,37 +4,24 @@
 -- from the plan of its topology. Recorded lists are compared here: the runner does not.
 
 local mg = require "moongrid"
+local adapter = require "adapter"
 local json = require "dkjson"
 local ProcessGroupMesh = require "moongrid.process_group_mesh"
 
-local Job = {}
-Job.__index = Job
-
-function Job:kinds()
-  local set = {}
-  for kind in pairs(self.names) do set[kind] = true end
-  return set
-end
-
-function Job:groups(kind)
-  if not self.names[kind] then return nil end
-  local groups = {}
-  for g, ranks in pairs(self.plan:family(self.names[kind])) do groups[g + 1] = ranks end
-  return groups
-end
-
-function Job:ask(column, rank)
+local function ask(job, column, rank)
   if column == "coordinate" then
-    local coord = self.mesh:coordinate(rank)
-    assert(json.encode(self.mesh.unravel(rank, self.mesh.shape)) == json.encode(coord))
+    local coord = job.mesh:coordinate(rank)
+    assert(json.encode(job.mesh.unravel(rank, job.mesh.shape)) == json.encode(coord))
     return coord
   end
-  local name = self.names[column:match("^result of (.*)$")]
-  return self.plan:dry(rank)[name] and "member"
+  local name = job.names[column:match("^result of (.*)$")]
+  return job.plan:dry(rank)[name] and "member"
 end
 
 local function open(case)
-  local job = setmetatable({ names = {}, mesh = ProcessGroupMesh.new(case.world, case.args.size) }, Job)
+  local names = {} -- recorded kind -> family
+  local mesh = ProcessGroupMesh.new(case.world, case.args.size)
+  local job = adapter.job({ kinds = names, ask = ask }, { names = names, mesh = mesh })
   for i, op in ipairs(case.args.ops) do
     local family = job.mesh[op.call](job.mesh, op.axis, op.indices_at_axis, op.backend)
     local args = {}

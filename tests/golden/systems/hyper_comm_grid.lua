@@ -4,16 +4,14 @@
 -- what they leave in the topology. Recorded lists are compared here: the runner does not.
 
 local mg = require "moongrid"
+local adapter = require "adapter"
 local json = require "dkjson"
 local HyperCommGrid = require "moongrid.hyper_comm_grid"
 
-local Job = {}
-Job.__index = Job
-
 -- Read the plan before its groups are forgotten, and at the end.
-function Job:look()
-  self.plan = mg.plan(self.grid:topology())
-  self.plan:rehearse()
+local function look(job)
+  job.plan = mg.plan(job.grid:topology())
+  job.plan:rehearse()
 end
 
 local calls = {}
@@ -37,39 +35,27 @@ end
 function calls.register_view(job, op) job.grid:register_view(op.name, op.shape, op.dim_names, op.shared_dims) end
 
 function calls.destroy(job)
-  job:look()
+  look(job)
   job.grid:destroy()
   assert(#job.grid:topology() == 0, "destroy left groups in the topology")
 end
 
-function Job:kinds()
-  local set = {}
-  for kind in pairs(self.names) do set[kind] = true end
-  return set
-end
-
-function Job:groups(kind)
-  if not self.names[kind] then return nil end
-  local groups = {}
-  for g, ranks in pairs(self.plan:family(self.names[kind])) do groups[g + 1] = ranks end
-  return groups
-end
-
-function Job:ask(column, rank)
-  if column == "is_current_rank_in_grid" then return self.grid:is_current_rank_in_grid(rank) end
+local function ask(job, column, rank)
+  if column == "is_current_rank_in_grid" then return job.grid:is_current_rank_in_grid(rank) end
   assert(column == "destroyed", "unknown column")
-  return self.plan:dry(rank).ngroups
+  return job.plan:dry(rank).ngroups
 end
 
 local function open(case)
   local a = case.args
-  local job = setmetatable({ names = {} }, Job)
+  local names = {} -- recorded kind -> family
+  local job = adapter.job({ kinds = names, ask = ask }, { names = names })
   job.grid = HyperCommGrid.new(case.world, a.shape, a.dim_names, a.rank_offset, a.backend)
   for _, op in ipairs(a.ops) do
     local dims = type(op.dims) == "table" and table.concat(op.dims, "-") or op.dims
     calls[op.call](job, op, (op.view and op.view .. ":" or "") .. (dims or ""), case.lists)
   end
-  if not job.plan then job:look() end
+  if not job.plan then look(job) end
   return job
 end
 
