@@ -39,7 +39,7 @@ int mg_lua_raise_error(lua_State *L, const mg_error *e);
 int mg_lua_oom(lua_State *L);
 /* Room for n more values, or out of memory (luaL_checkstack would call it a stack overflow). */
 void mg_lua_stack(lua_State *L, int n);
-/* What the runtime of this Lua state, if it is one of ours, is told (runtime.c): that work was
+/* What the budget of this Lua state, if it is one of ours, is told (budget.c): that work was
 ** done in C, in the units of its instruction budget (raises when that is spent), and the
 ** status of an error that is about to be raised. In a host's own Lua state: nothing. */
 void mg_lua_charge(lua_State *L, int64_t work);

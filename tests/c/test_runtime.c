@@ -190,6 +190,33 @@ static void test_queries(void **state) {
   mg_runtime_free(rt);
 }
 
+/* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
+static void test_kept_state(void **state) {
+  mg_error    err = { 0 };
+  json_t     *answer = NULL;
+  mg_runtime *rt = load("local kept\n"
+                        "return recipe { base = 'picotron', queries = {\n"
+                        "  keep = function(s) kept = s.tp return s.tp.size end,\n"
+                        "  use = function(s) return kept.size end,\n"
+                        "} }",
+                        NULL, &err);
+  (void)state;
+  assert_non_null(rt);
+  mg_plan    *p = mg_runtime_plan(rt, 2, 0, NULL, &err);
+  mg_backend *b = mg_backend_dry(2, 0, &err);
+  mg_state   *s = mg_materialize(p, b, NULL, &err);
+  assert_int_equal(mg_runtime_ask_json(rt, s, "keep", NULL, &answer, &err), MG_OK);
+  json_decref(answer);
+  mg_state_free(s);
+  s = mg_materialize(p, b, NULL, &err);
+  assert_int_equal(mg_runtime_ask_json(rt, s, "use", NULL, &answer, &err), MG_REFUSED);
+  assert_non_null(strstr(err.message, ":4: the state of this group is closed"));
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+}
+
 static void test_backends_by_name(void **state) {
   mg_error err = { 0 };
   (void)state;
@@ -204,7 +231,8 @@ int main(void) {
     cmocka_unit_test(test_plan),       cmocka_unit_test(test_same_plan_in_two_runtimes),
     cmocka_unit_test(test_position),   cmocka_unit_test(test_budgets),
     cmocka_unit_test(test_what_a_recipe_returns), cmocka_unit_test(test_arguments),
-    cmocka_unit_test(test_queries),    cmocka_unit_test(test_backends_by_name),
+    cmocka_unit_test(test_queries),    cmocka_unit_test(test_kept_state),
+       cmocka_unit_test(test_backends_by_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

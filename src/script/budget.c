@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+**
+** budget.c - caps that a recipe cannot get around, and what is said when one is hit.
+*/
+#include "script/budget.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { HOOK_STEP = 1000 };
+
+static const char budget_key = 'b'; /* registry key: its address */
+
+void *mg_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
+  mg_budget *b = budget;
+  size_t     old = ptr ? osize : 0; /* without a block osize is a type tag */
+  if (nsize == 0) {
+    b->used -= old;
+    free(ptr);
+    return NULL;
+  }
+  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
+  void *block = fits ? realloc(ptr, nsize) : NULL;
+  if (block) {
+    b->used = b->used - old + nsize;
+    if (nsize > old) b->refused = 0;
+  } else { /* the first time Lua collects its garbage and asks for the same once more */
+    b->no_memory |= b->refused == nsize;
+    b->refused = nsize;
+  }
+  return block;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void mg_budget_attach(lua_State *L, mg_budget *b) {
+  lua_pushlightuserdata(L, b);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
+}
+
+/* NULL for a host's own Lua state. */
+static mg_budget *budget_of(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &budget_key);
+  mg_budget *b = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  return b;
+}
+
+static void budget_hook(lua_State *L, lua_Debug *ar);
+
+static void spend(lua_State *L, mg_budget *b, uint64_t work) {
+  b->count += work;
+  bool slow = now() - b->started > b->limits.seconds;
+  if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return;
+  if (!b->over) {
+    b->over = true;
+    lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1);
+    mg_lua_where(L);
+    const char *where = lua_tostring(L, -1);
+    if (b->no_memory)
+      snprintf(b->verdict, sizeof b->verdict, "the recipe needs more than %zu MiB of memory", b->limits.memory >> 20);
+    else if (slow)
+      snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %g seconds", where, b->limits.seconds);
+    else
+      snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %" PRIu64 " instructions", where,
+               b->limits.instructions);
+  }
+  lua_pushstring(L, b->verdict);
+  lua_error(L);
+}
+
+static void budget_hook(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  mg_lua_charge(L, HOOK_STEP);
+}
+
+void mg_lua_charge(lua_State *L, int64_t work) {
+  mg_budget *b = budget_of(L);
+  if (b) spend(L, b, (uint64_t)work);
+}
+
+void mg_lua_note(lua_State *L, mg_status status) {
+  mg_budget *b = budget_of(L);
+  if (b) b->status = status;
+}
+
+void mg_budget_start(lua_State *L, mg_budget *b) {
+  b->count = 0, b->started = now();
+  b->over = b->no_memory = false;
+  b->refused = 0;
+  b->status = MG_OK;
+  lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
+}
+
+void mg_budget_stop(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
+
+/* ------------------------------------------------------------ error messages */
+
+/* Split "file:line: text" for the struct; the message keeps the whole. */
+static void fill_position(mg_error *err) {
+  const char *colon = strchr(err->message, ':');
+  while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
+  char *end;
+  long  line = colon ? strtol(colon + 1, &end, 10) : 0;
+  if (line <= 0 || *end != ':') return;
+  size_t len = (size_t)(colon - err->message);
+  if (len >= sizeof err->file || memchr(err->message, ' ', len)) return;
+  memcpy(err->file, err->message, len);
+  err->line = (int)line;
+}
+
+/* luaL_Buffer, below table.concat, raises this as a string. */
+static bool is_out_of_memory(lua_State *L) {
+  return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
+}
+
+/* A position in our own Lua helps nobody: "moongrid/recipe.lua:265: text" -> "text". */
+static const char *without_prelude(const char *message) {
+  const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
+  return text ? text + 2 : message;
+}
+
+/* Outside of any pcall: nothing here may allocate in the Lua state. */
+mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *err) {
+  if (rc == LUA_OK && !b->no_memory) return MG_OK;
+  mg_status s = b->over || b->status == MG_LIMIT ? MG_LIMIT : MG_REFUSED;
+  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) /* also when the recipe caught it */
+    return mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", b->limits.memory >> 20);
+  if (lua_type(L, -1) == LUA_TSTRING)
+    mg_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
+  else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
+    mg_fail(err, s, "%lld", (long long)lua_tointeger(L, -1));
+  else if (lua_type(L, -1) == LUA_TNUMBER)
+    mg_fail(err, s, "%.14g", lua_tonumber(L, -1));
+  else /* never call a script's __tostring */
+    mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
+  if (err) fill_position(err);
+  return s;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT
+**
+** prelude.c - what recipe.lua gets from C (`core` there), among it the loading of recipes, and
+** how a Lua state is furnished for recipes.
+*/
+#include "script/prelude.h"
+
+#include "script/bundle.h"
+#include "script/sandbox.h"
+#include "script/values.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <lualib.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Registry keys: their addresses. */
+static const char prelude_key = 'p', env_key = 'e', place_key = 'l';
+
+/* --------------------------------------------------------- messages, values */
+
+static int core_raise(lua_State *L) { return mg_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
+
+static int core_raise_at(lua_State *L) {
+  luaL_checkstring(L, 1);
+  luaL_checkstring(L, 2);
+  lua_settop(L, 2);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int core_where(lua_State *L) {
+  mg_lua_where(L);
+  return 1;
+}
+
+/* unknown(what, name, known names [, where]) */
+static int core_unknown(lua_State *L) {
+  enum { MAX = 128 };
+  const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
+  size_t      n = 0;
+  char        tail[512];
+  mg_lua_stack(L, MAX + 4);
+  lua_settop(L, 4);
+  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  if (lua_type(L, 4) != LUA_TSTRING) return mg_lua_unknown(L, what, name, known, n);
+  mg_suggest(tail, sizeof tail, name, known, n);
+  lua_pushfstring(L, "%sunknown %s '%s'%s", lua_tostring(L, 4), what, name, tail);
+  return lua_error(L);
+}
+
+/* where_of(function) -> "file:line: " of its definition */
+static int core_where_of(lua_State *L) {
+  lua_Debug ar;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_getinfo(L, ">S", &ar);
+  if (ar.linedefined > 0)
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.linedefined);
+  else
+    lua_pushliteral(L, "");
+  return 1;
+}
+
+/* place() -> "file:line: " where the word `recipe` was last read: `return recipe {...}` is a
+** tail call, which leaves no frame that would tell */
+static int core_place(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &place_key);
+  return 1;
+}
+
+static int core_is_topology(lua_State *L) {
+  lua_pushboolean(L, luaL_testudata(L, 1, MG_LUA_TOPOLOGY) != NULL);
+  return 1;
+}
+
+static int core_note(lua_State *L) {
+  mg_error e;
+  if (mg_topology_param(mg_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+    return mg_lua_raise_error(L, &e);
+  return 0;
+}
+
+/* params(state) -> { name = text }: what the state's plan was evaluated with */
+static int core_params(lua_State *L) {
+  const mg_content *c = &mg_lua_check_state(L, 1)->plan->content;
+  lua_createtable(L, 0, (int)c->nparams);
+  for (size_t i = 0; i < c->nparams; i++) {
+    lua_pushstring(L, c->param[i].value);
+    lua_setfield(L, -2, c->param[i].name);
+  }
+  return 1;
+}
+
+/* encode(value) -> JSON text with sorted keys, equal for equal values */
+static int core_encode(lua_State *L) {
+  json_t *v = mg_json_of(L, 1);
+  if (!v) return mg_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
+  char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  json_decref(v);
+  if (!text) return mg_lua_oom(L);
+  mg_text t = { .data = text, .len = strlen(text) };
+  mg_lua_push_text(L, &t);
+  return 1;
+}
+
+static int push_decoded(lua_State *L) {
+  mg_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* decode(JSON text) -> value | nil */
+static int core_decode(lua_State *L) {
+  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
+  if (!v) return 0;
+  lua_pushcfunction(L, push_decoded);
+  lua_pushlightuserdata(L, v);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(v);
+  return rc ? lua_error(L) : 1;
+}
+
+/* ----------------------------------------------------------- loading recipes */
+
+static const char *bundled_text(const char *name) {
+  for (size_t i = 0; mg_bundled_names[i]; i++)
+    if (strcmp(mg_bundled_names[i], name) == 0) return mg_bundled_texts[i];
+  return NULL;
+}
+
+static bool looks_like_path(const char *name) {
+  size_t len = strlen(name);
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+/* Push the path of a recipe named in another one: relative to the folder of that one, which
+** is the file that is being run (`from`) or, in a build, whose function is running. */
+static void push_path(lua_State *L, const char *name, const char *from) {
+  lua_Debug ar;
+  for (int level = 0; !from && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "S", &ar);
+    if (*ar.source == '@') from = ar.source + 1;
+  }
+  const char *slash = from ? strrchr(from, '/') : NULL;
+  while (strncmp(name, "./", 2) == 0) name += 2;
+  if (*name != '/' && slash) {
+    lua_pushlstring(L, from, (size_t)(slash - from) + 1);
+    lua_pushstring(L, name);
+    lua_concat(L, 2);
+  } else {
+    lua_pushstring(L, name);
+  }
+}
+
+/* Missing file, bytecode, or a syntax error, whose message has its position already. */
+static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
+  const char *message = lua_tostring(L, -1);
+  if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
+    return mg_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
+  if (rc != LUA_ERRFILE) return lua_error(L);
+  size_t n = 0;
+  char   tail[512];
+  while (mg_bundled_names[n]) n++;
+  mg_suggest(tail, sizeof tail, name, mg_bundled_names, n);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &place_key) != LUA_TSTRING) lua_pushliteral(L, ""); /* not in a recipe */
+  if (looks_like_path(name))
+    lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
+  else
+    lua_pushfstring(L, "%sno recipe '%s': neither bundled nor a file%s", lua_tostring(L, -1), name, tail);
+  return lua_error(L);
+}
+
+/* load(name [, path of the file that is being run]) -> path, chunk with the recipe environment,
+** key: one for all spellings of a path */
+static int core_load(lua_State *L) {
+  const char *name = luaL_checkstring(L, 1);
+  const char *text = looks_like_path(name) ? NULL : bundled_text(name);
+  int         rc;
+  if (text) {
+    lua_pushfstring(L, "=%s", name);
+    lua_pushvalue(L, 1);
+    rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -2), "t");
+  } else {
+    push_path(L, name, luaL_optstring(L, 2, NULL));
+    rc = luaL_loadfilex(L, lua_tostring(L, -1), "t");
+  }
+  if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
+  lua_setupvalue(L, -2, 1);
+  char real[PATH_MAX];
+  lua_pushstring(L, text || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
+  return 3;
+}
+
+static const luaL_Reg core[] = { { "raise", core_raise },
+                                 { "raise_at", core_raise_at },
+                                 { "where", core_where },
+                                 { "unknown", core_unknown },
+                                 { "where_of", core_where_of },
+                                 { "place", core_place },
+                                 { "is_topology", core_is_topology },
+                                 { "note", core_note },
+                                 { "params", core_params },
+                                 { "encode", core_encode },
+                                 { "decode", core_decode },
+                                 { "load", core_load },
+                                 { NULL, NULL } };
+
+/* --------------------------------------------------------------- furnishing */
+
+static void note_place(lua_State *L, const char *name) {
+  if (strcmp(name, "recipe") != 0) return;
+  mg_lua_where(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &place_key);
+}
+
+void mg_prelude_open(lua_State *L) {
+  static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
+                                        { LUA_TABLIBNAME, luaopen_table },
+                                        { LUA_STRLIBNAME, luaopen_string },
+                                        { LUA_MATHLIBNAME, luaopen_math },
+                                        { NULL, NULL } };
+  for (const luaL_Reg *lib = libraries; lib->func; lib++) {
+    luaL_requiref(L, lib->name, lib->func, 1);
+    lua_pop(L, 1);
+  }
+  mg_sandbox_push(L);
+  int env = lua_gettop(L);
+  mg_lua_open_grid(L);
+  mg_lua_open_family(L);
+  mg_lua_open_topology(L);
+  mg_lua_open_state(L);
+  static const char *const not_for_recipes[] = { "world", "plan" };
+  for (int i = 0; i < 2; i++) { /* build gets its world, and returns a topology */
+    lua_pushnil(L);
+    lua_setfield(L, env, not_for_recipes[i]);
+  }
+  if (luaL_loadbufferx(L, mg_prelude, strlen(mg_prelude), "=moongrid/recipe.lua", "t")) lua_error(L);
+  luaL_newlib(L, core);
+  lua_call(L, 1, 1);
+  static const char *const from_prelude[] = { "recipe", "param" };
+  for (int i = 0; i < 2; i++) {
+    lua_getfield(L, -1, from_prelude[i]);
+    lua_setfield(L, env, from_prelude[i]);
+  }
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  mg_sandbox_seal(L, note_place);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
+}
+
+void mg_prelude_push(lua_State *L, const char *name) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &prelude_key);
+  lua_getfield(L, -1, name);
+  lua_remove(L, -2);
+}

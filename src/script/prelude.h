@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+**
+** prelude.h - the part of the language that is written in Lua (lua/moongrid/recipe.lua): what
+** it gets from C, and how it and the recipes' environment come into a Lua state.
+*/
+#ifndef MG_PRELUDE_H
+#define MG_PRELUDE_H
+
+#include "script/bind.h"
+
+/* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
+void mg_prelude_open(lua_State *L);
+/* Push a function of the prelude: "recipe", "evaluate", "ask", "info". */
+void mg_prelude_push(lua_State *L, const char *name);
+
+#endif
