@@ -12,8 +12,10 @@
 /* -------------------------------------------------------------------- life */
 
 mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err) {
-  mg_family *f = calloc(1, sizeof *f);
+  bool       filled = form == MG_STRIDED || form == MG_PICKED; /* 2 KiB that would be written twice */
+  mg_family *f = malloc(sizeof *f);
   if (!f) return mg_null_oom(err);
+  memset(f, 0, filled ? offsetof(mg_family, as) : sizeof *f);
   atomic_init(&f->refs, 1);
   f->form = form;
   f->world = world;
@@ -348,25 +350,29 @@ bool mg_family_equal(const mg_family *a, const mg_family *b) {
 
 static void strided_text(const mg_strided *s, mg_text *t) {
   mg_modes_text(&s->inside, t);
-  mg_text_add(t, " x ");
+  mg_text_str(t, " x ");
   mg_modes_text(&s->index, t);
-  if (s->offset) mg_text_add(t, " + %" PRId64, s->offset);
+  if (s->offset == 0) return;
+  mg_text_str(t, " + ");
+  mg_text_int(t, s->offset);
 }
 
-static void family_text(const mg_family *f, mg_text *t) {
+static void rule_text(const mg_family *f, mg_text *t) {
   switch (f->form) {
   case MG_STRIDED: strided_text(&f->as.strided, t); return;
   case MG_PICKED:
-    mg_text_add(t, "pick{");
-    for (int64_t i = 0; i < f->size; i++)
-      mg_text_add(t, "%s%" PRId64, i ? "," : "", f->as.picked.positions[i]);
-    mg_text_add(t, "} of ");
+    mg_text_str(t, "pick{");
+    for (int64_t i = 0; i < f->size; i++) {
+      if (i) mg_text_str(t, ",");
+      mg_text_int(t, f->as.picked.positions[i]);
+    }
+    mg_text_str(t, "} of ");
     strided_text(&f->as.picked.base, t);
     return;
   case MG_PAIRS:
     mg_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step,
                 f->as.pairs.wrap ? ", wrap" : "");
-    family_text(f->as.pairs.base, t);
+    rule_text(f->as.pairs.base, t);
     mg_text_add(t, "]");
     return;
   case MG_UNION:
@@ -374,23 +380,29 @@ static void family_text(const mg_family *f, mg_text *t) {
     mg_text_add(t, f->form == MG_UNION ? "union[" : "zip[");
     for (size_t i = 0; i < f->as.parts.n; i++) {
       if (i) mg_text_add(t, " | ");
-      family_text(f->as.parts.child[i], t);
+      rule_text(f->as.parts.child[i], t);
     }
     mg_text_add(t, "]");
     return;
   case MG_TABLE:
     for (int64_t g = 0; g < f->count; g++) {
-      for (int64_t i = f->as.table.starts[g]; i < f->as.table.starts[g + 1]; i++)
-        mg_text_add(t, "%s%" PRId32, i == f->as.table.starts[g] ? "{" : ",", f->as.table.ranks[i]);
-      mg_text_add(t, "}");
+      for (int64_t i = f->as.table.starts[g]; i < f->as.table.starts[g + 1]; i++) {
+        mg_text_str(t, i == f->as.table.starts[g] ? "{" : ",");
+        mg_text_int(t, f->as.table.ranks[i]);
+      }
+      mg_text_str(t, "}");
     }
     return;
   }
 }
 
+void mg_family_text(const mg_family *f, mg_text *t) {
+  rule_text(f, t);
+  if (f->count == 0) mg_text_str(t, " (no groups)");
+}
+
 size_t mg_family_describe(const mg_family *f, char *buf, size_t len) {
   mg_text t = { 0 };
-  family_text(f, &t);
-  if (f->count == 0) mg_text_add(&t, " (no groups)");
+  mg_family_text(f, &t);
   return mg_text_finish(&t, buf, len);
 }

@@ -34,7 +34,7 @@ typedef struct mg_strided {
   int64_t  offset;
   mg_modes inside, index;
   int      ndigits;
-  mg_digit digits[2 * MG_MODES_MAX]; /* largest stride first */
+  mg_digit digits[MG_MODES_MAX]; /* largest stride first; all sizes multiply to a world */
 } mg_strided;
 
 struct mg_family {
@@ -74,7 +74,7 @@ struct mg_family {
   } as;
 };
 
-/* New family of a form, all else zero, or NULL. */
+/* New family of a form, or NULL. All else is zero; of a strided or picked one `as` is not set. */
 mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err);
 /* The index of group `nth` members start: offset of group g, position 0. */
 static inline int64_t mg_strided_start(const mg_strided *s, int64_t group) {
@@ -102,6 +102,7 @@ int64_t   mg_family_rounds(const mg_family *f);
 int64_t   mg_family_round(const mg_family *f, int64_t group);
 int64_t   mg_family_in_round(const mg_family *f, int64_t round); /* groups of the round */
 mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round; low and high are set */
+void      mg_family_text(const mg_family *f, mg_text *t); /* what mg_family_describe gives */
 /* How many pairs a group of n members has. */
 int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap);
 

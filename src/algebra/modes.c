@@ -4,7 +4,6 @@
 */
 #include "algebra/modes.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 void mg_modes_push(mg_modes *m, int64_t size, int64_t stride) {
@@ -101,7 +100,12 @@ void mg_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above) {
 }
 
 void mg_modes_text(const mg_modes *m, mg_text *t) {
-  if (m->n == 0) mg_text_add(t, "(1)");
-  for (int i = 0; i < m->n; i++)
-    mg_text_add(t, "(%" PRId64 ":%" PRId64 ")", m->at[i].size, m->at[i].stride);
+  if (m->n == 0) mg_text_str(t, "(1)");
+  for (int i = 0; i < m->n; i++) {
+    mg_text_str(t, "(");
+    mg_text_int(t, m->at[i].size);
+    mg_text_str(t, ":");
+    mg_text_int(t, m->at[i].stride);
+    mg_text_str(t, ")");
+  }
 }

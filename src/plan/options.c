@@ -61,8 +61,10 @@ static mg_status check_field(const char *name, const char *value, int *at, char 
 }
 
 /* "max_ctas=16 min_ctas=4" in any order and spacing -> sorted, one blank between. */
-static mg_status canonical_nccl(const char *text, char **out, mg_error *err) {
-  char     *copy = mg_strdup(text ? text : "");
+static mg_status canonical_nccl(const char *text, const char **out, mg_error *err) {
+  *out = "";
+  if (!text || !*text) return MG_OK;
+  char     *copy = mg_strdup(text);
   char      value[NCCL_FIELDS][64] = { "" }, *save = NULL;
   bool      given[NCCL_FIELDS] = { false };
   mg_text   t = { 0 };
@@ -83,11 +85,11 @@ static mg_status canonical_nccl(const char *text, char **out, mg_error *err) {
   }
   for (int i = 0; i < NCCL_FIELDS && !s; i++)
     if (given[i]) mg_text_add(&t, "%s%s=%s", t.len ? " " : "", nccl_field[i].name, value[i]);
-  if (!s) {
-    *out = t.failed ? NULL : mg_strdup(t.data ? t.data : "");
-    if (!*out) s = mg_oom(err);
-  }
-  mg_text_free(&t);
+  if (!s && t.failed) s = mg_oom(err);
+  if (!s && t.len > 0)
+    *out = t.data; /* taken over */
+  else
+    mg_text_free(&t);
   free(copy);
   return s;
 }
@@ -102,7 +104,10 @@ mg_status mg_choice_init(mg_choice *c, const mg_options *given, mg_error *err) {
   }
   if (!o.backend) o.backend = "";
   static const char *const backends[] = { "mpi", "nccl" };
-  if (*o.backend && strcmp(o.backend, "mpi") != 0 && strcmp(o.backend, "nccl") != 0) {
+  c->backend = c->nccl = "";
+  for (int i = 0; i < 2; i++)
+    if (strcmp(o.backend, backends[i]) == 0) c->backend = backends[i];
+  if (*o.backend && !*c->backend) {
     char tail[128];
     mg_suggest(tail, sizeof tail, o.backend, backends, 2);
     return mg_fail(err, MG_REFUSED, "unknown backend '%s'%s", o.backend, tail);
@@ -113,29 +118,21 @@ mg_status mg_choice_init(mg_choice *c, const mg_options *given, mg_error *err) {
   if (c->first && c->lazy) return mg_fail(err, MG_REFUSED, "a family is either 'first' or 'lazy'");
   c->timeout_us = (int64_t)llround(o.timeout * 1e6);
   if (o.timeout > 0 && c->timeout_us == 0) c->timeout_us = 1;
-  mg_status s = canonical_nccl(o.nccl, &c->nccl, err);
-  if (s) return s;
-  c->backend = mg_strdup(o.backend);
-  if (!c->backend) {
-    mg_choice_free(c);
-    return mg_oom(err);
-  }
-  return MG_OK;
+  return canonical_nccl(o.nccl, &c->nccl, err);
 }
 
 mg_status mg_choice_copy(mg_choice *to, const mg_choice *from, mg_error *err) {
   *to = *from;
-  to->backend = mg_strdup(from->backend);
+  if (!*from->nccl) return MG_OK;
   to->nccl = mg_strdup(from->nccl);
-  if (to->backend && to->nccl) return MG_OK;
-  mg_choice_free(to);
+  if (to->nccl) return MG_OK;
+  to->nccl = "";
   return mg_oom(err);
 }
 
 void mg_choice_free(mg_choice *c) {
-  free(c->backend);
-  free(c->nccl);
-  c->backend = c->nccl = NULL;
+  if (c->nccl && *c->nccl) free((char *)(uintptr_t)c->nccl);
+  c->nccl = "";
 }
 
 bool mg_choice_shares(const mg_choice *a, const mg_choice *b) {

@@ -5,28 +5,16 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+/* Hand the text on; its memory is used again. */
 static mg_status flush(mg_text *t, mg_sink sink, void *ud, mg_error *err) {
-  mg_status s = MG_OK;
-  if (t->failed)
-    s = mg_oom(err);
-  else if (t->len > 0 && sink(ud, t->data, t->len) != 0)
-    s = mg_fail(err, MG_LIMIT, "the output could not be written");
-  mg_text_free(t);
-  return s;
-}
-
-static bool add_description(mg_text *t, const mg_family *f) {
-  size_t len = mg_family_describe(f, NULL, 0);
-  char  *text = malloc(len + 1);
-  if (!text) return false;
-  mg_family_describe(f, text, len + 1);
-  mg_text_put(t, text, len);
-  free(text);
-  return true;
+  if (t->failed) return mg_oom(err);
+  if (t->len > 0 && sink(ud, t->data, t->len) != 0)
+    return mg_fail(err, MG_LIMIT, "the output could not be written");
+  t->len = 0;
+  return MG_OK;
 }
 
 mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err) {
@@ -43,11 +31,13 @@ mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err) {
 
 mg_status mg_plan_entry_text(const mg_plan *p, size_t i, mg_text *t, mg_error *err) {
   const mg_entry *e = &p->content.entry[i];
-  mg_text_add(t, "family %s: ", e->name);
-  bool described = add_description(t, e->family);
+  mg_text_str(t, "family ");
+  mg_text_str(t, e->name);
+  mg_text_str(t, ": ");
+  mg_family_text(e->family, t);
   mg_choice_text(&e->choice, false, t);
-  mg_text_add(t, "\n");
-  return t->failed || !described ? mg_oom(err) : MG_OK;
+  mg_text_str(t, "\n");
+  return t->failed ? mg_oom(err) : MG_OK;
 }
 
 mg_status mg_plan_print(const mg_plan *p, mg_sink sink, void *ud, mg_error *err) {
@@ -87,11 +77,12 @@ void mg_plan_digest(const mg_plan *p, char out[33]) {
 /* ---------------------------------------------------------------- schedule */
 
 static mg_status print_all_steps(const mg_plan *p, mg_sink sink, void *ud, mg_error *err) {
-  int step = 0;
-  for (size_t k = 0; k < p->content.nentries; k++) {
+  int       step = 0;
+  mg_text   t = { 0 };
+  mg_status s = MG_OK;
+  for (size_t k = 0; k < p->content.nentries && !s; k++) {
     const mg_entry *e = &p->content.entry[p->order[k]];
     const mg_family *f = e->family;
-    mg_text          t = { 0 };
     if (f->max_size < 2) {
       mg_text_add(&t, "       %-16s groups of one rank: no communicator\n", e->name);
     } else if (p->shares[p->order[k]] >= 0) {
@@ -109,18 +100,18 @@ static mg_status print_all_steps(const mg_plan *p, mg_sink sink, void *ud, mg_er
           mg_text_add(&t, "up to %" PRId64 " ranks%s\n", f->max_size, e->choice.lazy ? ", when asked for" : "");
       }
     }
-    mg_status s = flush(&t, sink, ud, err);
-    if (s) return s;
+    s = flush(&t, sink, ud, err);
   }
-  return MG_OK;
+  mg_text_free(&t);
+  return s;
 }
 
 static mg_status print_rank_steps(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
   mg_view   v;
+  mg_text   t = { 0 };
   mg_status s = mg_view_init(&v, p, rank, err);
   for (size_t i = 0; i < v.ncomms && !s; i++) {
     const mg_creation *c = &v.comm[i];
-    mg_text            t = { 0 };
     mg_text_add(&t, "%5zu  %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", for:", i, p->content.entry[c->entry].name,
                 c->group, c->position, c->size);
     for (size_t m = 0; m < v.nmembers; m++)
@@ -128,6 +119,7 @@ static mg_status print_rank_steps(const mg_plan *p, int64_t rank, mg_sink sink, 
     mg_text_add(&t, "\n");
     s = flush(&t, sink, ud, err);
   }
+  mg_text_free(&t);
   mg_view_free(&v);
   return s;
 }

@@ -12,8 +12,9 @@
 typedef struct mg_choice {
   bool    unique, first, lazy, high_priority;
   int64_t timeout_us; /* 0: the backend's default */
-  char   *backend;    /* "", "mpi", "nccl" */
-  char   *nccl;       /* fields sorted by name, one blank between: equal text, equal config */
+  const char *backend; /* "", "mpi", "nccl": constants */
+  const char *nccl;    /* fields sorted by name, one blank between: equal text, equal config;
+                          owned unless empty */
 } mg_choice;
 
 mg_status mg_choice_init(mg_choice *c, const mg_options *o, mg_error *err);

@@ -222,7 +222,7 @@ static void test_levels(void **unused) {
   LEVELS(f, "levels: size -6 of level 0 does not fit", -6, -1);
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
   LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 6, 2);
-  LEVELS(two, "split(3) of groups of 6: 3 does not meet mode (2:2) of (2:2)(3:8); sizes that do: 1, 2, 6", 2, 3, 2);
+  LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 2, 3, 2);
   mg_family_free(f);
   mg_family_free(two);
 }
