@@ -114,6 +114,7 @@ D = $(DESTDIR)
 LUA_FILES := $(filter-out lua/moongrid/recipe.lua,$(wildcard lua/moongrid/*.lua))
 
 install: all
+	case '$(PREFIX)' in /*) ;; *) echo "PREFIX is a path from the root, not '$(PREFIX)'" >&2; exit 1;; esac
 	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
 	install -m 644 $(HEADERS) $(D)$(PREFIX)/include/

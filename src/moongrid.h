@@ -420,7 +420,7 @@ MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
                                 const char *const *args, mg_error *err);
 /* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
 ** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
-** {"virtual_rank": 1}. The answer is JSON text, as snprintf into (buf, len); *length (may be
+** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
 ** NULL) is that of the whole. "null": no value on this rank. Local. */
 MG_API mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const char *args, char *buf,
                                 size_t len, size_t *length, mg_error *err);

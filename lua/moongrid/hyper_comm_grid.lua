@@ -16,7 +16,7 @@
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
 
-local refuse, attempt = layer.refuse, layer.attempt
+local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 
 ---@class moongrid.HyperCommGrid
 ---@field shape integer[] sizes, fastest first
@@ -33,16 +33,11 @@ HyperCommGrid.__index = HyperCommGrid
 ---@field view? string a registered view; left out: "base"
 ---@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
 
-local function list(what, value)
-  if type(value) ~= "table" then refuse("%s is %s; it takes a list", what, type(value)) end
-  return table.move(value, 1, #value, 1, {})
-end
-
 -- A value as text, the same for equal values.
 local function text(value)
-  if type(value) ~= "table" then return tostring(value) end
+  if type(value) ~= "table" then return shown(value) end
   local fields = {}
-  for key, field in pairs(value) do fields[#fields + 1] = tostring(key) .. " = " .. text(field) end
+  for key, field in pairs(value) do fields[#fields + 1] = shown(key) .. " = " .. text(field) end
   table.sort(fields)
   return "{" .. table.concat(fields, ", ") .. "}"
 end
@@ -56,10 +51,6 @@ local function factorization(what, window, shape, dim_names)
   return attempt(what, mg.grid, window, dim_names, sizes)
 end
 
-local function add(topology, name, value, hint)
-  attempt(hint, function() topology[name] = value end)
-end
-
 local function check_options(options)
   if type(options or {}) ~= "table" then refuse("options are %s; write { view = NAME }", type(options)) end
 end
@@ -69,12 +60,12 @@ end
 local function resolve(self, dims, options)
   check_options(options)
   for option in pairs(options or {}) do
-    if option ~= "view" then refuse("unknown option '%s'; here is only view", tostring(option)) end
+    if option ~= "view" then refuse("unknown option '%s'; here is only view", shown(option)) end
   end
   local asked = options and options.view or "base"
   local view, shared = self.views[asked], true
   if not view then
-    refuse("view '%s' is not registered; there are %s", tostring(asked), table.concat(self.view_names, ", "))
+    refuse("view '%s' is not registered; there are %s", shown(asked), table.concat(self.view_names, ", "))
   end
   dims = type(dims) == "string" and { dims } or list("dims", dims)
   local named, ordered = {}, {}
@@ -102,16 +93,12 @@ function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
   world, rank_offset = layer.world_of(world), rank_offset or 0
   shape, dim_names = list("shape", shape), list("dim_names", dim_names)
   if math.type(rank_offset) ~= "integer" or rank_offset < 0 or rank_offset >= world.size then
-    refuse("rank_offset is %s; it is 0 to %d in %d ranks", tostring(rank_offset), world.size - 1, world.size)
+    refuse("rank_offset is %s; it is 0 to %d in %d ranks", shown(rank_offset), world.size - 1, world.size)
   end
-  if backend and not layer.BACKENDS[backend] then
-    refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
-  end
+  backend = layer.backend_of(backend)
   local size, room = 1, world.size - rank_offset
   for i, n in ipairs(shape) do
-    if math.type(n) ~= "integer" or n < 1 then
-      refuse("size %s of dim '%s' is no size; sizes are integers of 1 or more", tostring(n), tostring(dim_names[i]))
-    end
+    layer.check_size(n, "dim '" .. shown(dim_names[i]) .. "'")
     if n > room // size then
       refuse("shape %s is larger than the %d ranks from rank_offset %d on; make a size smaller or the world larger",
         table.concat(shape, " x "), room, rank_offset)
@@ -119,7 +106,7 @@ function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
     size = size * n
   end
   local self = setmetatable({
-    shape = shape, dim_names = dim_names, rank_offset = rank_offset, size = size, backend = layer.BACKENDS[backend],
+    shape = shape, dim_names = dim_names, rank_offset = rank_offset, size = size, backend = backend,
     window = world:window(rank_offset, size), views = {}, view_names = { "base" },
   }, HyperCommGrid)
   self.views.base = { grid = factorization("HyperCommGrid", self.window, shape, dim_names), shared = {} }
@@ -140,13 +127,14 @@ function HyperCommGrid:register_view(name, shape, dim_names, shared_dims)
   local grid = factorization(what, self.window, list("shape", shape), list("dim_names", dim_names))
   local base, shared = self.views.base.grid, {}
   for _, dim in ipairs(list("shared_dims", shared_dims or {})) do
+    layer.check("shared dim of " .. what, dim, "string", "a name")
     if shared[dim] then refuse("shared dim '%s' of %s is named twice; name it once", dim, what) end
     local ours = attempt("shared dim of " .. what .. ", in view 'base'", base.along, base, dim)
     local its = attempt("shared dim of " .. what, grid.along, grid, dim)
     attempt(("shared dim '%s' of %s has other groups than in 'base'"):format(dim, what), mg.same, ours, its)
     shared[dim] = true
   end
-  add(self.collected, name, grid, "view '" .. name .. "' needs another name")
+  layer.add(self.collected, name, grid, "view '" .. name .. "' needs another name")
   self.views[name] = { grid = grid, shared = shared }
   self.view_names[#self.view_names + 1] = name
 end
@@ -180,8 +168,9 @@ function HyperCommGrid:create_pg(dims, options)
     refuse("group '%s' exists with options %s, not %s; use the same, or destroy first", pg.name, pg.options, asked)
   end
   name = name or pg.name
+  layer.check("group_desc", name, "string", "a name")
   if not pg.names[name] then
-    add(self.collected, name, pg.family, "give these groups another group_desc")
+    layer.add(self.collected, name, pg.family, "give these groups another group_desc")
     pg.names[name], self.pgs[key] = true, pg
   end
   return pg.family
@@ -217,7 +206,7 @@ end
 ---@param rank integer the rank that asks; refused where it is left out
 ---@return boolean
 function HyperCommGrid:is_current_rank_in_grid(rank)
-  if math.type(rank) ~= "integer" then refuse("rank is %s; say which rank of the world asks", tostring(rank)) end
+  layer.check_rank(rank)
   return rank >= self.window.offset and rank < self.window.offset + self.size
 end
 
@@ -226,18 +215,16 @@ end
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function HyperCommGrid:topology(into, prefix)
-  into, prefix = into or mg.topology(self.window), prefix or ""
-  for _, name in ipairs(self.view_names) do
-    add(into, prefix .. name, self.views[name].grid, "choose another prefix")
-  end
-  for name, family in pairs(self.collected) do add(into, prefix .. name, family, "choose another prefix") end
-  return into
+  local topology, add = layer.topology(self.window, into, prefix)
+  for _, name in ipairs(self.view_names) do add(name, self.views[name].grid) end
+  for name, family in pairs(self.collected) do add(name, family) end
+  return topology
 end
 
 ---Forget all groups; views stay. Collective where a state is given.
 ---@param state? moongrid.State made of this grid's topology: closed, its communicators are given back
 function HyperCommGrid:destroy(state)
-  if state then state:close() end
+  layer.close(state)
   self.pgs, self.collected = {}, mg.topology(self.window)
   for _, name in ipairs(self.view_names) do self.collected[name] = self.views[name].grid end
 end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- What the layers in this folder share: errors at the position of whoever called into them, and
--- the arguments that they all take.
+-- the arguments that they all take. Messages hold no address: it would differ between ranks.
 
 local mg = require "moongrid"
 
@@ -18,21 +18,84 @@ function M.refuse(...)
   error(string.format(...), level)
 end
 
----A call of moongrid whose refusal is the caller's, not a layer's: without our positions.
+-- What moongrid refused with, without our positions.
+local function refusal(value) return (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since [^;%s]+", "")) end
+
+---A call of moongrid whose refusal is the caller's, not a layer's.
 function M.attempt(what, fn, ...)
   local ok, value = pcall(fn, ...)
-  if not ok then M.refuse("%s: %s", what, (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since %S+$", ""))) end
+  if not ok then M.refuse("%s: %s", what, refusal(value)) end
   return value
+end
+
+---Add to a topology. The hint is for a refused name, with which the message begins.
+function M.add(topology, name, value, hint)
+  local ok, said = pcall(function() topology[name] = value end)
+  if ok then return end
+  said = refusal(said)
+  M.refuse("%s: %s", said:find("'" .. name .. "'", 1, true) == 1 and hint or "topology", said)
+end
+
+---A value in a message.
+function M.shown(value) return (tostring(value):gsub(":? %(?0x%x+%)?$", "")) end
+
+-- World, Topology, State, ... of moongrid's values, and Lua's type of others.
+local function kind_of(value) return type(value) == "userdata" and tostring(value):match "^%a+" or type(value) end
+
+---Refuse an argument of another kind.
+function M.check(what, value, kind, takes)
+  if kind_of(value) ~= kind then M.refuse("%s is %s; it takes %s", what, kind_of(value), takes) end
+end
+
+---A copy of a list.
+function M.list(what, value, takes)
+  M.check(what, value, "table", takes or "a list")
+  return table.move(value, 1, #value, 1, {})
+end
+
+---Refuse what is no size of a dim or axis.
+function M.check_size(size, of)
+  if math.type(size) ~= "integer" or size < 1 then
+    M.refuse("size %s of %s is no size; sizes are integers of 1 or more", M.shown(size), of)
+  end
+end
+
+function M.check_rank(rank)
+  if math.type(rank) ~= "integer" then M.refuse("rank is %s; say which rank of the world asks", M.shown(rank)) end
 end
 
 ---A World from a World or a number of ranks.
 function M.world_of(world)
-  if type(world) == "number" then return M.attempt("world", mg.world, world) end
-  if type(world) ~= "userdata" then M.refuse("world is %s; it is a World or the number of ranks", type(world)) end
+  if math.type(world) == "integer" then return M.attempt("world", mg.world, world) end
+  if kind_of(world) ~= "World" then
+    M.refuse("world is %s; it is a World or the number of ranks", math.type(world) and world or kind_of(world))
+  end
   return world
 end
 
----The backend of an option by the names that torch has.
-M.BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
+local BACKENDS = { gloo = "mpi", mpi = "mpi", nccl = "nccl" }
+
+---The backend of an option by the names that torch has; nil where it is left out.
+function M.backend_of(name)
+  if name and not BACKENDS[name] then
+    M.refuse("backend '%s' is not known; there are nccl, gloo and mpi", M.shown(name))
+  end
+  return BACKENDS[name]
+end
+
+---A topology of a world, or the one to add to, and what adds there under a prefix.
+function M.topology(world, into, prefix)
+  into, prefix = into or mg.topology(world), prefix or ""
+  M.check("into", into, "Topology", "a topology")
+  M.check("prefix", prefix, "string", "a string")
+  return into, function(name, value) M.add(into, prefix .. name, value, "choose another prefix") end
+end
+
+---Close a state where one is given.
+function M.close(state)
+  if not state then return end
+  M.check("state", state, "State", "a state")
+  state:close()
+end
 
 return M

@@ -17,7 +17,7 @@
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
 
-local refuse, attempt = layer.refuse, layer.attempt
+local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
 
 ---@class moongrid.ProcessGroupMesh
 ---@field shape integer[] sizes of the axes, the last varies fastest
@@ -26,12 +26,10 @@ ProcessGroupMesh.__index = ProcessGroupMesh
 
 -- A sorted copy of a list of different integers from 0 to below n.
 local function indices_below(n, what, value)
-  if type(value) ~= "table" then refuse("%s is %s; it takes a list of integers", what, type(value)) end
-  local sorted, seen = table.move(value, 1, #value, 1, {}), {}
+  local sorted, seen = list(what, value, "a list of integers"), {}
   for _, index in ipairs(sorted) do
     if math.type(index) ~= "integer" or index < 0 or index >= n then
-      local shown = type(index) == "number" and index or type(index)
-      refuse("%s holds %s; it takes integers from 0 to %d", what, shown, n - 1)
+      refuse("%s holds %s; it takes integers from 0 to %d", what, math.type(index) and index or type(index), n - 1)
     end
     if seen[index] then refuse("%s holds %d twice; name it once, ranks are in a group once", what, index) end
     seen[index] = true
@@ -60,14 +58,22 @@ function ProcessGroupMesh.new(world, size)
   return self
 end
 
+-- Axes, with an index list for each of them; of a single axis both are given bare.
+local function axes_and_lists(axis, indices)
+  if type(axis) == "number" then axis, indices = { axis }, { indices } end
+  axis = list("axis", axis, "a list of integers")
+  indices = list("indices_at_axis", indices, "a list for each axis")
+  if #indices ~= #axis then
+    refuse("%d index lists for %d axes; give one list for each axis", #indices, #axis)
+  end
+  return axis, indices
+end
+
 -- The axes, ascending, and the index lists in the same order; none where they leave nothing out.
 local function selection(self, axis, indices)
-  if type(axis) == "number" then axis, indices = { axis }, indices and { indices } end
+  if not indices then return indices_below(#self.shape, "axis", type(axis) == "number" and { axis } or axis) end
+  axis, indices = axes_and_lists(axis, indices)
   local axes = indices_below(#self.shape, "axis", axis)
-  if not indices then return axes end
-  if type(indices) ~= "table" or #indices ~= #axes then
-    refuse("%d index lists for %d axes; give one list for each axis", type(indices) == "table" and #indices or 0, #axes)
-  end
   local of, lists, some = {}, {}, false
   for i, ax in ipairs(axis) do
     of[ax] = indices_below(self.shape[ax + 1], "indices_at_axis of axis " .. ax, indices[i])
@@ -80,10 +86,7 @@ end
 
 -- The family from now on, or the one there is with these groups and this backend.
 local function keep(self, family, name, whole, backend)
-  if backend and not layer.BACKENDS[backend] then
-    refuse("backend '%s' is not known; there are nccl, gloo and mpi", tostring(backend))
-  end
-  backend = layer.BACKENDS[backend]
+  backend = layer.backend_of(backend)
   for _, known in ipairs(self.created) do
     if known.family == family and known.backend == backend then return known.family end
   end
@@ -137,7 +140,7 @@ function ProcessGroupMesh:name(group)
   for _, known in ipairs(self.created) do
     if rawequal(known.family, group) then return known.name end
   end
-  return refuse("%s was not created by this mesh, or destroyed; pass what its methods return", tostring(group))
+  return refuse("%s was not created by this mesh, or destroyed; pass what its methods return", shown(group))
 end
 
 ---The ranks of the group that a rank is in.
@@ -145,7 +148,9 @@ end
 ---@param rank integer of the world
 ---@return integer[]? ranks nil for a rank that is in none
 function ProcessGroupMesh:get_ranks_in_group(group, rank)
-  local number = attempt(self:name(group), group.locate, group, rank)
+  local name = self:name(group)
+  layer.check_rank(rank)
+  local number = attempt(name, group.locate, group, rank)
   return number and group:ranks(number)
 end
 
@@ -155,16 +160,13 @@ end
 ---@param indices_at_axis integer[]|integer[][] for each axis of the list one list
 ---@return integer[][]
 function ProcessGroupMesh.get_coords_along_axis(base_coord, axis, indices_at_axis)
-  if type(axis) == "number" then axis, indices_at_axis = { axis }, { indices_at_axis } end
-  if #axis ~= #indices_at_axis then
-    refuse("%d index lists for %d axes; give one list for each axis", #indices_at_axis, #axis)
-  end
-  indices_below(#base_coord, "axis", axis)
-  local coords = { base_coord }
-  for i, ax in ipairs(axis) do
-    local longer = {}
+  local axes, lists = axes_and_lists(axis, indices_at_axis)
+  local coords = { list("base_coord", base_coord, "a list of integers") }
+  indices_below(#base_coord, "axis", axes)
+  for i, ax in ipairs(axes) do
+    local indices, longer = list("indices_at_axis of axis " .. ax, lists[i], "a list of integers"), {}
     for _, coord in ipairs(coords) do
-      for _, index in ipairs(indices_at_axis[i]) do
+      for _, index in ipairs(indices) do
         local copy = table.move(coord, 1, #coord, 1, {})
         copy[ax + 1] = index
         longer[#longer + 1] = copy
@@ -179,7 +181,7 @@ end
 ---@param dim? integer axis, 0 to #shape - 1; left out: all
 ---@return integer|integer[]|nil coordinate from 0, or one for each axis; nil for a rank outside
 function ProcessGroupMesh:coordinate(rank, dim)
-  if math.type(rank) ~= "integer" then refuse("rank is %s; say which rank of the world asks", tostring(rank)) end
+  layer.check_rank(rank)
   if dim then return self.grid:coord(rank, axis_name(indices_below(#self.shape, "dim", { dim })[1])) end
   local coord = {}
   for axis = 0, #self.shape - 1 do coord[axis + 1] = self.grid:coord(rank, axis_name(axis)) end
@@ -193,6 +195,11 @@ function ProcessGroupMesh:size(dim)
   return self.shape[indices_below(#self.shape, "dim", { dim })[1] + 1]
 end
 
+local function check_shape(shape)
+  layer.check("shape", shape, "table", "a list of sizes")
+  for i, size in ipairs(shape) do layer.check_size(size, "axis " .. i - 1 .. " of the shape") end
+end
+
 ---@param coord integer[] a coordinate for each size
 ---@param shape integer[] sizes of 1 or more, the last varies fastest
 ---@param mode? "raise"|"wrap"|"clip" a coordinate outside 0 to size - 1 is refused (default), taken
@@ -200,17 +207,21 @@ end
 ---@return integer rank from 0
 function ProcessGroupMesh.ravel(coord, shape, mode)
   if mode and mode ~= "raise" and mode ~= "wrap" and mode ~= "clip" then
-    refuse("mode is %s; it is raise, wrap or clip", tostring(mode))
+    refuse("mode is %s; it is raise, wrap or clip", shown(mode))
   end
+  check_shape(shape)
+  layer.check("coord", coord, "table", "a list of integers")
   if #coord ~= #shape then refuse("%d coordinates for %d axes; give one for each", #coord, #shape) end
   local rank = 0
   for i, size in ipairs(shape) do
     local at = coord[i]
+    if math.type(at) ~= "integer" then
+      refuse("coordinate %s of axis %d is no integer; it is 0 to %d", shown(at), i - 1, size - 1)
+    end
     if mode == "wrap" then at = at % size end
     if mode == "clip" then at = math.max(0, math.min(at, size - 1)) end
-    if math.type(at) ~= "integer" or at < 0 or at >= size then
-      refuse("coordinate %s of axis %d is not in 0 to %d; mode wrap or clip brings it there",
-        tostring(at), i - 1, size - 1)
+    if at < 0 or at >= size then
+      refuse("coordinate %d of axis %d is not in 0 to %d; mode wrap or clip brings it there", at, i - 1, size - 1)
     end
     rank = rank * size + at
   end
@@ -221,7 +232,8 @@ end
 ---@param shape integer[] sizes of 1 or more, the last varies fastest
 ---@return integer[] coord a coordinate for each size
 function ProcessGroupMesh.unravel(rank, shape)
-  if math.type(rank) ~= "integer" then refuse("rank is %s; it is an integer from 0", tostring(rank)) end
+  if math.type(rank) ~= "integer" then refuse("rank is %s; it is an integer from 0", shown(rank)) end
+  check_shape(shape)
   local coord, rest = {}, rank
   for i = #shape, 1, -1 do coord[i], rest = rest % shape[i], rest // shape[i] end
   if rest ~= 0 then refuse("rank %d is outside a mesh of %s", rank, table.concat(shape, " x ")) end
@@ -233,17 +245,16 @@ end
 ---@param prefix? string put before each name
 ---@return moongrid.Topology
 function ProcessGroupMesh:topology(into, prefix)
-  into, prefix = into or mg.topology(self.world), prefix or ""
-  local function add(name, value) into[prefix .. name] = value end
-  attempt("choose another prefix", add, "mesh", self.grid)
-  for _, known in ipairs(self.created) do attempt("choose another prefix", add, known.name, known.family) end
-  return into
+  local topology, add = layer.topology(self.world, into, prefix)
+  add("mesh", self.grid)
+  for _, known in ipairs(self.created) do add(known.name, known.family) end
+  return topology
 end
 
 ---Forget all groups. Collective where a state is given.
 ---@param state? moongrid.State made of this mesh's topology: closed, its communicators are given back
 function ProcessGroupMesh:destroy_mesh_process_groups(state)
-  if state then state:close() end
+  layer.close(state)
   self.created = {}
 end
 

@@ -80,16 +80,17 @@ local kinds = {
   list = {
     what = "a list of integers (0,-1)",
     parse = function(text)
+      if string.find(text, "^%[") then return core.decode(text) end
       local list = {}
       for item in string.gmatch(text .. ",", "([^,]*),") do
         if text == "" then break end
         list[#list + 1] = integer_of(item)
-        if not list[#list] or integer_of(item) == nil then return nil end
+        if integer_of(item) == nil then return nil end
       end
       return list
     end,
     check = is_list,
-    text = function(v) return table.concat(v, ",") end,
+    text = core.encode,
   },
 }
 

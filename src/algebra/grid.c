@@ -25,21 +25,22 @@ static mg_status check_window(mg_window w, mg_error *err) {
   return MG_OK;
 }
 
-/* "tp 3 x pp 2 = 6", sizes of 1 left out. */
+/* "tp 3 x pp 2 = 6"; sizes of 1 are left out where there are others. */
 static void product_text(mg_text *t, size_t n, const mg_dim *dims, int64_t product) {
   size_t shown = 0;
   for (size_t i = 0; i < n; i++)
-    if (dims[i].size != MG_FILL && dims[i].size != 1)
+    if (dims[i].size != MG_FILL && (dims[i].size != 1 || product == 1))
       mg_text_add(t, "%s%s %" PRId64, shown++ ? " x " : "", dims[i].name, dims[i].size);
   if (shown == 0) mg_text_add(t, "1");
   if (shown > 1) mg_text_add(t, " = %" PRId64, product);
 }
 
-/* "; nearest: tp 2 or 4", then ", 6 or 9 ranks"; 0 stands for none. True if it said any. */
-static bool nearest_text(mg_text *t, int said, const char *dim, int64_t below, int64_t above) {
+/* "; nearest: tp 2 or 4", then ", or a world of 6 or 9 ranks"; 0 stands for none. True if it
+** said any. */
+static bool nearest_text(mg_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
   if (!below && !above) return false;
-  mg_text_add(t, said ? ", " : "; nearest: ");
-  if (dim) mg_text_add(t, "%s ", dim);
+  mg_text_add(t, said ? ", or " : "; nearest: ");
+  mg_text_add(t, "%s ", dim ? dim : place);
   if (below) mg_text_add(t, "%" PRId64, below);
   if (below && above) mg_text_add(t, " or ");
   if (above) mg_text_add(t, "%" PRId64, above);
@@ -64,11 +65,11 @@ static mg_status refuse_product(mg_window w, size_t n, const mg_dim *dims, int64
       mg_nearest_divisors(w.size / others, dims[i].size, &below, &above);
     else
       below = w.size / others;
-    near += nearest_text(&t, near, dims[i].name, below, above);
+    near += nearest_text(&t, near, dims[i].name, NULL, below, above);
   }
   int64_t down = fill ? w.size / product * product : product;
   int64_t up = fill && product <= MG_WORLD_MAX - down ? down + product : 0;
-  nearest_text(&t, near, NULL, down <= MG_WORLD_MAX ? down : 0, up);
+  nearest_text(&t, near, NULL, w.size == w.world ? "a world of" : "a window of", down <= MG_WORLD_MAX ? down : 0, up);
   mg_status s = t.failed ? mg_oom(err) : mg_fail(err, MG_REFUSED, "%s", t.data);
   mg_text_free(&t);
   return s;

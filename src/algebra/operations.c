@@ -12,7 +12,8 @@
 
 static void *needs_lists(const char *operation, const mg_family *f, mg_error *err) {
   static const char *const form[] = { "strided", "picked", "neighbours", "union", "zip", "table" };
-  return mg_null(err, MG_REFUSED, "%s of a %s family needs explicit lists: ask for lists first",
+  return mg_null(err, MG_REFUSED, "%s of a %s family works on explicit lists alone: call lists() first, which "
+                 "costs by rank",
                  operation, form[f->form]);
 }
 
@@ -280,6 +281,33 @@ static mg_family *pick_positions(int64_t world, const mg_strided *base, int64_t 
   return f;
 }
 
+/* Positions of a zip, part by part: each part picks its own, and what is left of them is
+** joined again. They must come in the order of the parts. */
+static mg_family *pick_zip(const mg_family *f, int64_t n, const int64_t *positions, mg_error *err) {
+  mg_family **child = calloc(f->as.parts.n, sizeof *child);
+  int64_t    *own = malloc((size_t)n * sizeof *own), at = 0, before = 0;
+  size_t      parts = 0;
+  bool        failed = !child || !own;
+  if (failed) mg_oom(err);
+  for (size_t i = 0; i < f->as.parts.n && !failed; i++) {
+    const mg_family *part = f->as.parts.child[i];
+    size_t           picks = 0;
+    if (part->size < 0) break; /* parts of varying sizes: the positions below find no place */
+    for (; at < n && positions[at] >= before && positions[at] < before + part->size; at++)
+      own[picks++] = positions[at] - before;
+    before += part->size;
+    if (picks == 0) continue;
+    failed = !(child[parts] = mg_family_pick(part, picks, own, err));
+    parts += !failed;
+  }
+  free(own);
+  if (!failed && at == n && parts > 1) return join(MG_ZIP, parts, child, err);
+  mg_family *only = !failed && at == n ? child[0] : NULL;
+  for (size_t i = 0; i < parts && child[i] != only; i++) mg_family_free(child[i]);
+  free(child);
+  return only || failed ? only : needs_lists("this pick", f, err);
+}
+
 mg_family *mg_family_pick_by(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *err) {
   if (!f) return NULL;
   if (f->form == MG_TABLE) return mg_table_pick(f, fn, ud, err);
@@ -295,7 +323,8 @@ mg_family *mg_family_pick_by(const mg_family *f, mg_pick_fn fn, void *ud, mg_err
     }
     return join(MG_UNION, n, child, err);
   }
-  if (f->form != MG_STRIDED && f->form != MG_PICKED) return needs_lists("a pick", f, err);
+  if (f->form != MG_STRIDED && f->form != MG_PICKED && !(f->form == MG_ZIP && f->size >= 0))
+    return needs_lists("a pick", f, err);
   int64_t  cap = f->size < 32768 ? 2 * f->size + 16 : 65536;
   int64_t *positions = malloc((size_t)cap * sizeof *positions);
   if (!positions) return mg_null_oom(err);
@@ -303,7 +332,9 @@ mg_family *mg_family_pick_by(const mg_family *f, mg_pick_fn fn, void *ud, mg_err
   mg_family *picked = NULL;
   if (n > cap) {
     mg_fail(err, MG_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, f->size);
-  } else if (n >= 0 && (n = mg_positions(f->size, positions, n, err)) > 0) {
+  } else if (n >= 0 && (n = mg_positions(f->size, positions, n, err)) > 0 && f->form == MG_ZIP) {
+    picked = pick_zip(f, n, positions, err);
+  } else if (n > 0) {
     const mg_strided *base = f->form == MG_STRIDED ? &f->as.strided : &f->as.picked.base;
     for (int64_t i = 0; f->form == MG_PICKED && i < n; i++)
       positions[i] = f->as.picked.positions[positions[i]];

@@ -109,9 +109,10 @@ static int distance(const char *a, const char *b) {
 const char *mg_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;
-  for (size_t i = 0; i < n; i++) {
-    int d = distance(word, candidates[i]);
-    if (!best || d < least) best = candidates[i], least = d;
+  for (size_t i = 0; i < n; i++) { /* of equally near ones the one with the same first letter */
+    int  d = distance(word, candidates[i]);
+    bool nearer = best && d == least && *best != *word && *candidates[i] == *word;
+    if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
   return best && (size_t)least * 3 <= longer + 1 ? best : NULL;

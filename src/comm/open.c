@@ -6,22 +6,29 @@
 #include "comm/open.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Beside this library (build tree, one prefix), else wherever the loader looks. */
-static void *load(mg_error *err) {
+/* The file that this code is in: this library, or a program that has it in itself, of which
+** the loader only knows what it was called by. */
+static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
-  char    path[4096];
-  void   *lib = NULL;
-  if (dladdr((void *)(uintptr_t)&mg_backend_open, &info) && info.dli_fname && strchr(info.dli_fname, '/')) {
-    int dir = (int)(strrchr(info.dli_fname, '/') - info.dli_fname);
-    snprintf(path, sizeof path, "%.*s/%s", dir, info.dli_fname, MG_MPI_LIBRARY);
-    lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!lib) { /* an executable in bin/ that has this library in itself */
-      snprintf(path, sizeof path, "%.*s/../lib/%s", dir, info.dli_fname, MG_MPI_LIBRARY);
+  bool    found = dladdr((void *)(uintptr_t)&mg_backend_open, &info) && info.dli_fname;
+  return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
+}
+
+/* Beside that file (build tree), in ../lib (a command in bin/), else where the loader looks. */
+static void *load(mg_error *err) {
+  static const char *const folders[] = { "", "../lib/" };
+  char                     self[PATH_MAX], path[PATH_MAX + 64];
+  void                    *lib = NULL;
+  if (own_file(self))
+    for (size_t i = 0; i < 2 && !lib; i++) {
+      int dir = (int)(strrchr(self, '/') - self) + 1;
+      snprintf(path, sizeof path, "%.*s%s%s", dir, self, folders[i], MG_MPI_LIBRARY);
       lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     }
-  }
   if (!lib) lib = dlopen(MG_MPI_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   if (!lib) {
     const char *why = dlerror();

@@ -18,7 +18,8 @@ static const char help[] =
   "through. Large worlds are sampled, and said to be.\n"
   "\n"
   "  --world N,... worlds to check\n"
-  "  --json        an array with one object per world\n";
+  "  --json        an array with one object per world\n"
+  "  --color WHEN  accepted by every command; this one has none\n";
 
 enum { WHOLE = 1 << 20, SAMPLES = 4096, REHEARSED = 1 << 16 };
 

@@ -31,8 +31,10 @@ static void find_launcher(cli *c) {
 
 /* ----------------------------------------------------------------- messages */
 
-mg_status cli_say(const cli *c, const mg_error *e) {
-  if (c->me != 0) return e->status;
+mg_status cli_say(const cli *c, const mg_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
+
+mg_status cli_say_own(const cli *c, const mg_error *e) {
+  if (c->me != 0) usleep(300000);
   if (c->launched)
     fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
   else
@@ -46,7 +48,7 @@ mg_status cli_usage(const cli *c, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(e.message, sizeof e.message, fmt, args);
   va_end(args);
-  return cli_say(c, &e);
+  return cli_say_own(c, &e);
 }
 
 int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, len, file) == len ? 0 : 1; }
@@ -78,7 +80,9 @@ static mg_status unknown_option(const cli *c, const char *option, const char *al
       known[n++] = o->name;
   snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
   mg_suggest(tail, sizeof tail, word, known, n);
-  return cli_usage(c, "unknown option '--%s' of %s%s", word, c->command, tail);
+  bool parameter = strchr(allowed, 'r') && !mg_nearest(word, known, n);
+  return cli_usage(c, "unknown option '--%s' of %s%s%s%s%s", word, c->command, tail,
+                   parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
 }
 
 static mg_status parse_integer(const cli *c, const char *what, const char *text, int64_t low, int64_t *out) {

@@ -30,8 +30,11 @@ typedef struct cli {
 ** j --json, s --schedule, t --text, b --backend. Returns MG_OK or MG_USAGE after saying why. */
 mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
 
-/* "moongrid: message" on stderr; under a launcher rank 0 alone speaks. Returns status. */
+/* "moongrid: message" on stderr; returns the status. cli_say: what all ranks know alike, so
+** rank 0 alone speaks. cli_say_own: what may be this rank's alone; rank 0 goes first, and
+** where its exit ends the job the others have no need to repeat it. cli_usage is such a one. */
 mg_status cli_say(const cli *c, const mg_error *e);
+mg_status cli_say_own(const cli *c, const mg_error *e);
 mg_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An mg_sink to a FILE *. */
 int cli_sink(void *file, const char *text, size_t len);

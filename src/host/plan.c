@@ -65,6 +65,7 @@ int cli_run_plan(int argc, char **argv) {
   if (!c.recipe) return cli_usage(&c, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
   if (!c.nworlds) return cli_usage(&c, "plan wants --world N, the number of ranks");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c, "--json, --schedule and --text exclude each other");
+  if (c.text && c.rank >= 0) return cli_usage(&c, "--text is the whole plan's; it takes no --rank");
   mg_runtime *rt = cli_load(&c, &err);
   mg_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
   if (!p)

@@ -62,7 +62,7 @@ static mg_status materialize(const cli *c, mg_backend *b, const mg_plan *p, mg_e
 
 static mg_status run_on_mpi(const cli *c, mg_runtime *rt, mg_error *planning, mg_error *err) {
   mg_backend *b = mg_backend_open("mpi", err);
-  if (!b) return cli_say(c, err);
+  if (!b) return cli_say_own(c, err);
   int64_t   world = mg_backend_world(b);
   mg_plan  *p = NULL;
   mg_status s;

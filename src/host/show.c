@@ -29,10 +29,12 @@ static void show_families(const mg_plan *p, const char *on, const char *off) {
   for (size_t i = 0; i < p->content.nentries; i++)
     if ((int)strlen(p->content.entry[i].name) > width) width = (int)strlen(p->content.entry[i].name);
   printf("\n%s%-*s %9s %9s  %-32s %s%s\n", on, width, "family", "groups", "size", "first group", "communicator", off);
+  if (p->content.nentries == 0) printf("none: the recipe makes no groups with these parameters\n");
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mg_entry  *e = &p->content.entry[i];
     const mg_family *f = e->family;
     char             ranks[128], size[32], options[512] = "";
+    int64_t          led;
     mg_text          t = { 0 };
     example(f, ranks, sizeof ranks);
     if (f->size >= 0)
@@ -46,6 +48,8 @@ static void show_families(const mg_plan *p, const char *on, const char *off) {
       printf("none needed");
     else if (p->shares[i] >= 0)
       printf("shared with %s", p->content.entry[p->shares[i]].name);
+    else if ((led = mg_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
+      printf("%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
     else
       printf("own");
     printf("%s%s\n", *options ? "," : "", options);

@@ -59,13 +59,10 @@ static void put_field(writer *w, const char *name, json_t *value) {
   put_value(w, value);
 }
 
-/* What was written as a number or a truth value is one again. */
+/* What was written as a number, a truth value, a list or a table is one again. */
 static json_t *param_value(const char *text) {
-  char     *end;
-  long long n = strtoll(text, &end, 10);
-  if (*text && !*end && strlen(text) < 19) return json_integer(n);
-  if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(*text == 't');
-  return json_string(text);
+  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+  return value ? value : json_string(text);
 }
 
 static json_t *rank_list(const mg_family *f, int64_t group, int32_t *buffer) {

@@ -33,7 +33,7 @@ static const struct {
   { "split_share", 0, 1 },
   { "traffic_class", 0, INT32_MAX },
 };
-enum { NCCL_FIELDS = sizeof nccl_field / sizeof nccl_field[0] };
+enum { NCCL_FIELDS = sizeof nccl_field / sizeof nccl_field[0], MAX_CTAS = 6, MIN_CTAS = 8 };
 
 static mg_status unknown_field(const char *name, mg_error *err) {
   const char *known[NCCL_FIELDS];
@@ -85,6 +85,9 @@ static mg_status canonical_nccl(const char *text, const char **out, mg_error *er
   }
   for (int i = 0; i < NCCL_FIELDS && !s; i++)
     if (given[i]) mg_text_add(&t, "%s%s=%s", t.len ? " " : "", nccl_field[i].name, value[i]);
+  const char *min = value[MIN_CTAS], *max = value[MAX_CTAS];
+  if (!s && *min && *max && atoi(min) > atoi(max))
+    s = mg_fail(err, MG_REFUSED, "nccl field 'min_ctas' is %s, above 'max_ctas', which is %s", min, max);
   if (!s && t.failed) s = mg_oom(err);
   if (!s && t.len > 0)
     *out = t.data; /* taken over */

@@ -91,6 +91,7 @@ static mg_status print_all_steps(const mg_plan *p, mg_sink sink, void *ud, mg_er
       int64_t rounds = mg_family_rounds(f);
       for (int64_t r = 0; r < rounds; r++) {
         int64_t led = mg_plan_led(p, p->order[k], rounds > 1 ? r : -1);
+        if (led == 0) continue; /* every group of the round is led by an earlier one */
         mg_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mg_text_add(&t, "round %" PRId64 ": ", r);
         mg_text_add(&t, "%" PRId64 " communicators at once, ", led);

@@ -131,9 +131,15 @@ static mg_status check_new_name(const mg_content *c, const char *what, const cha
   return MG_OK;
 }
 
+/* A NULL where something belongs: the call that should have made it has told why. */
+static mg_status made_of_nothing(const char *what, const char *name, mg_error *err) {
+  if (err && err->status) return MG_USAGE;
+  return mg_fail(err, MG_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
+}
+
 mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f, const mg_options *options,
                           mg_error *err) {
-  if (!t || !f) return MG_USAGE;
+  if (!t || !f) return made_of_nothing("family", name, err);
   mg_status s = check_new_name(&t->content, "family", name, f->world, err);
   if (s) return s;
   mg_choice choice;
@@ -144,7 +150,7 @@ mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f, 
 }
 
 mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *g, mg_error *err) {
-  if (!t || !g) return MG_USAGE;
+  if (!t || !g) return made_of_nothing("grid", name, err);
   mg_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
   return s ? s : add_grid(&t->content, name, g, err);
 }

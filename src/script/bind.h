@@ -74,6 +74,7 @@ mg_plan       *mg_lua_check_plan(lua_State *L, int i);
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mg_state **mg_lua_new_state(lua_State *L, bool owned);
 mg_state  *mg_lua_check_state(lua_State *L, int i);
+extern const char *const mg_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n);

@@ -318,8 +318,10 @@ static int family_with(lua_State *L) {
   flag_option(L, "lazy", &o->lazy);
   flag_option(L, "high_priority", &o->high_priority);
   if (has_option(L, "timeout")) {
-    if (lua_type(L, -1) != LUA_TNUMBER || !(lua_tonumber(L, -1) > 0))
-      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0");
+    if (lua_type(L, -1) != LUA_TNUMBER)
+      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0, not a %s", luaL_typename(L, -1));
+    if (!(lua_tonumber(L, -1) > 0))
+      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0, not %g", lua_tonumber(L, -1));
     o->timeout = lua_tonumber(L, -1);
     lua_pop(L, 1);
   }

@@ -151,8 +151,11 @@ static size_t push_order(lua_State *L, int i, const char **names) {
 
 static int64_t dim_size(lua_State *L, const char *name) {
   if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == &fill_key) return MG_FILL;
+  if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1))
+    mg_lua_raise(L, "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
+                 lua_tonumber(L, -1));
   if (!lua_isinteger(L, -1))
-    mg_lua_raise(L, "the size of dim '%s' is %s, not an integer or fill", name, luaL_typename(L, -1));
+    mg_lua_raise(L, "the size of dim '%s' is a %s, not an integer or fill", name, luaL_typename(L, -1));
   int64_t size = lua_tointeger(L, -1);
   if (size < 1) mg_lua_raise(L, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size, MG_WORLD_MAX);
   return size;

@@ -187,6 +187,11 @@ mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, co
                          mg_error *err) {
   question  q = { rt, s, query, args, NULL };
   mg_status status = check_loaded(rt, err);
+  if (!status && strcmp(s->plan->content.recipe, rt->recipe) != 0) {
+    const char *other = s->plan->content.recipe;
+    status = mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
+                     *other ? "of " : "of none", other);
+  }
   if (!status) status = protected(rt, ask_body, &q, err);
   if (rt->asked) *rt->asked = NULL; /* whatever of it the recipe has kept is closed */
   rt->asked = NULL;

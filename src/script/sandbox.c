@@ -286,11 +286,21 @@ static int no_new_field(lua_State *L) {
                       lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
+/* __index of a library: upvalues are the real table and its name */
+static int read_field(lua_State *L) {
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
+  return mg_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", lua_tostring(L, lua_upvalueindex(2)),
+                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
 /* Replace the library on the top by a read-only view of it. */
-static void freeze_library(lua_State *L) {
+static void freeze_library(lua_State *L, const char *name) {
   lua_newtable(L);
   lua_createtable(L, 0, 3);
   lua_pushvalue(L, -3);
+  lua_pushstring(L, name);
+  lua_pushcclosure(L, read_field, 2);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, no_new_field);
   lua_setfield(L, -2, "__newindex");
@@ -361,7 +371,7 @@ void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read) {
   lua_pop(L, 1);
   for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
     lua_getfield(L, -1, libraries[i]);
-    freeze_library(L);
+    freeze_library(L, libraries[i]);
     lua_setfield(L, -2, libraries[i]);
   }
   lua_newtable(L); /* empty, so that every read and assignment goes through the metatable */

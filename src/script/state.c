@@ -30,6 +30,9 @@ mg_state *mg_lua_check_state(lua_State *L, int i) {
   return box->s;
 }
 
+const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "ncomms", "ngroups", "groups",
+                                           "coord", "has",   "prove", "create", "close",   NULL };
+
 /* ------------------------------------------------------------------- State */
 
 static int push_group(lua_State *L, int state, const mg_group *g) {

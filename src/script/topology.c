@@ -34,12 +34,16 @@ static int topology_newindex(lua_State *L) {
   mg_grid      **g = luaL_testudata(L, 3, MG_LUA_GRID);
   if (!f && !g)
     return mg_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
-                        lua_isnil(L, 3) ? "nothing (nil)" : luaL_typename(L, 3));
+                        lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
+  for (const char *const *taken = mg_lua_state_words; *taken; taken++)
+    if (strcmp(*taken, name) == 0)
+      return mg_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
+                          f ? "family" : "grid", name);
   lua_getiuservalue(L, 1, 2);
   if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
-    return mg_lua_raise(L, "'%s' is in the topology already%s%.*s", name, len ? ", since " : "", len > 2 ? len - 2 : 0,
+    return mg_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name, len ? ", since " : "", len > 2 ? len - 2 : 0,
                         where);
   }
   lua_pop(L, 1);

@@ -57,22 +57,22 @@ static void test_window(void **unused) {
 static void test_grid_sizes(void **unused) {
   (void)unused;
   mg_window w8 = mg_world(8), w12 = mg_world(12);
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MG_FILL }), "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks");
-  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MG_FILL }), "tp 16 does not divide the 8 ranks; nearest: tp 8, 16 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MG_FILL }), "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
+  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MG_FILL }), "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
   REFUSED(GRID(w12, { "tp", 2 }, { "pp", 4 }, { "dp", MG_FILL }),
-          "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, 8 or 16 ranks");
+          "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, or a world of 8 or 16 ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "pp", 7 }, { "dp", MG_FILL }),
-          "tp 5 x pp 7 = 35 does not divide the 12 ranks; nearest: 35 ranks");
+          "tp 5 x pp 7 = 35 does not divide the 12 ranks; nearest: a world of 35 ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "cp", 1 }, { "pp", 6 }, { "dp", MG_FILL }),
-          "tp 5 x pp 6 = 30 does not divide the 12 ranks; nearest: tp 2, 30 ranks");
-  REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }), "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, 4 ranks");
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }), "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: 9 ranks");
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }), "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, 6 ranks");
+          "tp 5 x pp 6 = 30 does not divide the 12 ranks; nearest: tp 2, or a world of 30 ranks");
+  REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }), "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, or a world of 4 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }), "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: a world of 9 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }), "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks");
   REFUSED(GRID(((mg_window){ 8, 2, 6 }), { "tp", 4 }, { "dp", MG_FILL }),
-          "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, 4 or 8 ranks");
+          "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or 8 ranks");
   REFUSED(GRID(((mg_window){ 8, 2, 6 }), { "tp", 8 }),
-          "tp 8 does not make the 6 ranks of the window; nearest: tp 6, 8 ranks");
-  REFUSED(mg_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: 1 ranks");
+          "tp 8 does not make the 6 ranks of the window; nearest: tp 6, or a window of 8 ranks");
+  REFUSED(mg_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
 /* What is offered is possible: no world has more than 2^31 - 1 ranks. */
@@ -197,7 +197,7 @@ static void test_split(void **unused) {
   SPLIT(two, 6, false, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
   SPLIT(two, 3, false, "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
   SPLIT(two, 5, false, "split(5) of groups of 12: 5 does not divide 12; sizes that do: 1, 2, 4, 12");
-  SPLIT(picked, 2, false, "a split of a picked family needs explicit lists: ask for lists first");
+  SPLIT(picked, 2, false, "a split of a picked family works on explicit lists alone: call lists() first, which costs by rank");
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
   /* lists are no way out where a rank has several groups: the message must not offer them */
@@ -250,7 +250,7 @@ static void test_pick(void **unused) {
   PICK(f, "pick of position -7: groups of 6 have positions 0 to 5, or -1 to -6 from the end", -7);
   PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end", INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
-  PICK(ring, "a pick of a neighbours family needs explicit lists: ask for lists first", 0);
+  PICK(ring, "a pick of a neighbours family works on explicit lists alone: call lists() first, which costs by rank", 0);
   REFUSED(mg_family_pick(f, 0, NULL, &why), "an empty pick: name at least one position of groups of 6");
   REFUSED(mg_family_pick(odd, 0, NULL, &why), "an empty pick: name at least one position of groups of 3");
   REFUSED(mg_family_pick_by(f, complains, word, &why), "no position in groups of 6");
@@ -391,7 +391,7 @@ static void test_chained_failures(void **unused) {
   assert_null(mg_family_twin(f, &why));
   assert_int_equal(mg_family_split(f, 2, true, NULL, NULL, &why), MG_USAGE);
   assert_int_equal(mg_family_levels(f, 0, NULL, NULL, &why), MG_USAGE);
-  assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, 3 ranks");
+  assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
 }
 
 int main(void) {

@@ -238,10 +238,9 @@ static void test_schedule_text(void **unused) {
   assert_string_equal(t.data, "    0  tp               4 communicators at once, 2 ranks each\n"
                               "    1  pp               4 communicators at once, 2 ranks each\n"
                               "       embedding        shares with pp\n"
-                              "    2  ring             round 0: 0 communicators at once, 2 ranks each\n"
-                              "    3  ring             round 1: 4 communicators at once, 2 ranks each\n"
-                              "    4  own              1 communicators at once, up to 3 ranks\n"
-                              "    5  later            2 communicators at once, 4 ranks each, when asked for\n");
+                              "    2  ring             round 1: 4 communicators at once, 2 ranks each\n"
+                              "    3  own              1 communicators at once, up to 3 ranks\n"
+                              "    4  later            2 communicators at once, 4 ranks each, when asked for\n");
   mg_text_free(&t);
   assert_int_equal(mg_plan_print_schedule(p, 6, collect, &t, &why), MG_OK);
   assert_string_equal(t.data, "    0  tp[3] as 0 of 2, for: tp ring\n"

@@ -82,7 +82,7 @@ static void test_position(void **state) {
   assert_string_equal(err.file, "picotron");
   assert_int_equal(err.line, 35);
   assert_string_equal(err.message,
-                      "picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks");
+                      "picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
   mg_plan *p = mg_runtime_plan(rt, 8, 1, good, &err); /* still usable */
   assert_non_null(p);
   mg_plan_free(p);

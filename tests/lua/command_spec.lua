@@ -137,7 +137,7 @@ describe("moongrid plan", function()
     refuses("plan " .. moe .. " --world 8 tp=0", 1,
       "moongrid: examples/moe.lua:10: parameter 'tp' is a size (an integer of 1 or more), not '0'; nearest is 1")
     refuses("plan " .. moe .. " --world 8 tp=3", 1,
-      "moongrid: examples/moe.lua:18: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks")
+      "moongrid: examples/moe.lua:18: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
     refuses("plan " .. moe .. " --world 8 cp=2 order=tp-dp-pp", 1,
       "moongrid: examples/moe.lua:18: dim 'cp' of size 2 is not in the order \"tp-dp-pp\"; nearest is 'tp' (tp, dp, pp)")
     refuses("plan " .. moe .. " --world 8 order=tp-tp-dp-pp", 1,
@@ -191,7 +191,7 @@ describe("moongrid check", function()
     assert.equal(1, code)
     assert.truthy(out:find("^ +8  ok +15 families, 116 members checked, 7 communicators rehearsed  %x+\n"), out)
     assert.truthy(out:find("\n        12  refused  examples/moe.lua:18: tp 4 x pp 2 = 8 does not divide the 12 ranks; "
-      .. "nearest: tp 3 or 6, 8 or 16 ranks\n", 1, true), out)
+      .. "nearest: tp 3 or 6, or a world of 8 or 16 ranks\n", 1, true), out)
     assert.truthy(out:find("\n *2147483640  ok +15 families, %d+ members sampled"))
   end)
 
@@ -201,7 +201,7 @@ describe("moongrid check", function()
     assert.equal(1, code)
     assert.is_true(lines[1].ok)
     assert.is_false(lines[2].ok)
-    assert.equal("picotron:35: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, 4 or 6 ranks", lines[2].message)
+    assert.equal("picotron:35: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
   end)
 
   it("wants worlds", function()

@@ -211,7 +211,7 @@ describe("parameters", function()
       .. "param.KIND(...) would do" },
     { "parameters without names", echo "5", "r.lua:3: params are by name; a key is a number" },
     { "a typo in build", "return recipe { params = { tp = 1, pp = 1 }, build = function(world, p)\n"
-      .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'pp' (pp, tp)" },
+      .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
     { "a change in build", "return recipe { params = { tp = 1 }, build = function(world, p)\np.tp = 2\n"
       .. "return topology(world) end }", "r.lua:2: parameter 'tp' cannot be changed" },
   }
@@ -219,14 +219,14 @@ end)
 
 describe("build", function()
   refuses {
-    { "sizes that do not divide", simple, "r.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks",
+    { "sizes that do not divide", simple, "r.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks",
       params = { tp = 3 } },
-    { "a size larger than the world", simple, "r.lua:2: tp 16 does not divide the 8 ranks; nearest: tp 8, 16 ranks",
+    { "a size larger than the world", simple, "r.lua:2: tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks",
       params = { tp = 16 } },
     { "an unknown dim", build "local g = grid(world, 'tp', { tp = fill }) return g 'tpp'",
       "r.lua:2: unknown dim 'tpp'; nearest is 'tp' (tp)" },
     { "a family twice", build "local t, g = topology(world), grid(world, 'x', { x = fill })\nt.a = g 'x'\nt.a = g 'x'",
-      "r.lua:4: 'a' is in the topology already, since r.lua:3" },
+      "r.lua:4: 'a' is in the topology already, since r.lua:3; families stay, name yours otherwise" },
     { "a rank out of range", build "return world:table { { 0, 1, 8 } }",
       "r.lua:2: rank 8 of group 0 is out of range; ranks are 0 to 7" },
     { "an empty pick", build "return grid(world, 'x', { x = fill }) 'x':pick()",
@@ -353,7 +353,7 @@ end }
 
   it("that is refused says so in its own file", function()
     write("simple.lua", simple)
-    assert.are.equal("simple.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks",
+    assert.are.equal("simple.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks",
       refusal("return recipe { base = './simple.lua' }", { tp = 3 }))
   end)
 
@@ -363,7 +363,7 @@ end }
     { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
       "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.tp\nreturn t end }",
-      "r.lua:2: 'tp' is in the topology already, since picotron:38" },
+      "r.lua:2: 'tp' is in the topology already, since picotron:38; families stay, name yours otherwise" },
     { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
       "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
     { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",

@@ -91,7 +91,8 @@ for library, names in pairs {
   table = { "move" }, math = { "random", "randomseed", "sin", "exp", "log", "pi" },
 } do
   for _, name in ipairs(names) do
-    hostile[library .. "_" .. name] = { ("error(tostring(%s.%s))"):format(library, name), 1, "1: nil" }
+    hostile[library .. "_" .. name] = { ("error(tostring(%s.%s))"):format(library, name), 1,
+      ("1: recipes have no %s.%s; they mean the same in every process, and end"):format(library, name) }
   end
 end
 hostile.string_method = { "local _ = ('x'):find('x')", 1, "1: attempt to call a nil value (method 'find')" }

@@ -114,14 +114,14 @@ describe("Grid", function()
   }
   refuses {
     { "mg.grid(w, 'tp-dp', { tp = 3, dp = mg.fill })",
-      "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, 6 or 9 ranks" },
-    { "mg.grid(w, 'tp-dp', { tp = 3, dp = 2 })", "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, 6 ranks" },
+      "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks" },
+    { "mg.grid(w, 'tp-dp', { tp = 3, dp = 2 })", "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks" },
     { "mg.grid(w:window(2, 4), 'tp', { tp = 3 })",
-      "tp 3 does not make the 4 ranks of the window; nearest: tp 4, 3 ranks" },
+      "tp 3 does not make the 4 ranks of the window; nearest: tp 4, or a window of 3 ranks" },
     { "mg.grid(w, 'tp-dp', { tp = 0, dp = mg.fill })", "dim 'tp' has size 0; sizes are 1 to 2147483647" },
     { "mg.grid(w, 'tp', { tp = 1 << 40 })", "dim 'tp' has size 1099511627776; sizes are 1 to 2147483647" },
-    { "mg.grid(w, 'tp', { tp = '8' })", "the size of dim 'tp' is string, not an integer or fill" },
-    { "mg.grid(w, 'tp', { tp = 8.0 })", "the size of dim 'tp' is number, not an integer or fill" },
+    { "mg.grid(w, 'tp', { tp = '8' })", "the size of dim 'tp' is a string, not an integer or fill" },
+    { "mg.grid(w, 'tp', { tp = 8.0 })", "the size of dim 'tp' is 8, a float, not an integer or fill; // divides integers" },
     { "mg.grid(w, 'tp-dp', { tp = mg.fill, dp = mg.fill })",
       "dims 'tp' and 'dp' are both to be inferred; only one can be" },
     { "mg.grid(w, 'tp-dp', { tp = 2, pd = 4 })",
@@ -260,7 +260,7 @@ describe("Family", function()
     { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle or split one side)" },
     { "mg.zip(tp, tp)", "zip: rank 0 is in two of the families" },
     { "mg.zip()", "a zip of no families" },
-    { "mg.zip(tp:pick(0), tp:pick(1)):pick(0)", "a pick of a zip family needs explicit lists: ask for lists first" },
+    { "mg.zip(tp:pick(0), tp:pick(1)):pick(1, 0)", "this pick of a zip family works on explicit lists alone: call lists() first, which costs by rank" },
     { "mg.same(tp, g 'dp')", "the families are not the same: position 1 of group 0 is rank 1 in (2:1) x (4:2) and rank 2 "
       .. "in (2:2) x (2:1)(2:4)" },
     { "mg.same(tp, four)", "the families are not the same: 4 groups (2:1) x (4:2), 2 groups (4:1) x (2:4)" },
@@ -281,9 +281,9 @@ describe("options", function()
   refuses {
     { "tp:with { timeuot = 5 }", "unknown option 'timeuot'; nearest is 'timeout' "
       .. "(unique, first, lazy, high_priority, timeout, backend, nccl)" },
-    { "tp:with { timeout = 0 }", "option 'timeout' is a number of seconds above 0" },
-    { "tp:with { timeout = '5' }", "option 'timeout' is a number of seconds above 0" },
-    { "tp:with { timeout = 0/0 }", "option 'timeout' is a number of seconds above 0" },
+    { "tp:with { timeout = 0 }", "option 'timeout' is a number of seconds above 0, not 0" },
+    { "tp:with { timeout = '5' }", "option 'timeout' is a number of seconds above 0, not a string" },
+    { "tp:with { timeout = -1 }", "option 'timeout' is a number of seconds above 0, not -1" },
     { "tp:with { timeout = 2e9 }", "a timeout is 0 (the default) to 1e9 seconds, not 2e+09" },
     { "tp:with { unique = 1 }", "option 'unique' is number, not true or false" },
     { "tp:with { lazy = true }:with { first = true }", "a family is either 'first' or 'lazy'" },
@@ -310,10 +310,10 @@ describe("Topology", function()
     { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
   }
   refuses {
-    { "t.a = tp t.a = g 'dp'", "'a' is in the topology already, since v.lua:1" },
-    { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1" },
+    { "t.a = tp t.a = g 'dp'", "'a' is in the topology already, since v.lua:1; families stay, name yours otherwise" },
+    { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1; families stay, name yours otherwise" },
     { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
-    { "t.a = {}", "'a' is assigned table; a topology holds families and grids" },
+    { "t.a = {}", "'a' is assigned a table; a topology holds families and grids" },
     { "t[1] = tp", "a topology holds families by name; the key is number" },
     { "t['a b'] = tp", "'a b' is no name of a family (a letter or _, then letters, digits or _; at most 31)" },
     { "t.x = small 'x'", "family 'x' is of a world of 4 ranks, the topology of 8" },
@@ -466,7 +466,7 @@ describe("module", function()
     { "picotron:ask(s)", "bad argument #2 to 'ask' (string expected, got no value)" },
     { "picotron:ask(5, 'str')", "bad argument #1 to 'ask' (moongrid.State expected, got number)" },
     { "picotron:ask(s, 'str', { print })", "arguments of a query: a table of values by name" },
-    { "picotron:ask(s, 'stt', {})", "unknown query 'stt'; nearest is 'str' (cp_dp_group_ids, cp_dp_world_size, "
+    { "picotron:ask(picotron:plan(8):dry(0), 'stt', {})", "unknown query 'stt'; nearest is 'str' (cp_dp_group_ids, cp_dp_world_size, "
       .. "cp_first_rank, cp_group_ids, cp_last_rank, cp_rank, cp_recv_rank, cp_send_rank, cp_world_size, dp_first_rank, "
       .. "dp_group_ids, dp_last_rank, dp_rank, dp_world_size, global_rank, pp_first_rank, pp_group_ids, "
       .. "pp_is_first_stage, pp_is_last_stage, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, ...)" },

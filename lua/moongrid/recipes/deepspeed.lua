@@ -5,6 +5,22 @@
 
 local function refuse(...) error(string.format(...), 2) end
 
+-- Call something that a parameter is to blame for: what it refuses is said by the parameter's name.
+local function blame(parameter, fn, ...)
+  local ok, value = pcall(fn, ...)
+  if ok then return value end
+  refuse("%s: %s", parameter, table.concat(string.split(value, ": "), ": ", 2)) -- without its position
+end
+
+local function shown(value)
+  if type(value) ~= "table" then return tostring(value) end
+  local items = {}
+  for i, item in ipairs(value) do items[i] = tostring(item) end
+  return "{" .. table.concat(items, ",") .. "}"
+end
+
+local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
+
 -- Kind, name, default, documentation, alias. A config says them under the same names.
 local arguments = {
   { "size", "tensor_model_parallel_size", 1, "tensor-parallel size of the dense layers", "tp" },
@@ -41,55 +57,118 @@ local function declared(with_defaults)
   return params
 end
 
+local known = { "tp", "sp", "cp", "ep", "dp", "pp" }
+
+-- An order with the missing names in front, but for pp, which ends it.
+local function whole(names, missing)
+  local order, pp = {}, ""
+  for _, list in ipairs { missing, names } do
+    for _, name in ipairs(list) do
+      if name == "pp" then pp = "-pp" else order[#order + 1] = name end
+    end
+  end
+  return table.concat(order, "-") .. pp
+end
+
 -- The names of an order, compared whole and without case; a missing one of size 1 goes last.
 local function order_of(text, sizes)
-  local names, known, seen = string.split(string.lower(text), "-"), { "tp", "sp", "cp", "ep", "dp", "pp" }, {}
+  local names, seen, missing = string.split(string.lower(text), "-"), {}, {}
   for _, name in ipairs(names) do
     if not sizes[name] then refuse("order '%s': unknown dim '%s'; known: %s", text, name, table.concat(known, ", ")) end
     if seen[name] then refuse("order '%s': dim '%s' occurs twice; name each once", text, name) end
     seen[name] = true
   end
   for _, name in ipairs(known) do
-    if not seen[name] and sizes[name] > 1 then
-      refuse("order '%s' lacks dim '%s' of size %d, whose place is never guessed; '%s-%s' would do", text, name,
-        sizes[name], name, text)
-    end
+    if not seen[name] and sizes[name] > 1 then missing[#missing + 1] = name end
+  end
+  if #missing > 0 then
+    refuse("order '%s' lacks dim '%s' of size %d, whose place is never guessed; '%s' would do", text, missing[1],
+      sizes[missing[1]], whole(names, missing))
+  end
+  for _, name in ipairs(known) do
     if not seen[name] then names[#names + 1] = name end
   end
   return names
 end
 
+-- Do sizes multiply to n? By division: a product might not fit a number.
+local function multiply_to(n, sizes)
+  for _, size in ipairs(sizes) do
+    if size < 1 or n % size ~= 0 then return false end
+    n = n // size
+  end
+  return n == 1
+end
+
+local function check_stages(name, list, pp)
+  if #list == 0 then refuse("%s is empty; a list of stages such as {0,-1} would do", name) end
+  for _, stage in ipairs(list) do
+    if stage < -pp or stage >= pp then refuse("%s: %d is no stage; 0 to %d would do, or -1", name, stage, pp - 1) end
+  end
+end
+
+local function check_list(name, list)
+  if type(list) ~= "table" then refuse("%s is %s; a list such as [\"tp\"] would do", name, tostring(list)) end
+  local n = 0
+  for key in pairs(list) do
+    n = n + 1
+    if key ~= n then refuse("%s is a table with a key '%s'; a list such as [\"tp\"] would do", name, tostring(key)) end
+  end
+end
+
+local function seconds(minutes)
+  local most = 1e9 // 60
+  if minutes and not (minutes > 0 and minutes <= most) then
+    refuse("distributed_timeout_minutes is more than 0 and at most %d, not %s", most, tostring(minutes))
+  end
+  return minutes and 60 * minutes
+end
+
 local function check(p, etp)
   local tp, pp, sp = p.tensor_model_parallel_size, p.pipeline_model_parallel_size, p.sequence_parallel_size
-  local levels, backend = p.hierarchical_context_parallel_sizes, p.pipeline_model_parallel_comm_backend
+  local cp, levels, backend = p.context_parallel_size, p.hierarchical_context_parallel_sizes,
+    p.pipeline_model_parallel_comm_backend
   if sp > 1 and math.max(tp, pp, p.expert_model_parallel_size, etp) > 1 then
     refuse("sequence_parallel_size %d excludes tensor, pipeline and expert parallelism (tp %d, pp %d, ep %d, etp %d); "
       .. "set those to 1, or sp to 1", sp, tp, pp, p.expert_model_parallel_size, etp)
   end
-  if p.virtual_pipeline_model_parallel_size and pp == 1 then
-    refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; nearest is pp 2",
-      p.virtual_pipeline_model_parallel_size)
-  end
   if backend and backend ~= "nccl" and backend ~= "ucc" then
     refuse("pipeline_model_parallel_comm_backend '%s' is not supported; 'nccl' or 'ucc' would do", backend)
   end
-  local product, least = 1, 1
-  for _, size in ipairs(levels or {}) do product, least = product * size, math.min(least, size) end
-  if levels and (#levels == 0 or least < 1 or product ~= p.context_parallel_size) then
-    refuse("hierarchical_context_parallel_sizes {%s}: sizes that multiply to context_parallel_size %d would do, "
-      .. "such as {%d}", table.concat(levels, ","), p.context_parallel_size, p.context_parallel_size)
+  if levels and (#levels == 0 or not multiply_to(cp, levels)) then
+    refuse("hierarchical_context_parallel_sizes %s: sizes that multiply to context_parallel_size %d would do, "
+      .. "such as {%d}", shown(levels), cp, cp)
   end
-  for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do
-    for _, stage in ipairs(p[name]) do
-      if stage < -pp or stage >= pp then refuse("%s: %d is no stage; 0 to %d would do, or -1", name, stage, pp - 1) end
-    end
+  for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do check_stages(name, p[name], pp) end
+end
+
+-- The fewest stages above 1 that n ranks can have, if any.
+local function fewest_stages(n)
+  for pp = 2, math.floor(math.sqrt(n)) do
+    if n % pp == 0 then return pp end
   end
-  if p.high_priority_stream_groups and type(p.high_priority_stream_groups) ~= "table" then
-    refuse("high_priority_stream_groups is %s; a list such as [\"tp\"] would do", p.high_priority_stream_groups)
+  return n > 1 and n or nil
+end
+
+-- Interleaving needs stages. `ranks`: how many of them more stages could share.
+local function check_virtual(p, ranks)
+  local vpp = p.virtual_pipeline_model_parallel_size
+  if vpp and p.pipeline_model_parallel_size == 1 then
+    local nearest = p.sequence_parallel_size == 1 and fewest_stages(ranks)
+    refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; %s", vpp,
+      nearest and "nearest is pp " .. nearest or "leave it out")
   end
 end
 
-local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
+-- A family with the NCCL options that a config has under its name.
+local function with_nccl(family, name, fields)
+  if fields == nil then return family end
+  if type(fields) ~= "table" then
+    refuse("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
+      tostring(fields), name)
+  end
+  return blame("nccl_communicator_config for '" .. name .. "'", family.with, family, { nccl = fields })
+end
 
 local layout = recipe {
   params = declared(true),
@@ -104,6 +183,7 @@ local layout = recipe {
     local dense = grid(world, order, { tp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
     for i, name in ipairs(order) do order[i] = name == "tp" and "etp" or name end
     local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
+    check_virtual(p, gcd(dense.dp, expert.dp) // n)
     if dense "pp" ~= expert "pp" then
       refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
         .. "an order that ends in pp would do", p.order)
@@ -123,17 +203,17 @@ local layout = recipe {
         .. "num_distributed_optimizer_instances 1, or dp last but for pp, would do", p.order, n)
     end
 
-    local t, high, nccl, minutes = topology(world), {}, p.nccl_communicator_config or {}, p.distributed_timeout_minutes
-    for _, name in ipairs(p.high_priority_stream_groups or {}) do high[name] = true end
+    local t, timeout = topology(world), seconds(p.distributed_timeout_minutes)
+    local urgent, high, nccl = p.high_priority_stream_groups or {}, {}, p.nccl_communicator_config or {}
+    check_list("high_priority_stream_groups", urgent)
+    for _, name in ipairs(urgent) do high[tostring(name)] = true end
     local function add(name, family)
-      t[name] = family:with { timeout = minutes and minutes * 60, high_priority = high[name], nccl = nccl[name] }
+      t[name] = with_nccl(family, name, nccl[name]):with { timeout = timeout, high_priority = high[name] }
     end
     local function add_data(name, family)
       add(name, family)
       if p.create_gloo_process_groups then add(name .. "_gloo", family:with { backend = "mpi" }) end
     end
-    t.dense = dense
-    t.expert = expert
     add_data("dp_cp", dp_cp)
     add_data("intra_dp_cp", intra) -- the same communicators as dp_cp with one instance
     add_data("dp", dense "dp")
@@ -165,12 +245,24 @@ local layout = recipe {
       add("all_to_all_local", nodes "device_count")
       if nodes.node > 1 then add("all_to_all_global", nodes "node") end
     end
-    for _, asked in ipairs { high, nccl } do
-      for name in pairs(asked) do local _ = t[name] end -- refuses the name of no family
-    end
+    local function family(name) return t[name] end -- refuses the name of no family
+    for name in pairs(high) do blame("high_priority_stream_groups", family, name) end
+    for name in pairs(nccl) do blame("nccl_communicator_config", family, name) end
+    t.dense = dense -- after the families: a grid has no options
+    t.expert = expert
     return t
   end,
 }
+
+local function refuse_context_parallel(given)
+  for name, none in pairs { context_parallel_size = 1, hierarchical_context_parallel_sizes = false } do
+    local value = given[name]
+    if value ~= nil and tonumber(value) ~= none then
+      refuse("config: there is no context parallelism from a config (%s %s); leave out its sizes, or "
+        .. "give arguments only", name, shown(value))
+    end
+  end
+end
 
 -- Argument, then config, then default. The tensor-parallel size has a key of DeepSpeed's own besides.
 local function settings(p)
@@ -190,11 +282,7 @@ local function settings(p)
     if given[name] == nil then given[name] = config[name] end
     if given[name] == nil and name == "tensor_model_parallel_size" then given[name] = autotp end
   end
-  local cp = given.context_parallel_size or 1
-  if p.config and (cp ~= 1 or given.hierarchical_context_parallel_sizes) then
-    refuse("config: there is no context parallelism from a config (context_parallel_size %s); leave out its sizes, or "
-      .. "give arguments only", tostring(cp))
-  end
+  if p.config then refuse_context_parallel(given) end
   return given
 end
 

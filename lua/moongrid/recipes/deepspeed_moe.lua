@@ -12,15 +12,20 @@
 local function refuse(...) error(string.format(...), 2) end
 
 -- A folding spec says again what other parameters say, and must say the same.
-local function check_folding(spec, expected)
-  for name, value in pairs(spec) do
+local function check_folding(world, p)
+  local sizes = p.expert_parallel_size_ or {}
+  local size = sizes[1] or false -- of all expert groups; false where there is no such size
+  for _, ep in ipairs(sizes) do size = ep == size and ep end
+  local expected = { world_size = #world, pp_size = p.pp_size, tp_size = p.mp_size, ep_size = size, etp_size = 1,
+                     mp_mode = p.mp_mode }
+  for name, value in pairs(p.folding_spec or {}) do
     local want = expected[name]
     if want == nil then
       refuse("folding_spec: unknown '%s'; known: world_size, pp_size, tp_size, ep_size, etp_size, mp_mode", name)
     end
-    if value ~= want then
-      refuse("folding_spec: %s is %s, which contradicts the other parameters; %s would do", name, tostring(value),
-        tostring(want))
+    if not want or value ~= want then
+      refuse("folding_spec: %s is %s, which contradicts the other parameters; %s", name, tostring(value),
+        want and want .. " would do" or "leave it out")
     end
   end
 end
@@ -28,7 +33,6 @@ end
 -- The ranks of each stage, or of each lane of it, in the order in which experts lie on them.
 local function expert_ranks(world, p)
   local g = grid(world, "mp-dp-pp", { mp = p.mp_size, pp = p.pp_size, dp = fill })
-  if p.mp_mode ~= "tp" and p.mp_mode ~= "sp" then refuse("mp_mode is '%s'; 'tp' or 'sp' would do", p.mp_mode) end
   if p.enable_expert_tensor_parallelism then return g:along { "dp", index = { "mp", "pp" } } end
   if p.mp_size > 1 and p.use_data_before_expert_parallel_ then
     refuse("use_data_before_expert_parallel_ excludes mp_size %d without enable_expert_tensor_parallelism; "
@@ -44,8 +48,6 @@ local function add_experts(t, world, p)
   if #p.expert_parallel_size_ == 0 then refuse("expert_parallel_size_ is an empty list; 1 would do") end
   for _, ep in ipairs(p.expert_parallel_size_) do
     grid(world, "ep-mp-edp-pp", { ep = ep, mp = lanes, pp = p.pp_size, edp = fill }) -- refuses what does not fit
-    check_folding(p.folding_spec or {}, { world_size = #world, pp_size = p.pp_size, tp_size = p.mp_size, ep_size = ep,
-                                          etp_size = 1, mp_mode = p.mp_mode })
     local experts, data
     if p.use_data_before_expert_parallel_ then
       data, experts = ranks:split(ranks.size // ep)
@@ -60,9 +62,17 @@ local function add_experts(t, world, p)
   end
 end
 
--- Expert groups are asked for by their name, such as ep_size_4.
-local function experts(s, q) return s[q.group_name] end
-local function expert_data(s, q) return s["edp" .. string.sub(q.group_name, 3)] end
+-- The smallest divisor of n that is 2 or more; 1 for 1.
+local function smallest_factor(n)
+  local factor = 2
+  while factor * factor <= n and n % factor > 0 do factor = factor + 1 end
+  return factor * factor <= n and factor or n
+end
+
+-- Expert groups are asked for by their name.
+local function name_of(q) return q.group_name or refuse "group_name is missing; a name such as ep_size_4 would do" end
+local function experts(s, q) return s[name_of(q)] end
+local function expert_data(s, q) return s["edp" .. string.sub(name_of(q), 3)] end
 local function model_parallel(s, _, p) return p.sequence_parallel_size and s.sp or s.mp end
 
 local queries = {
@@ -109,7 +119,9 @@ return recipe {
   },
   build = function(world, p)
     local t = topology(world)
+    if p.mp_mode ~= "tp" and p.mp_mode ~= "sp" then refuse("mp_mode is '%s'; 'tp' or 'sp' would do", p.mp_mode) end
     if p.expert_parallel_size_ then add_experts(t, world, p) end
+    check_folding(world, p)
     if p.group_size then
       t.zero_param_intra = grid(world, "group_size-rest", { group_size = p.group_size, rest = fill }) "group_size"
     end
@@ -120,8 +132,8 @@ return recipe {
     end
     local tp = p.tensor_model_parallel_size or p.model_parallel_size_
     if p.data_parallel_size and not tp then
-      refuse("data_parallel_size %d needs tensor_model_parallel_size; %d would do", p.data_parallel_size,
-        math.max(1, #world // p.data_parallel_size))
+      local rest = grid(world, "tp-dp", { dp = p.data_parallel_size, tp = fill }) -- refuses what does not divide
+      refuse("data_parallel_size %d needs tensor_model_parallel_size; %d would do", p.data_parallel_size, rest.tp)
     end
     if tp then
       if p.model_parallel_size_ and p.model_parallel_size_ ~= tp then
@@ -133,7 +145,10 @@ return recipe {
       t.mp = g "tp"
       if p.tensor_model_parallel_size then t.tp = g "tp" end -- the same communicators as mp
     end
-    if p.sequence_parallel_size == 1 then refuse("sequence_parallel_size 1 is no parallelism; nearest is 2") end
+    if p.sequence_parallel_size == 1 then
+      local near = smallest_factor(#world)
+      refuse("sequence_parallel_size 1 is no parallelism; %s", near > 1 and "nearest is " .. near or "leave it out")
+    end
     if p.sequence_parallel_size then
       local g = grid(world, "sp-dp", { sp = p.sequence_parallel_size, dp = fill })
       t.sp = g "sp"

@@ -23,14 +23,28 @@ local function by_prime_factors(n)
   return sizes
 end
 
+-- What is said of one of DeepSpeed's own topologies, such as "num_pp 4".
+local function named_params(p)
+  local said = {}
+  for _, name in ipairs { "topology", "num_pp", "num_mp", "num_dp" } do
+    if p[name] then said[#said + 1] = name .. " " .. p[name] end
+  end
+  return said
+end
+
 -- Axes and dims as the caller says them.
 local function given_axes(p)
-  local axes, dims = p.axes, p.dims
-  if p.topology or p.num_pp or p.num_mp or p.num_dp then
-    refuse("axes and dims say it all; leave out topology, num_pp, num_mp and num_dp, or axes and dims")
+  local axes, dims, other = p.axes, p.dims, named_params(p)
+  if other[1] then
+    refuse("axes and dims say it all; leave out %s, or axes and dims", table.concat(other, ", "))
   end
   if type(axes) == "string" then axes = string.split(axes, "-") end
   if type(axes) ~= "table" then refuse("axes is %s; names such as pipe-data-model would do", tostring(axes)) end
+  for _, axis in ipairs(axes) do
+    if type(axis) ~= "string" then
+      refuse("axes: %s is no name; names such as pipe-data-model would do", tostring(axis))
+    end
+  end
   if not dims or #dims ~= #axes then
     refuse("dims has %d sizes for the %d axes %s; a size for each would do", dims and #dims or 0, #axes,
       table.concat(axes, "-"))
@@ -53,7 +67,7 @@ end
 
 local function axes_of(world, p)
   if p.axes or p.dims then return given_axes(p) end
-  if p.topology or p.num_pp or p.num_mp or p.num_dp then return named_axes(p) end
+  if named_params(p)[1] then return named_axes(p) end
   return named.PipeDataParallelTopology, by_prime_factors(#world)
 end
 
@@ -107,6 +121,12 @@ local function rank_repr(s, q)
   return table.concat(parts, q.outer_sep or "-")
 end
 
+-- An argument that a question cannot do without.
+local function needs(q, name, example)
+  if q[name] == nil then refuse("%s is missing; a %s would do", name, example) end
+  return q[name]
+end
+
 local queries = {
   axis_names = axis_names,
   dim = function(s, q) return s.topo[q.axis] and topo(s):along(q.axis).size or 0 end,
@@ -120,7 +140,7 @@ local queries = {
   filter_match = filter_match,
   axis_comm_lists = function(s, q) return axis_comm_lists(s, q.axis) end,
   axis_list = function(s, q)
-    return filter_match(s, { [q.axis] = q.idx or refuse("idx is missing; a coordinate such as 0 would do") })
+    return filter_match(s, { [needs(q, "axis", "name such as pipe")] = needs(q, "idx", "coordinate such as 0") })
   end,
   stage_id = function(s) return s.topo.pipe end,
   data_parallel_id = function(s) return s.topo.data end,
@@ -167,11 +187,13 @@ return recipe {
     t.topo = g
     if not p.grid then return t end
 
+    local missing, said = {}, table.concat(axes, "-")
     for _, axis in ipairs { "pipe", "data" } do
-      if not sizes[axis] then
-        refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, its size 1, or grid=false",
-          table.concat(axes, "-"), axis, axis, table.concat(axes, "-"))
-      end
+      if not sizes[axis] then missing[#missing + 1] = axis end
+    end
+    if missing[1] then
+      refuse("axes %s: the groups of a pipeline need axis '%s'; '%s-%s' would do, %s 1, or grid=false", said,
+        table.concat(missing, "' and '"), table.concat(missing, "-"), said, missing[2] and "their sizes" or "its size")
     end
     local inside = {}
     for _, axis in ipairs(axes) do

@@ -9,6 +9,17 @@ local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 local in_dense = { gtp_remat = "gtp_remat" } -- what a grid calls its dims, where that is not the order's name
 local in_expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat" }
 
+local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
+
+-- A list with pp moved to its end, as an order.
+local function order_of(list)
+  local order = {}
+  for _, name in ipairs(list) do
+    if name ~= "pp" then order[#order + 1] = name end
+  end
+  return table.concat(order, "-") .. "-pp"
+end
+
 -- One of the two grids. Names of the order are compared whole and in any case; one that is not
 -- written goes last and must have size 1. gtp_remat has its place right after `gtp_after`.
 local function lay(window, order, sizes, gtp_after, names)
@@ -32,8 +43,8 @@ local function lay(window, order, sizes, gtp_after, names)
   for _, name in ipairs(dims) do
     local dim = names[name] or name
     if not written[name] and g[dim] > 1 then
-      error(string.format("order '%s' does not say where %s of size %d goes; '%s-%s' would do",
-        order, dim, g[dim], order, name))
+      error(string.format("order '%s' does not say where %s of size %d goes; '%s' would do",
+        order, dim, g[dim], order_of(list)))
     end
   end
   return g
@@ -50,36 +61,73 @@ local function window_of(world, offset, size)
   return world:window(offset, size)
 end
 
+-- A list as a table, or as text with commas.
+local function list_of(value, name)
+  if type(value) ~= "table" then return string.split(tostring(value), ",") end
+  local n = 0
+  for key in pairs(value) do
+    n = n + 1
+    if key ~= n then error(string.format("%s is a table with a key '%s'; a list would do", name, tostring(key))) end
+  end
+  return value
+end
+
+local function seconds(minutes)
+  local most = 1e9 // 60
+  if minutes and not (minutes > 0 and minutes <= most) then
+    error(string.format("distributed_timeout_minutes is more than 0 and at most %d, not %s", most, tostring(minutes)))
+  end
+  return minutes and 60 * minutes
+end
+
+-- The NCCL options of a key, tried on a family so that what is wrong is said by the key.
+local function nccl_of(family, key, fields)
+  if type(fields) ~= "table" then
+    error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
+      tostring(fields), key))
+  end
+  local ok, said = pcall(family.with, family, { nccl = fields })
+  if not ok then
+    local message = table.concat(string.split(said, ": "), ": ", 2) -- without its position
+    error(string.format("nccl_communicator_config for '%s': %s", key, message))
+  end
+  return fields
+end
+
+-- The group with SHARP: "dp" (also nil) or "dp_replica".
+local function check_sharp(sharp, p)
+  if sharp and sharp ~= "dp" and sharp ~= "dp_replica" then
+    error("sharp_enabled_group is 'dp' or 'dp_replica', not '" .. sharp .. "'")
+  end
+  if sharp and not p.use_sharp then error("sharp_enabled_group '" .. sharp .. "' needs use_sharp=true") end
+  if sharp == "dp_replica" and p.num_distributed_optimizer_instances == 1 then
+    error("sharp_enabled_group 'dp_replica' needs num_distributed_optimizer_instances of 2 or more, not 1")
+  end
+end
+
 -- Megatron's keys of NCCL options; those of the expert families are not the families' names.
 local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp_cp dp cp hcp mp tp pp embd pos_embd "
   .. "tp_dp tp_dp_cp tp_cp expt_gtp_remat ep ep_tp tp_ep_mp tp_ep_pp tp_ep_gtp_remat_pp ep_dp intra_ep_dp inter_ep_dp "
   .. "ep_gtp_remat_dp intra_dist_opt_instance", " ")
 
--- key -> options of the families that it speaks of.
-local function options(p)
-  local o = {}
-  for _, key in ipairs(keys) do
-    o[key] = { timeout = p.distributed_timeout_minutes and 60 * p.distributed_timeout_minutes }
-  end
+-- key -> options of the families that it speaks of. `all` is any family.
+local function options(all, p)
+  local o, timeout = {}, seconds(p.distributed_timeout_minutes)
+  for _, key in ipairs(keys) do o[key] = { timeout = timeout } end
   local function of(key, parameter)
     if o[key] then return o[key] end
     error(string.format("%s names '%s', which is no key of groups; there are %s", parameter, tostring(key),
       table.concat(keys, ", ")))
   end
-  for key, config in pairs(p.nccl_communicator_config) do of(key, "nccl_communicator_config").nccl = config end
-  local urgent = p.high_priority_stream_groups
-  for _, key in ipairs(type(urgent) == "table" and urgent or string.split(tostring(urgent), ",")) do
+  for key, fields in pairs(p.nccl_communicator_config) do
+    of(key, "nccl_communicator_config").nccl = nccl_of(all, key, fields)
+  end
+  for _, key in ipairs(list_of(p.high_priority_stream_groups, "high_priority_stream_groups")) do
     of(key, "high_priority_stream_groups").high_priority = true
   end
 
   local sharp = p.sharp_enabled_group
-  if sharp and not p.use_sharp then error("sharp_enabled_group '" .. sharp .. "' needs use_sharp=true") end
-  if sharp and sharp ~= "dp" and sharp ~= "dp_replica" then
-    error("sharp_enabled_group is 'dp' or 'dp_replica', not '" .. sharp .. "'")
-  end
-  if sharp == "dp_replica" and p.num_distributed_optimizer_instances == 1 then
-    error("sharp_enabled_group 'dp_replica' needs num_distributed_optimizer_instances of 2 or more, not 1")
-  end
+  check_sharp(sharp, p)
   if p.use_sharp then -- a network has it for one communicator: the first
     local chosen, nccl = sharp == "dp_replica" and o.inter_ep_dp or o.dp_cp, { collnet_enable = true }
     for field, value in pairs(chosen.nccl or {}) do nccl[field] = value end
@@ -94,7 +142,7 @@ end
 local function stages(pp, value, name)
   if value == "all" then return pp end
   local list = {}
-  for i, stage in ipairs(type(value) == "table" and value or string.split(tostring(value), ",")) do
+  for i, stage in ipairs(list_of(value, name)) do
     list[i] = math.tointeger(tonumber(stage))
     if not list[i] or list[i] < -pp.size or list[i] >= pp.size then
       error(string.format("%s has stage '%s'; with pp %d there are 0 to %d, or -1 to -%d from the end, or \"all\"",
@@ -107,15 +155,25 @@ end
 
 -- Cut the groups of a family into shards for n instances of the distributed optimizer; second,
 -- what links the replicas of a shard. Nothing where no rule describes them.
-local function shards_of(family, n, what)
-  local a, b = n, family.size
-  while b > 0 do a, b = b, a % b end
-  if a ~= n then
-    error(string.format("num_distributed_optimizer_instances %d does not divide the %d ranks of %s; %d would do",
-      n, family.size, what, a))
-  end
+local function shards_of(family, n)
   local ok, shards, replicas = pcall(family.split, family, family.size // n)
   if ok then return shards, replicas end
+end
+
+-- What n instances of the distributed optimizer need of both data-parallel sizes.
+local function check_instances(p, dense, expert)
+  local n, gtp, egtp = p.num_distributed_optimizer_instances, p.gtp_remat_size, p.expert_gtp_remat_size
+  if n > 1 and gtp * egtp > 1 then
+    error(string.format("num_distributed_optimizer_instances %d excludes gtp_remat_size %d and "
+      .. "expert_gtp_remat_size %d; set it to 1, or both of them", n, gtp, egtp))
+  end
+  for _, data in ipairs { { dense, "dp x cp" }, { expert, "expert data parallel" } } do
+    local size, what = data[1], data[2]
+    if size % n ~= 0 then
+      error(string.format("num_distributed_optimizer_instances %d does not divide the %d rank%s of %s; %d would do",
+        n, size, size == 1 and "" or "s", what, gcd(gcd(n, dense), expert)))
+    end
+  end
 end
 
 -- Do two families link the same replicas? Shifts of one list tile a window in one way only, so
@@ -143,10 +201,29 @@ local function hybrid_sizes(n)
   return sizes
 end
 
+-- Do sizes multiply to n? By division: a product might not fit a number.
+local function multiply_to(n, sizes)
+  for _, size in ipairs(sizes) do
+    if size < 1 or n % size ~= 0 then return false end
+    n = n // size
+  end
+  return n == 1
+end
+
+-- The fewest stages above 1 that n ranks can have, if any.
+local function fewest_stages(n)
+  for pp = 2, math.floor(math.sqrt(n)) do
+    if n % pp == 0 then return pp end
+  end
+  return n > 1 and n or nil
+end
+
 local function check(p, dense, expert)
   local vpp, pp, backend = p.virtual_pipeline_model_parallel_size, dense.pp, p.pipeline_model_parallel_comm_backend
   if vpp and pp == 1 then
-    error(string.format("virtual_pipeline_model_parallel_size %d needs 2 pipeline stages or more; pp 2 would do", vpp))
+    local would = fewest_stages(gcd(dense.dp, expert.edp) // p.num_distributed_optimizer_instances)
+    error(string.format("virtual_pipeline_model_parallel_size %d needs 2 pipeline stages or more; %s", vpp,
+      would and "pp " .. would .. " would do" or "leave it out"))
   end
   if backend and backend ~= "nccl" and backend ~= "ucc" then
     error(string.format("pipeline_model_parallel_comm_backend is 'nccl' or 'ucc', not '%s'", backend))
@@ -166,7 +243,9 @@ local function build(world, p)
   local tp, pp, cp, ep = p.tensor_model_parallel_size, p.pipeline_model_parallel_size, p.context_parallel_size,
     p.expert_model_parallel_size
   local gtp, egtp, n = p.gtp_remat_size, p.expert_gtp_remat_size, p.num_distributed_optimizer_instances
-  local window, o = window_of(world, p.rank_offset, p.local_world_size), options(p)
+  local window = window_of(world, p.rank_offset, p.local_world_size)
+  local all = grid(window, "all", { all = fill }) "all"
+  local o = options(all, p)
   local dense = lay(window, p.order, { tp = tp, gtp_remat = gtp, cp = cp, pp = pp, dp = fill }, "tp", in_dense)
   local expert = lay(window, p.order, { etp = p.expert_tensor_parallel_size or tp, ep = ep, egtp_remat = egtp, pp = pp,
     edp = fill }, "ep", in_expert)
@@ -191,13 +270,10 @@ local function build(world, p)
   end
 
   -- Instances of the distributed optimizer: shards inside an instance, replicas between them.
-  local shards, replicas = shards_of(dense("cp", "dp"), n, "dp x cp")
-  local expert_shards, expert_replicas = shards_of(expert "edp", n, "expert data parallel")
+  check_instances(p, dense.cp * dense.dp, expert.edp)
+  local shards, replicas = shards_of(dense("cp", "dp"), n)
+  local expert_shards, expert_replicas = shards_of(expert "edp", n)
   if n > 1 then
-    if gtp > 1 or egtp > 1 then
-      error(string.format("num_distributed_optimizer_instances %d excludes gtp_remat_size %d and "
-        .. "expert_gtp_remat_size %d; set it to 1, or both of them", n, gtp, egtp))
-    end
     if not same_replicas(replicas, expert_replicas) then
       error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "
         .. "grid; num_distributed_optimizer_instances 1 would do instead of %d", p.order, n))
@@ -209,7 +285,7 @@ local function build(world, p)
   t.intra_expt_dp = n > 1 and expert_shards:with(o.intra_ep_dp) or t.expt_dp
   t.intra_expt_dp_gtp_remat = n > 1 and t.intra_expt_dp or t.expt_dp_gtp_remat
   local model = expert("etp", "ep", "pp")
-  t.intra_dist_opt = (gtp * egtp > 1 and grid(window, "all", { all = fill }) "all" or model:bundle(model.count // n))
+  t.intra_dist_opt = (gtp * egtp > 1 and all or model:bundle(model.count // n))
     :with(o.intra_dist_opt_instance)
 
   -- Host communicators of the data-parallel groups: gloo in Megatron.
@@ -226,9 +302,8 @@ local function build(world, p)
 
   -- Context parallel: hierarchical levels, innermost first, and hybrid blocks by their size.
   t.cp = dense "cp":with(o.cp)
-  local levels, product = p.hierarchical_context_parallel_sizes, 1
-  for _, size in ipairs(levels) do product = size > 0 and product * size or 0 end
-  if #levels > 0 and product ~= cp then
+  local levels = p.hierarchical_context_parallel_sizes
+  if #levels > 0 and not multiply_to(cp, levels) then
     error(string.format("hierarchical_context_parallel_sizes %s must be sizes that multiply to cp %d; %d would do",
       table.concat(levels, ","), cp, cp))
   end
@@ -236,9 +311,9 @@ local function build(world, p)
     if #levels > 0 then t["hcp_" .. i - 1] = level:with(o.hcp) end
   end
   if p.hybrid_context_parallel then
-    local all = dense("cp", "dp")
-    for _, size in ipairs(hybrid_sizes(all.size)) do
-      local blocks = all:split(size, { table = true }) -- lists if another dim lies between cp and dp
+    local data = dense("cp", "dp")
+    for _, size in ipairs(hybrid_sizes(data.size)) do
+      local blocks = data:split(size, { table = true }) -- lists if another dim lies between cp and dp
       t["hybrid_dp_cp_" .. size] = blocks:with(o.dp_cp)
     end
   end

@@ -61,6 +61,17 @@ for getter, family in pairs {
   queries[getter .. "_world_size"] = function(s) return s[family].size end
 end
 
+-- The fewest stages, 3 or more, that n ranks can have, if any: one up to the root of n, or else
+-- what goes with 2 or 1.
+local function fewest_stages(n)
+  for pp = 3, math.floor(math.sqrt(n)) do
+    if n % pp == 0 then return pp end
+  end
+  for parts = 2, 1, -1 do
+    if n % parts == 0 and n // parts >= 3 then return n // parts end
+  end
+end
+
 return recipe {
   doc = "Megatron-DeepSpeed's parallel state, with Ulysses sequence parallelism",
   params = {
@@ -80,11 +91,12 @@ return recipe {
         .. "set tp and pp to 1, or sp to 1", sp, tp, pp))
     end
     if p.virtual_pipeline_model_parallel_size and pp <= 2 then
-      error(string.format("interleaved stages (vpp %d) need 3 pipeline stages or more, not %d; nearest is pp 3",
-        p.virtual_pipeline_model_parallel_size, pp))
+      local nearest = sp == 1 and fewest_stages(#world // tp)
+      error(string.format("interleaved stages (vpp %d) need 3 pipeline stages or more, not %d; %s",
+        p.virtual_pipeline_model_parallel_size, pp, nearest and "nearest is pp " .. nearest or "leave vpp out"))
     end
     if split and pp > 1 and (split < 0 or split >= pp) then
-      error(string.format("the split rank is a stage from 0 to %d, not %d", pp - 1, split))
+      error(string.format("pipeline_model_parallel_split_rank is a stage from 0 to %d, not %d", pp - 1, split))
     end
     if pp == 1 then split = nil end -- nothing to split
 

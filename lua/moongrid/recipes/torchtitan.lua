@@ -44,12 +44,19 @@ local function origin(plan, axes, rank)
   return rank
 end
 
-local function get_optional_mesh(s, q, p)
-  local axes = type(q.dims) == "string" and { q.dims } or q.dims or {}
-  local known, would_do = #axes == 1, {}
+-- The axes of a mesh, and the first of them that is off; an unknown one is refused.
+local function axes_of(s, q, p)
+  local axes = type(q.dims) == "table" and q.dims or { q.dims }
   for _, axis in ipairs(axes) do
-    if not enabled(s, axis, p) then return nil end -- an unknown axis is refused here
+    if not enabled(s, axis, p) then return axes, axis end
   end
+  return axes
+end
+
+local function get_optional_mesh(s, q, p)
+  local axes, off = axes_of(s, q, p)
+  if off then return nil end
+  local known, would_do = #axes == 1, {}
   for i, mesh in ipairs(meshes) do
     known = known or holds(mesh, axes)
     would_do[i] = table.concat(mesh, "-")
@@ -61,16 +68,18 @@ local function get_optional_mesh(s, q, p)
   return mesh_through(s.plan, axes, 1, origin(s.plan, axes, s.rank))
 end
 
+local function mesh_dim(q) return q.mesh_dim or error "mesh_dim is missing; an axis such as tp would do" end
+
 local queries = {
   get_optional_mesh = get_optional_mesh,
   get_mesh = function(s, q, p)
-    local mesh = get_optional_mesh(s, q, p)
-    if not mesh then error("an axis of this mesh is off: its size is 1, or efsdp without experts") end
-    return mesh
+    local _, off = axes_of(s, q, p)
+    if off then error("axis '" .. off .. "' of this mesh is off: its size is 1, or efsdp without experts") end
+    return get_optional_mesh(s, q, p)
   end,
-  get_local_rank = function(s, q) return s[q.mesh_dim].rank end,
-  size = function(s, q) return s[q.mesh_dim].size end,
-  enabled = function(s, q, p) return enabled(s, q.mesh_dim, p) end,
+  get_local_rank = function(s, q) return s[mesh_dim(q)].rank end,
+  size = function(s, q) return s[mesh_dim(q)].size end,
+  enabled = function(s, q, p) return enabled(s, mesh_dim(q), p) end,
   one_dimensional = function(s, _, p) -- the axes that have meshes of more than one rank
     local axes = {}
     for _, axis in ipairs(s.plan.families) do
@@ -101,7 +110,7 @@ return recipe {
   },
   build = function(world, p)
     if p.dp_shard < 1 and p.dp_shard ~= -1 then
-      error(string.format("dp_shard %d is neither a size nor -1 (whatever remains); 1 or -1 would do", p.dp_shard))
+      error(string.format("dp_shard %d is neither a size nor -1 (whatever remains); -1 would do", p.dp_shard))
     end
     if p.spmd_backend ~= "spmd_types" and p.spmd_backend ~= "partial_dtensor" then
       error("spmd_backend '" .. p.spmd_backend .. "' is unknown; 'spmd_types' or 'partial_dtensor' would do")
