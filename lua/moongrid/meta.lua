@@ -478,6 +478,7 @@ function recipe(what) end
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
+---@field arguments? string[] names of arguments that some query understands; others are refused
 
 ---A declared parameter.
 ---@class moongrid.Param

@@ -263,8 +263,8 @@ end
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "queries" }
-local types = { doc = "string", params = "table", build = "function", queries = "table" }
+local fields = { "doc", "base", "params", "build", "queries", "arguments" }
+local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table" }
 
 local Recipe = {} -- metatable of what `recipe` returns; a recipe reads its fields, no more
 Recipe.__index = function(self, key)
@@ -320,6 +320,13 @@ local function define(def, where)
     for name, fn in sorted_pairs(from) do
       if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
       body.queries[name] = fn
+    end
+  end
+  body.arguments = {} -- names that some query understands; a list with "..." stands for any
+  for _, from in ipairs({ base and base.arguments or {}, def.arguments or {} }) do
+    for _, name in ipairs(from) do
+      if type(name) ~= "string" then core.raise_at(where, "arguments of queries are names, not " .. show(name)) end
+      body.arguments[#body.arguments + 1] = name
     end
   end
   body.build = function(world, given)
@@ -383,13 +390,18 @@ function M.ask(self, state, name, q)
     table.sort(known)
     return core.unknown("query", name, known)
   end
+  for argument in sorted_pairs(q) do
+    local known = false
+    for _, understood in ipairs(body.arguments) do known = known or understood == argument or understood == "..." end
+    if not known then core.unknown("argument of a query", word(argument), body.arguments, body.where) end
+  end
   return fn(state, q, resolve(body, core.params(state)))
 end
 
--- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names } }
+-- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names } }
 function M.info(self)
   local body = body_of(self)
-  local info = { doc = body.doc, params = {}, queries = {} }
+  local info = { doc = body.doc, params = {}, queries = {}, arguments = body.arguments }
   for i, p in ipairs(body.params) do
     info.params[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
                        default = p.default ~= nil and text_of(p, p.default) or nil }

@@ -9,12 +9,20 @@ return recipe {
     local dense = grid(world, "tp-cp-dp-pp", { tp = 2, cp = 2, pp = 2, dp = fill })
     local expert = grid(world, "etp-ep-edp-pp", { etp = 2, ep = 2, pp = 2, edp = fill })
     local t = topology(world)
-    t.tp, t.cp, t.pp, t.dp = dense "tp", dense "cp", dense "pp", dense "dp"
-    t.dp_cp, t.tp_pp, t.tp_dp = dense("cp", "dp"), dense("tp", "pp"), dense("tp", "dp")
-    t.tp_dp_cp, t.tp_cp = dense("tp", "cp", "dp"), dense("tp", "cp")
-    t.emb, t.pos, t.amax = t.pp:pick(0, -1), t.pp:pick(0), dense("tp", "cp", "dp")
-    t.ep, t.etp, t.ep_dp = expert "ep", expert "etp", expert "edp"
-    t.tp_ep, t.tp_ep_pp = expert("etp", "ep"), expert("etp", "ep", "pp")
+    for _, dim in ipairs { "tp", "cp", "pp", "dp" } do t[dim] = dense(dim) end
+    t.dp_cp = dense("cp", "dp")
+    t.tp_pp = dense("tp", "pp")
+    t.tp_dp = dense("tp", "dp")
+    t.tp_dp_cp = dense("tp", "cp", "dp")
+    t.tp_cp = dense("tp", "cp")
+    t.emb = t.pp:pick(0, -1)
+    t.pos = t.pp:pick(0)
+    t.amax = dense("tp", "cp", "dp")
+    t.ep = expert "ep"
+    t.etp = expert "etp"
+    t.ep_dp = expert "edp"
+    t.tp_ep = expert("etp", "ep")
+    t.tp_ep_pp = expert("etp", "ep", "pp")
     return t
   end,
 }

@@ -285,7 +285,10 @@ static void describe_text(const char *name, const json_t *info, mg_text *t) {
   }
   if (json_array_size(json_object_get(info, "params")) == 0) mg_text_add(t, "  none\n");
   if (json_array_size(json_object_get(info, "queries")) == 0) return;
-  mg_text_add(t, "\nqueries\n");
+  mg_text_add(t, "\nqueries");
+  json_array_foreach(json_object_get(info, "arguments"), i, q)
+    mg_text_add(t, "%s%s", i ? ", " : ", which take ", json_string_value(q));
+  mg_text_add(t, "\n");
   json_array_foreach(json_object_get(info, "queries"), i, q) mg_text_add(t, "  %s\n", json_string_value(q));
 }
 

@@ -231,6 +231,13 @@ describe("moongrid recipes and doctor", function()
     refuses("recipes picotron tp=2", 2, "moongrid: recipes takes one recipe and no NAME=VALUE")
   end)
 
+  it("finds its backend however it is called", function()
+    for _, line in ipairs { "PATH=$PWD/build:$PATH moongrid doctor", "ln -sf $PWD/build/moongrid /tmp/mg-link && /tmp/mg-link doctor" } do
+      assert.truthy(run(line):find("\nmpi +yes "), line)
+    end
+    run "rm -f /tmp/mg-link"
+  end)
+
   it("says what works", function()
     local found = json.decode((run "build/moongrid doctor --json"))
     assert.is_true(found.planning.works)

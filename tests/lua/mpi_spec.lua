@@ -43,6 +43,13 @@ describe("moongrid run", function()
     assert.truthy(out:find("\nnode +2 +4 +0 1 2 3 +shared with mp\n"), out)
   end)
 
+  it("runs two windows of one world", function()
+    local out, _, code = launch(12, "build/moongrid run examples/encoder_decoder.lua")
+    assert.equal(0, code)
+    assert.truthy(out:find("\npp +4 +3 +0 4 8 +own\n"), out)
+    assert.truthy(out:find("\nembedding +4 +2 +0 4 +own\n"))
+  end)
+
   it("prints JSON from rank 0 alone", function()
     local out, _, code = launch(4, "build/moongrid run picotron tp=2 --json")
     assert.equal(0, code)

@@ -106,7 +106,7 @@ describe("a recipe", function()
   end)
 
   it("answers queries with the state, the question and the parameters", function()
-    local r = recipe(simple:gsub("end }\n$", [[end, queries = {
+    local r = recipe(simple:gsub("end }\n$", [[end, arguments = { "x" }, queries = {
       mine = function(s, q, p) return { s.tp.rank, q.x, p.tp, list = { 1, "a", true } } end,
       nothing = function() end,
       half = function() return 0.5 end } }]]))
@@ -114,7 +114,7 @@ describe("a recipe", function()
     assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
     assert.is_nil(r:ask(s, "nothing", {}))
     assert.are.equal(0.5, r:ask(s, "half", {}))
-    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" },
+    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" },
                       params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
                                    aliases = { "t", "tensor_size" } } } }, r:info())
   end)
@@ -265,7 +265,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, build, queries)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, arguments)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",
@@ -331,6 +331,18 @@ end }
     local s = r:plan(8, { tp = 2 }):dry(1)
     assert.are.equal("mine", r:ask(s, "tp_rank", {}))
     assert.are.equal(2, r:ask(s, "tp_world_size", {}))
+  end)
+
+  it("understands the arguments that are declared, the base's too", function()
+    local r = recipe [[return recipe { base = "megatron_deepspeed", arguments = { "who" },
+      queries = { hello = function(_, q) return q.who end } }]]
+    local s = r:plan(8, { pp = 4, vpp = 2 }):dry(0)
+    assert.are.equal("me", r:ask(s, "hello", { who = "me" }))
+    assert.is_false(r:ask(s, "is_pipeline_first_stage", { virtual_rank = 1 }))
+    local ok, message = pcall(r.ask, r, s, "is_pipeline_first_stage", { virtul_rank = 1 })
+    assert.is_false(ok)
+    assert.is_truthy(message:find("r.lua:1: unknown argument of a query 'virtul_rank'; nearest is 'virtual_rank' "
+      .. "(ignore_virtual, virtual_rank, who)", 1, true), message)
   end)
 
   it("may not be itself", function()

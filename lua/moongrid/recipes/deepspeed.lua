@@ -323,4 +323,5 @@ return recipe {
   params = params,
   build = function(world, p) return layout.build(world, settings(p)) end,
   queries = queries,
+  arguments = { "partial_data_parallel", "with_context_parallel" },
 }

@@ -158,4 +158,5 @@ return recipe {
     return t
   end,
   queries = queries,
+  arguments = { "group_name" },
 }

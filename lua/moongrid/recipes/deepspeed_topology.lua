@@ -206,4 +206,5 @@ return recipe {
     return t
   end,
   queries = queries,
+  arguments = { "..." }, -- coordinates go by the names of the axes
 }

@@ -443,4 +443,6 @@ return recipe {
   },
   build = build,
   queries = queries,
+  arguments = { "with_context_parallel", "with_gtp_remat", "partial_data_parallel", "partial_expert_data_parallel",
+    "ignore_virtual", "vp_stage", "group_size" },
 }

@@ -116,4 +116,5 @@ return recipe {
     return t
   end,
   queries = queries,
+  arguments = { "ignore_virtual", "virtual_rank" },
 }

@@ -72,4 +72,5 @@ return recipe {
     return t
   end,
   queries = queries,
+  arguments = { "group", "world_rank", "tp_rank", "cp_rank", "dp_rank", "pp_rank", "ep_rank" },
 }

@@ -142,4 +142,5 @@ return recipe {
     return t
   end,
   queries = queries,
+  arguments = { "dims", "mesh_dim" },
 }
