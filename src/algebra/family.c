@@ -188,7 +188,7 @@ static bool table_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t 
     else
       hi = mid;
   }
-  if (lo + nth >= f->total || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
+  if (nth >= f->total - lo || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
   int64_t slot = (int64_t)(by_rank[lo + nth] & UINT32_MAX);
   lo = 0, hi = f->count; /* the last group that starts at or before the slot */
   while (hi - lo > 1) {
@@ -331,14 +331,40 @@ void mg_family_members(const mg_family *f, int64_t group, int32_t *out) {
 
 /* ------------------------------------------------------- equality and text */
 
+static bool same_strided(const mg_strided *x, const mg_strided *y) {
+  return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) && mg_modes_equal(&x->index, &y->index);
+}
+
+/* The same rule, part by part. */
+bool mg_family_same_rule(const mg_family *a, const mg_family *b) {
+  if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
+  switch (a->form) {
+  case MG_STRIDED: return same_strided(&a->as.strided, &b->as.strided);
+  case MG_PICKED:
+    return same_strided(&a->as.picked.base, &b->as.picked.base) &&
+           memcmp(a->as.picked.positions, b->as.picked.positions,
+                  (size_t)a->size * sizeof *a->as.picked.positions) == 0;
+  case MG_PAIRS:
+    return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap &&
+           mg_family_same_rule(a->as.pairs.base, b->as.pairs.base);
+  case MG_UNION:
+  case MG_ZIP:
+    if (a->as.parts.n != b->as.parts.n) return false;
+    for (size_t i = 0; i < a->as.parts.n; i++)
+      if (!mg_family_same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
+    return true;
+  case MG_TABLE:
+    return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0 &&
+           memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
+  }
+  return false;
+}
+
 bool mg_family_equal(const mg_family *a, const mg_family *b) {
   if (a == b) return true;
   if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
-  if (a->form == MG_STRIDED && b->form == MG_STRIDED) {
-    const mg_strided *x = &a->as.strided, *y = &b->as.strided;
-    return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) &&
-           mg_modes_equal(&x->index, &y->index);
-  }
+  if (mg_family_same_rule(a, b)) return true;
+  if (a->form == MG_STRIDED && b->form == MG_STRIDED) return false;
   for (int64_t g = 0; g < a->count; g++) {
     int64_t n = mg_family_size(a, g);
     if (n != mg_family_size(b, g)) return false;

@@ -102,6 +102,7 @@ int64_t   mg_family_rounds(const mg_family *f);
 int64_t   mg_family_round(const mg_family *f, int64_t group);
 int64_t   mg_family_in_round(const mg_family *f, int64_t round); /* groups of the round */
 mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round; low and high are set */
+bool      mg_family_same_rule(const mg_family *a, const mg_family *b); /* sound, not complete */
 void      mg_family_text(const mg_family *f, mg_text *t); /* what mg_family_describe gives */
 /* How many pairs a group of n members has. */
 int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap);

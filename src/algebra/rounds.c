@@ -43,6 +43,17 @@ static int64_t pair_rounds(int64_t n, int64_t step, bool wrap) {
   return n / gcd(n, step) % 2 == 1 ? 3 : 2;
 }
 
+/* How many pairs of one group are in a round: what pair_round says, counted. */
+static int64_t pairs_in_round(int64_t n, int64_t step, bool wrap, int64_t round) {
+  if (wrap) { /* gcd rings, each with as many even as odd pairs, and an odd one over */
+    int64_t rings = gcd(n, step), ring = n / rings;
+    return round < 2 ? rings * (ring / 2) : round == 2 && ring % 2 == 1 ? rings : 0;
+  }
+  int64_t pairs = n - step, runs = pairs / step; /* runs of `step` pairs, rounds 0 1 0 1 ... */
+  if (round > 1) return 0;
+  return step * ((runs + (round == 0)) / 2) + (runs % 2 == round ? pairs % step : 0);
+}
+
 int64_t mg_family_rounds(const mg_family *f) {
   int64_t rounds = 1;
   if (!f->overlapping) return 1;
@@ -81,10 +92,10 @@ int64_t mg_family_in_round(const mg_family *f, int64_t round) {
     for (size_t i = 0; i < f->as.parts.n; i++) n += mg_family_in_round(f->as.parts.child[i], round);
     return n;
   }
-  /* pairs: the groups of the base are alike, so one of them is counted */
-  int64_t alike = f->form == MG_PAIRS ? f->as.pairs.base->count : 1;
-  for (int64_t g = 0; g < f->count / alike; g++) n += mg_family_round(f, g) == round;
-  return n * alike;
+  if (f->form == MG_PAIRS)
+    return f->as.pairs.base->count * pairs_in_round(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap, round);
+  for (int64_t g = 0; g < f->count; g++) n += mg_family_round(f, g) == round;
+  return n;
 }
 
 /* The lowest round that no member has yet. Per rank the first 64 rounds are a bit mask;

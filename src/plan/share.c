@@ -4,8 +4,6 @@
 */
 #include "plan/plan.h"
 
-#include <string.h>
-
 /* Are all starts of a (its index offsets) starts of b? Sound; complete for modes that came
 ** from grids: each index mode of a must step along one index mode of b without carrying. */
 static bool starts_within(const mg_strided *a, const mg_strided *b) {
@@ -40,34 +38,6 @@ static bool starts_within(const mg_strided *a, const mg_strided *b) {
   return true;
 }
 
-/* The same rule, part by part. */
-static bool same_rule(const mg_family *a, const mg_family *b) {
-  if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
-  switch (a->form) {
-  case MG_STRIDED: return mg_family_equal(a, b);
-  case MG_PICKED: {
-    const mg_strided *x = &a->as.picked.base, *y = &b->as.picked.base;
-    return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) &&
-           mg_modes_equal(&x->index, &y->index) &&
-           memcmp(a->as.picked.positions, b->as.picked.positions,
-                  (size_t)a->size * sizeof *a->as.picked.positions) == 0;
-  }
-  case MG_PAIRS:
-    return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap &&
-           same_rule(a->as.pairs.base, b->as.pairs.base);
-  case MG_UNION:
-  case MG_ZIP:
-    if (a->as.parts.n != b->as.parts.n) return false;
-    for (size_t i = 0; i < a->as.parts.n; i++)
-      if (!same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
-    return true;
-  case MG_TABLE:
-    return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0 &&
-           memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
-  }
-  return false;
-}
-
 /* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it
 ** varies. (Pairs that go around an end descend; only another ring can have those.) */
 static int64_t pair_distance(const mg_family *f) {
@@ -80,7 +50,7 @@ static int64_t pair_distance(const mg_family *f) {
 
 mg_overlap mg_groups_within(const mg_family *a, const mg_family *b) {
   if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MG_NONE;
-  if (same_rule(a, b)) return MG_ALL;
+  if (mg_family_same_rule(a, b)) return MG_ALL;
   if (a->form == MG_UNION) {
     bool some = false, every = true;
     for (size_t i = 0; i < a->as.parts.n; i++) {

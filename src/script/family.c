@@ -242,7 +242,12 @@ static int combine(lua_State *L, mg_family *(*op)(size_t, const mg_family *const
   const mg_family *fs[MAX];
   int              n = lua_gettop(L);
   if (n > MAX) return mg_lua_raise(L, "at most %d families at once", MAX);
-  for (int i = 1; i <= n; i++) fs[i - 1] = mg_lua_check_family(L, i)->f;
+  for (int i = 1; i <= n; i++) { /* families whose spans meet are compared rank by rank */
+    fs[i - 1] = mg_lua_check_family(L, i)->f;
+    for (int k = 0; k + 1 < i; k++)
+      if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
+        mg_lua_charge(L, fs[k]->total < fs[i - 1]->total ? fs[k]->total : fs[i - 1]->total);
+  }
   mg_lua_family *box = mg_lua_new_family(L, NULL);
   mg_error       e;
   box->f = op((size_t)n, fs, &e);
@@ -424,8 +429,14 @@ static int family_len(lua_State *L) {
   return 1;
 }
 
+/* Rules of different forms are compared rank by rank. */
+static bool equal(lua_State *L, const mg_family *a, const mg_family *b) {
+  if (a->form != b->form && a->total == b->total) mg_lua_charge(L, a->total);
+  return mg_family_equal(a, b);
+}
+
 static int family_eq(lua_State *L) {
-  lua_pushboolean(L, mg_family_equal(mg_lua_check_family(L, 1)->f, mg_lua_check_family(L, 2)->f));
+  lua_pushboolean(L, equal(L, mg_lua_check_family(L, 1)->f, mg_lua_check_family(L, 2)->f));
   return 1;
 }
 
@@ -443,7 +454,7 @@ static int family_tostring(lua_State *L) {
 /* same(a, b): proof that two rules make the same groups; raises with the first difference */
 static int same(lua_State *L) {
   mg_family *a = mg_lua_check_family(L, 1)->f, *b = mg_lua_check_family(L, 2)->f;
-  if (mg_family_equal(a, b)) return 0;
+  if (equal(L, a, b)) return 0;
   char x[160], y[160];
   mg_family_describe(a, x, sizeof x);
   mg_family_describe(b, y, sizeof y);
