@@ -97,7 +97,13 @@ local kinds = {
 kinds.table = {
   what = "a table by name (JSON on a command line)",
   parse = function(text) return core.decode(text) end,
-  check = function(v) return type(v) == "table" and (next(v) == nil or type(next(v)) == "string") end,
+  check = function(v)
+    if type(v) ~= "table" then return false end
+    for key in pairs(v) do
+      if type(key) ~= "string" then return false end
+    end
+    return true
+  end,
   text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
 }
 kinds.any = { -- build looks at it itself
@@ -211,6 +217,14 @@ local function value_of(p, given)
   return value
 end
 
+-- A recipe may change the tables it gets; they are its own.
+local function copy(value)
+  if type(value) ~= "table" then return value end
+  local own = {}
+  for key, item in pairs(value) do own[key] = copy(item) end
+  return own
+end
+
 local evaluated = setmetatable({}, { __mode = "k" }) -- the `p` of a running build -> its values
 
 -- What build gets as `p`: read only, by name; an unknown name is an error.
@@ -256,7 +270,7 @@ local function resolve(self, given)
     end
   end
   for _, p in ipairs(self.params) do
-    if values[p.name] == nil then values[p.name] = p.default end
+    if values[p.name] == nil then values[p.name] = copy(p.default) end
   end
   return frozen(values, self.params)
 end
@@ -272,7 +286,7 @@ Recipe.__index = function(self, key)
   if key == "build" then return body.build end
   if key == "params" then
     local defaults = {}
-    for _, p in ipairs(body.params) do defaults[p.name] = p.default end
+    for _, p in ipairs(body.params) do defaults[p.name] = copy(p.default) end
     return defaults
   end
   if key == "doc" then return body.doc end

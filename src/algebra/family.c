@@ -60,7 +60,8 @@ mg_family *mg_family_twin(const mg_family *f, mg_error *err) {
   if (!f) return NULL;
   mg_family *twin = malloc(sizeof *twin);
   if (!twin) return mg_null_oom(err);
-  memcpy(twin, f, sizeof *twin);
+  size_t after = offsetof(mg_family, form); /* not the count, which others may be changing */
+  memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
   twin->origin = mg_family_ref(f);
   twin->twin = true;

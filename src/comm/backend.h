@@ -40,6 +40,7 @@ struct mg_backend {
   int64_t               rank, world;
   int                   users; /* the opener and the states; the last one closes */
   mg_shared            *pool;  /* of core: communicators that states may share */
+  mg_state             *abandoned; /* of core: states that nobody freed; mg_state_abandon */
 };
 
 #define MG_MPI_LIBRARY "libmoongrid_mpi.so.0.1"

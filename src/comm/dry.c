@@ -49,7 +49,7 @@ mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err) {
     return mg_null(err, MG_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mg_backend *b = calloc(1, sizeof *b);
   if (!b) return mg_null_oom(err);
-  *b = (mg_backend){ &ops, rank, world, 1, NULL };
+  *b = (mg_backend){ &ops, rank, world, 1, NULL, NULL };
   return b;
 }
 

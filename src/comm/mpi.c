@@ -110,46 +110,40 @@ static void mpi_destroy(mg_backend *b, void *native) {
   free(comm);
 }
 
+/* The first fault is kept; what follows still runs, for the other members are in it. */
+static void keep(mg_status *s, mg_error *err, const mg_comm_spec *spec, int rc, const char *call) {
+  if (rc && !*s) *s = failed(err, rc, call, spec->name);
+}
+
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
 static mg_status prove(mg_backend *b, const mg_comm_spec *spec, MPI_Comm comm, mg_error *err) {
-  int rc, rank, size;
-  if ((rc = MPI_Comm_rank(comm, &rank)) || (rc = MPI_Comm_size(comm, &size)))
-    return failed(err, rc, "MPI_Comm_rank", spec->name);
-  if (rank != spec->position || size != spec->size)
-    return mg_fail(err, MG_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
-                   spec->name, b->rank, rank, size, spec->position, spec->size);
-  int32_t  mine = (int32_t)b->rank;
-  int32_t *all = malloc((size_t)size * sizeof *all);
-  if (!all) return mg_oom(err);
+  int       rank = -1, size = 0;
   mg_status s = MG_OK;
+  keep(&s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  keep(&s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  if (!s && (rank != spec->position || size != spec->size))
+    s = mg_fail(err, MG_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+                spec->name, b->rank, rank, size, spec->position, spec->size);
+  int32_t   mine = (int32_t)b->rank, before = -1;
   long long sum = mine, want = 0;
-  if ((rc = MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, comm)))
-    s = failed(err, rc, "MPI_Allgather", spec->name);
-  for (int i = 0; i < size && !s; i++) {
-    want += spec->ranks[i];
-    if (all[i] != spec->ranks[i])
-      s = mg_fail(err, MG_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, i, spec->name, all[i],
-                  spec->ranks[i]);
+  for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
+  for (int root = 0; root < size; root++) { /* every member says who it is */
+    int32_t sent = rank == root ? mine : -1;
+    keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
+    if (!s && sent != spec->ranks[root])
+      s = mg_fail(err, MG_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name, sent,
+                  spec->ranks[root]);
   }
-  free(all);
-  if (!s && (rc = MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm)))
-    s = failed(err, rc, "MPI_Allreduce", spec->name);
+  keep(&s, err, spec, MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm), "MPI_Allreduce");
   if (!s && sum != want)
     s = mg_fail(err, MG_BACKEND, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
-  for (int root = 0; root < size && !s; root++) {
-    int32_t sent = rank == root ? mine : -1;
-    if ((rc = MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm)))
-      s = failed(err, rc, "MPI_Bcast", spec->name);
-    else if (sent != spec->ranks[root])
-      s = mg_fail(err, MG_BACKEND, "mpi: a broadcast from position %d of %s brought %" PRId32, root, spec->name, sent);
-  }
-  int32_t got = -1;
-  int     before = (rank + size - 1) % size;
-  if (!s && (rc = MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &got, 1, MPI_INT32_T, before, 0, comm,
-                               MPI_STATUS_IGNORE)))
-    s = failed(err, rc, "MPI_Sendrecv", spec->name);
-  if (!s && got != spec->ranks[before])
-    s = mg_fail(err, MG_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, got);
+  if (size > 0)
+    keep(&s, err, spec,
+         MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &before, 1, MPI_INT32_T, (rank + size - 1) % size, 0,
+                      comm, MPI_STATUS_IGNORE),
+         "MPI_Sendrecv");
+  if (!s && before != spec->ranks[(rank + size - 1) % size])
+    s = mg_fail(err, MG_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
   return s;
 }
 
@@ -195,7 +189,7 @@ mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err) {
     failed(err, rc, "MPI_Comm_group", "the parent");
     return NULL;
   }
-  m->base = (mg_backend){ &ops, rank, size, 1, NULL };
+  m->base = (mg_backend){ &ops, rank, size, 1, NULL, NULL };
   m->parent = parent;
   return &m->base;
 }

@@ -14,7 +14,22 @@ int64_t     mg_backend_rank(const mg_backend *b) { return b->rank; }
 int64_t     mg_backend_world(const mg_backend *b) { return b->world; }
 
 void mg_backend_free(mg_backend *b) {
-  if (b && --b->users == 0) b->ops->close(b);
+  if (!b || --b->users > 0) return;
+  while (b->abandoned) { /* each of them counts as a user while it is freed */
+    mg_state *s = b->abandoned;
+    b->abandoned = s->next;
+    b->users += 2;
+    mg_state_free(s);
+    b->users--;
+  }
+  b->ops->close(b);
+}
+
+void mg_state_abandon(mg_state *s) {
+  mg_backend *b = s->backend;
+  s->next = b->abandoned;
+  b->abandoned = s;
+  mg_backend_free(b);
 }
 
 static bool is_lazy(const mg_state *s, size_t comm) {
@@ -53,6 +68,8 @@ void mg_state_free(mg_state *s) {
   free(s);
 }
 
+static mg_status first_of(mg_status a, mg_status b) { return a ? a : b; }
+
 mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
   mg_error mine = { 0 };
   if (!b) return NULL;
@@ -63,8 +80,8 @@ mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, m
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mg_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) {
-    for (size_t i = 0; i < s->view.ncomms && !status; i++)
-      if (!is_lazy(s, i)) status = mg_pool_create(b, s->comm[i], &mine);
+    for (size_t i = 0; i < s->view.ncomms; i++) /* also after a failure: others wait in the rest */
+      if (!is_lazy(s, i)) status = first_of(status, mg_pool_create(b, s->comm[i], status ? NULL : &mine));
     status = mg_verdict(b, status, &mine, &mine);
   }
   if (!status) return s;
@@ -87,9 +104,11 @@ mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
   mg_error  mine = { 0 };
   int       entry = mg_plan_find(s->plan, family);
   mg_status status = entry < 0 ? unknown_family(s, family, &mine) : MG_OK;
-  for (size_t i = 0; i < s->view.nmembers && !status; i++) {
-    const mg_member *m = &s->view.member[i];
-    if (m->entry == entry && m->comm >= 0) status = mg_pool_create(s->backend, s->comm[m->comm], &mine);
+  for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
+    bool wanted = false;
+    for (size_t i = 0; i < s->view.nmembers; i++)
+      wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
+    if (wanted) status = first_of(status, mg_pool_create(s->backend, s->comm[c], status ? NULL : &mine));
   }
   status = mg_verdict(s->backend, status, &mine, &mine);
   if (status && err) *err = mine;
@@ -100,9 +119,9 @@ mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err) {
   mg_error  mine = { 0 };
   mg_status status = MG_OK;
   int64_t   n = 0;
-  for (size_t i = 0; i < s->view.ncomms && !status; i++) {
+  for (size_t i = 0; i < s->view.ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
-    status = mg_pool_prove(s->backend, s->comm[i], &mine);
+    status = first_of(status, mg_pool_prove(s->backend, s->comm[i], status ? NULL : &mine));
     n++;
   }
   status = mg_verdict(s->backend, status, &mine, &mine);

@@ -40,7 +40,12 @@ struct mg_group {
   const mg_shared *comm; /* NULL for a group of one rank */
 };
 
+/* Give up a state outside of any collective call, as a garbage collector does at a moment of
+** its own: its communicators stay until the backend ends. */
+void mg_state_abandon(mg_state *s);
+
 struct mg_state {
+  mg_state   *next; /* of the backend's abandoned ones */
   mg_plan    *plan;
   mg_backend *backend;
   mg_view     view;

@@ -383,8 +383,9 @@ static int family_locate(lua_State *L) {
 
 static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
   mg_family *f = mg_lua_check_family(L, 1)->f;
-  int64_t    group = luaL_optinteger(L, 2, -1) + 1;
-  if (group >= f->count) return 0;
+  int64_t    group = luaL_optinteger(L, 2, -1);
+  if (group < -1 || group >= f->count - 1) return 0;
+  group++;
   lua_pushinteger(L, group);
   push_ranks(L, f, group);
   return 2;

@@ -14,10 +14,11 @@ static const char fill_key = 'f'; /* its address is the value of `fill` */
 
 static int world_window(lua_State *L) {
   mg_window w = mg_lua_check_window(L, 1);
-  int64_t   offset = luaL_checkinteger(L, 2), size = luaL_optinteger(L, 3, w.size - offset);
+  int64_t   offset = luaL_checkinteger(L, 2);
   if (offset < 0 || offset >= w.size)
     return mg_lua_raise(L, "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
                         w.size, w.size - 1);
+  int64_t size = luaL_optinteger(L, 3, w.size - offset);
   if (size < 1 || size > w.size - offset)
     return mg_lua_raise(L, "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
                         w.size - offset, size);

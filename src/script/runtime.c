@@ -92,6 +92,7 @@ mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err) {
 }
 
 static mg_status check_loaded(const mg_runtime *rt, mg_error *err) {
+  if (!rt) return mg_fail(err, MG_USAGE, "there is no runtime");
   return rt->recipe ? MG_OK : mg_fail(err, MG_USAGE, "the runtime has no recipe: call mg_runtime_load first");
 }
 
@@ -187,14 +188,15 @@ mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, co
                          mg_error *err) {
   question  q = { rt, s, query, args, NULL };
   mg_status status = check_loaded(rt, err);
+  if (!status && !s) status = mg_fail(err, MG_USAGE, "a query needs a state");
   if (!status && strcmp(s->plan->content.recipe, rt->recipe) != 0) {
     const char *other = s->plan->content.recipe;
     status = mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
                      *other ? "of " : "of none", other);
   }
   if (!status) status = protected(rt, ask_body, &q, err);
-  if (rt->asked) *rt->asked = NULL; /* whatever of it the recipe has kept is closed */
-  rt->asked = NULL;
+  if (rt && rt->asked) *rt->asked = NULL; /* whatever of it the recipe has kept is closed */
+  if (rt) rt->asked = NULL;
   if (status) {
     json_decref(q.answer);
     q.answer = NULL;

@@ -113,6 +113,14 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
+/* Ranks collect garbage at different moments, and freeing a state is collective. */
+static int state_gc(lua_State *L) {
+  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
+  if (box->owned && box->s) mg_state_abandon(box->s);
+  box->s = NULL;
+  return 0;
+}
+
 /* state.tp is a Group or nil, state.dense the coordinates in a named grid; the methods and
 ** `rank`, `world`, `plan`, `ncomms`, `ngroups` come first */
 static int state_index(lua_State *L) {
@@ -288,7 +296,7 @@ static int group_tostring(lua_State *L) {
 void mg_lua_open_state(lua_State *L) {
   static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
                                             { "create", state_create }, { "close", state_close }, { NULL, NULL } };
-  static const luaL_Reg state_meta[] = { { "__gc", state_close },    { "__close", state_close },
+  static const luaL_Reg state_meta[] = { { "__gc", state_gc },    { "__close", state_close },
                                          { "__len", state_len },     { "__tostring", state_tostring },
                                          { "__pairs", state_pairs }, { NULL, NULL } };
   static const luaL_Reg group_methods[] = { { "next", group_next },         { "prev", group_prev },

@@ -53,11 +53,17 @@ static json_t *convert(lua_State *L, int i, int depth) {
     return json_stringn(s, len);
   }
   case LUA_TTABLE: {
-    lua_pushnil(L); /* a list, or by name? the first key tells */
-    if (!lua_next(L, i)) return json_array();
-    bool by_name = lua_type(L, -2) == LUA_TSTRING;
-    lua_pop(L, 2);
-    return by_name ? object_of(L, i, depth) : list_of(L, i, depth);
+    lua_Integer items = 0, names = 0; /* a list, or by name? all keys have a say */
+    lua_pushnil(L);
+    while (lua_next(L, i)) {
+      lua_pop(L, 1);
+      if (lua_type(L, -1) == LUA_TSTRING)
+        names++;
+      else
+        items++;
+    }
+    if (names > 0) return items == 0 ? object_of(L, i, depth) : NULL;
+    return items == (lua_Integer)lua_rawlen(L, i) ? list_of(L, i, depth) : NULL;
   }
   default: return NULL;
   }
