@@ -125,9 +125,9 @@ ifeq ($(HAVE_MPI),yes)
 	install -m 755 $(LIB_MPI) $(D)$(LIBDIR)/
 	ln -sf libmoongrid_mpi.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_mpi.so
 	install -m 644 $(B)/libmoongrid_mpi.a $(D)$(LIBDIR)/
-	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
+	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
 endif
-	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc
+	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid.pc
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
