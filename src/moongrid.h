@@ -228,6 +228,10 @@ MG_API bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int6
                              int64_t *position);
 /* Write the members of a group, mg_family_size(f, group) of them, in order. */
 MG_API void mg_family_members(const mg_family *f, int64_t group, int32_t *out);
+/* The same for n groups from `group` on, one after the other; returns how many ranks that
+** are, or -1 where there are no such groups. Many small groups are written several times
+** faster than by a call for each. */
+MG_API int64_t mg_family_range(const mg_family *f, int64_t group, int64_t n, int32_t *out);
 /* Canonical text of the rule, as snprintf: equal families have equal text where they
 ** are strided. "(2:1) x (4:2)" is 4 groups, 2 apart, of 2 neighbours. */
 MG_API size_t mg_family_describe(const mg_family *f, char *buf, size_t len);

@@ -6,7 +6,8 @@
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
 -- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
 -- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; is_topology(value);
--- note(topology, name, text) records a parameter, params(state) gives those back;
+-- note(topology, name, text) records a parameter, params(state) gives those back; keys(table)
+-- lists them: names by their bytes, then numbers, then the rest;
 -- encode(value) and decode(text) speak JSON.
 
 local core = ...
@@ -14,14 +15,7 @@ local M = {}
 
 -- Every rank must find the same first error: tables are walked by name.
 local function sorted_pairs(t)
-  local keys = {}
-  for key in pairs(t) do keys[#keys + 1] = key end
-  table.sort(keys, function(a, b) -- names first, by bytes; what is no name has an error coming
-    if type(a) ~= type(b) then return type(a) == "string" end
-    if type(a) == "string" or type(a) == "number" then return a < b end
-    return false
-  end)
-  local i = 0
+  local keys, i = core.keys(t), 0
   return function()
     i = i + 1
     return keys[i], t[keys[i]]
@@ -155,7 +149,7 @@ end
 -- {name = default or param} -> list of parameters: declared ones in the order of their
 -- declaration, then plain defaults by name.
 local function params_of(table_, where)
-  local list = {}
+  local list, declared = {}, {} -- declared: serial -> what was made of that param
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then core.raise_at(where, "params are by name; a key is a " .. type(name)) end
     local p = value
@@ -165,16 +159,19 @@ local function params_of(table_, where)
         core.raise_at(where, string.format("the default of parameter '%s' is a %s; a number, a string, a boolean, a "
           .. "list of integers or param.KIND(...) would do", name, type(value)))
       end
-      p = { serial = math.huge, kind = kind, default = value, doc = "", aliases = {}, where = where }
+      p = { kind = kind, default = value, doc = "", aliases = {}, where = where }
     end
-    list[#list + 1] = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
-                        where = p.where, serial = p.serial }
+    local made = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
+    if p.serial then
+      declared[p.serial] = declared[p.serial] or {}
+      table.insert(declared[p.serial], made)
+    else
+      list[#list + 1] = made
+    end
   end
-  table.sort(list, function(a, b)
-    if a.serial ~= b.serial then return a.serial < b.serial end
-    return a.name < b.name
-  end)
-  return list
+  local all = {}
+  for _, n in ipairs(core.keys(declared)) do table.move(declared[n], 1, #declared[n], #all + 1, all) end
+  return table.move(list, 1, #list, #all + 1, all)
 end
 
 -- The base's parameters, then one's own; an own one of the same name takes its place.

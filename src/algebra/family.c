@@ -11,11 +11,10 @@
 
 /* -------------------------------------------------------------------- life */
 
-mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err) {
-  bool       filled = form == MG_STRIDED || form == MG_PICKED; /* 2 KiB that would be written twice */
-  mg_family *f = malloc(sizeof *f);
+mg_family *mg_family_alloc(mg_form form, int64_t world, int nmodes, mg_error *err) {
+  mg_family *f = malloc(sizeof *f + (size_t)nmodes * (sizeof(mg_mode) + sizeof(mg_digit)));
   if (!f) return mg_null_oom(err);
-  memset(f, 0, filled ? offsetof(mg_family, as) : sizeof *f);
+  memset(f, 0, sizeof *f);
   atomic_init(&f->refs, 1);
   f->form = form;
   f->world = world;
@@ -92,15 +91,22 @@ static bool order_digits(mg_strided *s) {
   return true;
 }
 
+bool mg_strided_put(mg_family *f, mg_strided *s, int64_t offset, const mg_modes *inside, const mg_modes *index) {
+  mg_mode *room = (mg_mode *)(f + 1);
+  s->offset = offset;
+  s->inside = (mg_modes){ inside->n, room };
+  s->index = (mg_modes){ index->n, room + inside->n };
+  s->digits = (mg_digit *)(room + inside->n + index->n);
+  memcpy(s->inside.at, inside->at, (size_t)inside->n * sizeof *room);
+  memcpy(s->index.at, index->at, (size_t)index->n * sizeof *room);
+  return order_digits(s);
+}
+
 mg_family *mg_strided_new(int64_t world, int64_t offset, const mg_modes *inside,
                           const mg_modes *index, mg_error *err) {
-  mg_family *f = mg_family_alloc(MG_STRIDED, world, err);
+  mg_family *f = mg_family_alloc(MG_STRIDED, world, inside->n + index->n, err);
   if (!f) return NULL;
-  mg_strided *s = &f->as.strided;
-  s->offset = offset;
-  s->inside = *inside;
-  s->index = *index;
-  if (!order_digits(s)) {
+  if (!mg_strided_put(f, &f->as.strided, offset, inside, index)) {
     mg_family_free(f);
     return NULL;
   }
@@ -125,20 +131,6 @@ static bool strided_locate(const mg_strided *s, int64_t rank, int64_t *group, in
   *group = side[false];
   *position = side[true];
   return rest == 0;
-}
-
-/* Each mode repeats what is there already, shifted: the inner loop is a plain add. */
-static void strided_members(const mg_modes *inside, int64_t start, int32_t *out) {
-  int64_t n = 1;
-  out[0] = (int32_t)start;
-  for (int k = 0; k < inside->n; k++) {
-    mg_mode m = inside->at[k];
-    for (int64_t d = 1; d < m.size; d++) {
-      int32_t shift = (int32_t)(d * m.stride), *to = out + d * n;
-      for (int64_t i = 0; i < n; i++) to[i] = out[i] + shift;
-    }
-    n *= m.size;
-  }
 }
 
 /* --------------------------------------------------------- the other forms */
@@ -204,8 +196,7 @@ static bool table_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t 
   return true;
 }
 
-/* The child of a union that holds the group, whose number becomes the child's own. */
-static const mg_family *child_of(const mg_family *f, int64_t *group) {
+const mg_family *mg_union_child(const mg_family *f, int64_t *group) {
   size_t i = 0;
   while (*group >= f->as.parts.child[i]->count) *group -= f->as.parts.child[i++]->count;
   return f->as.parts.child[i];
@@ -227,7 +218,7 @@ int64_t mg_family_size(const mg_family *f, int64_t group) {
   if (f->size >= 0) return f->size;
   if (f->form == MG_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
   if (f->form == MG_UNION) {
-    const mg_family *child = child_of(f, &group);
+    const mg_family *child = mg_union_child(f, &group);
     return mg_family_size(child, group);
   }
   int64_t size = 0; /* ZIP */
@@ -250,7 +241,7 @@ int64_t mg_family_rank(const mg_family *f, int64_t group, int64_t position) {
     return mg_family_rank(base, group / per, at % base->size);
   }
   case MG_UNION: {
-    const mg_family *child = child_of(f, &group);
+    const mg_family *child = mg_union_child(f, &group);
     return mg_family_rank(child, group, position);
   }
   case MG_ZIP:
@@ -300,34 +291,6 @@ bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *gr
   case MG_TABLE: return table_locate(f, rank, nth, group, position);
   }
   return false;
-}
-
-void mg_family_members(const mg_family *f, int64_t group, int32_t *out) {
-  int64_t n = mg_family_size(f, group);
-  if (n < 0) return;
-  switch (f->form) {
-  case MG_STRIDED:
-    strided_members(&f->as.strided.inside, mg_strided_start(&f->as.strided, group), out);
-    return;
-  case MG_TABLE:
-    memcpy(out, f->as.table.ranks + f->as.table.starts[group], (size_t)n * sizeof *out);
-    return;
-  case MG_UNION: {
-    const mg_family *child = child_of(f, &group);
-    mg_family_members(child, group, out);
-    return;
-  }
-  case MG_ZIP:
-    for (size_t i = 0; i < f->as.parts.n; i++) {
-      mg_family_members(f->as.parts.child[i], group, out);
-      out += mg_family_size(f->as.parts.child[i], group);
-    }
-    return;
-  case MG_PICKED:
-  case MG_PAIRS:
-    for (int64_t p = 0; p < n; p++) out[p] = (int32_t)mg_family_rank(f, group, p);
-    return;
-  }
 }
 
 /* ------------------------------------------------------- equality and text */

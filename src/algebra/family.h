@@ -30,18 +30,18 @@ typedef struct mg_digit {
 
 /* Strides are superincreasing (each larger than all smaller digits together can reach),
 ** so the digits of a rank are found by dividing, largest stride first. */
-typedef struct mg_strided {
-  int64_t  offset;
-  mg_modes inside, index;
-  int      ndigits;
-  mg_digit digits[MG_MODES_MAX]; /* largest stride first; all sizes multiply to a world */
+typedef struct mg_strided { /* the arrays are in the same block as the family */
+  int64_t   offset;
+  mg_modes  inside, index; /* the index modes lie behind the inside ones: together they list all groups */
+  int       ndigits;
+  mg_digit *digits; /* largest stride first; all sizes multiply to a world */
 } mg_strided;
 
 struct mg_family {
   atomic_int refs;
   mg_form    form;
   bool       twin;        /* wants communicators of its own */
-  mg_family *origin;      /* of a twin: who owns the arrays below */
+  mg_family *origin;      /* of a twin: who owns the arrays behind it and below */
   bool       overlapping; /* a rank may be in several groups */
   int64_t    world;
   int64_t    count;     /* groups */
@@ -74,8 +74,11 @@ struct mg_family {
   } as;
 };
 
-/* New family of a form, or NULL. All else is zero; of a strided or picked one `as` is not set. */
-mg_family *mg_family_alloc(mg_form form, int64_t world, mg_error *err);
+/* New family of a form, or NULL. All else is zero. Room for a rule of nmodes modes is behind it,
+** for mg_strided_put, which copies the lists there; it says whether the strides are
+** superincreasing. */
+mg_family *mg_family_alloc(mg_form form, int64_t world, int nmodes, mg_error *err);
+bool       mg_strided_put(mg_family *f, mg_strided *s, int64_t offset, const mg_modes *inside, const mg_modes *index);
 /* The index of group `nth` members start: offset of group g, position 0. */
 static inline int64_t mg_strided_start(const mg_strided *s, int64_t group) {
   return s->offset + mg_modes_offset(&s->index, group);
@@ -104,6 +107,10 @@ int64_t   mg_family_in_round(const mg_family *f, int64_t round); /* groups of th
 mg_status mg_table_rounds(mg_family *f, mg_error *err); /* fills as.table.round; low and high are set */
 bool      mg_family_same_rule(const mg_family *a, const mg_family *b); /* sound, not complete */
 void      mg_family_text(const mg_family *f, mg_text *t); /* what mg_family_describe gives */
+/* The child of a union that holds the group, whose number becomes the child's own. */
+const mg_family *mg_union_child(const mg_family *f, int64_t *group);
+/* Write n members of one group, from a position on: a long group piece by piece. listing.c */
+void mg_family_slice(const mg_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
 /* How many pairs a group of n members has. */
 int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap);
 

@@ -173,11 +173,16 @@ int64_t mg_grid_rank(const mg_grid *g, const int64_t *coords) {
 
 size_t mg_grid_describe(const mg_grid *g, char *buf, size_t len) {
   mg_text t = { 0 };
-  for (size_t i = 0; i < g->n; i++)
-    mg_text_add(&t, "%s%s %" PRId64, i ? " x " : "", g->axis[i].name, g->axis[i].size);
-  if (g->n == 0) mg_text_add(&t, "1");
-  mg_text_add(&t, " over ranks %" PRId64 "..%" PRId64, g->window.offset,
-              g->window.offset + g->window.size - 1);
+  for (size_t i = 0; i < g->n; i++) {
+    mg_text_str(&t, i ? " x " : "");
+    mg_text_str(&t, g->axis[i].name);
+    mg_text_str(&t, " ");
+    mg_text_int(&t, g->axis[i].size);
+  }
+  mg_text_str(&t, g->n == 0 ? "1 over ranks " : " over ranks ");
+  mg_text_int(&t, g->window.offset);
+  mg_text_str(&t, "..");
+  mg_text_int(&t, g->window.offset + g->window.size - 1);
   return mg_text_finish(&t, buf, len);
 }
 
@@ -205,7 +210,8 @@ static mg_status resolve(const mg_grid *g, size_t n, const char *const *names, c
 
 static mg_family *along(const mg_grid *g, size_t n, const size_t *inside, size_t m,
                         const size_t *index, mg_error *err) {
-  mg_modes in = { 0 }, ix = { 0 };
+  MG_MODES(in);
+  MG_MODES(ix);
   for (size_t i = 0; i < n; i++) mg_modes_push(&in, g->axis[inside[i]].size, g->axis[inside[i]].stride);
   for (size_t i = 0; i < m; i++) mg_modes_push(&ix, g->axis[index[i]].size, g->axis[index[i]].stride);
   return mg_strided_new(g->window.world, g->window.offset, &in, &ix, err);

@@ -100,12 +100,14 @@ void mg_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above) {
 }
 
 void mg_modes_text(const mg_modes *m, mg_text *t) {
+  char text[MG_MODES_MAX * 48], *end = text + sizeof text, *at = end;
   if (m->n == 0) mg_text_str(t, "(1)");
-  for (int i = 0; i < m->n; i++) {
-    mg_text_str(t, "(");
-    mg_text_int(t, m->at[i].size);
-    mg_text_str(t, ":");
-    mg_text_int(t, m->at[i].stride);
-    mg_text_str(t, ")");
+  for (int i = m->n - 1; i >= 0; i--) { /* from its end, as digits are found */
+    *--at = ')';
+    at = mg_digits(m->at[i].stride, at);
+    *--at = ':';
+    at = mg_digits(m->at[i].size, at);
+    *--at = '(';
   }
+  mg_text_put(t, at, (size_t)(end - at));
 }

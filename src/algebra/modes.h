@@ -20,10 +20,16 @@ typedef struct mg_mode {
   int64_t size, stride;
 } mg_mode;
 
+/* The array belongs to whoever made the list: a family, or a function that fills one. */
 typedef struct mg_modes {
-  int     n;
-  mg_mode at[MG_MODES_MAX];
+  int      n;
+  mg_mode *at;
 } mg_modes;
+
+/* A local, empty list with room for whatever comes. */
+#define MG_MODES(list) \
+  mg_mode  list##_room[MG_MODES_MAX]; \
+  mg_modes list = { 0, list##_room }
 
 void    mg_modes_push(mg_modes *m, int64_t size, int64_t stride); /* keeps m canonical */
 void    mg_modes_append(mg_modes *m, const mg_modes *tail);

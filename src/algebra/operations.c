@@ -22,7 +22,7 @@ static void *needs_lists(const char *operation, const mg_family *f, mg_error *er
 static mg_family *join(mg_form form, size_t n, mg_family **child, mg_error *err) {
   mg_family *f = n == 0 ? mg_null(err, MG_USAGE, "a %s of no families",
                                   form == MG_UNION ? "union" : "zip")
-                        : mg_family_alloc(form, child[0]->world, err);
+                        : mg_family_alloc(form, child[0]->world, 0, err);
   if (!f) {
     for (size_t i = 0; i < n; i++) mg_family_free(child[i]);
     free(child);
@@ -69,8 +69,9 @@ static mg_family *join(mg_form form, size_t n, mg_family **child, mg_error *err)
 /* The sizes that a split would take, smallest first, for the message. */
 static void admissible_text(const mg_modes *inside, int64_t size, mg_text *t) {
   enum { SHOWN = 12 };
-  mg_modes inner, outer;
-  int      shown = 0;
+  MG_MODES(inner);
+  MG_MODES(outer);
+  int shown = 0;
   for (int64_t k = 0; k < size && shown < SHOWN;) {
     int64_t below;
     mg_nearest_divisors(size, k, &below, &k); /* the next divisor */
@@ -99,15 +100,17 @@ static mg_status refuse_split(const mg_family *f, int64_t k, const mg_mode *bloc
 /* inside and index modes of one half: the pieces vary before the old groups do */
 static mg_family *half(const mg_family *f, const mg_modes *inside, const mg_modes *pieces,
                        mg_error *err) {
-  mg_modes index = *pieces;
+  MG_MODES(index);
+  mg_modes_append(&index, pieces);
   mg_modes_append(&index, &f->as.strided.index);
   return mg_strided_new(f->world, f->as.strided.offset, inside, &index, err);
 }
 
 static mg_status split_strided(const mg_family *f, int64_t k, mg_family **inner, mg_family **outer,
                                mg_error *err) {
-  mg_modes in, out;
-  mg_mode  blocking;
+  MG_MODES(in);
+  MG_MODES(out);
+  mg_mode blocking;
   if (f->size % k != 0) return refuse_split(f, k, NULL, err);
   if (!mg_modes_cut(&f->as.strided.inside, k, &in, &out, &blocking))
     return refuse_split(f, k, &blocking, err);
@@ -249,11 +252,11 @@ static mg_family *pick_positions(int64_t world, const mg_strided *base, int64_t 
   if (!copy) return mg_null_oom(err);
   int64_t first = mg_modes_offset(&base->inside, positions[0]);
   for (int64_t i = 0; i < n; i++) copy[i] = mg_modes_offset(&base->inside, positions[i]) - first;
-  mg_modes   inside;
+  MG_MODES(inside);
   mg_family *f = NULL;
   if (mg_modes_of(copy, n, &inside))
     f = mg_strided_new(world, base->offset + first, &inside, &base->index, NULL);
-  if (f || !(f = mg_family_alloc(MG_PICKED, world, err))) {
+  if (f || !(f = mg_family_alloc(MG_PICKED, world, base->inside.n + base->index.n, err))) {
     free(copy);
     return f;
   }
@@ -265,7 +268,7 @@ static mg_family *pick_positions(int64_t world, const mg_strided *base, int64_t 
   }
   for (int64_t i = 0; i < n; i++) copy[i] = positions[i], sorted[2 * i] = positions[i], sorted[2 * i + 1] = i;
   qsort(sorted, (size_t)n, 2 * sizeof *sorted, ascending);
-  f->as.picked.base = *base;
+  mg_strided_put(f, &f->as.picked.base, base->offset, &base->inside, &base->index);
   f->as.picked.positions = copy;
   f->as.picked.sorted = sorted;
   f->size = f->max_size = n;
@@ -399,12 +402,15 @@ mg_family *mg_family_bundle(const mg_family *f, int64_t n, mg_error *err) {
   }
   if (f->form == MG_TABLE) return mg_table_bundle(f, n, err);
   if (f->form != MG_STRIDED) return needs_lists("a bundle", f, err);
-  mg_modes joined, index, inside = f->as.strided.inside;
-  mg_mode  blocking;
+  MG_MODES(joined);
+  MG_MODES(index);
+  MG_MODES(inside);
+  mg_mode blocking;
   if (!mg_modes_cut(&f->as.strided.index, n, &joined, &index, &blocking))
     return mg_null(err, MG_REFUSED, "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
                    "); use explicit lists",
                    n, n, blocking.size, blocking.stride);
+  mg_modes_append(&inside, &f->as.strided.inside);
   mg_modes_append(&inside, &joined);
   return mg_strided_new(f->world, f->as.strided.offset, &inside, &index, err);
 }
@@ -418,7 +424,7 @@ mg_family *mg_family_neighbours(const mg_family *f, int64_t step, bool wrap, mg_
                    step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return mg_table_neighbours(f, step, wrap, err);
   if (f->size == 2 && !wrap) return mg_family_ref(f->origin ? f->origin : f);
-  mg_family *pairs = mg_family_alloc(MG_PAIRS, f->world, err);
+  mg_family *pairs = mg_family_alloc(MG_PAIRS, f->world, 0, err);
   if (!pairs) return NULL;
   pairs->as.pairs.base = mg_family_ref(f);
   pairs->as.pairs.step = step;

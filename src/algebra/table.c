@@ -78,7 +78,8 @@ static mg_family *recognized(const mg_family *f) {
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
   if (!offsets) return NULL;
-  mg_modes   inside, index;
+  MG_MODES(inside);
+  MG_MODES(index);
   mg_family *s = NULL;
   for (int64_t p = 0; p < n; p++) offsets[p] = ranks[p] - ranks[0];
   if (mg_modes_of(offsets, n, &inside)) {
@@ -91,7 +92,7 @@ static mg_family *recognized(const mg_family *f) {
 
 static mg_family *adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks, mg_coverage declared,
                         bool declared_by_user, bool recognize, mg_error *err) {
-  mg_family *f = starts && ranks ? mg_family_alloc(MG_TABLE, w.world, err) : mg_null_oom(err);
+  mg_family *f = starts && ranks ? mg_family_alloc(MG_TABLE, w.world, 0, err) : mg_null_oom(err);
   if (!f) {
     free(starts);
     free(ranks);

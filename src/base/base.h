@@ -34,6 +34,7 @@ void mg_text_add(mg_text *t, const char *fmt, ...) MG_PRINTF(2, 3);
 void mg_text_put(mg_text *t, const char *s, size_t len);
 void mg_text_str(mg_text *t, const char *s);
 void mg_text_int(mg_text *t, int64_t n); /* as "%" PRId64, several times faster */
+char *mg_digits(int64_t n, char *end); /* written before `end`; where they begin */
 void mg_text_free(mg_text *t);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. */
 size_t mg_text_finish(mg_text *t, char *buf, size_t len);

@@ -33,13 +33,17 @@ void mg_text_put(mg_text *t, const char *s, size_t len) {
 
 void mg_text_str(mg_text *t, const char *s) { mg_text_put(t, s, strlen(s)); }
 
-void mg_text_int(mg_text *t, int64_t n) {
-  char     digits[24], *at = digits + sizeof digits;
+char *mg_digits(int64_t n, char *end) {
   uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
-  do *--at = (char)('0' + rest % 10);
+  do *--end = (char)('0' + rest % 10);
   while (rest /= 10);
-  if (n < 0) *--at = '-';
-  mg_text_put(t, at, (size_t)(digits + sizeof digits - at));
+  if (n < 0) *--end = '-';
+  return end;
+}
+
+void mg_text_int(mg_text *t, int64_t n) {
+  char digits[24], *end = digits + sizeof digits, *at = mg_digits(n, end);
+  mg_text_put(t, at, (size_t)(end - at));
 }
 
 void mg_text_add(mg_text *t, const char *fmt, ...) {

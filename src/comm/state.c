@@ -45,7 +45,8 @@ static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const 
   b->users++;
   s->comm = calloc(s->view.ncomms + 1, sizeof *s->comm);
   s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
-  if (!s->comm || !s->group) return mg_oom(err);
+  s->first = calloc(plan->content.nentries + 2, sizeof *s->first);
+  if (!s->comm || !s->group || !s->first) return mg_oom(err);
   for (size_t i = 0; i < s->view.ncomms; i++)
     if (!(s->comm[i] = mg_pool_take(b, plan, &s->view.comm[i], name, err))) return MG_LIMIT;
   for (size_t i = 0; i < s->view.nmembers; i++) {
@@ -53,7 +54,9 @@ static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const 
     const mg_entry  *e = &s->plan->content.entry[m->entry];
     s->group[i] = (mg_group){ s,           e->name, e->family, m->group, m->position, m->size,
                               m->comm < 0 ? NULL : s->comm[m->comm] };
+    s->first[m->entry + 1]++;
   }
+  for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
   return MG_OK;
 }
 
@@ -65,6 +68,7 @@ void mg_state_free(mg_state *s) {
   mg_plan_free(s->plan);
   free(s->comm);
   free(s->group);
+  free(s->first);
   free(s);
 }
 
@@ -149,9 +153,7 @@ const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t
     return NULL;
   }
   if (err) err->status = MG_OK;
-  for (size_t i = 0; i < s->view.nmembers; i++)
-    if (s->view.member[i].entry == entry && nth-- == 0) return &s->group[i];
-  return NULL;
+  return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
 }
 
 const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *err) {

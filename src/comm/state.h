@@ -51,6 +51,7 @@ struct mg_state {
   mg_view     view;
   mg_shared **comm;  /* [view.ncomms] */
   mg_group   *group; /* [view.nmembers] */
+  size_t     *first; /* [nentries + 1]: where the groups of a family begin in `group` */
 };
 
 /* Who waits for whom, given each rank's creations in its own order. dry.c */

@@ -4,9 +4,9 @@
 */
 #include "comm/open.h"
 #include "host/cli.h"
+#include "script/runtime.h"
 
 #include <jansson.h>
-#include <lua.h>
 #include <string.h>
 
 static const char help[] =
@@ -23,7 +23,7 @@ typedef struct finding {
 static void examine(const cli *c, finding *f) {
   mg_error err = { 0 };
   f[0] = (finding){ "planning", true, "" };
-  snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mg_version(), LUA_RELEASE);
+  snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mg_version(), mg_lua_release());
   f[1] = (finding){ "mpi", false, "" };
   f[1].works = mg_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MG_OK;
   if (!f[1].works) snprintf(f[1].text, sizeof f[1].text, "%s", err.message);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** json.c - the plan as one JSON object. Every value is encoded by Jansson; the lists that
-** grow with the world are streamed group by group, so memory does not grow with it.
+** json.c - the plan as one JSON object. Every value is encoded by Jansson, but for the lists
+** of ranks, which are digits and commas and grow with the world: they are written piece by
+** piece, so that memory does not grow.
 */
 #include "plan/plan.h"
 
@@ -9,22 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BUFFER = 16384, PIECE = 1024 };
+
 typedef struct writer {
   mg_sink sink;
   void   *ud;
+  mg_text text; /* what the sink did not get yet */
   bool    failed;
   bool    first; /* no comma before the next item */
 } writer;
 
-static void put(writer *w, const char *text) {
-  if (!w->failed) w->failed = w->sink(w->ud, text, strlen(text)) != 0;
+static void flush(writer *w) {
+  w->failed |= w->text.failed;
+  if (!w->failed && w->text.len > 0) w->failed = w->sink(w->ud, w->text.data, w->text.len) != 0;
+  w->text.len = 0;
 }
 
 static int put_piece(const char *text, size_t len, void *ud) {
   writer *w = ud;
-  if (!w->failed) w->failed = w->sink(w->ud, text, len) != 0;
+  mg_text_put(&w->text, text, len);
+  if (w->text.len > BUFFER) flush(w);
   return w->failed ? -1 : 0;
 }
+
+static void put(writer *w, const char *text) { put_piece(text, strlen(text), w); }
 
 /* Encodes and releases value; a value that could not be made is a failure. */
 static void put_value(writer *w, json_t *value) {
@@ -65,16 +74,20 @@ static json_t *param_value(const char *text) {
   return value ? value : json_string(text);
 }
 
-static json_t *rank_list(const mg_family *f, int64_t group, int32_t *buffer) {
-  int64_t n = mg_family_size(f, group);
-  json_t *list = json_array();
-  mg_family_members(f, group, buffer);
-  for (int64_t i = 0; i < n; i++)
-    if (json_array_append_new(list, json_integer(buffer[i])) != 0) { /* out of memory */
-      json_decref(list);
-      return NULL;
+static void put_ranks(writer *w, const mg_family *f, int64_t group) {
+  int32_t piece[PIECE];
+  int64_t size = mg_family_size(f, group);
+  put(w, "[");
+  for (int64_t at = 0; at < size && !w->failed; at += PIECE) {
+    int64_t n = size - at < PIECE ? size - at : PIECE;
+    mg_family_slice(f, group, at, n, piece);
+    for (int64_t i = 0; i < n; i++) {
+      if (at + i > 0) mg_text_put(&w->text, ",", 1);
+      mg_text_int(&w->text, piece[i]);
     }
-  return list;
+    if (w->text.len > BUFFER) flush(w);
+  }
+  put(w, "]");
 }
 
 static void put_head(writer *w, const mg_plan *p, int64_t rank) {
@@ -135,7 +148,7 @@ static void put_options(writer *w, const mg_choice *c) {
   close(w, "}");
 }
 
-static void put_all(writer *w, const mg_plan *p, int32_t *buffer) {
+static void put_all(writer *w, const mg_plan *p) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
   key(w, "\n  ", "families");
   open(w, "{");
@@ -153,7 +166,7 @@ static void put_all(writer *w, const mg_plan *p, int32_t *buffer) {
     open(w, "[");
     for (int64_t g = 0; g < f->count && !w->failed; g++) {
       item(w, "");
-      put_value(w, rank_list(f, g, buffer));
+      put_ranks(w, f, g);
     }
     close(w, "]}");
   }
@@ -174,18 +187,19 @@ static void put_all(writer *w, const mg_plan *p, int32_t *buffer) {
   close(w, "}}");
 }
 
-static void put_membership(writer *w, const mg_plan *p, const mg_member *m, int32_t *buffer) {
+static void put_membership(writer *w, const mg_plan *p, const mg_member *m) {
   open(w, "{");
   put_field(w, "index", json_integer(m->group));
   put_field(w, "position", json_integer(m->position));
   put_field(w, "size", json_integer(m->size));
   put_field(w, "communicator", m->comm < 0 ? json_null() : json_integer(m->comm));
-  put_field(w, "ranks", rank_list(p->content.entry[m->entry].family, m->group, buffer));
+  key(w, " ", "ranks");
+  put_ranks(w, p->content.entry[m->entry].family, m->group);
   close(w, "}");
 }
 
 /* A rank is in one group of a family or in none; of a cover it gets a list. */
-static void put_rank(writer *w, const mg_plan *p, const mg_view *v, int32_t *buffer) {
+static void put_rank(writer *w, const mg_plan *p, const mg_view *v) {
   size_t at = 0;
   key(w, "\n  ", "families");
   open(w, "{");
@@ -195,7 +209,7 @@ static void put_rank(writer *w, const mg_plan *p, const mg_view *v, int32_t *buf
     if (cover) open(w, "[");
     for (; at < v->nmembers && v->member[at].entry == (int)i; at++) {
       if (cover) item(w, "");
-      put_membership(w, p, &v->member[at], buffer);
+      put_membership(w, p, &v->member[at]);
       any = true;
     }
     if (cover)
@@ -216,29 +230,24 @@ static void put_rank(writer *w, const mg_plan *p, const mg_view *v, int32_t *buf
 }
 
 mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
-  writer  w = { sink, ud, false, true };
+  writer  w = { .sink = sink, .ud = ud, .first = true };
   mg_view v = { 0 };
-  int64_t longest = 1;
-  for (size_t i = 0; i < p->content.nentries; i++)
-    if (p->content.entry[i].family->max_size > longest) longest = p->content.entry[i].family->max_size;
   if (rank >= 0) {
     mg_status s = mg_view_init(&v, p, rank, err);
     if (s) return s;
   }
-  int32_t *buffer = malloc((size_t)longest * sizeof *buffer);
-  if (!buffer) {
-    mg_view_free(&v);
-    return mg_oom(err);
-  }
   open(&w, "{");
   put_head(&w, p, rank);
   if (rank < 0)
-    put_all(&w, p, buffer);
+    put_all(&w, p);
   else
-    put_rank(&w, p, &v, buffer);
+    put_rank(&w, p, &v);
   put_digest(&w, p);
   close(&w, "\n}\n");
-  free(buffer);
+  flush(&w);
+  bool no_memory = w.text.failed;
+  mg_text_free(&w.text);
   mg_view_free(&v);
+  if (no_memory) return mg_oom(err);
   return w.failed ? mg_fail(err, MG_LIMIT, "the output could not be written") : MG_OK;
 }

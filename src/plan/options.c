@@ -140,8 +140,8 @@ void mg_choice_free(mg_choice *c) {
 
 bool mg_choice_shares(const mg_choice *a, const mg_choice *b) {
   return !a->unique && !b->unique && a->high_priority == b->high_priority &&
-         a->timeout_us == b->timeout_us && strcmp(a->backend, b->backend) == 0 &&
-         strcmp(a->nccl, b->nccl) == 0;
+         a->timeout_us == b->timeout_us && (a->backend == b->backend || strcmp(a->backend, b->backend) == 0) &&
+         (a->nccl == b->nccl || strcmp(a->nccl, b->nccl) == 0);
 }
 
 void mg_choice_text(const mg_choice *c, bool identity, mg_text *t) {

@@ -89,9 +89,8 @@ const char      *mg_plan_grid_name(const mg_plan *p, size_t i) { return p->conte
 int              mg_plan_shares(const mg_plan *p, size_t i) { return p->shares[i]; }
 
 const mg_grid *mg_plan_grid(const mg_plan *p, const char *name) {
-  for (size_t i = 0; i < p->content.ngrids; i++)
-    if (strcmp(p->content.grid[i].name, name) == 0) return p->content.grid[i].grid;
-  return NULL;
+  int at = mg_content_grid(&p->content, name);
+  return at < 0 ? NULL : p->content.grid[at].grid;
 }
 
 /* --------------------------------------------------------- the job's total */

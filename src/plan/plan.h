@@ -59,6 +59,11 @@ typedef struct mg_view { /* members in topology order, creations in schedule ord
 mg_status mg_view_init(mg_view *v, const mg_plan *p, int64_t rank, mg_error *err);
 void      mg_view_free(mg_view *v);
 
+/* Check what the proof above stands on, for all ranks or (sample > 0) for about so many, spread
+** over the world. Memory does not grow with the world; *out counts what was looked at.
+** MG_BACKEND names rank, family and group. verify.c */
+mg_status mg_plan_verify(const mg_plan *p, int64_t sample, mg_rehearsal *out, mg_error *err);
+
 /* Text that the digest is made of: the head (world, parameters, grids), then a line per
 ** family. print.c */
 mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err);

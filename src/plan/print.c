@@ -20,12 +20,22 @@ static mg_status flush(mg_text *t, mg_sink sink, void *ud, mg_error *err) {
 mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err) {
   const mg_content *c = &p->content;
   char              grid[MG_DIMS_MAX * 64];
-  mg_text_add(t, "moongrid 1\nworld %" PRId64 "\n", c->world);
-  for (size_t i = 0; i < c->nparams; i++) mg_text_add(t, "param %s = %s\n", c->param[i].name, c->param[i].value);
+  mg_text_str(t, "moongrid 1\nworld ");
+  mg_text_int(t, c->world);
+  for (size_t i = 0; i < c->nparams; i++) {
+    mg_text_str(t, "\nparam ");
+    mg_text_str(t, c->param[i].name);
+    mg_text_str(t, " = ");
+    mg_text_str(t, c->param[i].value);
+  }
   for (size_t i = 0; i < c->ngrids; i++) {
     mg_grid_describe(c->grid[i].grid, grid, sizeof grid);
-    mg_text_add(t, "grid %s: %s\n", c->grid[i].name, grid);
+    mg_text_str(t, "\ngrid ");
+    mg_text_str(t, c->grid[i].name);
+    mg_text_str(t, ": ");
+    mg_text_str(t, grid);
   }
+  mg_text_str(t, "\n");
   return t->failed ? mg_oom(err) : MG_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* ----------------------------------------------------------------- content */
 
@@ -23,6 +24,7 @@ void mg_content_free(mg_content *c) {
   free(c->entry);
   free(c->grid);
   free(c->param);
+  free(c->names.slot);
   free(c->recipe);
   memset(c, 0, sizeof *c);
 }
@@ -33,8 +35,49 @@ static void *grow(void *array, size_t n, size_t each) {
   return realloc(array, (n ? 2 * n : 1) * each);
 }
 
+/* Names of families and grids are one name space: what has the name, as mg_index.slot has it. */
+static int32_t look_up(const mg_content *c, const char *name) {
+  if (c->names.room == 0) return 0;
+  uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
+  for (;; at++) {
+    int32_t is = c->names.slot[at & (c->names.room - 1)];
+    if (is == 0 || strcmp(name, is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name) == 0) return is;
+  }
+}
+
+static void put_name(mg_index *x, const char *name, int32_t is) {
+  uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
+  while (x->slot[at & (x->room - 1)]) at++;
+  x->slot[at & (x->room - 1)] = is;
+}
+
+/* Room for one name more. */
+static mg_status make_room(mg_content *c, mg_error *err) {
+  size_t used = c->nentries + c->ngrids + 1;
+  if (2 * used <= c->names.room) return MG_OK;
+  mg_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
+  more.slot = calloc(more.room, sizeof *more.slot);
+  if (!more.slot) return mg_oom(err);
+  for (size_t i = 0; i < c->nentries; i++) put_name(&more, c->entry[i].name, (int32_t)i + 1);
+  for (size_t i = 0; i < c->ngrids; i++) put_name(&more, c->grid[i].name, -(int32_t)i - 1);
+  free(c->names.slot);
+  c->names = more;
+  return MG_OK;
+}
+
+int mg_content_find(const mg_content *c, const char *family) {
+  int32_t is = look_up(c, family);
+  return is > 0 ? is - 1 : -1;
+}
+
+int mg_content_grid(const mg_content *c, const char *grid) {
+  int32_t is = look_up(c, grid);
+  return is < 0 ? -is - 1 : -1;
+}
+
 static mg_status add_entry(mg_content *c, const char *name, const mg_family *f,
                            const mg_choice *choice, mg_error *err) {
+  if (make_room(c, err)) return MG_LIMIT;
   mg_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
   if (!entry) return mg_oom(err);
   c->entry = entry;
@@ -45,17 +88,19 @@ static mg_status add_entry(mg_content *c, const char *name, const mg_family *f,
   if (s) return s;
   e->choice.unique |= f->twin;
   e->family = mg_family_ref(f);
-  c->nentries++;
+  put_name(&c->names, e->name, (int32_t)++c->nentries);
   return MG_OK;
 }
 
 static mg_status add_grid(mg_content *c, const char *name, const mg_grid *g, mg_error *err) {
+  if (make_room(c, err)) return MG_LIMIT;
   mg_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
   if (!grid) return mg_oom(err);
   c->grid = grid;
   memset(&grid[c->ngrids], 0, sizeof *grid);
   memcpy(grid[c->ngrids].name, name, strlen(name));
-  grid[c->ngrids++].grid = mg_grid_ref(g);
+  grid[c->ngrids].grid = mg_grid_ref(g);
+  put_name(&c->names, name, -(int32_t)++c->ngrids);
   return MG_OK;
 }
 
@@ -87,12 +132,6 @@ mg_status mg_content_copy(mg_content *to, const mg_content *from, mg_error *err)
   return s;
 }
 
-int mg_content_find(const mg_content *c, const char *family) {
-  for (size_t i = 0; i < c->nentries; i++)
-    if (strcmp(c->entry[i].name, family) == 0) return (int)i;
-  return -1;
-}
-
 /* ---------------------------------------------------------------- topology */
 
 mg_topology *mg_topology_new(int64_t world, mg_error *err) {
@@ -120,11 +159,9 @@ static mg_status check_new_name(const mg_content *c, const char *what, const cha
   if (!mg_is_name(name))
     return mg_fail(err, MG_REFUSED, "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
                    name ? name : "", what, MG_NAME_MAX);
-  if (mg_content_find(c, name) >= 0)
-    return mg_fail(err, MG_REFUSED, "the topology already has a family '%s'", name);
-  for (size_t i = 0; i < c->ngrids; i++)
-    if (strcmp(c->grid[i].name, name) == 0)
-      return mg_fail(err, MG_REFUSED, "the topology already has a grid '%s'", name);
+  int32_t taken = look_up(c, name);
+  if (taken)
+    return mg_fail(err, MG_REFUSED, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
   if (world != c->world)
     return mg_fail(err, MG_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
                    name, world, c->world);

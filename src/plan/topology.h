@@ -41,6 +41,12 @@ typedef struct mg_param {
   char *name, *value;
 } mg_param;
 
+/* Where the families and grids are, by name: open addressing, at most half full. */
+typedef struct mg_index {
+  uint32_t room; /* a power of 2, or 0 */
+  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i */
+} mg_index;
+
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mg_content {
   int64_t        world;
@@ -49,11 +55,13 @@ typedef struct mg_content {
   mg_entry      *entry;
   mg_named_grid *grid;
   mg_param      *param;
+  mg_index       names;
 } mg_content;
 
 mg_status mg_content_copy(mg_content *to, const mg_content *from, mg_error *err);
 void      mg_content_free(mg_content *c);
 int       mg_content_find(const mg_content *c, const char *family); /* or -1 */
+int       mg_content_grid(const mg_content *c, const char *grid);   /* or -1 */
 
 struct mg_topology {
   mg_content content;

@@ -89,15 +89,20 @@ void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const
   lua_pop(L, 1);
 }
 
-bool mg_lua_method(lua_State *L, const char *key) {
-  lua_getmetatable(L, 1);
-  lua_rawgetp(L, -1, &methods_key);
+bool mg_lua_class_method(lua_State *L, int class, const char *key) {
+  lua_rawgetp(L, class, &methods_key);
   lua_getfield(L, -1, key);
-  lua_replace(L, -3);
-  lua_pop(L, 1);
+  lua_remove(L, -2);
   if (!lua_isnil(L, -1)) return true;
   lua_pop(L, 1);
   return false;
+}
+
+bool mg_lua_method(lua_State *L, const char *key) {
+  lua_getmetatable(L, 1);
+  bool found = mg_lua_class_method(L, -1, key);
+  lua_remove(L, found ? -2 : -1);
+  return found;
 }
 
 static void *new_box(lua_State *L, size_t size, const char *name, int values) {
@@ -111,8 +116,15 @@ mg_window *mg_lua_new_world(lua_State *L) { return new_box(L, sizeof(mg_window),
 mg_grid  **mg_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mg_grid *), MG_LUA_GRID, 0); }
 mg_plan  **mg_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mg_plan *), MG_LUA_PLAN, 0); }
 
+void mg_lua_set_nccl(lua_State *L, int family, const char *text) {
+  mg_lua_family *box = lua_touserdata(L, family);
+  family = lua_absindex(L, family);
+  box->options.nccl = lua_pushstring(L, text);
+  lua_setiuservalue(L, family, 1);
+}
+
 mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like) {
-  mg_lua_family *box = new_box(L, sizeof *box, MG_LUA_FAMILY, 0);
+  mg_lua_family *box = new_box(L, sizeof *box, MG_LUA_FAMILY, 1);
   if (like) {
     *box = *like;
     box->f = NULL;
@@ -120,7 +132,7 @@ mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like) {
     box->options = (mg_options)MG_OPTIONS_INIT;
   }
   box->options.backend = box->backend;
-  box->options.nccl = box->nccl;
+  if (like && *like->options.nccl) mg_lua_set_nccl(L, -1, like->options.nccl);
   return box;
 }
 

@@ -27,8 +27,8 @@
 /* A family and the options it will have in a topology. */
 typedef struct mg_lua_family {
   mg_family *f;
-  mg_options options; /* backend and nccl point into the arrays below */
-  char       backend[8], nccl[512];
+  mg_options options; /* backend is below, nccl the Lua string in user value 1 */
+  char       backend[8];
 } mg_lua_family;
 
 /* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
@@ -57,12 +57,14 @@ void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const
                   lua_CFunction index);
 /* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
 bool mg_lua_method(lua_State *L, const char *key);
+bool mg_lua_class_method(lua_State *L, int class, const char *key); /* of the metatable at `class` */
 
 /* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
 ** reference. */
 mg_window     *mg_lua_new_world(lua_State *L);
 mg_grid      **mg_lua_new_grid(lua_State *L);
 mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like); /* like: options, or NULL */
+void           mg_lua_set_nccl(lua_State *L, int family, const char *text);
 mg_plan      **mg_lua_new_plan(lua_State *L);
 
 mg_window      mg_lua_check_window(lua_State *L, int i); /* a World */
@@ -74,6 +76,7 @@ mg_plan       *mg_lua_check_plan(lua_State *L, int i);
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mg_state **mg_lua_new_state(lua_State *L, bool owned);
 mg_state  *mg_lua_check_state(lua_State *L, int i);
+void       mg_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
 extern const char *const mg_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */

@@ -1,14 +1,32 @@
 /* SPDX-License-Identifier: MIT
 **
-** bundle.h - Lua text inside the library; bundle.c is made by scripts/embed.lua.
+** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
+**
+** A chunk is there twice: as text, and compiled when the library was built. The compiled form
+** is loaded ten times faster, and it is trusted because it is ours: a recipe of a user's is
+** text, always. Nothing promises that it means the same to another release of Lua, so the
+** library looks at the release that runs (mg_bundle_load) and has the text to fall back on.
 */
 #ifndef MG_BUNDLE_H
 #define MG_BUNDLE_H
 
+#include <lua.h>
 #include <stddef.h>
 
-extern const char        mg_prelude[];        /* lua/moongrid/recipe.lua */
+typedef struct mg_chunk {
+  const char          *name; /* in messages; a bundled recipe's own */
+  const char          *text;
+  size_t               text_size;
+  const unsigned char *binary;
+  size_t               binary_size;
+} mg_chunk;
+
+extern const char        mg_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
+extern const mg_chunk    mg_prelude;          /* lua/moongrid/recipe.lua */
+extern const mg_chunk    mg_bundled[];        /* the recipes; a NULL name at the end */
 extern const char *const mg_bundled_names[];  /* NULL at the end */
-extern const char *const mg_bundled_texts[];
+
+/* Push the chunk as a function, as luaL_loadbuffer does. */
+int mg_bundle_load(lua_State *L, const mg_chunk *c);
 
 #endif

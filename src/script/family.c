@@ -339,8 +339,10 @@ static int family_with(lua_State *L) {
   }
   if (has_option(L, "nccl")) {
     if (!lua_istable(L, -1)) return mg_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
-    nccl_text(L, box->nccl, sizeof box->nccl);
+    char text[512];
+    nccl_text(L, text, sizeof text);
     lua_pop(L, 1);
+    mg_lua_set_nccl(L, 3, text);
   }
   mg_error  e;
   mg_choice checked;

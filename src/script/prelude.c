@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <lualib.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,52 @@ static int core_place(lua_State *L) {
   return 1;
 }
 
+typedef struct key {
+  const char *name; /* NULL: a number, or what comes last */
+  size_t      len;
+  double      number;
+  int         place; /* as lua_next gave it */
+} key;
+
+static int by_bytes(const void *a, const void *b) {
+  const key *x = a, *y = b;
+  if (!x->name != !y->name) return x->name ? -1 : 1;
+  if (!x->name && x->number != y->number) return x->number < y->number ? -1 : 1;
+  int c = x->name ? memcmp(x->name, y->name, x->len < y->len ? x->len : y->len) : 0;
+  if (c) return c;
+  if (x->len != y->len) return x->len < y->len ? -1 : 1;
+  return x->place - y->place;
+}
+
+/* keys(table) -> list: names by their bytes (not by the locale), numbers, the rest */
+static int core_keys(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  int n = 0;
+  for (lua_pushnil(L); lua_next(L, 1); n++) lua_pop(L, 1);
+  key *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+  lua_createtable(L, n, 0); /* in the order of lua_next, then sorted */
+  int place = 0;
+  for (lua_pushnil(L); lua_next(L, 1); place++) {
+    lua_pop(L, 1);
+    key *k = &list[place];
+    *k = (key){ NULL, 0, 0, place };
+    if (lua_type(L, -1) == LUA_TSTRING)
+      k->name = lua_tolstring(L, -1, &k->len);
+    else
+      k->number = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : HUGE_VAL;
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, 3, place + 1);
+  }
+  qsort(list, (size_t)n, sizeof *list, by_bytes);
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 3, list[i].place + 1);
+    lua_rawseti(L, 4, i + 1);
+  }
+  return 1;
+}
+
 static int core_is_topology(lua_State *L) {
   lua_pushboolean(L, luaL_testudata(L, 1, MG_LUA_TOPOLOGY) != NULL);
   return 1;
@@ -123,10 +170,20 @@ static int core_decode(lua_State *L) {
 
 /* ----------------------------------------------------------- loading recipes */
 
-static const char *bundled_text(const char *name) {
-  for (size_t i = 0; mg_bundled_names[i]; i++)
-    if (strcmp(mg_bundled_names[i], name) == 0) return mg_bundled_texts[i];
+static const mg_chunk *bundled(const char *name) {
+  for (const mg_chunk *c = mg_bundled; c->name; c++)
+    if (strcmp(c->name, name) == 0) return c;
   return NULL;
+}
+
+int mg_bundle_load(lua_State *L, const mg_chunk *c) {
+  char name[64];
+  snprintf(name, sizeof name, "=%s", c->name);
+  if (strstr(lua_ident, mg_bundle_release)) {
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    lua_pop(L, 1); /* another number format, or no memory: the text will tell */
+  }
+  return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
 static bool looks_like_path(const char *name) {
@@ -174,13 +231,12 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 /* load(name [, path of the file that is being run]) -> path, chunk with the recipe environment,
 ** key: one for all spellings of a path */
 static int core_load(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
-  const char *text = looks_like_path(name) ? NULL : bundled_text(name);
-  int         rc;
-  if (text) {
-    lua_pushfstring(L, "=%s", name);
+  const char     *name = luaL_checkstring(L, 1);
+  const mg_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  int             rc;
+  if (ours) {
     lua_pushvalue(L, 1);
-    rc = luaL_loadbufferx(L, text, strlen(text), lua_tostring(L, -2), "t");
+    rc = mg_bundle_load(L, ours);
   } else {
     push_path(L, name, luaL_optstring(L, 2, NULL));
     rc = luaL_loadfilex(L, lua_tostring(L, -1), "t");
@@ -189,7 +245,7 @@ static int core_load(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
   lua_setupvalue(L, -2, 1);
   char real[PATH_MAX];
-  lua_pushstring(L, text || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
+  lua_pushstring(L, ours || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
   return 3;
 }
 
@@ -199,6 +255,7 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "unknown", core_unknown },
                                  { "where_of", core_where_of },
                                  { "place", core_place },
+                                 { "keys", core_keys },
                                  { "is_topology", core_is_topology },
                                  { "note", core_note },
                                  { "params", core_params },
@@ -236,7 +293,7 @@ void mg_prelude_open(lua_State *L) {
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }
-  if (luaL_loadbufferx(L, mg_prelude, strlen(mg_prelude), "=moongrid/recipe.lua", "t")) lua_error(L);
+  if (mg_bundle_load(L, &mg_prelude)) lua_error(L);
   luaL_newlib(L, core);
   lua_call(L, 1, 1);
   static const char *const from_prelude[] = { "recipe", "param" };

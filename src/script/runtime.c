@@ -18,10 +18,9 @@ struct mg_runtime {
   lua_State *L;
   mg_budget  budget;
   char      *recipe; /* as it was asked for */
-  mg_state **asked;  /* in the State that the last query got; the recipe may have kept that */
 };
 
-/* Registry keys: their addresses. */
+/* Registry keys: their addresses. asked: the State that the running query was given. */
 static const char recipe_key = 'r', asked_key = 'a';
 
 /* Run body(udata) under pcall with a fresh budget. */
@@ -157,7 +156,6 @@ mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n, const char *co
 }
 
 typedef struct question {
-  mg_runtime   *rt;
   mg_state     *state;
   const char   *query;
   const json_t *args;
@@ -170,8 +168,7 @@ static int ask_body(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
   mg_state **s = mg_lua_new_state(L, false);
   lua_pushvalue(L, -1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key); /* lives until the next query */
-  q->rt->asked = s;
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
   *s = q->state;
   lua_pushstring(L, q->query);
   if (q->args)
@@ -184,9 +181,24 @@ static int ask_body(lua_State *L) {
   return 0;
 }
 
+static int close_body(lua_State *L) {
+  mg_lua_close_state(L, 1);
+  return 0;
+}
+
+/* Whatever of its State the query has kept is closed now. Nothing here allocates, so the calls
+** cannot fail. */
+static void close_asked(lua_State *L) {
+  lua_pushcfunction(L, close_body);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &asked_key) == LUA_TUSERDATA) lua_pcall(L, 1, 0, 0);
+  lua_settop(L, 0);
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
+}
+
 mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
                          mg_error *err) {
-  question  q = { rt, s, query, args, NULL };
+  question  q = { s, query, args, NULL };
   mg_status status = check_loaded(rt, err);
   if (!status && !s) status = mg_fail(err, MG_USAGE, "a query needs a state");
   if (!status && strcmp(s->plan->content.recipe, rt->recipe) != 0) {
@@ -194,9 +206,10 @@ mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, co
     status = mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
                      *other ? "of " : "of none", other);
   }
-  if (!status) status = protected(rt, ask_body, &q, err);
-  if (rt && rt->asked) *rt->asked = NULL; /* whatever of it the recipe has kept is closed */
-  if (rt) rt->asked = NULL;
+  if (!status) {
+    status = protected(rt, ask_body, &q, err);
+    close_asked(rt->L);
+  }
   if (status) {
     json_decref(q.answer);
     q.answer = NULL;
@@ -318,3 +331,5 @@ mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
 }
 
 const char *const *mg_recipe_names(void) { return mg_bundled_names; }
+
+const char *mg_lua_release(void) { return LUA_RELEASE; }

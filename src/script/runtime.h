@@ -17,5 +17,7 @@ mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, co
                          mg_error *err);
 /* Doc, parameters and queries: a new reference. */
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err);
+/* The Lua that the library was built with, "Lua 5.4.4". */
+const char *mg_lua_release(void);
 
 #endif

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
 ** state.c - State and Group for Lua: what a trainer asks.
+**
+** `state.tp.rank` is asked in every step, so it has to be as fast as Lua reads a table, and must
+** not allocate. Every State and every Group has a metatable of its own, whose __index is a table
+** of what has been answered already and never changes; only what is not there yet goes to a
+** function (that table's own __index). Closing a state empties those tables, so that
+** its groups answer no more.
 */
 #include "script/bind.h"
 
@@ -12,22 +18,117 @@ typedef struct state_box {
   bool      owned;
 } state_box;
 
-typedef struct group_box { /* user value 1 is the State userdata, whose box is `from` */
+typedef struct group_box { /* user value 2 is the State userdata, whose box is `from` */
   const mg_group  *g;
   const state_box *from;
 } group_box;
 
+enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; of a Group its State */
+
+/* In the metatables of all States and of all Groups: their addresses are the keys. */
+static const char state_key = 's', group_key = 'g';
+
+/* Give the userdata on the top its own metatable: the metamethods of its class, and a table of
+** answers behind which `missing` stands, called with (answers, key) and the userdata as upvalue. */
+static void own_metatable(lua_State *L, const char *class, const char *key, lua_CFunction missing) {
+  int box = lua_gettop(L);
+  lua_createtable(L, 0, 12);
+  luaL_getmetatable(L, class);
+  for (lua_pushnil(L); lua_next(L, box + 2);) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, box + 1);
+  }
+  lua_pop(L, 1);
+  lua_pushboolean(L, 1);
+  lua_rawsetp(L, box + 1, key);
+  lua_createtable(L, 0, 12); /* the answers */
+  lua_createtable(L, 0, 1);
+  lua_pushvalue(L, box);
+  lua_pushcclosure(L, missing, 1);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  lua_setiuservalue(L, box, ANSWERS);
+  lua_setfield(L, box + 1, "__index");
+  lua_setmetatable(L, box);
+}
+
+/* The userdata at i if it has this key in its metatable, else NULL. */
+static void *test_own(lua_State *L, int i, const char *key) {
+  if (lua_type(L, i) != LUA_TUSERDATA || !lua_getmetatable(L, i)) return NULL;
+  bool is = lua_rawgetp(L, -1, key) == LUA_TBOOLEAN;
+  lua_pop(L, 2);
+  return is ? lua_touserdata(L, i) : NULL;
+}
+
+static void *check_own(lua_State *L, int i, const char *class, const char *key) {
+  void *box = test_own(L, i, key);
+  if (!box) luaL_typeerror(L, i, class);
+  return box;
+}
+
+/* Keep the value on the top as the answer to `name`. */
+static void keep(lua_State *L, int answers, const char *name) {
+  answers = lua_absindex(L, answers);
+  lua_pushstring(L, name);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, answers);
+}
+
+/* Push the method of a class, and keep it; false, with nothing pushed, if there is none. */
+static bool push_method(lua_State *L, const char *class, const char *name, int answers) {
+  luaL_getmetatable(L, class);
+  if (!mg_lua_class_method(L, -1, name)) {
+    lua_pop(L, 1);
+    return false;
+  }
+  lua_remove(L, -2);
+  keep(L, answers, name);
+  return true;
+}
+
+static int state_missing(lua_State *L);
+static int group_missing(lua_State *L);
+
 mg_state **mg_lua_new_state(lua_State *L, bool owned) {
-  state_box *box = lua_newuserdatauv(L, sizeof *box, 0);
+  state_box *box = lua_newuserdatauv(L, sizeof *box, 1);
   *box = (state_box){ NULL, owned };
-  luaL_setmetatable(L, MG_LUA_STATE);
+  own_metatable(L, MG_LUA_STATE, &state_key, state_missing);
   return &box->s;
 }
 
+static state_box *check_state_box(lua_State *L, int i) { return check_own(L, i, MG_LUA_STATE, &state_key); }
+
 mg_state *mg_lua_check_state(lua_State *L, int i) {
-  state_box *box = luaL_checkudata(L, i, MG_LUA_STATE);
+  state_box *box = check_state_box(L, i);
   if (!box->s) mg_lua_raise(L, "the state is closed");
   return box->s;
+}
+
+/* Empty a table of answers; those of the groups in it as well. */
+static void forget(lua_State *L, int answers) {
+  answers = lua_absindex(L, answers);
+  for (lua_pushnil(L); lua_next(L, answers);) {
+    if (test_own(L, -1, &group_key)) {
+      lua_getiuservalue(L, -1, ANSWERS);
+      forget(L, -1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    lua_pushvalue(L, -1);
+    lua_pushnil(L);
+    lua_rawset(L, answers); /* an existing key may be cleared while walking */
+  }
+}
+
+void mg_lua_close_state(lua_State *L, int i) {
+  state_box *box = check_state_box(L, i);
+  lua_getiuservalue(L, i, ANSWERS);
+  forget(L, -1);
+  lua_pop(L, 1);
+  if (box->owned) mg_state_free(box->s);
+  box->s = NULL;
 }
 
 const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "ncomms", "ngroups", "groups",
@@ -35,17 +136,25 @@ const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "ncomms", 
 
 /* ------------------------------------------------------------------- State */
 
+/* The Group of a handle, the same one each time; it is found by the handle's address. */
 static int push_group(lua_State *L, int state, const mg_group *g) {
   if (!g) {
     lua_pushnil(L);
     return 1;
   }
   state = lua_absindex(L, state);
-  group_box *box = lua_newuserdatauv(L, sizeof *box, 1);
-  *box = (group_box){ g, lua_touserdata(L, state) };
-  luaL_setmetatable(L, MG_LUA_GROUP);
-  lua_pushvalue(L, state);
-  lua_setiuservalue(L, -2, 1);
+  lua_getiuservalue(L, state, ANSWERS);
+  if (lua_rawgetp(L, -1, g) == LUA_TNIL) {
+    lua_pop(L, 1);
+    group_box *box = lua_newuserdatauv(L, sizeof *box, 2);
+    *box = (group_box){ g, lua_touserdata(L, state) };
+    own_metatable(L, MG_LUA_GROUP, &group_key, group_missing);
+    lua_pushvalue(L, state);
+    lua_setiuservalue(L, -2, OWNER);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, -3, g);
+  }
+  lua_remove(L, -2);
   return 1;
 }
 
@@ -107,32 +216,33 @@ static int state_create(lua_State *L) {
 }
 
 static int state_close(lua_State *L) {
-  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
-  if (box->owned) mg_state_free(box->s);
-  box->s = NULL;
+  mg_lua_close_state(L, 1);
   return 0;
 }
 
 /* Ranks collect garbage at different moments, and freeing a state is collective. */
 static int state_gc(lua_State *L) {
-  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
+  state_box *box = check_state_box(L, 1);
   if (box->owned && box->s) mg_state_abandon(box->s);
   box->s = NULL;
   return 0;
 }
 
 /* state.tp is a Group or nil, state.dense the coordinates in a named grid; the methods and
-** `rank`, `world`, `plan`, `ncomms`, `ngroups` come first */
-static int state_index(lua_State *L) {
+** `rank`, `world`, `plan`, `ncomms`, `ngroups` come first. Called with (answers, key). */
+static int state_missing(lua_State *L) {
+  enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  if (mg_lua_method(L, key)) return 1;
-  mg_state      *s = mg_lua_check_state(L, 1);
+  if (push_method(L, MG_LUA_STATE, key, 1)) return 1;
+  mg_state      *s = mg_lua_check_state(L, STATE);
   const mg_grid *grid;
   mg_error       e = { 0 };
   if (strcmp(key, "rank") == 0) {
     lua_pushinteger(L, s->view.rank);
+    keep(L, 1, key);
   } else if (strcmp(key, "world") == 0) {
     lua_pushinteger(L, s->plan->content.world);
+    keep(L, 1, key);
   } else if (strcmp(key, "ncomms") == 0) {
     lua_pushinteger(L, (lua_Integer)mg_state_ncomms(s));
   } else if (strcmp(key, "ngroups") == 0) {
@@ -154,13 +264,15 @@ static int state_index(lua_State *L) {
   } else {
     const mg_group *g = mg_state_group(s, key, &e);
     if (e.status) return mg_lua_raise_error(L, &e);
-    return push_group(L, 1, g);
+    lua_pushvalue(L, STATE);
+    push_group(L, -1, g);
+    if (g) keep(L, 1, key);
   }
   return 1;
 }
 
 static int state_tostring(lua_State *L) {
-  state_box *box = luaL_checkudata(L, 1, MG_LUA_STATE);
+  state_box *box = check_state_box(L, 1);
   if (!box->s)
     lua_pushliteral(L, "State (closed)");
   else
@@ -199,8 +311,10 @@ static int state_pairs(lua_State *L) {
 
 /* ------------------------------------------------------------------- Group */
 
+static group_box *check_group_box(lua_State *L, int i) { return check_own(L, i, MG_LUA_GROUP, &group_key); }
+
 static const mg_group *check_group(lua_State *L, int i) {
-  group_box *box = luaL_checkudata(L, i, MG_LUA_GROUP);
+  group_box *box = check_group_box(L, i);
   if (!box->from->s) mg_lua_raise(L, "the state of this group is closed");
   return box->g;
 }
@@ -240,11 +354,13 @@ static int group_contains(lua_State *L) {
   return 1;
 }
 
-static int group_index(lua_State *L) {
+/* Called with (answers, key). */
+static int group_missing(lua_State *L) {
   static const char *const known[] = { "rank", "size", "index", "first", "last",     "ranks",
                                        "name", "next", "prev",  "at",    "position", "contains" };
-  const mg_group          *g = check_group(L, 1);
+  const mg_group          *g = check_group(L, lua_upvalueindex(1));
   const char              *key = luaL_checkstring(L, 2);
+  if (push_method(L, MG_LUA_GROUP, key, 1)) return 1;
   if (strcmp(key, "rank") == 0) {
     lua_pushinteger(L, mg_group_rank(g));
   } else if (strcmp(key, "size") == 0) {
@@ -257,16 +373,18 @@ static int group_index(lua_State *L) {
     lua_pushinteger(L, mg_group_last(g));
   } else if (strcmp(key, "name") == 0) {
     lua_pushstring(L, mg_group_family(g));
-  } else if (strcmp(key, "ranks") == 0) {
+  } else if (strcmp(key, "ranks") == 0) { /* a list of the caller's own each time */
     int64_t n = mg_group_size(g);
     lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
     for (int64_t p = 0; p < n; p++) {
       lua_pushinteger(L, mg_group_at(g, p));
       lua_rawseti(L, -2, p + 1);
     }
-  } else if (!mg_lua_method(L, key)) {
+    return 1;
+  } else {
     return mg_lua_unknown(L, "field of a Group", key, known, sizeof known / sizeof known[0]);
   }
+  keep(L, 1, key);
   return 1;
 }
 
@@ -276,13 +394,17 @@ static int group_len(lua_State *L) {
 }
 
 static int group_eq(lua_State *L) {
-  const mg_group *a = check_group(L, 1), *b = check_group(L, 2);
-  lua_pushboolean(L, a->position == b->position && mg_same_group(a->family, a->index, b->family, b->index));
+  bool both = test_own(L, 1, &group_key) && test_own(L, 2, &group_key); /* each has its own __eq */
+  if (both) {
+    const mg_group *a = check_group(L, 1), *b = check_group(L, 2);
+    both = a->position == b->position && mg_same_group(a->family, a->index, b->family, b->index);
+  }
+  lua_pushboolean(L, both);
   return 1;
 }
 
 static int group_tostring(lua_State *L) {
-  group_box      *box = luaL_checkudata(L, 1, MG_LUA_GROUP);
+  group_box      *box = check_group_box(L, 1);
   const mg_group *g = box->g;
   if (!box->from->s) { /* the handle ended with its state */
     lua_pushliteral(L, "Group (closed)");
@@ -306,6 +428,6 @@ void mg_lua_open_state(lua_State *L) {
                                          { "__eq", group_eq },
                                          { "__tostring", group_tostring },
                                          { NULL, NULL } };
-  mg_lua_class(L, MG_LUA_STATE, state_methods, state_meta, state_index);
-  mg_lua_class(L, MG_LUA_GROUP, group_methods, group_meta, group_index);
+  mg_lua_class(L, MG_LUA_STATE, state_methods, state_meta, NULL);
+  mg_lua_class(L, MG_LUA_GROUP, group_methods, group_meta, NULL);
 }

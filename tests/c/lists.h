@@ -9,6 +9,8 @@
 
 #include "random.h"
 
+#include "algebra/family.h"
+
 typedef struct lists {
   int64_t  n;      /* groups that are closed */
   int64_t  total;  /* members, those of the open group included */
@@ -242,8 +244,30 @@ static inline void lists_check_ranks(const rng *r, const mg_family *f, const lis
     check(r, !mg_family_locate(f, outside[i], 0, &group, &position));
 }
 
+/* Several groups at once, and pieces of one: every run of groups, every cut of every group. */
+static inline void lists_check_pieces(const rng *r, const mg_family *f, const lists *l) {
+  int32_t *out = malloc((size_t)(l->total + 1) * sizeof *out);
+  assert_non_null(out);
+  int64_t step = l->n / 5 + 1;
+  for (int64_t from = 0; from < l->n; from += step)
+    for (int64_t n = 0; from + n <= l->n; n += step) {
+      int64_t ranks = l->starts[from + n] - l->starts[from];
+      check(r, mg_family_range(f, from, n, out) == ranks);
+      check(r, memcmp(out, l->ranks + l->starts[from], (size_t)ranks * sizeof *out) == 0);
+    }
+  check(r, mg_family_range(f, 0, l->n + 1, out) == -1 && mg_family_range(f, -1, 1, out) == -1);
+  for (int64_t g = 0; g < l->n; g += step)
+    for (int64_t at = 0; at < lists_size(l, g); at++) {
+      int64_t n = (at * 7 + g) % (lists_size(l, g) - at) + 1;
+      mg_family_slice(f, g, at, n, out);
+      check(r, memcmp(out, lists_group(l, g) + at, (size_t)n * sizeof *out) == 0);
+    }
+  free(out);
+}
+
 static inline void lists_check(const rng *r, const mg_family *f, const lists *l) {
   lists_check_groups(r, f, l);
+  lists_check_pieces(r, f, l);
   lists_check_ranks(r, f, l);
   mg_coverage said = mg_family_coverage(f);
   if (lists_overlap(l, mg_family_world(f)))

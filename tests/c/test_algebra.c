@@ -176,6 +176,42 @@ static void test_windows(void **unused) {
   assert_true(zipped > 50 && refused > 50);
 }
 
+/* Where the written pattern is longer than the buffer it is made in: a large family, in pieces
+** that begin and end anywhere, against the question for one rank. */
+static void test_long_lists(void **unused) {
+  (void)unused;
+  enum { LONGEST = 20000 };
+  int32_t *out = malloc(LONGEST * sizeof *out);
+  assert_non_null(out);
+  for (uint64_t seed = first_seed(); seed < first_seed() + 60; seed++) {
+    rng          r = rng_new(seed);
+    mg_error     err;
+    const char  *names[] = { "a", "b", "c", "d" };
+    const mg_dim dims[] = { { "a", rng_between(&r, 1, 9) }, { "b", rng_between(&r, 1, 3000) },
+                            { "c", rng_between(&r, 1, 40) }, { "d", rng_between(&r, 1, 9) } };
+    int64_t      world = dims[0].size * dims[1].size * dims[2].size * dims[3].size + 5;
+    mg_grid     *g = mg_grid_new((mg_window){ world, 5, world - 5 }, 4, dims, &err);
+    size_t       from = (size_t)rng_between(&r, 0, 3), n = (size_t)rng_between(&r, 1, 4 - (int64_t)from);
+    mg_family   *f = mg_grid_along(g, n, names + from, MG_GRID_ORDER, &err);
+    check(&r, f != NULL);
+    for (int k = 0; k < 8; k++) {
+      int64_t group = rng_between(&r, 0, mg_family_count(f) - 1), size = mg_family_max_size(f);
+      int64_t at = rng_between(&r, 0, size - 1), most = size - at < LONGEST ? size - at : LONGEST;
+      int64_t some = rng_between(&r, 1, most);
+      mg_family_slice(f, group, at, some, out);
+      for (int64_t i = 0; i < some; i++) check(&r, out[i] == mg_family_rank(f, group, at + i));
+      if (size > LONGEST) continue;
+      int64_t many = LONGEST / size;
+      if (many > mg_family_count(f) - group) many = mg_family_count(f) - group;
+      check(&r, mg_family_range(f, group, many, out) == many * size);
+      for (int64_t i = 0; i < many * size; i++) check(&r, out[i] == mg_family_rank(f, group + i / size, i % size));
+    }
+    mg_family_free(f);
+    mg_grid_free(g);
+  }
+  free(out);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_grids),
@@ -183,6 +219,7 @@ int main(void) {
     cmocka_unit_test(test_index_may_leave_out_ones),
     cmocka_unit_test(test_chains),
     cmocka_unit_test(test_windows),
+    cmocka_unit_test(test_long_lists),
   };
   return cmocka_run_group_tests_name("algebra", tests, NULL, NULL);
 }

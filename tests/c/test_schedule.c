@@ -26,6 +26,11 @@ static void test_rehearsals(void **unused) {
     check(&r, p != NULL);
     if (mg_plan_rehearse(p, &done, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, mg_plan_rehearse(p, NULL, &why) == MG_OK); /* who needs no numbers gives no place */
+    mg_rehearsal seen;
+    if (mg_plan_verify(p, 0, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
+    if (mg_plan_verify(p, 3, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, seen.memberships <= done.memberships);
     for (int64_t rank = 0; rank < t.world; rank++) {
       check(&r, mg_view_init(&v, p, rank, &why) == MG_OK);
       memberships += (int64_t)v.ncomms;
@@ -130,6 +135,28 @@ static void test_checker_fails(void **unused) {
     assert_string_equal(why.message, bad[i].text);
     assert_int_equal(why.status, MG_BACKEND);
   }
+}
+
+/* Families whose insides are spoiled, as no call can do it. */
+static void test_verify_fails(void **unused) {
+  (void)unused;
+  static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
+  mg_rehearsal             out;
+  for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
+    mg_plan   *p = square();
+    mg_family *all = p->content.entry[mg_plan_find(p, "all")].family;
+    assert_int_equal(mg_plan_verify(p, sample, &out, &why), MG_OK);
+    assert_int_equal(out.communicators, sample ? 4 : 5); /* as seen by their first members */
+    all->high = 2; /* who asks with rank 3 is told that it is in no group */
+    assert_int_equal(mg_plan_verify(p, sample, &out, &why), MG_BACKEND);
+    assert_string_equal(why.message, missing);
+    mg_plan_free(p);
+  }
+  mg_plan *p = square();
+  p->content.entry[mg_plan_find(p, "column")].family->as.strided.offset = -1;
+  assert_int_equal(mg_plan_verify(p, 0, &out, &why), MG_BACKEND);
+  assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
+  mg_plan_free(p);
 }
 
 /* Coming to a group a second time waits for all members a second time. */
@@ -340,6 +367,7 @@ int main(void) {
     cmocka_unit_test(test_rehearsals),
     cmocka_unit_test(test_checker_passes),
     cmocka_unit_test(test_checker_fails),
+    cmocka_unit_test(test_verify_fails),
     cmocka_unit_test(test_checker_fails_at_random),
     cmocka_unit_test(test_dry_backend),
     cmocka_unit_test(test_dry_states),

@@ -57,6 +57,7 @@ end
 -- Of a class: the fields its __index compares with, and its list for messages.
 local function index_of(class)
   local body = source:match("\nstatic int " .. class .. "_index%(lua_State %*L%) (%b{})")
+    or source:match("\nstatic int " .. class .. "_missing%(lua_State %*L%) (%b{})")
   if not body then return {} end
   local set = {}
   for name in body:gmatch('strcmp%(key, "([%w_]+)"%)') do set[name] = true end

@@ -413,6 +413,11 @@ describe("State", function()
     { "s:close() return s:groups 'tp'", "the state is closed" },
     { "s:close() return pairs(s)", "the state is closed" },
     { "local group = s.tp s:close() return group.rank", "the state of this group is closed" },
+    { "local group = s.tp local rank = group.rank s:close() return group.rank", "the state of this group is closed" },
+    { "local groups = s:groups 'tp' local size = groups[1].size s:close() return groups[1].size",
+      "the state of this group is closed" },
+    { "local rank = s.rank s:close() return s.rank", "the state is closed" },
+    { "local group = s.tp s:close() return group:next()", "the state of this group is closed" },
   }
 end)
 
