@@ -13,20 +13,24 @@
 typedef struct mg_comm_spec {
   const char    *name;  /* "state/family[index]" for logs */
   const char    *config; /* canonical options, "" for the defaults */
-  const int32_t *ranks; /* [size], global ranks in group order */
+  const int32_t *ranks; /* [size], global ranks in group order; NULL where ops->lists is false */
   int64_t        size, position;
   int            tag; /* [0, 32768), equal on all members; another one per family and round */
 } mg_comm_spec;
 
 typedef struct mg_backend_ops {
   const char *name;
+  bool        lists; /* does it want the ranks written out? */
   /* Over all ranks; words become the element-wise minimum. */
   mg_status (*allreduce_min)(mg_backend *b, uint64_t *words, size_t n, mg_error *err);
   /* Over all ranks; all is [world * bytes]. */
   mg_status (*allgather)(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err);
   mg_status (*bcast)(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err);
-  /* Over the members. *native is the backend's own and goes back to destroy. */
-  mg_status (*create)(mg_backend *b, const mg_comm_spec *spec, void **native, mg_error *err);
+  /* n communicators of this rank, in schedule order; each is a call over its members, who all
+  ** name what they share in the same order. After a failure it goes on to the end, because other
+  ** members wait in the rest. native[i] is the backend's own and goes back to destroy; it stays
+  ** NULL where nothing was made. */
+  mg_status (*create)(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err);
   void (*destroy)(mg_backend *b, void *native);
   /* Over the members: do the members and their order arrive, do sums, broadcasts, a ring? */
   mg_status (*prove)(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err);

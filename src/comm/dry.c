@@ -27,9 +27,8 @@ static mg_status dry_bcast(mg_backend *b, void *data, size_t bytes, int64_t root
   return MG_OK;
 }
 
-static mg_status dry_create(mg_backend *b, const mg_comm_spec *spec, void **native, mg_error *err) {
-  (void)b, (void)spec, (void)err;
-  *native = NULL;
+static mg_status dry_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err) {
+  (void)b, (void)n, (void)spec, (void)native, (void)err;
   return MG_OK;
 }
 
@@ -43,8 +42,8 @@ static mg_status dry_prove(mg_backend *b, const mg_comm_spec *spec, void *native
 static void dry_close(mg_backend *b) { free(b); }
 
 mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err) {
-  static const mg_backend_ops ops = { "dry",      dry_allreduce, dry_allgather, dry_bcast,
-                                      dry_create, dry_destroy,   dry_prove,     dry_close };
+  static const mg_backend_ops ops = { "dry",     false,      dry_allreduce, dry_allgather, dry_bcast,
+                                      dry_create, dry_destroy, dry_prove,    dry_close };
   if (world < 1 || world > MG_WORLD_MAX || rank < 0 || rank >= world)
     return mg_null(err, MG_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mg_backend *b = calloc(1, sizeof *b);

@@ -12,21 +12,30 @@
 #include <xxhash.h>
 
 static void drop(mg_shared *c) {
+  mg_family_free(c->family);
   free(c->name);
   free(c->config);
   free(c->ranks);
   free(c);
 }
 
+static bool same_members(const mg_shared *a, const mg_shared *b) {
+  return a->hash == b->hash && a->size == b->size && mg_same_group(a->family, a->group, b->family, b->group);
+}
+
 static mg_shared *find(mg_backend *b, const mg_shared *wanted) {
   for (mg_shared *c = b->pool; c; c = c->next)
-    if (!c->unique && c->hash == wanted->hash && c->size == wanted->size && strcmp(c->config, wanted->config) == 0 &&
-        memcmp(c->ranks, wanted->ranks, (size_t)c->size * sizeof *c->ranks) == 0)
-      return c;
+    if (!c->unique && strcmp(c->config, wanted->config) == 0 && same_members(c, wanted)) return c;
   return NULL;
 }
 
 static char *text_of(mg_text *t) { return t->failed ? NULL : t->data ? t->data : mg_strdup(""); }
+
+static uint64_t hash_of(const mg_shared *c) {
+  const int64_t some[3] = { c->size, mg_family_rank(c->family, c->group, 0),
+                            mg_family_rank(c->family, c->group, c->size - 1) };
+  return XXH3_64bits(some, sizeof some);
+}
 
 mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *made, const char *state,
                         mg_error *err) {
@@ -38,25 +47,27 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *made
   mg_choice_text(&e->choice, true, &config);
   c->users = 1;
   c->unique = e->choice.unique;
+  c->family = mg_family_ref(e->family);
+  c->group = made->group;
   c->size = made->size, c->position = made->position;
   c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
+  c->hash = hash_of(c);
   c->name = text_of(&name);
   c->config = text_of(&config);
-  c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
-  if (!c->name || !c->config || !c->ranks) {
+  mg_shared *there = c->unique || !c->config ? NULL : find(b, c);
+  if (!there && b->ops->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
+  if (!c->name || !c->config || (!there && b->ops->lists && !c->ranks)) {
     if (!c->name) mg_text_free(&name);
     if (!c->config) mg_text_free(&config);
     drop(c);
     return mg_null_oom(err);
   }
-  mg_family_members(e->family, made->group, c->ranks);
-  c->hash = XXH3_64bits(c->ranks, (size_t)c->size * sizeof *c->ranks);
-  mg_shared *there = c->unique ? NULL : find(b, c);
   if (there) {
     there->users++;
     drop(c);
     return there;
   }
+  if (c->ranks) mg_family_members(c->family, c->group, c->ranks);
   c->next = b->pool;
   b->pool = c;
   return c;
@@ -68,16 +79,51 @@ size_t mg_backend_ncomms(const mg_backend *b) {
   return n;
 }
 
+/* ------------------------------------------------------------------- creation */
+
+mg_status mg_batch_init(mg_batch *batch, size_t room, mg_error *err) {
+  batch->n = 0;
+  batch->entry = malloc((room + 1) * sizeof *batch->entry);
+  batch->spec = malloc((room + 1) * sizeof *batch->spec);
+  batch->native = malloc((room + 1) * sizeof *batch->native);
+  return batch->entry && batch->spec && batch->native ? MG_OK : mg_oom(err);
+}
+
+void mg_batch_free(mg_batch *batch) {
+  free(batch->entry);
+  free(batch->spec);
+  free(batch->native);
+  memset(batch, 0, sizeof *batch);
+}
+
 static mg_comm_spec spec_of(const mg_shared *c) {
   return (mg_comm_spec){ c->name, c->config, c->ranks, c->size, c->position, c->tag };
 }
 
-mg_status mg_pool_create(mg_backend *b, mg_shared *c, mg_error *err) {
-  if (c->real) return MG_OK;
-  mg_comm_spec spec = spec_of(c);
-  mg_status    s = b->ops->create(b, &spec, &c->native, err);
-  c->real = s == MG_OK;
+void mg_batch_add(mg_batch *batch, mg_shared *c) {
+  if (c->real) return;
+  size_t n = batch->n++;
+  batch->entry[n] = c;
+  batch->spec[n] = spec_of(c);
+  batch->native[n] = NULL;
+}
+
+mg_status mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err) {
+  mg_status s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
+  for (size_t i = 0; i < batch->n; i++) {
+    batch->entry[i]->native = batch->native[i];
+    batch->entry[i]->real = s == MG_OK || batch->native[i];
+  }
   return s;
+}
+
+void mg_pool_undo(mg_backend *b, mg_batch *batch) {
+  for (size_t i = batch->n; i > 0; i--) {
+    mg_shared *c = batch->entry[i - 1];
+    if (c->real) b->ops->destroy(b, c->native);
+    c->real = false;
+    c->native = NULL;
+  }
 }
 
 mg_status mg_pool_prove(mg_backend *b, mg_shared *c, mg_error *err) {

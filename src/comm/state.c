@@ -47,6 +47,7 @@ static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const 
   s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
   s->first = calloc(plan->content.nentries + 2, sizeof *s->first);
   if (!s->comm || !s->group || !s->first) return mg_oom(err);
+  if ((status = mg_batch_init(&s->batch, s->view.ncomms, err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
     if (!(s->comm[i] = mg_pool_take(b, plan, &s->view.comm[i], name, err))) return MG_LIMIT;
   for (size_t i = 0; i < s->view.nmembers; i++) {
@@ -64,6 +65,7 @@ void mg_state_free(mg_state *s) {
   if (!s) return;
   for (size_t i = s->view.ncomms; s->comm && i > 0; i--) mg_pool_release(s->backend, s->comm[i - 1]);
   mg_backend_free(s->backend);
+  mg_batch_free(&s->batch);
   mg_view_free(&s->view);
   mg_plan_free(s->plan);
   free(s->comm);
@@ -73,6 +75,15 @@ void mg_state_free(mg_state *s) {
 }
 
 static mg_status first_of(mg_status a, mg_status b) { return a ? a : b; }
+
+/* Create the batch on all ranks, or on none. */
+static mg_status create(mg_state *s, mg_error *err) {
+  mg_status status = mg_pool_create(s->backend, &s->batch, err);
+  status = mg_verdict(s->backend, status, err, err);
+  if (status) mg_pool_undo(s->backend, &s->batch);
+  s->batch.n = 0;
+  return status;
+}
 
 mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
   mg_error mine = { 0 };
@@ -84,9 +95,10 @@ mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, m
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mg_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) {
-    for (size_t i = 0; i < s->view.ncomms; i++) /* also after a failure: others wait in the rest */
-      if (!is_lazy(s, i)) status = first_of(status, mg_pool_create(b, s->comm[i], status ? NULL : &mine));
-    status = mg_verdict(b, status, &mine, &mine);
+    s->batch.n = 0;
+    for (size_t i = 0; i < s->view.ncomms; i++)
+      if (!is_lazy(s, i)) mg_batch_add(&s->batch, s->comm[i]);
+    status = create(s, &mine);
   }
   if (!status) return s;
   mg_state_free(s);
@@ -108,13 +120,14 @@ mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
   mg_error  mine = { 0 };
   int       entry = mg_plan_find(s->plan, family);
   mg_status status = entry < 0 ? unknown_family(s, family, &mine) : MG_OK;
+  s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
     bool wanted = false;
     for (size_t i = 0; i < s->view.nmembers; i++)
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
-    if (wanted) status = first_of(status, mg_pool_create(s->backend, s->comm[c], status ? NULL : &mine));
+    if (wanted) mg_batch_add(&s->batch, s->comm[c]);
   }
-  status = mg_verdict(s->backend, status, &mine, &mine);
+  status = entry < 0 ? mg_verdict(s->backend, status, &mine, &mine) : create(s, &mine);
   if (status && err) *err = mine;
   return status;
 }

@@ -16,16 +16,31 @@ struct mg_shared {
   bool       unique, real; /* real: create has succeeded, native is valid */
   uint64_t   hash;
   char      *name, *config;
-  int64_t    size, position;
+  mg_family *family; /* who asked first: its group has the members */
+  int64_t    group, size, position;
   int        tag;
-  int32_t   *ranks;
+  int32_t   *ranks; /* written out, where the backend wants it */
   void      *native;
 };
+
+/* Room for one call that creates up to n communicators, made before the ranks agree: after
+** that no rank may stop for want of memory. */
+typedef struct mg_batch {
+  size_t        n;
+  mg_shared   **entry;
+  mg_comm_spec *spec;
+  void        **native;
+} mg_batch;
 
 /* Find or make the pool's entry for a group; not created yet where it is new. */
 mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *c, const char *state,
                         mg_error *err);
-mg_status  mg_pool_create(mg_backend *b, mg_shared *c, mg_error *err);
+mg_status  mg_batch_init(mg_batch *batch, size_t room, mg_error *err);
+void       mg_batch_free(mg_batch *batch);
+void       mg_batch_add(mg_batch *batch, mg_shared *c); /* unless it is real */
+/* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
+mg_status  mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err);
+void       mg_pool_undo(mg_backend *b, mg_batch *batch);
 mg_status  mg_pool_prove(mg_backend *b, mg_shared *c, mg_error *err);
 void       mg_pool_release(mg_backend *b, mg_shared *c); /* destroys with the last user */
 
@@ -50,6 +65,7 @@ struct mg_state {
   mg_backend *backend;
   mg_view     view;
   mg_shared **comm;  /* [view.ncomms] */
+  mg_batch    batch; /* room for all of them */
   mg_group   *group; /* [view.nmembers] */
   size_t     *first; /* [nentries + 1]: where the groups of a family begin in `group` */
 };

@@ -51,9 +51,9 @@ mg_plan *mg_plan_new(const mg_topology *t, mg_error *err) {
     int i = p->order[k];
     p->shares[i] = -1;
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
-      int j = p->order[e];
-      if (may_share(p, i, j) && all_within(p->content.entry[i].family, p->content.entry[j].family))
-        p->shares[i] = p->shares[j] >= 0 ? p->shares[j] : j;
+      int j = p->order[e]; /* what shares with another itself adds nothing to that one */
+      if (p->shares[j] < 0 && may_share(p, i, j) && all_within(p->content.entry[i].family, p->content.entry[j].family))
+        p->shares[i] = j;
     }
   }
   if (mg_plan_take_digest(p, err)) {

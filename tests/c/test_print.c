@@ -222,7 +222,7 @@ static void test_canonical_text(void **unused) {
   memset(&why, 0, sizeof why);
   assert_int_equal(mg_plan_print(p, stop, &pieces, &why), MG_LIMIT);
   assert_string_equal(why.message, "the output could not be written");
-  pieces = 3;
+  pieces = 0; /* JSON comes in large pieces */
   assert_int_equal(mg_plan_print_json(p, -1, stop, &pieces, &why), MG_LIMIT);
   pieces = 1;
   assert_int_equal(mg_plan_print_schedule(p, -1, stop, &pieces, &why), MG_LIMIT);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+**
+** enumerate.c - every group of every family of `megatron` at a world, written into one warm
+** buffer: by mg_family_members, and by plain C loops over the same sizes and strides.
+**
+**     enumerate ROUNDS WORLD
+*/
+#include "layout.h"
+
+/* All groups of a rule: what a person would write for it, innermost loops first, runs merged. */
+__attribute__((noipa)) static int32_t *plain(const bare *b, int32_t *out) {
+  axis in[AXES], ix[AXES];
+  for (int a = 0; a < AXES; a++) {
+    in[a] = a < b->ninside ? b->inside[a] : (axis){ 1, 0 };
+    ix[a] = a < b->nindex ? b->index[a] : (axis){ 1, 0 };
+  }
+  for (int64_t d = 0; d < ix[3].size; d++)
+    for (int64_t c = 0; c < ix[2].size; c++)
+      for (int64_t e = 0; e < ix[1].size; e++)
+        for (int64_t g = 0; g < ix[0].size; g++) {
+          int64_t start = d * ix[3].stride + c * ix[2].stride + e * ix[1].stride + g * ix[0].stride;
+          for (int64_t k = 0; k < in[3].size; k++)
+            for (int64_t j = 0; j < in[2].size; j++)
+              for (int64_t i = 0; i < in[1].size; i++) {
+                int32_t from = (int32_t)(start + k * in[3].stride + j * in[2].stride + i * in[1].stride);
+                int32_t step = (int32_t)in[0].stride, n = (int32_t)in[0].size;
+                for (int32_t p = 0; p < n; p++) out[p] = from + p * step;
+                out += n;
+              }
+        }
+  return out;
+}
+
+__attribute__((noipa)) static int32_t *ours(const mg_family *f, int32_t *out) {
+  return out + mg_family_range(f, 0, mg_family_count(f), out);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) die("enumerate ROUNDS WORLD");
+  mg_error     e;
+  sizes        s = plan_sizes(strtoll(argv[2], NULL, 10));
+  mg_dim       dims[GRIDS][AXES];
+  mg_topology *t = layout_topology(&MEGATRON, s, true, &e);
+  mg_plan     *p = mg_plan_new(t, &e);
+  if (!p) die(e.message);
+  bare   b[RULES_MAX];
+  size_t most = 0, all = 0;
+  layout_dims(s, dims);
+  for (int i = 0; i < MEGATRON.n; i++) {
+    b[i] = bare_rule(&MEGATRON, &MEGATRON.rule[i], dims);
+    if (b[i].nindex > 4 || b[i].ninside > 4) die("a rule of more than four loops");
+    size_t total = (size_t)mg_family_total(mg_plan_family(p, (size_t)i));
+    most = total > most ? total : most;
+    all += total;
+  }
+  int32_t *mine = malloc(most * sizeof *mine), *theirs = malloc(most * sizeof *theirs);
+  if (!mine || !theirs) die("no memory");
+  double spent[RULES_MAX][2];
+  for (int round = -1; round < atoi(argv[1]); round++) { /* the first warms up, and compares */
+    double sum[3] = { 0, 0, 0 };
+    for (int i = 0; i < MEGATRON.n; i++) {
+      const mg_family *f = mg_plan_family(p, (size_t)i);
+      double           t0 = now();
+      int32_t         *end = ours(f, mine);
+      double           t1 = now();
+      int32_t         *last = plain(&b[i], theirs);
+      double           t2 = now();
+      size_t           n = (size_t)(end - mine);
+      if (round < 0 && (last - theirs != end - mine || memcmp(mine, theirs, n * sizeof *mine) != 0))
+        die(mg_plan_family_name(p, (size_t)i));
+      double t3 = now();
+      memcpy(theirs, mine, n * sizeof *mine);
+      sum[0] += t1 - t0, sum[1] += t2 - t1, sum[2] += now() - t3;
+      if (round < 0 || t1 - t0 < spent[i][0]) spent[i][0] = t1 - t0;
+      if (round < 0 || t2 - t1 < spent[i][1]) spent[i][1] = t2 - t1;
+    }
+    if (round < 0) continue;
+    sample(1e3 * sum[0], "ours");
+    sample(1e3 * sum[1], "plain");
+    sample(1e3 * sum[2], "copy");
+  }
+  sample((double)all, "ranks");
+  for (int i = 0; i < MEGATRON.n; i++) {
+    sample(1e3 * spent[i][0], "ours %s", MEGATRON.rule[i].name);
+    sample(1e3 * spent[i][1], "plain %s", MEGATRON.rule[i].name);
+  }
+  free(mine);
+  free(theirs);
+  mg_plan_free(p);
+  mg_topology_free(t);
+  return 0;
+}

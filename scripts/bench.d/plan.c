@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+**
+** plan.c - what one rank's whole plan costs.
+**
+**     plan time ROUNDS WORLD...   microseconds, the worlds in turn so that drift hits all
+**     plan once recipe|c WORLD    once, in a function of its own: for callgrind, for memory
+**     plan check WORLD            the C layout is the recipe's, family by family
+*/
+#include "layout.h"
+
+static int recipe_args(sizes s, bool host, char text[7][48], const char *args[7]) {
+  snprintf(text[0], 48, "tp=%d", (int)s.tp);
+  snprintf(text[1], 48, "cp=%d", (int)s.cp);
+  snprintf(text[2], 48, "pp=%d", (int)s.pp);
+  snprintf(text[3], 48, "ep=%d", (int)s.ep);
+  snprintf(text[4], 48, "etp=%d", (int)s.etp);
+  snprintf(text[5], 48, "gloo=%s", host ? "true" : "false");
+  for (int i = 0; i < 6; i++) args[i] = text[i];
+  return 6;
+}
+
+typedef struct stages { /* seconds */
+  double open, load, plan, view, close;
+} stages;
+
+/* A fresh Lua state, the recipe compiled and run, the plan, this rank's view of it. */
+__attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *spent) {
+  mg_error       e;
+  mg_plan_counts mine;
+  char           text[7][48];
+  const char    *args[7];
+  int            n = recipe_args(s, host, text, args);
+  double         t0 = now();
+  mg_runtime    *rt = mg_runtime_new(NULL, &e);
+  double         t1 = now();
+  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
+  double   t2 = now();
+  mg_plan *p = mg_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  if (!p) die(e.message);
+  double t3 = now();
+  if (mg_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  double t4 = now();
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+  if (spent) *spent = (stages){ t1 - t0, t2 - t1, t3 - t2, t4 - t3, now() - t4 };
+  return mine.communicators;
+}
+
+/* The same families through the C functions. */
+__attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) {
+  mg_error       e;
+  mg_plan_counts mine;
+  double         t0 = now();
+  mg_topology   *t = layout_topology(&MEGATRON, s, host, &e);
+  if (!t) die(e.message);
+  double   t1 = now();
+  mg_plan *p = mg_plan_new(t, &e);
+  if (!p) die(e.message);
+  double t2 = now();
+  if (mg_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  double t3 = now();
+  mg_plan_free(p);
+  mg_topology_free(t);
+  if (spent) *spent = (stages){ t1 - t0, 0, t2 - t1, t3 - t2, now() - t3 };
+  return mine.communicators;
+}
+
+/* The least that has to be computed: base, group and position of one rank for every rule,
+** from the dims alone. No names, no sharing, no order, no digest. */
+__attribute__((noipa)) static int64_t descriptors(const bare *b, int n, int64_t rank) {
+  int64_t all = 0;
+  for (int i = 0; i < n; i++) {
+    int64_t position = 0, base = rank, weight = 1, group = 0;
+    for (int a = 0; a < b[i].ninside; a++) {
+      int64_t c = rank / b[i].inside[a].stride % b[i].inside[a].size;
+      base -= c * b[i].inside[a].stride;
+      position += c * weight;
+      weight *= b[i].inside[a].size;
+    }
+    weight = 1;
+    for (int a = 0; a < b[i].nindex; a++) {
+      group += rank / b[i].index[a].stride % b[i].index[a].size * weight;
+      weight *= b[i].index[a].size;
+    }
+    all += base ^ position ^ group;
+  }
+  return all;
+}
+
+static volatile int64_t sink;
+
+static void measure(int rounds, int nworlds, char **worlds) {
+  enum { BATCH = 100 };
+  for (int round = -1; round < rounds; round++) /* one to warm up */
+    for (int i = 0; i < nworlds; i++) {
+      sizes  s = plan_sizes(strtoll(worlds[i], NULL, 10));
+      mg_dim dims[GRIDS][AXES];
+      bare   b[RULES_MAX];
+      layout_dims(s, dims);
+      for (int r = 0; r < MEGATRON.n; r++) b[r] = bare_rule(&MEGATRON, &MEGATRON.rule[r], dims);
+      double t0 = now();
+      for (int k = 0; k < BATCH; k++) sink = descriptors(b, MEGATRON.n, s.world / 2 + 5 + k);
+      double least = (now() - t0) / BATCH;
+      if (round >= 0) sample(1e6 * least, "least %s", worlds[i]);
+      for (int host = 1; host >= 0; host--) {
+        stages      r, c;
+        const char *tail = host ? "" : " nogloo";
+        from_recipe(s, host, &r);
+        from_c(s, host, &c); /* warms up: what follows is what a program sees that plans twice */
+        for (int k = 0; k < 4; k++) {
+          from_c(s, host, &c);
+          if (round < 0) continue;
+          sample(1e6 * (c.open + c.plan + c.view), "c%s %s", tail, worlds[i]);
+          sample(1e6 * c.open, "c build%s %s", tail, worlds[i]);
+          sample(1e6 * c.plan, "c plan%s %s", tail, worlds[i]);
+          sample(1e6 * c.view, "c view%s %s", tail, worlds[i]);
+          sample(1e6 * c.close, "c close%s %s", tail, worlds[i]);
+        }
+        if (round < 0) continue;
+        sample(1e6 * (r.open + r.load + r.plan + r.view), "recipe%s %s", tail, worlds[i]);
+        sample(1e6 * r.open, "recipe open%s %s", tail, worlds[i]);
+        sample(1e6 * r.load, "recipe load%s %s", tail, worlds[i]);
+        sample(1e6 * r.plan, "recipe plan%s %s", tail, worlds[i]);
+        sample(1e6 * r.view, "recipe view%s %s", tail, worlds[i]);
+        sample(1e6 * r.close, "recipe close%s %s", tail, worlds[i]);
+      }
+    }
+}
+
+static void check(int64_t world) {
+  mg_error    e;
+  sizes       s = plan_sizes(world);
+  char        text[7][48];
+  const char *args[7];
+  int         n = recipe_args(s, true, text, args);
+  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
+  mg_plan     *a = mg_runtime_plan(rt, world, (size_t)n, args, &e);
+  mg_topology *t = layout_topology(&MEGATRON, s, true, &e);
+  mg_plan     *b = mg_plan_new(t, &e);
+  if (!a || !b) die(e.message);
+  if (mg_plan_nfamilies(a) != mg_plan_nfamilies(b)) die("the C layout has another number of families than the recipe");
+  for (size_t i = 0; i < mg_plan_nfamilies(a); i++)
+    if (strcmp(mg_plan_family_name(a, i), mg_plan_family_name(b, i)) != 0 ||
+        !mg_family_equal(mg_plan_family(a, i), mg_plan_family(b, i)) || mg_plan_shares(a, i) != mg_plan_shares(b, i))
+      die(mg_plan_family_name(a, i));
+  sample((double)mg_plan_nfamilies(a), "families");
+  mg_plan_free(a);
+  mg_plan_free(b);
+  mg_topology_free(t);
+  mg_runtime_free(rt);
+}
+
+#ifdef WITH_MEMORY
+/* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
+static void once(bool recipe, sizes s, bool host) {
+  mg_error    e;
+  char        text[7][48];
+  const char *args[7];
+  int         n = recipe_args(s, host, text, args);
+  memory      before = memory_used;
+  memory_used.peak = memory_used.live;
+  recipe ? from_recipe(s, host, NULL) : from_c(s, host, NULL);
+  memory      after = memory_used; /* before printf takes its buffer */
+  const char *what = recipe ? "recipe" : "c";
+  sample((double)(after.peak - before.live), "%s peak %lld", what, (long long)s.world);
+  sample((double)(after.calls - before.calls), "%s calls %lld", what, (long long)s.world);
+  if (after.live != before.live) die("planning leaves memory behind");
+  if (!recipe) return;
+  before = memory_used;
+  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
+  mg_plan *p = mg_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  if (!p) die(e.message);
+  mg_runtime_free(rt);
+  sample((double)(memory_used.live - before.live), "plan keeps %lld", (long long)s.world);
+  mg_plan_free(p);
+}
+#else
+static void once(bool recipe, sizes s, bool host) { recipe ? from_recipe(s, host, NULL) : from_c(s, host, NULL); }
+#endif
+
+int main(int argc, char **argv) {
+  if (argc >= 4 && strcmp(argv[1], "time") == 0)
+    measure(atoi(argv[2]), argc - 3, argv + 3);
+  else if (argc == 4 && strcmp(argv[1], "once") == 0)
+    once(strcmp(argv[2], "recipe") == 0, plan_sizes(strtoll(argv[3], NULL, 10)), true);
+  else if (argc == 3 && strcmp(argv[1], "check") == 0)
+    check(strtoll(argv[2], NULL, 10));
+  else
+    die("plan time ROUNDS WORLD... | plan once recipe|c WORLD | plan check WORLD");
+  return 0;
+}

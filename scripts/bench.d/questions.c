@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+**
+** questions.c - what an answer costs in C, in nanoseconds, and that it allocates nothing. A dry
+** state: no MPI is asked for any of these.
+**
+**     questions ROUNDS
+*/
+#include "layout.h"
+
+typedef struct plain { /* what a trainer without a library would keep */
+  int64_t rank, size;
+} plain;
+
+__attribute__((noipa)) static int64_t plain_rank(const plain *p) { return p->rank; }
+int64_t plain_size(const plain *p); /* plain.c, in a library of its own */
+
+__attribute__((noipa)) static const char *opaque(const char *text) { return text; }
+
+static volatile int64_t sink;
+
+#define MEASURE(name, expression)                                                                 \
+  do {                                                                                            \
+    enum { TURNS = 200000 };                                                                      \
+    long   calls = memory_used.calls;                                                             \
+    double t0 = now();                                                                            \
+    for (int turn = 0; turn < TURNS; turn++) sink = (int64_t)(expression);                        \
+    double t1 = now();                                                                            \
+    if (memory_used.calls != calls) die(name " allocates");                                       \
+    if (round >= 0) sample(1e9 * (t1 - t0) / TURNS, name);                                        \
+  } while (0)
+
+int main(int argc, char **argv) {
+  if (argc != 2) die("questions ROUNDS");
+  mg_error     e;
+  mg_topology *t = layout_topology(&MEGATRON, plan_sizes(1048576), true, &e);
+  mg_plan     *p = mg_plan_new(t, &e);
+  mg_backend  *b = mg_backend_dry(1048576, 524293, &e);
+  mg_state    *s = mg_materialize(p, b, "", &e);
+  if (!s) die(e.message);
+  const mg_group *g = mg_state_group(s, "dp_cp", &e);
+  plain           mine = { mg_group_rank(g), mg_group_size(g) };
+  const char     *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
+  for (int round = -1; round < atoi(argv[1]); round++) {
+    MEASURE("loop", turn);
+    MEASURE("struct", *(volatile int64_t *)&mine.rank);
+    MEASURE("function", plain_rank(&mine));
+    MEASURE("library", plain_size(&mine));
+    MEASURE("handle rank", mg_group_rank(g));
+    MEASURE("handle size", mg_group_size(g));
+    MEASURE("handle next", mg_group_next(g, true));
+    MEASURE("handle at", mg_group_at(g, 3));
+    MEASURE("handle position", mg_group_position(g, 524293));
+    MEASURE("name first", (intptr_t)mg_state_group(s, early, &e));
+    MEASURE("name tp", (intptr_t)mg_state_group(s, middle, &e));
+    MEASURE("name last", (intptr_t)mg_state_group(s, late, &e));
+    MEASURE("coord", mg_state_coord(s, "dense", "pp", &e));
+  }
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_topology_free(t);
+  return 0;
+}
