@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+**
+** standin.h - what the two stand-in libraries share: the log, the faults, the trace, and the
+** doors of the CUDA part that the NCCL part uses. It lives in libcudart.so.13, so that a
+** process has one log and one count of violations.
+**
+** These libraries are no CUDA and no NCCL: "device memory" is host memory, a stream is a
+** thread, a collective goes over POSIX shared memory. They exist so that the host side of
+** moongrid can be tested where there is no GPU, and they say so in every line they write.
+*/
+#ifndef STANDIN_H
+#define STANDIN_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STANDIN_NAME "moongrid NCCL stand-in (not NCCL, no GPU)"
+
+/* The phrase that tests look for, where the real library would block for ever. */
+#define STANDIN_HANG "real NCCL would hang here"
+
+#define SI_API        __attribute__((visibility("default")))
+#define SI_PRINTF(f)  __attribute__((format(printf, f, f + 1)))
+#define SI_TEXT       1024 /* the longest line */
+#define SI_MAX_DEVICE 64
+
+/* One line in one write(), to stderr or to the file of STANDIN_LOG. */
+SI_API void standin_log(const char *format, ...) SI_PRINTF(1);
+
+/* The same, and counted: with STANDIN_STRICT=1 the process ends with 99. */
+SI_API void standin_violation(const char *format, ...) SI_PRINTF(1);
+
+/* One line in STANDIN_TRACE.<rank>, if that is set. */
+SI_API void standin_trace(const char *format, ...) SI_PRINTF(1);
+
+SI_API double standin_now(void);      /* seconds of a clock that only goes forward */
+SI_API double standin_deadline(void); /* STANDIN_DEADLINE: no wait is longer, default 10 */
+SI_API int    standin_rank(void);     /* in the job, from the launcher's environment; 0 without one */
+SI_API long   standin_env(const char *name, long otherwise);
+SI_API void   standin_nap(double seconds);
+
+/* Does the fault "rank[:number]" of the environment strike this process's nth call (from 1)? */
+SI_API bool standin_fault(const char *name, long nth);
+
+/* "rank:seconds": the seconds, 0 for another rank. */
+SI_API double standin_fault_seconds(const char *name);
+
+/* ------------------------------------------------------------- doors of the CUDA part */
+
+/* What every CUDA call answers on this machine: cudaSuccess, no driver, a stub, no device. */
+SI_API cudaError_t standin_driver(void);
+
+/* Do all the bytes lie in one live allocation on the device? */
+SI_API bool standin_on_device(const void *p, size_t bytes, int device);
+
+/* The stream's device, or -1: no such stream. NULL is the default stream of the current device. */
+SI_API int standin_stream_device(cudaStream_t stream);
+
+/* Runs work(arg) after everything that is before it on the stream. An error stays with the stream. */
+SI_API cudaError_t standin_enqueue(cudaStream_t stream, cudaError_t (*work)(void *), void *arg);
+
+/* Memory that a communicator takes on its device; bytes may be negative. False: there is not so much. */
+SI_API bool standin_take(int device, long long bytes);
+
+#endif
