@@ -2,6 +2,7 @@
 **
 ** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
 */
+#include "base/base.h"
 #include "host/cli.h"
 
 #include <inttypes.h>
@@ -18,7 +19,17 @@ static const char help[] =
   "  --json        one JSON object with all groups (with --rank: that rank's)\n"
   "  --schedule    the order in which communicators are created\n"
   "  --text        the canonical text that the digest is taken of\n"
+  "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
   "  --color WHEN  auto, always or never\n";
+
+static mg_status check_budget(const cli *c, const mg_plan *p, mg_error *err) {
+  mg_gpu_memory m;
+  mg_status     s = mg_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
+  if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
+  return mg_fail(err, MG_LIMIT, "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
+                 " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
+                 m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
+}
 
 static mg_status show_rank(const cli *c, const mg_plan *p, mg_error *err) {
   mg_backend *b = mg_backend_dry(mg_plan_world(p), c->rank, err);
@@ -56,10 +67,17 @@ static mg_status show_rank(const cli *c, const mg_plan *p, mg_error *err) {
   return mg_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
 }
 
+static mg_status show(const cli *c, const mg_plan *p, mg_error *err) {
+  if (c->json) return mg_plan_print_json(p, c->rank, cli_sink, stdout, err);
+  if (c->schedule) return mg_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
+  if (c->text) return mg_plan_print(p, cli_sink, stdout, err);
+  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(c, p, err);
+}
+
 int cli_run_plan(int argc, char **argv) {
   cli       c;
   mg_error  err = { 0 };
-  mg_status s = cli_parse(&c, argc, argv, "rwkjst");
+  mg_status s = cli_parse(&c, argc, argv, "rwkjstm");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   if (!c.recipe) return cli_usage(&c, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
@@ -68,18 +86,8 @@ int cli_run_plan(int argc, char **argv) {
   if (c.text && c.rank >= 0) return cli_usage(&c, "--text is the whole plan's; it takes no --rank");
   mg_runtime *rt = cli_load(&c, &err);
   mg_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
-  if (!p)
-    s = err.status;
-  else if (c.rank >= mg_plan_world(p))
-    s = mg_plan_print_schedule(p, c.rank, cli_sink, stdout, &err); /* says what the ranks are */
-  else if (c.json)
-    s = mg_plan_print_json(p, c.rank, cli_sink, stdout, &err);
-  else if (c.schedule)
-    s = mg_plan_print_schedule(p, c.rank, cli_sink, stdout, &err);
-  else if (c.text)
-    s = mg_plan_print(p, cli_sink, stdout, &err);
-  else
-    s = c.rank >= 0 ? show_rank(&c, p, &err) : cli_show_plan(&c, p, &err);
+  s = p ? check_budget(&c, p, &err) : err.status;
+  if (!s) s = show(&c, p, &err);
   if (s) cli_say(&c, &err);
   mg_plan_free(p);
   mg_runtime_free(rt);

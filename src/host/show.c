@@ -99,8 +99,12 @@ mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err) {
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
   show_families(p, on, off);
-  mg_status s = show_counts(p, err);
+  mg_gpu_memory m;
+  mg_status     s = show_counts(p, err);
+  if (!s) s = mg_plan_gpu_memory(p, -1, &m, err);
   if (s) return s;
+  printf("%-14s with NCCL at most %.0f MiB a rank for %" PRId64 " communicators, %.0f MiB more with their first use\n",
+         "GPU memory", (double)m.created / (1 << 20), m.communicators, (double)m.first_use / (1 << 20));
   mg_plan_digest(p, text);
   printf("%-14s %s\n", "digest", text);
   return MG_OK;

@@ -178,6 +178,15 @@ static void put_all(writer *w, const mg_plan *p) {
   put_field(w, "total", json_integer(n.communicators));
   put_field(w, "groups", json_integer(n.groups));
   put_field(w, "singles", json_integer(n.singles));
+  mg_gpu_memory m;
+  if (mg_plan_gpu_memory(p, -1, &m, NULL) == MG_OK) {
+    key(w, " ", "gpu_memory");
+    open(w, "{");
+    put_field(w, "communicators", json_integer(m.communicators));
+    put_field(w, "created", json_integer(m.created));
+    put_field(w, "first_use", json_integer(m.first_use));
+    close(w, "}");
+  }
   key(w, " ", "by_family");
   open(w, "{");
   for (size_t k = 0; k < p->content.nentries; k++) {

@@ -2,6 +2,7 @@
 **
 ** options.c - what a family asks of its communicators, checked and in one canonical form.
 */
+#include "plan/nccl.h"
 #include "plan/topology.h"
 
 #include <inttypes.h>
@@ -9,91 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The fields of ncclConfig_t in snake case with the ranges that NCCL accepts (NCCL 2.18 to
-** 2.30, parseCommConfig in init.cc); net_name is text. */
-static const struct {
-  const char *name;
-  int64_t     low, high;
-} nccl_field[] = {
-  { "blocking", 0, 1 },
-  { "cga_cluster_size", 0, 8 },
-  { "collnet_enable", 0, 1 },
-  { "cta_policy", 0, 7 },
-  { "graph_stream_ordering", 0, 1 },
-  { "graph_usage_mode", 0, 2 },
-  { "max_ctas", 1, 64 },
-  { "max_p2p_peers", 1, INT32_MAX },
-  { "min_ctas", 1, 64 },
-  { "n_channels_per_net_peer", 1, 64 },
-  { "net_name", 0, -1 },
-  { "num_rma_ctx", 0, INT32_MAX },
-  { "nvlink_centric_sched", 0, 1 },
-  { "nvls_ctas", 1, INT32_MAX },
-  { "shrink_share", 0, 1 },
-  { "split_share", 0, 1 },
-  { "traffic_class", 0, INT32_MAX },
-};
-enum { NCCL_FIELDS = sizeof nccl_field / sizeof nccl_field[0], MAX_CTAS = 6, MIN_CTAS = 8 };
-
-static mg_status unknown_field(const char *name, mg_error *err) {
-  const char *known[NCCL_FIELDS];
-  char        tail[768];
-  for (int i = 0; i < NCCL_FIELDS; i++) known[i] = nccl_field[i].name;
-  mg_suggest(tail, sizeof tail, name, known, NCCL_FIELDS);
-  return mg_fail(err, MG_REFUSED, "unknown nccl field '%s'%s", name, tail);
-}
-
-/* Which field it is, and its value in canonical form: numbers are written as numbers. */
-static mg_status check_field(const char *name, const char *value, int *at, char canonical[64], mg_error *err) {
-  for (*at = 0; *at < NCCL_FIELDS && strcmp(nccl_field[*at].name, name) != 0;) ++*at;
-  if (*at == NCCL_FIELDS) return unknown_field(name, err);
-  int64_t low = nccl_field[*at].low, high = nccl_field[*at].high;
-  if (low > high) { /* text */
-    if ((size_t)snprintf(canonical, 64, "%s", value) < 64) return MG_OK;
-    return mg_fail(err, MG_REFUSED, "nccl field '%s' has at most 63 characters", name);
-  }
-  char     *end;
-  long long n = strtoll(value, &end, 10);
-  if (*value == '\0' || *end != '\0' || n < low || n > high)
-    return mg_fail(err, MG_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", name, low, high, value);
-  snprintf(canonical, 64, "%lld", n);
-  return MG_OK;
-}
-
-/* "max_ctas=16 min_ctas=4" in any order and spacing -> sorted, one blank between. */
+/* One text for one configuration: equal texts, equal communicators. */
 static mg_status canonical_nccl(const char *text, const char **out, mg_error *err) {
+  mg_nccl_values v;
+  mg_text        t = { 0 };
   *out = "";
   if (!text || !*text) return MG_OK;
-  char     *copy = mg_strdup(text);
-  char      value[NCCL_FIELDS][64] = { "" }, *save = NULL;
-  bool      given[NCCL_FIELDS] = { false };
-  mg_text   t = { 0 };
-  mg_status s = copy ? MG_OK : mg_oom(err);
-  for (char *word = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; word && !s; word = strtok_r(NULL, " ,\t\n", &save)) {
-    char *eq = strchr(word, '=');
-    char  canonical[64];
-    int   at;
-    if (!eq) {
-      s = mg_fail(err, MG_REFUSED, "nccl option '%s' is not of the form field=value", word);
-      break;
-    }
-    *eq = '\0';
-    if ((s = check_field(word, eq + 1, &at, canonical, err))) break;
-    if (given[at]) s = mg_fail(err, MG_REFUSED, "nccl field '%s' is given twice", word);
-    given[at] = true;
-    memcpy(value[at], canonical, sizeof canonical);
-  }
-  for (int i = 0; i < NCCL_FIELDS && !s; i++)
-    if (given[i]) mg_text_add(&t, "%s%s=%s", t.len ? " " : "", nccl_field[i].name, value[i]);
-  const char *min = value[MIN_CTAS], *max = value[MAX_CTAS];
-  if (!s && *min && *max && atoi(min) > atoi(max))
-    s = mg_fail(err, MG_REFUSED, "nccl field 'min_ctas' is %s, above 'max_ctas', which is %s", min, max);
+  mg_status s = mg_nccl_read(text, &v, err);
+  if (!s) mg_nccl_text(&v, &t);
   if (!s && t.failed) s = mg_oom(err);
   if (!s && t.len > 0)
     *out = t.data; /* taken over */
   else
     mg_text_free(&t);
-  free(copy);
   return s;
 }
 

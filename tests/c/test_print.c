@@ -129,7 +129,7 @@ static void test_options_errors(void **unused) {
 #define FIELDS                                                                                   \
   "blocking, cga_cluster_size, collnet_enable, cta_policy, graph_stream_ordering, "              \
   "graph_usage_mode, max_ctas, max_p2p_peers, min_ctas, n_channels_per_net_peer, net_name, "     \
-  "num_rma_ctx, nvlink_centric_sched, nvls_ctas, shrink_share, split_share, traffic_class"
+  "num_rma_ctx, nvlink_centric_sched, nvls_ctas, optional, shrink_share, split_share, traffic_class"
   BAD("unknown nccl field 'max_cta'; nearest is 'max_ctas' (" FIELDS ")", .nccl = "max_cta=4");
   BAD("unknown nccl field 'qqqq'; known: " FIELDS, .nccl = "qqqq=4");
   BAD("unknown nccl field ''; known: " FIELDS, .nccl = "=4");
