@@ -38,18 +38,31 @@ ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFL
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 
-# The library's stages, in the order of dependencies; mpi.c is a library of its own.
+# NCCL is opened at run time: its backend is built where the headers are (of 2.28.7 or later; the
+# library that runs may be older), and links nothing of it.
+CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/local/cuda-*[0-9]) /usr)
+NCCL_DIR  := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h)))
+HAVE_NCCL := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCCL_DIR)cuda_runtime_api.h && echo yes)
+NCCL_FLAGS := $(if $(HAVE_NCCL),-isystem $(NCCL_DIR))
+
+# The library's stages, in the order of dependencies; the backends are libraries of their own.
 STAGES := base algebra plan comm script
-SRC    := $(filter-out src/comm/mpi.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
+SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 HOST   := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/host/*.c)))
 LUATEXT := lua/moongrid/recipe.lua $(wildcard lua/moongrid/recipes/*.lua)
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
+OBJ_MPI := $(patsubst src/%.c,$(B)/%.o,$(wildcard src/comm/mpi*.c))
+LIB_NCCL := $(B)/libmoongrid_nccl.so.$(SOVER)
+OBJ_NCCL := $(patsubst src/%.c,$(B)/%.o,$(wildcard src/comm/nccl/*.c))
 OUT     := $(LIB) $(B)/libmoongrid.a $(B)/moongrid.so $(B)/moongrid
 ifeq ($(HAVE_MPI),yes)
 OUT     += $(LIB_MPI) $(B)/libmoongrid_mpi.a
+endif
+ifeq ($(HAVE_NCCL),yes)
+OUT     += $(LIB_NCCL) $(B)/libmoongrid_nccl.a
 endif
 
 all: $(OUT)
@@ -68,7 +81,7 @@ endif
 $(B)/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(if $(filter src/comm/mpi.c,$<),$(MPI_FLAGS)) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(if $(filter src/comm/mpi%,$<),$(MPI_FLAGS)) $(if $(filter src/comm/nccl/%,$<),$(NCCL_FLAGS)) -c $< -o $@
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
@@ -86,12 +99,21 @@ $(B)/libmoongrid.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(LIB_MPI): $(B)/comm/mpi.o $(B)/base/error.o
+$(LIB_MPI): $(OBJ_MPI) $(B)/base/error.o
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_mpi.so.$(SOVER) -o $@ $^ $(MPI_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_mpi.so
 
-$(B)/libmoongrid_mpi.a: $(B)/comm/mpi.o
+$(B)/libmoongrid_mpi.a: $(OBJ_MPI)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(B)/base/error.o $(B)/base/text.o $(B)/plan/nccl.o
+	$(call SAY,LD,$@)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_nccl.so.$(SOVER) -o $@ $^ $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
+	ln -sf $(@F) $(B)/libmoongrid_nccl.so
+
+$(B)/libmoongrid_nccl.a: $(OBJ_NCCL)
 	rm -f $@
 	$(AR) rcs $@ $^
 
@@ -113,7 +135,7 @@ lint:
 	scripts/lint
 
 # --------------------------------------------------------------------- install
-HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h)
+HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h) $(if $(HAVE_NCCL),src/moongrid_nccl.h)
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua; recipe.lua is inside the library
 LUA_FILES := $(filter-out lua/moongrid/recipe.lua,$(wildcard lua/moongrid/*.lua))
@@ -132,13 +154,18 @@ ifeq ($(HAVE_MPI),yes)
 	install -m 644 $(B)/libmoongrid_mpi.a $(D)$(LIBDIR)/
 	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
 endif
+ifeq ($(HAVE_NCCL),yes)
+	install -m 755 $(LIB_NCCL) $(D)$(LIBDIR)/
+	ln -sf libmoongrid_nccl.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_nccl.so
+	install -m 644 $(B)/libmoongrid_nccl.a $(D)$(LIBDIR)/
+endif
 	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid.pc
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
 uninstall:
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h)
-	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi,$(l).so $(l).so.$(SOVER) $(l).a))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h moongrid_nccl.h)
+	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi libmoongrid_nccl,$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
@@ -148,6 +175,6 @@ clean:
 
 include tests/tests.mk
 
--include $(OBJ:.o=.d) $(HOST:.o=.d) $(B)/comm/mpi.d $(B)/script/luaopen.d
+-include $(OBJ:.o=.d) $(HOST:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
 .PHONY: all check lint install uninstall clean
 .DELETE_ON_ERROR:

@@ -89,7 +89,7 @@ typedef enum mg_status {
   MG_REFUSED  = 1, /* the recipe, a size or a name is not acceptable */
   MG_USAGE    = 2, /* the call itself is wrong: a bad argument, a bad option */
   MG_LIMIT    = 3, /* a budget was spent: memory, instructions, time */
-  MG_BACKEND  = 4, /* MPI (later NCCL) failed or is not here */
+  MG_BACKEND  = 4, /* MPI or NCCL failed or is not here */
   MG_DISAGREE = 5  /* ranks do not have the same plan */
 } mg_status;
 
@@ -246,10 +246,10 @@ typedef struct mg_options {
   bool        unique;        /* never share a communicator with another family */
   bool        first;         /* create before the families that do not say so */
   bool        lazy;          /* leave out of mg_materialize; mg_state_create makes it */
-  bool        high_priority; /* stream priority; read by the NCCL backend */
-  double      timeout;       /* seconds, > 0, for a collective; 0: the backend's default */
+  bool        high_priority; /* stream priority of the NCCL backend */
+  double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
-  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see README */
+  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see src/comm/README.md */
 } mg_options;
 #define MG_OPTIONS_INIT { sizeof(mg_options), false, false, false, false, 0, "", "" }
 
@@ -310,6 +310,15 @@ MG_API mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *
 MG_API mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_counts *out,
                                     mg_error *err);
 
+/* What NCCL communicators would take of a GPU, by the sizes of its allocations (the source of the
+** formula is told in src/comm/README.md): when they are made, and by the first all-reduce on each.
+** Channels are max_ctas of the family; where that is not given 32, which a node of H100 has at
+** most. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
+typedef struct mg_gpu_memory {
+  int64_t communicators, created, first_use; /* first_use: bytes on top of created */
+} mg_gpu_memory;
+MG_API mg_status mg_plan_gpu_memory(const mg_plan *p, int64_t rank, mg_gpu_memory *out, mg_error *err);
+
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
 ** each creation until all members are there. MG_BACKEND when they would wait for ever
 ** or do not see the same group; the message names rank, family and group. O(members). */
@@ -324,12 +333,39 @@ typedef struct mg_backend mg_backend; /* who creates communicators */
 typedef struct mg_state   mg_state;   /* a plan made real, seen from this rank */
 typedef struct mg_group   mg_group;   /* a handle: this rank's group of a family */
 
-/* Open a backend by name. "mpi": loads libmoongrid_mpi, initializes MPI where nobody
+/* Open a backend by name: "mpi", "nccl", or "auto", which is nccl where every rank can have it and
+** mpi elsewhere. "mpi": loads libmoongrid_mpi, initializes MPI where nobody
 ** has (and then finalizes it in mg_backend_free) and takes MPI_COMM_WORLD; collective.
 ** A host that has MPI uses mg_mpi_backend of moongrid_mpi.h with its own communicator. */
 MG_API mg_backend *mg_backend_open(const char *name, mg_error *err);
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MG_API mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err);
+/* "nccl": NCCL communicators on the GPUs of the ranks. It stands on the mpi backend, which carries
+** NCCL's unique ids between ranks and makes the groups whose family asks for mpi. */
+typedef struct mg_nccl_options {
+  size_t  size;      /* sizeof(mg_nccl_options) */
+  int     device;    /* GPU of this rank, -1: by its index among the ranks of its machine */
+  bool    share_gpu; /* let several ranks use one GPU: for tests; slow */
+  double  timeout;   /* seconds that a creation, or a call over all ranks, may take (> 0) */
+  int64_t budget;    /* bytes of GPU memory for communicators, as predicted; 0: no limit */
+  void   *parent;    /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
+                        communicators are split from it (ncclCommSplit; with its splitShare they share
+                        its resources). Then every creation is a call over all ranks, one after the
+                        other, `lazy` is not looked at, and states share nothing. It outlives the
+                        backend. */
+  const int *devices; /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
+  int     ndevices;   /* 0: GPU i for index i, around again where ranks share */
+  int     ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
+                           rank (ncclCommInitRankScalable, NCCL 2.23.4); > 0, equal on all ranks */
+} mg_nccl_options;
+enum { MG_NCCL_TIMEOUT = 120, MG_NCCL_RANKS_PER_ID = 128 };
+#define MG_NCCL_OPTIONS_INIT \
+  { sizeof(mg_nccl_options), -1, false, MG_NCCL_TIMEOUT, 0, NULL, NULL, 0, MG_NCCL_RANKS_PER_ID }
+/* Over a backend of the host's (mg_mpi_backend), which stays the host's and outlives it; or with
+** host NULL as mg_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
+** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
+** one rank that has no GPU is an error on all. */
+MG_API mg_backend *mg_nccl_backend(mg_backend *host, const mg_nccl_options *options, mg_error *err);
 /* All states of a backend are freed before it. Collective where it finalizes MPI. */
 MG_API void        mg_backend_free(mg_backend *b);
 MG_API const char *mg_backend_name(const mg_backend *b);
@@ -358,6 +394,17 @@ MG_API void mg_state_free(mg_state *s);
 /* Create the communicators of a lazy family. Collective over the backend; calling it
 ** again is harmless. */
 MG_API mg_status mg_state_create(mg_state *s, const char *family, mg_error *err);
+/* Ranks are lost: the groups of a family without them, in the same order, as a state of its own
+** with that one family. NCCL (2.27 and later) makes its communicators out of the old ones, without
+** ids or a word to the lost, and ends what was running on those; groups that lost nobody keep
+** theirs. Called by every rank that remains of groups that lost somebody, with the same n ranks;
+** not over the world: the lost cannot answer. The old state is freed as ever, what lost ranks is
+** aborted then. MPI's communicators cannot shrink (MG_BACKEND). */
+MG_API mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err);
+/* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
+** lost rank returns with an error. They are good for mg_state_shrink and mg_state_free alone
+** afterwards. NCCL 2.28.7 and later, else MG_BACKEND. Local. */
+MG_API mg_status mg_state_revoke(mg_state *s, mg_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every
 ** rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
@@ -396,8 +443,12 @@ MG_API int64_t mg_group_prev(const mg_group *g, bool wrap);
 MG_API int64_t mg_group_position(const mg_group *g, int64_t rank);
 /* Write all members in order, mg_group_size(g) of them. */
 MG_API void mg_group_ranks(const mg_group *g, int32_t *out);
-/* The backend's own communicator (for "mpi" an MPI_Comm *), or NULL: a group of one
-** rank, a lazy family not created yet, a dry state. See mg_mpi_comm in moongrid_mpi.h. */
+/* Who made the group's communicator: "mpi" or "nccl" (a family may ask for one with the option
+** `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
+MG_API const char *mg_group_backend(const mg_group *g);
+/* The communicator, an MPI_Comm * or an ncclComm_t * by mg_group_backend, or NULL: a group of one
+** rank, a lazy family not created yet, a dry state. See mg_mpi_comm in moongrid_mpi.h and
+** mg_nccl_comm in moongrid_nccl.h. */
 MG_API void *mg_group_native(const mg_group *g);
 
 /* ----------------------------------------------------------------- recipes */

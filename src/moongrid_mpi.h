@@ -21,11 +21,11 @@ MG_API mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err);
 
 /* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
 ** may be shared by families of equal members. A group of one rank has MPI_COMM_SELF; a
-** rank that is in no group (g NULL), a lazy family not created yet and a dry state have
-** MPI_COMM_NULL. */
+** rank that is in no group (g NULL), a lazy family not created yet, a dry state and a group
+** whose communicator is NCCL's have MPI_COMM_NULL. */
 static inline MPI_Comm mg_mpi_comm(const mg_group *g) {
   void *native = g ? mg_group_native(g) : NULL;
-  if (native) return *(MPI_Comm *)native;
+  if (native) return mg_group_backend(g)[0] == 'm' ? *(MPI_Comm *)native : MPI_COMM_NULL;
   return g && mg_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 

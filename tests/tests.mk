@@ -25,4 +25,18 @@ $(B)/tests/mpi/%: tests/mpi/%.c $(LIB) $(LIB_MPI)
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
 
+# The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
+ifeq ($(HAVE_MPI)$(HAVE_NCCL),yesyes)
+tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
+endif
+
+$(B)/tests/nccl/trainer: tests/nccl/trainer.c $(LIB) $(LIB_MPI)
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(NCCL_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS) -ldl
+
+build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
+	$(call SAY,CC,tests/nccl/standin)
+	CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
+
 .PHONY: tests

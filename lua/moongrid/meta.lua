@@ -169,7 +169,7 @@ function Family:groups() end
 ---@field first? boolean create before the families that do not say so; excludes `lazy`
 ---@field lazy? boolean create when `state:create` asks, not before
 ---@field high_priority? boolean stream priority (NCCL)
----@field timeout? number seconds for a collective, above 0 and up to 1e9
+---@field timeout? number seconds that NCCL may take to create it, above 0 and up to 1e9
 ---@field backend? "mpi"|"nccl" left out: the state's own
 ---@field nccl? moongrid.Nccl
 
@@ -189,6 +189,7 @@ function Family:groups() end
 ---@field num_rma_ctx? integer 0 or more
 ---@field nvlink_centric_sched? boolean|integer
 ---@field nvls_ctas? integer 1 or more
+---@field optional? boolean leave out what the running NCCL does not know, instead of refusing
 ---@field shrink_share? boolean|integer
 ---@field split_share? boolean|integer
 ---@field traffic_class? integer 0 or more
@@ -340,6 +341,82 @@ function Group:position(rank) end
 ---@return boolean
 function Group:contains(rank) end
 
+---Numbers where the group's communicator wants them: on the GPU for NCCL. For the collectives
+---below, which are for self-tests and benchmarks. All are collective over the group, end before
+---they return, and give nil, message, status where the job fails. Not in a query, which one rank
+---asks alone.
+---@param n integer elements, 1 or more; zeros at first
+---@param type? "float"|"double"|"int32"|"int64" "float" by default
+---@return moongrid.Buffer? buffer closed by the caller, or collected
+---@return string? message
+---@return integer? status
+function Group:buffer(n, type) end
+
+---Every element becomes the reduction over all members.
+---@param buffer moongrid.Buffer of equal size and type on all members
+---@param op? "sum"|"prod"|"min"|"max"
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:allreduce(buffer, op) end
+
+---@param buffer moongrid.Buffer becomes that of one member
+---@param position integer of that member
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:broadcast(buffer, position) end
+
+---@param mine moongrid.Buffer n elements
+---@param all moongrid.Buffer gets those of every member in group order: n times the group's size
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:allgather(mine, all) end
+
+---@param all moongrid.Buffer n times the group's size elements
+---@param mine moongrid.Buffer gets the n of this member's position, reduced over all members
+---@param op? "sum"|"prod"|"min"|"max"
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:reduce_scatter(all, mine, op) end
+
+---Send and receive at once, which cannot wait for each other; with nil for one side a send or a
+---receive alone.
+---@param out moongrid.Buffer? what is sent
+---@param to integer? position that it goes to
+---@param into moongrid.Buffer? what is received, as many elements of the same type
+---@param from integer? position that it comes from
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:sendrecv(out, to, into, from) end
+
+---@return boolean? ok when every member has come
+---@return string? message
+---@return integer? status
+function Group:barrier() end
+
+---Made by `group:buffer`. `#buffer` is the number of elements.
+---@class moongrid.Buffer
+local Buffer = {}
+
+---@param value number|number[] one number for all elements, or a list for the first ones
+---@return moongrid.Buffer? self
+---@return string? message
+---@return integer? status
+function Buffer:set(value) end
+
+---@param n? integer how many, by default all
+---@return number[]? values
+---@return string? message
+---@return integer? status
+function Buffer:get(n) end
+
+---Give the memory back now.
+function Buffer:close() end
+
 -- Recipe and Job --------------------------------------------------------------------
 
 ---A recipe in a Lua state of its own, capped at 64 MiB, 200 million instructions and 20
@@ -374,6 +451,7 @@ function Recipe:info() end
 ---@class moongrid.Job
 ---@field rank integer
 ---@field world integer
+---@field backend string "mpi" or "nccl"
 ---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
 local Job = {}
 
@@ -442,6 +520,18 @@ function moongrid.load(recipe) end
 ---@return string? message
 ---@return integer? status
 function moongrid.mpi() end
+
+---The same with NCCL communicators on the GPUs of the ranks; MPI carries NCCL's ids and makes what
+---a family wants from it. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
+---nil, message, status.
+---@param options? {device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer}
+---the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
+---seconds that a creation may take (120); bytes of GPU memory for communicators; size of group above
+---which NCCL gets several unique ids (128)
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.nccl(options) end
 
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end

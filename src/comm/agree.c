@@ -186,15 +186,3 @@ mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *failed, m
   free(digest);
   return s;
 }
-
-mg_status mg_verdict(mg_backend *b, mg_status mine, const mg_error *failed, mg_error *err) {
-  mg_error first = { 0 };
-  if (mine && failed) first = *failed;
-  uint64_t who = mine ? (uint64_t)b->rank : UINT64_MAX;
-  mg_status s = b->ops->allreduce_min(b, &who, 1, err);
-  if (s) return s;
-  if (who == UINT64_MAX) return MG_OK;
-  s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
-  if (s) return s;
-  return mg_fail(err, first.status ? first.status : MG_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
-}

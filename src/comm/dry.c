@@ -32,7 +32,12 @@ static mg_status dry_create(mg_backend *b, size_t n, const mg_comm_spec *spec, v
   return MG_OK;
 }
 
-static void dry_destroy(mg_backend *b, void *native) { (void)b, (void)native; }
+static void dry_destroy(mg_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
+
+static mg_status dry_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+  (void)b, (void)n, (void)spec, (void)err; /* whatever the families ask for, none of it is made */
+  return MG_OK;
+}
 
 static mg_status dry_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
   (void)b, (void)native;
@@ -42,13 +47,15 @@ static mg_status dry_prove(mg_backend *b, const mg_comm_spec *spec, void *native
 static void dry_close(mg_backend *b) { free(b); }
 
 mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err) {
-  static const mg_backend_ops ops = { "dry",     false,      dry_allreduce, dry_allgather, dry_bcast,
-                                      dry_create, dry_destroy, dry_prove,    dry_close };
+  static const mg_backend_ops ops = {
+    .name = "dry", .allreduce_min = dry_allreduce, .allgather = dry_allgather, .bcast = dry_bcast,
+    .check = dry_check, .create = dry_create, .destroy = dry_destroy, .prove = dry_prove, .close = dry_close,
+  };
   if (world < 1 || world > MG_WORLD_MAX || rank < 0 || rank >= world)
     return mg_null(err, MG_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mg_backend *b = calloc(1, sizeof *b);
   if (!b) return mg_null_oom(err);
-  *b = (mg_backend){ &ops, rank, world, 1, NULL, NULL };
+  *b = (mg_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
   return b;
 }
 

@@ -1,75 +1,46 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group).
+** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group); what
+** waits for all ranks is in mpi_wait.c.
 ** Nothing here aborts: while moongrid works on the host's communicator its error handler is
 ** MPI_ERRORS_RETURN, and what it was afterwards.
 */
-#include "comm/backend.h"
-#include "moongrid_mpi.h"
+#include "comm/mpi.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct mpi_backend {
-  mg_backend base; /* first: ops get a pointer to it */
-  MPI_Comm   parent;
-  MPI_Group  members; /* of the parent */
-  bool       finalize;
-} mpi_backend;
-
-static mg_status failed(mg_error *err, int rc, const char *call, const char *what) {
+mg_status mg_mpi_failed(mg_error *err, int rc, const char *call, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int  len = 0;
   if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
   return mg_fail(err, MG_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
 }
 
-/* The error handler of a communicator while we use it. */
-static MPI_Errhandler quiet(MPI_Comm comm) {
+MPI_Errhandler mg_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   return was;
 }
 
-static void restore(MPI_Comm comm, MPI_Errhandler was) {
+void mg_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
   MPI_Comm_set_errhandler(comm, was);
   MPI_Errhandler_free(&was);
 }
 
-/* ------------------------------------------------------ over the whole parent */
-
-static mg_status mpi_allreduce(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
-  mpi_backend   *m = (mpi_backend *)b;
-  MPI_Errhandler was = quiet(m->parent);
-  int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
-  restore(m->parent, was);
-  return rc ? failed(err, rc, "MPI_Allreduce", "agreement") : MG_OK;
-}
-
-static mg_status mpi_allgather(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err) {
-  mpi_backend   *m = (mpi_backend *)b;
-  MPI_Errhandler was = quiet(m->parent);
-  int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
-  restore(m->parent, was);
-  return rc ? failed(err, rc, "MPI_Allgather", "agreement") : MG_OK;
-}
-
-static mg_status mpi_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err) {
-  mpi_backend   *m = (mpi_backend *)b;
-  MPI_Errhandler was = quiet(m->parent);
-  int            rc = MPI_SUCCESS;
-  for (size_t at = 0; at < bytes && !rc; at += INT_MAX) {
-    size_t n = bytes - at < INT_MAX ? bytes - at : INT_MAX;
-    rc = MPI_Bcast((char *)data + at, (int)n, MPI_BYTE, (int)root, m->parent);
-  }
-  restore(m->parent, was);
-  return rc ? failed(err, rc, "MPI_Bcast", "agreement") : MG_OK;
-}
-
 /* ------------------------------------------------------------ communicators */
+
+static mg_status mpi_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+  (void)b;
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(spec[i].backend, "mpi") != 0)
+      return mg_fail(err, MG_REFUSED, "%s wants the backend '%s', and this job runs on mpi alone; start it with "
+                     "--backend %s, or open that backend",
+                     spec[i].name, spec[i].backend, spec[i].backend);
+  return MG_OK;
+}
 
 static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhandler handler, void **native,
                             mg_error *err) {
@@ -86,7 +57,7 @@ static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhan
   }
   if (rc || *comm == MPI_COMM_NULL) {
     free(comm);
-    return rc ? failed(err, rc, call, spec->name)
+    return rc ? mg_mpi_failed(err, rc, call, spec->name)
               : mg_fail(err, MG_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
   }
   char name[MPI_MAX_OBJECT_NAME];
@@ -103,27 +74,28 @@ static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhan
 static mg_status mpi_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
   mg_status      s = MG_OK;
-  MPI_Errhandler was = quiet(m->parent);
+  MPI_Errhandler was = mg_mpi_quiet(m->parent);
   for (size_t i = 0; i < n; i++) {
     mg_status one = create_one(m, &spec[i], was, &native[i], s ? NULL : err);
     if (!s) s = one;
   }
-  restore(m->parent, was);
+  mg_mpi_restore(m->parent, was);
   return s;
 }
 
-static void mpi_destroy(mg_backend *b, void *native) {
-  int       gone = 0;
-  MPI_Comm *comm = native;
-  (void)b;
+static void mpi_destroy(mg_backend *b, size_t n, void **native) {
+  int gone = 0;
   MPI_Finalized(&gone);
-  if (!gone) MPI_Comm_free(comm);
-  free(comm);
+  for (size_t i = 0; i < n; i++) {
+    MPI_Comm *comm = native[i];
+    if (comm && !gone && !((mpi_backend *)b)->broken) MPI_Comm_free(comm);
+    free(comm);
+  }
 }
 
 /* The first fault is kept; what follows still runs, for the other members are in it. */
 static void keep(mg_status *s, mg_error *err, const mg_comm_spec *spec, int rc, const char *call) {
-  if (rc && !*s) *s = failed(err, rc, call, spec->name);
+  if (rc && !*s) *s = mg_mpi_failed(err, rc, call, spec->name);
 }
 
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
@@ -160,10 +132,66 @@ static mg_status prove(mg_backend *b, const mg_comm_spec *spec, MPI_Comm comm, m
 
 static mg_status mpi_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
   MPI_Comm       comm = *(MPI_Comm *)native;
-  MPI_Errhandler was = quiet(comm);
+  MPI_Errhandler was = mg_mpi_quiet(comm);
   mg_status      s = prove(b, spec, comm, err);
-  restore(comm, was);
+  mg_mpi_restore(comm, was);
   return s;
+}
+
+/* ---------------------------------------------------------------------- use */
+
+static void *mpi_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error *err) {
+  void *buffer = calloc(bytes ? bytes : 1, 1);
+  (void)b, (void)backend;
+  return buffer ? buffer : mg_null_oom(err);
+}
+
+static void mpi_buffer_free(mg_backend *b, const char *backend, void *buffer) {
+  (void)b, (void)backend;
+  free(buffer);
+}
+
+static mg_status mpi_copy(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+                          mg_error *err) {
+  (void)b, (void)backend, (void)to_buffer, (void)err;
+  memcpy(to, from, bytes);
+  return MG_OK;
+}
+
+static int collective(MPI_Comm comm, const mg_work *w) {
+  static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
+  static const MPI_Op       ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
+  MPI_Datatype              type = types[w->type];
+  MPI_Op                    op = ops[w->reduction];
+  int                       n = (int)w->count;
+  bool                      in_place = w->send == w->recv;
+  switch (w->call) {
+  case MG_ALLREDUCE: return MPI_Allreduce(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
+  case MG_BROADCAST: return MPI_Bcast(w->recv, n, type, (int)w->root, comm);
+  case MG_ALLGATHER: return MPI_Allgather(in_place ? MPI_IN_PLACE : w->send, n, type, w->recv, n, type, comm);
+  case MG_REDUCE_SCATTER:
+    return MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
+  case MG_SENDRECV:
+    return MPI_Sendrecv(w->send, w->to < 0 ? 0 : n, type, w->to < 0 ? MPI_PROC_NULL : (int)w->to, 0, w->recv,
+                        w->from < 0 ? 0 : n, type, w->from < 0 ? MPI_PROC_NULL : (int)w->from, 0, comm,
+                        MPI_STATUS_IGNORE);
+  case MG_BARRIER: return MPI_Barrier(comm);
+  }
+  return MPI_ERR_ARG;
+}
+
+static mg_status mpi_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w,
+                                mg_error *err) {
+  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",    "MPI_Allgather", "MPI_Reduce_scatter_block",
+                                       "MPI_Sendrecv",  "MPI_Barrier" };
+  MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
+  (void)b;
+  if (w->count > INT32_MAX)
+    return mg_fail(err, MG_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
+  MPI_Errhandler was = mg_mpi_quiet(comm);
+  int            rc = collective(comm, w);
+  mg_mpi_restore(comm, was);
+  return rc ? mg_mpi_failed(err, rc, names[w->call], spec->name) : MG_OK;
 }
 
 /* --------------------------------------------------------------------- life */
@@ -172,16 +200,23 @@ static void mpi_close(mg_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          gone = 0;
   MPI_Finalized(&gone);
-  if (!gone) {
+  if (!gone && !m->broken) { /* a broken one would wait for ever in any of these */
     MPI_Group_free(&m->members);
+    if (m->own != MPI_COMM_NULL) MPI_Comm_free(&m->own);
+    if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
     if (m->finalize) MPI_Finalize();
   }
   free(m);
 }
 
 mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err) {
-  static const mg_backend_ops ops = { "mpi",      true,        mpi_allreduce, mpi_allgather, mpi_bcast,
-                                      mpi_create, mpi_destroy, mpi_prove,     mpi_close };
+  static const mg_backend_ops ops = {
+    .name = "mpi", .lists = true,
+    .allreduce_min = mg_mpi_allreduce, .allgather = mg_mpi_allgather, .bcast = mg_mpi_bcast,
+    .check = mpi_check, .create = mpi_create, .destroy = mpi_destroy, .prove = mpi_prove, .close = mpi_close,
+    .own = mg_mpi_own, .send = mg_mpi_send, .recv = mg_mpi_recv, .tell = mg_mpi_tell, .heard = mg_mpi_heard,
+    .buffer_new = mpi_buffer_new, .buffer_free = mpi_buffer_free, .copy = mpi_copy, .collective = mpi_collective,
+  };
   int ready = 0, gone = 0, rank, size;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
@@ -190,18 +225,19 @@ mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err) {
   if (parent == MPI_COMM_NULL) return mg_null(err, MG_USAGE, "mpi: the parent is MPI_COMM_NULL");
   mpi_backend *m = calloc(1, sizeof *m);
   if (!m) return mg_null_oom(err);
-  MPI_Errhandler was = quiet(parent);
+  MPI_Errhandler was = mg_mpi_quiet(parent);
   int            rc = MPI_Comm_rank(parent, &rank);
   if (!rc) rc = MPI_Comm_size(parent, &size);
   if (!rc) rc = MPI_Comm_group(parent, &m->members);
-  restore(parent, was);
+  mg_mpi_restore(parent, was);
   if (rc) {
     free(m);
-    failed(err, rc, "MPI_Comm_group", "the parent");
+    mg_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
     return NULL;
   }
-  m->base = (mg_backend){ &ops, rank, size, 1, NULL, NULL };
+  m->base = (mg_backend){ .ops = &ops, .rank = rank, .world = size, .users = 1 };
   m->parent = parent;
+  m->own = m->notes = MPI_COMM_NULL;
   return &m->base;
 }
 

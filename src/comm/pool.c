@@ -15,6 +15,7 @@ static void drop(mg_shared *c) {
   mg_family_free(c->family);
   free(c->name);
   free(c->config);
+  free(c->nccl);
   free(c->ranks);
   free(c);
 }
@@ -51,12 +52,16 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *made
   c->group = made->group;
   c->size = made->size, c->position = made->position;
   c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
+  c->backend = *e->choice.backend ? e->choice.backend : b->ops->name;
+  c->nccl = mg_strdup(e->choice.nccl);
+  c->timeout = (double)e->choice.timeout_us / 1e6;
+  c->high_priority = e->choice.high_priority;
   c->hash = hash_of(c);
   c->name = text_of(&name);
   c->config = text_of(&config);
-  mg_shared *there = c->unique || !c->config ? NULL : find(b, c);
+  mg_shared *there = c->unique || b->whole || !c->config ? NULL : find(b, c);
   if (!there && b->ops->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
-  if (!c->name || !c->config || (!there && b->ops->lists && !c->ranks)) {
+  if (!c->name || !c->config || !c->nccl || (!there && b->ops->lists && !c->ranks)) {
     if (!c->name) mg_text_free(&name);
     if (!c->config) mg_text_free(&config);
     drop(c);
@@ -97,7 +102,8 @@ void mg_batch_free(mg_batch *batch) {
 }
 
 static mg_comm_spec spec_of(const mg_shared *c) {
-  return (mg_comm_spec){ c->name, c->config, c->ranks, c->size, c->position, c->tag };
+  return (mg_comm_spec){ c->name, c->backend, c->nccl, c->timeout, c->high_priority, c->ranks, c->size, c->position,
+                         c->group, c->tag };
 }
 
 void mg_batch_add(mg_batch *batch, mg_shared *c) {
@@ -108,9 +114,22 @@ void mg_batch_add(mg_batch *batch, mg_shared *c) {
   batch->native[n] = NULL;
 }
 
+void mg_batch_add_absent(mg_batch *batch, const char *family) {
+  size_t n = batch->n++;
+  batch->entry[n] = NULL;
+  batch->spec[n] = (mg_comm_spec){ .name = family, .backend = "", .nccl = "", .position = -1, .group = -1 };
+  batch->native[n] = NULL;
+}
+
+mg_status mg_pool_check(mg_backend *b, mg_batch *batch, mg_error *err) {
+  return b->ops->check(b, batch->n, batch->spec, err);
+}
+
 mg_status mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err) {
+  b->epoch++;
   mg_status s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
   for (size_t i = 0; i < batch->n; i++) {
+    if (!batch->entry[i]) continue;
     batch->entry[i]->native = batch->native[i];
     batch->entry[i]->real = s == MG_OK || batch->native[i];
   }
@@ -118,26 +137,60 @@ mg_status mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err) {
 }
 
 void mg_pool_undo(mg_backend *b, mg_batch *batch) {
+  size_t made = 0;
   for (size_t i = batch->n; i > 0; i--) {
     mg_shared *c = batch->entry[i - 1];
-    if (c->real) b->ops->destroy(b, c->native);
+    if (!c) continue;
+    if (c->real && c->native) batch->native[made++] = c->native;
     c->real = false;
     c->native = NULL;
   }
+  if (made > 0) (b->ops->abort ? b->ops->abort : b->ops->destroy)(b, made, batch->native);
 }
 
-mg_status mg_pool_prove(mg_backend *b, mg_shared *c, mg_error *err) {
+mg_status mg_pool_shrink(mg_backend *b, mg_shared *c, const mg_shared *from, int n, const int *positions,
+                         mg_error *err) {
+  mg_comm_spec spec = spec_of(c);
+  if (!b->ops->shrink || strcmp(c->backend, "nccl") != 0)
+    return mg_fail(err, MG_BACKEND, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name, c->backend);
+  if (!from->real || !from->native) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", c->name);
+  mg_status s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
+  c->real = s == MG_OK;
+  return s;
+}
+
+mg_status mg_pool_revoke(mg_backend *b, const mg_shared *c, mg_error *err) {
+  mg_comm_spec spec = spec_of(c);
+  if (!c->real || !c->native || strcmp(c->backend, "nccl") != 0 || !b->ops->revoke) return MG_OK;
+  return b->ops->revoke(b, &spec, c->native, err);
+}
+
+mg_status mg_pool_prove(mg_backend *b, const mg_shared *c, mg_error *err) {
   mg_comm_spec spec = spec_of(c);
   return b->ops->prove(b, &spec, c->native, err);
 }
 
-void mg_pool_release(mg_backend *b, mg_shared *c) {
-  if (!c || --c->users > 0) return;
+mg_status mg_pool_work(mg_backend *b, const mg_shared *c, const mg_work *w, mg_error *err) {
+  mg_comm_spec spec = spec_of(c);
+  return b->ops->collective(b, &spec, c->native, w, err);
+}
+
+static void unlink_entry(mg_backend *b, const mg_shared *c) {
   for (mg_shared **at = &b->pool; *at; at = &(*at)->next)
     if (*at == c) {
       *at = c->next;
-      break;
+      return;
     }
-  if (c->real) b->ops->destroy(b, c->native);
-  drop(c);
+}
+
+void mg_pool_release(mg_backend *b, size_t n, mg_shared **c, mg_batch *batch) {
+  size_t made = 0;
+  for (size_t i = n; i > 0; i--) { /* the last one made goes first */
+    mg_shared *one = c[i - 1];
+    if (!one || --one->users > 0) continue;
+    unlink_entry(b, one);
+    if (one->real && one->native) batch->native[made++] = one->native;
+    drop(one);
+  }
+  if (made > 0) b->ops->destroy(b, made, batch->native);
 }

@@ -36,8 +36,33 @@ static bool is_lazy(const mg_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice.lazy;
 }
 
-/* Everything that is local: this rank's view, its handles, places for communicators. */
-static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
+/* Where a creation is a call over all ranks, each rank goes through every family and round of the
+** job that has anything to create: its own communicator there, or that of others. */
+static size_t batch_room(const mg_state *s) {
+  size_t n = s->view.ncomms;
+  for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
+    n += (size_t)mg_family_rounds(s->plan->content.entry[i].family);
+  return n;
+}
+
+static void name_all(mg_state *s) {
+  const mg_plan *p = s->plan;
+  for (size_t k = 0; k < p->content.nentries; k++) {
+    int     entry = p->order[k];
+    int64_t rounds = mg_family_rounds(p->content.entry[entry].family);
+    for (int64_t r = 0; r < rounds; r++) {
+      size_t i = 0;
+      if (mg_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
+      while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
+      if (i < s->view.ncomms)
+        mg_batch_add(&s->batch, s->comm[i]);
+      else
+        mg_batch_add_absent(&s->batch, p->content.entry[entry].name);
+    }
+  }
+}
+
+mg_status mg_state_prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
   mg_status status = mg_view_init(&s->view, plan, b->rank, err);
   if (status) return status;
   s->plan = mg_plan_ref(plan);
@@ -47,7 +72,7 @@ static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const 
   s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
   s->first = calloc(plan->content.nentries + 2, sizeof *s->first);
   if (!s->comm || !s->group || !s->first) return mg_oom(err);
-  if ((status = mg_batch_init(&s->batch, s->view.ncomms, err))) return status;
+  if ((status = mg_batch_init(&s->batch, batch_room(s), err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
     if (!(s->comm[i] = mg_pool_take(b, plan, &s->view.comm[i], name, err))) return MG_LIMIT;
   for (size_t i = 0; i < s->view.nmembers; i++) {
@@ -58,12 +83,17 @@ static mg_status prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const 
     s->first[m->entry + 1]++;
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
-  return MG_OK;
+  if (b->whole)
+    name_all(s);
+  else
+    for (size_t i = 0; i < s->view.ncomms; i++)
+      if (!is_lazy(s, i)) mg_batch_add(&s->batch, s->comm[i]);
+  return mg_pool_check(b, &s->batch, err);
 }
 
 void mg_state_free(mg_state *s) {
   if (!s) return;
-  for (size_t i = s->view.ncomms; s->comm && i > 0; i--) mg_pool_release(s->backend, s->comm[i - 1]);
+  if (s->comm) mg_pool_release(s->backend, s->view.ncomms, s->comm, &s->batch);
   mg_backend_free(s->backend);
   mg_batch_free(&s->batch);
   mg_view_free(&s->view);
@@ -90,23 +120,22 @@ mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, m
   if (!b) return NULL;
   if (!plan && err) mine = *err; /* why there is none: the other ranks are told */
   bool      fits = plan && mg_plan_world(plan) == b->world; /* agree tells when not */
+  for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
+    double longest = (double)plan->content.entry[i].choice.timeout_us / 1e6;
+    if (longest > b->longest) b->longest = longest;
+  }
   mg_state *s = calloc(1, sizeof *s);
-  mg_status status = !s && plan ? mg_oom(&mine) : s && fits ? prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
+  mg_status status = !s && plan ? mg_oom(&mine) : s && fits ? mg_state_prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mg_agree(b, status ? NULL : plan, &mine, &mine);
-  if (!status) {
-    s->batch.n = 0;
-    for (size_t i = 0; i < s->view.ncomms; i++)
-      if (!is_lazy(s, i)) mg_batch_add(&s->batch, s->comm[i]);
-    status = create(s, &mine);
-  }
+  if (!status) status = create(s, &mine);
   if (!status) return s;
   mg_state_free(s);
   if (err) *err = mine;
   return NULL;
 }
 
-static mg_status unknown_family(const mg_state *s, const char *family, mg_error *err) {
+mg_status mg_state_unknown(const mg_state *s, const char *family, mg_error *err) {
   const mg_content *c = &s->plan->content;
   const char      **known = malloc((c->nentries + 1) * sizeof *known);
   char              tail[512] = "";
@@ -119,7 +148,7 @@ static mg_status unknown_family(const mg_state *s, const char *family, mg_error 
 mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
   mg_error  mine = { 0 };
   int       entry = mg_plan_find(s->plan, family);
-  mg_status status = entry < 0 ? unknown_family(s, family, &mine) : MG_OK;
+  mg_status status = entry < 0 ? mg_state_unknown(s, family, &mine) : MG_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
     bool wanted = false;
@@ -127,7 +156,11 @@ mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
     if (wanted) mg_batch_add(&s->batch, s->comm[c]);
   }
-  status = entry < 0 ? mg_verdict(s->backend, status, &mine, &mine) : create(s, &mine);
+  /* what cannot be made here is told before anybody begins */
+  if (!status) status = mg_pool_check(s->backend, &s->batch, &mine);
+  status = mg_verdict(s->backend, status, &mine, &mine);
+  if (!status) status = create(s, &mine);
+  s->batch.n = 0;
   if (status && err) *err = mine;
   return status;
 }
@@ -162,7 +195,7 @@ size_t mg_state_ncomms(const mg_state *s) {
 const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth, mg_error *err) {
   int entry = mg_plan_find(s->plan, family);
   if (entry < 0) {
-    unknown_family(s, family, err);
+    mg_state_unknown(s, family, err);
     return NULL;
   }
   if (err) err->status = MG_OK;
@@ -222,3 +255,17 @@ int64_t mg_group_position(const mg_group *g, int64_t rank) {
 void mg_group_ranks(const mg_group *g, int32_t *out) { mg_family_members(g->family, g->index, out); }
 
 void *mg_group_native(const mg_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }
+
+const char *mg_group_backend(const mg_group *g) { return g->comm ? g->comm->backend : ""; }
+
+const char *mg_group_kind(const mg_group *g) { return g->comm ? g->comm->backend : g->state->backend->ops->name; }
+
+mg_status mg_group_work(const mg_group *g, const mg_work *w, mg_error *err) {
+  mg_backend *b = g->state->backend;
+  if (!b->ops->collective) return mg_fail(err, MG_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
+  if (g->comm && !g->comm->real)
+    return mg_fail(err, MG_USAGE, "%s is lazy, and its communicator not created yet (mg_state_create)", g->name);
+  if (g->comm) return mg_pool_work(b, g->comm, w, err);
+  const mg_comm_spec alone = { .name = g->name, .backend = b->ops->name, .nccl = "", .size = 1 };
+  return b->ops->collective(b, &alone, NULL, w, err);
+}

@@ -16,6 +16,10 @@ struct mg_shared {
   bool       unique, real; /* real: create has succeeded, native is valid */
   uint64_t   hash;
   char      *name, *config;
+  const char *backend; /* who makes it: what the family asked for, else the backend's name */
+  char      *nccl;
+  double     timeout;
+  bool       high_priority;
   mg_family *family; /* who asked first: its group has the members */
   int64_t    group, size, position;
   int        tag;
@@ -38,14 +42,18 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *c, c
 mg_status  mg_batch_init(mg_batch *batch, size_t room, mg_error *err);
 void       mg_batch_free(mg_batch *batch);
 void       mg_batch_add(mg_batch *batch, mg_shared *c); /* unless it is real */
+void       mg_batch_add_absent(mg_batch *batch, const char *family); /* of others: mg_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
 mg_status  mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err);
 void       mg_pool_undo(mg_backend *b, mg_batch *batch);
-mg_status  mg_pool_prove(mg_backend *b, mg_shared *c, mg_error *err);
-void       mg_pool_release(mg_backend *b, mg_shared *c); /* destroys with the last user */
-
-/* Collective: does any rank bring a failure? Then every rank returns it. agree.c */
-mg_status mg_verdict(mg_backend *b, mg_status mine, const mg_error *failed, mg_error *err);
+mg_status  mg_pool_check(mg_backend *b, mg_batch *batch, mg_error *err); /* local: before agreement */
+mg_status  mg_pool_shrink(mg_backend *b, mg_shared *c, const mg_shared *from, int n, const int *positions,
+                          mg_error *err);
+mg_status  mg_pool_revoke(mg_backend *b, const mg_shared *c, mg_error *err);
+mg_status  mg_pool_prove(mg_backend *b, const mg_shared *c, mg_error *err);
+mg_status  mg_pool_work(mg_backend *b, const mg_shared *c, const mg_work *w, mg_error *err);
+/* One user less of each; what has none is destroyed, all of it in one call. */
+void mg_pool_release(mg_backend *b, size_t n, mg_shared **c, mg_batch *batch);
 
 struct mg_group {
   const mg_state  *state;
@@ -55,9 +63,19 @@ struct mg_group {
   const mg_shared *comm; /* NULL for a group of one rank */
 };
 
+/* Whose memory and calls the group wants: "mpi", "nccl", "dry"; of a group of one rank the state's. */
+const char *mg_group_kind(const mg_group *g);
+/* A collective over the group. Not of a dry state, nor before a lazy communicator is created. */
+mg_status mg_group_work(const mg_group *g, const mg_work *w, mg_error *err);
+
 /* Give up a state outside of any collective call, as a garbage collector does at a moment of
 ** its own: its communicators stay until the backend ends. */
 void mg_state_abandon(mg_state *s);
+
+/* Everything of a state that is local: this rank's view, its handles, places for communicators. */
+mg_status mg_state_prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const char *name, mg_error *err);
+/* "unknown family 'x'; nearest is ..." */
+mg_status mg_state_unknown(const mg_state *s, const char *family, mg_error *err);
 
 struct mg_state {
   mg_state   *next; /* of the backend's abandoned ones */

@@ -67,12 +67,15 @@ static const struct option long_options[] = {
   { "world", required_argument, NULL, 'w' },   { "rank", required_argument, NULL, 'k' },
   { "json", no_argument, NULL, 'j' },          { "schedule", no_argument, NULL, 's' },
   { "text", no_argument, NULL, 't' },          { "backend", required_argument, NULL, 'b' },
+  { "share-gpu", no_argument, NULL, 'g' },     { "devices", required_argument, NULL, 'd' },
+  { "timeout", required_argument, NULL, 'o' }, { "gpu-memory", required_argument, NULL, 'm' },
+  { "bandwidth", no_argument, NULL, 'B' },
   { "color", required_argument, NULL, 'c' },   { "help", no_argument, NULL, 'h' },
   { NULL, 0, NULL, 0 },
 };
 
 static mg_status unknown_option(const cli *c, const char *option, const char *allowed) {
-  const char *known[16];
+  const char *known[24];
   size_t      n = 0;
   char        tail[256], word[64];
   for (const struct option *o = long_options; o->name; o++)
@@ -106,6 +109,18 @@ static mg_status parse_worlds(cli *c, const char *text, bool list) {
   }
   free(copy);
   return s;
+}
+
+static mg_status parse_devices(cli *c, const char *text) {
+  for (const char *at = text; at;) {
+    char *end;
+    long  n = strtol(at, &end, 10);
+    if (end == at || (*end != '\0' && *end != ',') || n < 0 || n > 1023 || c->ndevices == CLI_DEVICES_MAX)
+      return cli_usage(c, "--devices is a list of GPUs, one for each rank of a machine, as 0,1,2,3; not '%s'", text);
+    c->devices[c->ndevices++] = (int)n;
+    at = *end ? end + 1 : NULL;
+  }
+  return MG_OK;
 }
 
 static mg_status positional(cli *c, const char *word, const char *allowed) {
@@ -152,6 +167,11 @@ mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
     case 'j': c->json = true; break;
     case 's': c->schedule = true; break;
     case 't': c->text = true; break;
+    case 'g': c->share_gpu = true; break;
+    case 'B': c->bandwidth = true; break;
+    case 'd': s = parse_devices(c, optarg); break;
+    case 'o': s = parse_integer(c, "--timeout", optarg, 1, &c->timeout); break;
+    case 'm': s = parse_integer(c, "--gpu-memory", optarg, 1, &c->gpu_memory); break;
     case 'h': c->help = true; break;
     case 'c': color = optarg; break;
     default: break;

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_DEVICES_MAX = 64 };
 
 /* Everything any subcommand takes; `allowed` of cli_parse says which ones this one does. */
 typedef struct cli {
@@ -21,13 +21,17 @@ typedef struct cli {
   int64_t     worlds[CLI_WORLDS_MAX];
   int64_t     rank; /* -1: not given */
   const char *backend;
-  bool        json, schedule, text, help;
+  bool        json, schedule, text, help, share_gpu, bandwidth;
+  int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
+  int         ndevices;
+  int         devices[CLI_DEVICES_MAX];
   int64_t     me, ranks; /* from the launcher's environment: 0 of 1 without one */
   bool        launched, bold;
 } cli;
 
 /* Letters of `allowed`: r recipe and arguments, w --world, W a list of worlds, k --rank,
-** j --json, s --schedule, t --text, b --backend. Returns MG_OK or MG_USAGE after saying why. */
+** j --json, s --schedule, t --text, b --backend, g --share-gpu, d --devices, o --timeout,
+** m --gpu-memory, B --bandwidth. Returns MG_OK or MG_USAGE after saying why. */
 mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
 
 /* "moongrid: message" on stderr; returns the status. cli_say: what all ranks know alike, so
@@ -47,6 +51,9 @@ mg_plan    *cli_plan(const cli *c, mg_runtime *rt, int64_t world, mg_error *err)
 
 /* The plan at a glance: grids, a line per family, communicators, digest. */
 mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err);
+
+/* Measure every communicator of a state; rank 0 prints. Collective. */
+mg_status cli_bandwidth(mg_state *s, mg_error *err);
 
 int cli_run_plan(int argc, char **argv);
 int cli_run_run(int argc, char **argv);

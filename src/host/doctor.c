@@ -28,7 +28,9 @@ static void examine(const cli *c, finding *f) {
   f[1].works = mg_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MG_OK;
   if (!f[1].works) snprintf(f[1].text, sizeof f[1].text, "%s", err.message);
   f[1].text[strcspn(f[1].text, "\n")] = '\0';
-  f[2] = (finding){ "nccl", false, "this version of moongrid has no nccl backend" };
+  f[2] = (finding){ "nccl", false, "" };
+  f[2].works = mg_nccl_version_text(f[2].text, sizeof f[2].text, &err) == MG_OK;
+  if (!f[2].works) snprintf(f[2].text, sizeof f[2].text, "%s", err.message);
   f[3] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
   if (c->launched)
     snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);

@@ -89,6 +89,13 @@ void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const
   lua_pop(L, 1);
 }
 
+void mg_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods) {
+  luaL_getmetatable(L, name);
+  lua_rawgetp(L, -1, &methods_key);
+  luaL_setfuncs(L, methods, 0);
+  lua_pop(L, 2);
+}
+
 bool mg_lua_class_method(lua_State *L, int class, const char *key) {
   lua_rawgetp(L, class, &methods_key);
   lua_getfield(L, -1, key);

@@ -57,6 +57,7 @@ void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const
                   lua_CFunction index);
 /* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
 bool mg_lua_method(lua_State *L, const char *key);
+void mg_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods); /* more methods */
 bool mg_lua_class_method(lua_State *L, int class, const char *key); /* of the metatable at `class` */
 
 /* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
@@ -77,6 +78,10 @@ mg_plan       *mg_lua_check_plan(lua_State *L, int i);
 mg_state **mg_lua_new_state(lua_State *L, bool owned);
 mg_state  *mg_lua_check_state(lua_State *L, int i);
 void       mg_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
+/* The group at i, of a state that this Lua made real: a query, which one rank asks alone, may not
+** communicate. */
+const mg_group *mg_lua_check_group_of_host(lua_State *L, int i);
+extern const luaL_Reg mg_lua_group_use[]; /* collectives: use.c */
 extern const char *const mg_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
@@ -91,5 +96,6 @@ void mg_lua_open_grid(lua_State *L);     /* world, grid, fill */
 void mg_lua_open_family(lua_State *L);   /* union, zip, same */
 void mg_lua_open_topology(lua_State *L); /* topology, plan */
 void mg_lua_open_state(lua_State *L);    /* classes alone */
+void mg_lua_open_use(lua_State *L);      /* Buffer */
 
 #endif

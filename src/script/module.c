@@ -124,18 +124,47 @@ static mg_backend *check_job(lua_State *L, int i) {
   return b;
 }
 
-/* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
-static int mpi(lua_State *L) {
+/* A Job, or nil, message, status where opened is NULL. */
+static int job_or_failure(lua_State *L, mg_backend **box, mg_backend *opened, const mg_error *e) {
+  *box = opened;
+  if (opened) return 1;
+  lua_pushnil(L);
+  lua_pushstring(L, e->message);
+  lua_pushinteger(L, e->status);
+  return 3;
+}
+
+static mg_backend **new_job(lua_State *L) {
   mg_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
-  mg_error     e;
   *box = NULL;
   luaL_setmetatable(L, MG_LUA_JOB);
-  *box = mg_backend_open("mpi", &e);
-  if (*box) return 1;
-  lua_pushnil(L);
-  lua_pushstring(L, e.message);
-  lua_pushinteger(L, e.status);
-  return 3;
+  return box;
+}
+
+/* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
+static int mpi(lua_State *L) {
+  mg_backend **box = new_job(L);
+  mg_error     e;
+  return job_or_failure(L, box, mg_backend_open("mpi", &e), &e);
+}
+
+/* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of MPI_COMM_WORLD | nil, message, status. Collective. */
+static int nccl(lua_State *L) {
+  static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
+  mg_nccl_options          o = MG_NCCL_OPTIONS_INIT;
+  mg_error                 e;
+  if (!lua_isnoneornil(L, 1)) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    mg_lua_check_keys(L, 1, "option of nccl", known, 5, false);
+    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
+    if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = luaL_checkinteger(L, -1);
+    lua_getfield(L, 1, "share_gpu");
+    o.share_gpu = lua_toboolean(L, -1);
+  }
+  mg_backend **box = new_job(L);
+  return job_or_failure(L, box, mg_nccl_backend(NULL, &o, &e), &e);
 }
 
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
@@ -161,7 +190,7 @@ static int job_close(lua_State *L) {
 }
 
 static int job_index(lua_State *L) {
-  static const char *const known[] = { "rank", "world", "ncomms", "materialize", "close" };
+  static const char *const known[] = { "rank", "world", "backend", "ncomms", "materialize", "close" };
   const char              *key = luaL_checkstring(L, 2);
   if (mg_lua_method(L, key)) return 1;
   mg_backend *b = check_job(L, 1);
@@ -169,10 +198,12 @@ static int job_index(lua_State *L) {
     lua_pushinteger(L, b->rank);
   else if (strcmp(key, "world") == 0)
     lua_pushinteger(L, b->world);
+  else if (strcmp(key, "backend") == 0)
+    lua_pushstring(L, b->ops->name);
   else if (strcmp(key, "ncomms") == 0)
     lua_pushinteger(L, (lua_Integer)mg_backend_ncomms(b));
   else
-    return mg_lua_unknown(L, "field of a Job", key, known, 5);
+    return mg_lua_unknown(L, "field of a Job", key, known, 6);
   return 1;
 }
 
@@ -206,7 +237,7 @@ int mg_lua_open(lua_State *L) {
     { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
   };
   static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
-  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL } };
   luaL_checkversion(L);
   mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
   mg_lua_class(L, MG_LUA_JOB, job_methods, job_meta, job_index);
@@ -219,6 +250,7 @@ int mg_lua_open(lua_State *L) {
   mg_lua_open_family(L);
   mg_lua_open_topology(L);
   mg_lua_open_state(L);
+  mg_lua_open_use(L);
   lua_pushliteral(L, "moongrid " MG_VERSION);
   lua_setfield(L, -2, "_VERSION");
   return 1;

@@ -319,6 +319,12 @@ static const mg_group *check_group(lua_State *L, int i) {
   return box->g;
 }
 
+const mg_group *mg_lua_check_group_of_host(lua_State *L, int i) {
+  const mg_group *g = check_group(L, i);
+  if (!((group_box *)lua_touserdata(L, i))->from->owned) mg_lua_raise(L, "a query cannot communicate: one rank asks it alone");
+  return g;
+}
+
 static int push_rank(lua_State *L, int64_t rank) {
   if (rank < 0)
     lua_pushnil(L);
@@ -356,8 +362,9 @@ static int group_contains(lua_State *L) {
 
 /* Called with (answers, key). */
 static int group_missing(lua_State *L) {
-  static const char *const known[] = { "rank", "size", "index", "first", "last",     "ranks",
-                                       "name", "next", "prev",  "at",    "position", "contains" };
+  static const char *const known[] = { "rank", "size", "index", "first", "last", "ranks", "name", "next", "prev", "at",
+                                       "position", "contains", "buffer", "allreduce", "broadcast", "allgather",
+                                       "reduce_scatter", "sendrecv", "barrier" };
   const mg_group          *g = check_group(L, lua_upvalueindex(1));
   const char              *key = luaL_checkstring(L, 2);
   if (push_method(L, MG_LUA_GROUP, key, 1)) return 1;
@@ -430,4 +437,5 @@ void mg_lua_open_state(lua_State *L) {
                                          { NULL, NULL } };
   mg_lua_class(L, MG_LUA_STATE, state_methods, state_meta, NULL);
   mg_lua_class(L, MG_LUA_GROUP, group_methods, group_meta, NULL);
+  mg_lua_class_add(L, MG_LUA_GROUP, mg_lua_group_use);
 }

@@ -221,7 +221,7 @@ static void test_backends_by_name(void **state) {
   mg_error err = { 0 };
   (void)state;
   assert_null(mg_backend_open("mpj", &err));
-  assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (mpi)");
+  assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)");
   assert_null(mg_backend_open("dry", &err));
   assert_string_equal(err.message, "the dry backend has no world of its own: use mg_backend_dry");
 }

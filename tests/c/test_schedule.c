@@ -220,7 +220,7 @@ static void test_dry_backend(void **unused) {
   assert_null(mg_backend_open("dry", &why));
   assert_string_equal(why.message, "the dry backend has no world of its own: use mg_backend_dry");
   assert_null(mg_backend_open("mpii", &why));
-  assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (mpi)");
+  assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl)");
 }
 
 /* Every handle of every rank of random plans against the listed groups. */

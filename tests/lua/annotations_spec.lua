@@ -66,6 +66,9 @@ end
 
 local function exported(class)
   local set = registered(class .. "_methods")
+  if class == "group" then -- and its collectives
+    for name in pairs((registered "mg_lua_group_use")) do set[name] = true end
+  end
   for name in pairs((index_of(class))) do set[name] = true end
   return set
 end
@@ -92,7 +95,7 @@ do
     local opened = line:match "^%-%-%-@class ([%w_.]+)"
     local field = line:match "^%-%-%-@field ([%w_]+)"
     local name = line:match "^local (%w+) = {}"
-    local owner, member = line:match "^function (%w+)[.:](%w+)%("
+    local owner, member = line:match "^function (%w+)[.:]([%w_]+)%("
     if opened then
       class = opened
       annotated[class] = annotated[class] or {}
@@ -123,7 +126,7 @@ describe("meta.lua", function()
     assert.are.same(sorted(require "moongrid"), sorted(annotated.moongrid))
   end)
 
-  for _, class in ipairs { "World", "Grid", "Family", "Plan", "State", "Group", "Recipe", "Job" } do
+  for _, class in ipairs { "World", "Grid", "Family", "Plan", "State", "Group", "Buffer", "Recipe", "Job" } do
     it("has every method and field of " .. class, function()
       local names = sorted(exported(class:lower()))
       assert.is_true(#names > 0)
@@ -141,7 +144,7 @@ describe("meta.lua", function()
   end)
 
   it("has NCCL's fields", function()
-    local body = read "src/plan/options.c":match "nccl_field%[%] = (%b{})"
+    local body = read "src/plan/nccl.c":match "mg_nccl_fields%[MG_NCCL_FIELDS%] = (%b{})"
     assert.are.same(sorted(strings_in(body)), sorted(annotated["moongrid.Nccl"]))
   end)
 
@@ -178,7 +181,7 @@ describe("meta.lua", function()
     local hidden = strings_in(source:match "not_for_recipes%[%] = (%b{})")
     local globals = strings_in(source:match "from_prelude%[%] = (%b{})")
     for name in pairs(module_names()) do
-      if not hidden[name] and not strings_in('"load" "mpi" "recipes" "_VERSION"')[name] then globals[name] = true end
+      if not hidden[name] and not strings_in('"load" "mpi" "nccl" "recipes" "_VERSION"')[name] then globals[name] = true end
     end
     local defined = {} -- every global that the annotations assign to, `fill` = nil too
     local env = setmetatable({}, {

@@ -1,0 +1,51 @@
+-- SPDX-License-Identifier: MIT
+--
+-- A self-test as a script: every collective on every group of this rank, with values that tell
+-- who took part. The same on MPI and on NCCL:
+--
+--     mpirun -n 4 lua5.4 examples/self_test.lua mpi
+--     mpirun -n 4 lua5.4 examples/self_test.lua nccl
+
+local mg = require "moongrid"
+
+local open = assert(({ mpi = mg.mpi, nccl = mg.nccl })[arg[1] or "mpi"], "self_test.lua mpi|nccl")
+local job = assert(open())
+local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
+local state = assert(job:materialize(plan, "self_test"))
+
+local function test(group)
+  local one = group:buffer(4, "int64"):set(job.rank)
+  assert(group:allreduce(one)) -- nil, message, status where it fails
+  local sum = 0
+  for _, rank in ipairs(group.ranks) do sum = sum + rank end
+  assert(one:get(1)[1] == sum, "all-reduce")
+
+  for position = 0, group.size - 1 do
+    assert(group:broadcast(one:set(job.rank), position))
+    assert(one:get()[4] == group:at(position), "broadcast")
+  end
+
+  local mine, all = group:buffer(2, "double"):set { job.rank, 0.5 }, group:buffer(2 * group.size, "double")
+  assert(group:allgather(mine, all))
+  local got = all:get()
+  for i, rank in ipairs(group.ranks) do assert(got[2 * i - 1] == rank and got[2 * i] == 0.5, "all-gather") end
+
+  assert(group:reduce_scatter(all, mine, "max"))
+  assert(mine:get()[1] == group:at(group.rank), "reduce-scatter")
+
+  local into = group:buffer(4, "int64")
+  assert(group:sendrecv(one:set(job.rank), (group.rank + 1) % group.size, into, (group.rank - 1) % group.size))
+  assert(into:get()[1] == group:prev "wrap", "ring")
+  assert(group:barrier())
+end
+
+local groups = 0
+for _, group in pairs(state) do -- in the order of the plan: the same on all ranks
+  if group then
+    test(group)
+    groups = groups + 1
+  end
+end
+if job.rank == 0 then print(("%s: %d ranks, %d groups of rank 0 tested"):format(job.backend, job.world, groups)) end
+state:close()
+job:close()

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+**
+** create.c - all NCCL communicators of a rank at once. First the ids, in schedule order; then
+** every creation is begun without waiting (config.blocking = 0) and looked at until all are
+** done, or one has failed, or its time is over. Whoever gives up tells the other members of
+** what is not done, who give up at once instead of waiting for their own clocks.
+*/
+#include "comm/nccl/nccl.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+double nccl_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void nccl_pause(int look) {
+  struct timespec t = { 0, look < 1000 ? 100000 : 1000000 };
+  if (look < 50)
+    sched_yield();
+  else
+    nanosleep(&t, NULL);
+}
+
+double nccl_patience(const nccl_backend *n, const mg_comm_spec *spec) {
+  return spec->timeout > 0 ? spec->timeout : n->options.timeout;
+}
+
+/* One creation on its way. */
+typedef struct flight {
+  const mg_comm_spec *spec; /* NULL: not ours */
+  nccl_comm          *made;
+  ncclUniqueId       *ids;
+  int                 nids;
+  ncclConfig_t        config;
+  mg_nccl_values      values; /* config points to its net_name */
+  bool                begun, done;
+} flight;
+
+static bool is_blocking(const flight *f) {
+  return f->values.given[MG_NCCL_BLOCKING] && f->values.number[MG_NCCL_BLOCKING];
+}
+
+/* "4 ranks: 0 2 4 6", "1024 ranks: 0 1 2 3 4 5 6 ... 1023" */
+static void members_text(const mg_comm_spec *spec, char *text, size_t size) {
+  enum { SHOWN = 8 };
+  size_t len = (size_t)snprintf(text, size, "%" PRId64 " ranks:", spec->size);
+  for (int64_t i = 0; i < spec->size; i++) {
+    if (spec->size > SHOWN && i == SHOWN - 1) {
+      len += (size_t)snprintf(text + len, size - len, " ...");
+      i = spec->size - 1;
+    }
+    len += (size_t)snprintf(text + len, size - len, " %" PRId32, spec->ranks[i]);
+  }
+}
+
+static mg_status too_late(const nccl_backend *n, const mg_comm_spec *spec, mg_error *err) {
+  char members[160];
+  members_text(spec, members, sizeof members);
+  return mg_fail(err, MG_BACKEND, "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
+                 "%s",
+                 spec->name, nccl_patience(n, spec), n->base.rank, members);
+}
+
+/* ---------------------------------------------------------------------- begin */
+
+static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, flight *f, mg_error *err) {
+  f->spec = spec;
+  f->made = calloc(1, sizeof *f->made);
+  if (!f->made) return mg_oom(err);
+  snprintf(f->made->name, sizeof f->made->name, "%s", spec->name);
+  mg_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
+  if (!s) f->made->bytes = mg_nccl_memory(&f->values, spec->size);
+  double left = n->begun + nccl_patience(n, spec) - nccl_now();
+  return s ? s : nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
+}
+
+static ncclResult_t init(const nccl_library *lib, flight *f, ncclComm_t *comm) {
+  const mg_comm_spec *spec = f->spec;
+  if (f->nids > 1)
+    return lib->CommInitRankScalable(comm, (int)spec->size, (int)spec->position, f->nids, f->ids, &f->config);
+  return lib->CommInitRankConfig(comm, (int)spec->size, f->ids[0], (int)spec->position, &f->config);
+}
+
+static mg_status begin(nccl_backend *n, flight *f, mg_error *err) {
+  ncclResult_t r = init(&n->lib, f, &f->made->comm);
+  f->begun = f->made->comm != NULL;
+  if (r == ncclSuccess || r == ncclInProgress) return MG_OK;
+  return nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
+}
+
+/* ----------------------------------------------------------- blocking = 1, on demand */
+
+/* Blocking creations cannot be looked at, so they run in a thread, all in one NCCL group, and
+** we look at that. When its time is over it is left behind with all it has. */
+typedef struct watched {
+  nccl_library lib;
+  int          device;
+  size_t       n;
+  flight      *f; /* copies: the thread may outlive the call */
+  ncclResult_t result;
+  atomic_int   done, abandoned;
+} watched;
+
+static void free_watched(watched *w) {
+  for (size_t i = 0; i < w->n; i++) free(w->f[i].ids);
+  free(w->f);
+  free(w);
+}
+
+static void *run_watched(void *ud) {
+  watched     *w = ud;
+  ncclResult_t r = w->lib.cudaSetDevice(w->device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError, end;
+  if (r == ncclSuccess) {
+    w->lib.GroupStart();
+    for (size_t i = 0; i < w->n && r == ncclSuccess; i++) r = init(&w->lib, &w->f[i], &w->f[i].made->comm);
+    end = w->lib.GroupEnd();
+    if (r == ncclSuccess) r = end;
+  }
+  w->result = r;
+  atomic_store(&w->done, 1);
+  return NULL;
+}
+
+static mg_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mg_error *err) {
+  watched *w = calloc(1, sizeof *w);
+  if (w) w->f = calloc(nflights, sizeof *w->f);
+  if (!w || !w->f) {
+    free(w);
+    return mg_oom(err);
+  }
+  const mg_comm_spec *first = NULL;
+  double              seconds = 0;
+  w->lib = n->lib, w->device = n->device;
+  for (size_t i = 0; i < nflights; i++) {
+    if (!f[i].spec || !is_blocking(&f[i])) continue;
+    flight *mine = &w->f[w->n++];
+    *mine = f[i];
+    f[i].ids = NULL; /* taken over */
+    if (mine->values.given[MG_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
+    if (!first) first = f[i].spec;
+    if (nccl_patience(n, f[i].spec) > seconds) seconds = nccl_patience(n, f[i].spec);
+  }
+  pthread_t thread;
+  if (!first || pthread_create(&thread, NULL, run_watched, w) != 0) {
+    mg_status s = first ? mg_fail(err, MG_BACKEND, "nccl: no thread for %s", first->name) : MG_OK;
+    free_watched(w);
+    return s;
+  }
+  double begun = nccl_now();
+  for (int look = 0; !atomic_load(&w->done) && nccl_now() - begun < seconds; look++) nccl_pause(look);
+  if (!atomic_load(&w->done)) {
+    for (size_t i = 0; i < nflights; i++)
+      if (f[i].spec && is_blocking(&f[i])) f[i].made = NULL; /* the thread writes there: never freed */
+    pthread_detach(thread);
+    mg_fail(err, MG_BACKEND, "nccl: %s and what else is created with blocking = 1 was not made within %g seconds; that "
+            "cannot be undone, end the process",
+            first->name, seconds);
+    return MG_BACKEND;
+  }
+  pthread_join(thread, NULL);
+  for (size_t i = 0; i < nflights; i++)
+    if (f[i].spec && is_blocking(&f[i])) f[i].begun = f[i].made->comm != NULL, f[i].done = w->result == ncclSuccess;
+  mg_status s = w->result == ncclSuccess ? MG_OK : nccl_failed(n, err, w->result, "ncclCommInitRankConfig", first->name);
+  free_watched(w);
+  return s;
+}
+
+/* ----------------------------------------------------------------------- wait */
+
+/* All that has begun, until it is done. */
+static mg_status wait_all(nccl_backend *n, size_t nflights, flight *f, mg_error *err) {
+  for (int look = 0;; look++) {
+    size_t left = 0;
+    for (size_t i = 0; i < nflights; i++) {
+      if (!f[i].begun || f[i].done) continue;
+      ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(f[i].made->comm, &state);
+      if (r != ncclSuccess) return nccl_failed(n, err, r, "ncclCommGetAsyncError", f[i].spec->name);
+      if (state != ncclSuccess && state != ncclInProgress)
+        return nccl_failed(n, err, state, "creation", f[i].spec->name);
+      f[i].done = state == ncclSuccess;
+      if (f[i].done) continue;
+      if (nccl_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
+      left++;
+    }
+    if (left == 0) return MG_OK;
+    int64_t who = n->host->ops->heard(n->host);
+    if (who >= 0) {
+      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MG_GAVE_UP;
+    }
+    nccl_pause(look);
+  }
+}
+
+mg_status nccl_finish(nccl_backend *n, const mg_comm_spec *spec, nccl_comm *made, mg_error *err) {
+  const nccl_library *lib = &n->lib;
+  int                 count = -1, rank = -1, device = -1, low = 0, high = 0;
+  ncclResult_t        r = lib->CommCount(made->comm, &count);
+  if (r == ncclSuccess) r = lib->CommUserRank(made->comm, &rank);
+  if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
+  if (r != ncclSuccess) return nccl_failed(n, err, r, "ncclCommCount", spec->name);
+  if (count != spec->size || rank != spec->position || device != n->device)
+    return mg_fail(err, MG_BACKEND, "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
+                   " on GPU %d",
+                   spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
+  cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
+  if (e == cudaSuccess)
+    e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking, spec->high_priority ? high : low);
+  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
+}
+
+void nccl_keep(nccl_backend *n, nccl_comm *made) {
+  made->next = n->made;
+  n->made = made;
+  n->bytes += made->bytes;
+}
+
+/* ---------------------------------------------------------------------- create */
+
+void nccl_tell(nccl_backend *n, const mg_comm_spec *spec) {
+  for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
+}
+
+static void give_up(nccl_backend *n, size_t nflights, flight *f) {
+  for (size_t i = 0; i < nflights; i++) {
+    if (!f[i].spec) continue;
+    if (!f[i].done) nccl_tell(n, f[i].spec);
+    if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
+    if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
+    free(f[i].made);
+    f[i].made = NULL;
+  }
+}
+
+/* The groups that their families want from the host backend, in schedule order. This may not be
+** left out after a failure: MPI knows no deadline, and other members would wait for ever. */
+static mg_status create_on_host(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
+  mg_status s = MG_OK;
+  n->host->epoch = n->base.epoch;
+  for (size_t i = 0; i < nspecs; i++) {
+    if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) continue;
+    mg_status one = n->host->ops->create(n->host, 1, &spec[i], &native[i], s ? NULL : err);
+    if (!s) s = one;
+  }
+  return s;
+}
+
+mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  mg_error      why = { 0 };
+  n->host->epoch = b->epoch;
+  n->begun = nccl_now();
+  n->after = true;
+  if (b->whole) {
+    mg_status host = create_on_host(n, nspecs, spec, native, &why);
+    mg_status split = nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
+    if ((host || split) && err) *err = why;
+    return host ? host : split;
+  }
+  flight     *f = calloc(nspecs + 1, sizeof *f);
+  mg_status   s = f ? MG_OK : mg_oom(&why);
+  cudaError_t e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
+  if (e != cudaSuccess && !s) s = cuda_failed(n, &why, e, "cudaSetDevice", "");
+  for (size_t i = 0; i < nspecs && !s; i++)
+    if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);
+  mg_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
+  if (!s) s = on_host;
+  for (size_t i = 0; i < nspecs && !s; i++) {
+    if (!f[i].spec || is_blocking(&f[i])) continue;
+    if (f[i].values.given[MG_NCCL_NET_NAME]) f[i].config.netName = f[i].values.net_name;
+    s = begin(n, &f[i], &why);
+  }
+  if (!s) s = wait_all(n, nspecs, f, &why);
+  if (!s) s = create_blocking(n, nspecs, f, &why);
+  for (size_t i = 0; i < nspecs && !s; i++)
+    if (f[i].spec) s = nccl_finish(n, f[i].spec, f[i].made, &why);
+  if (s && f) give_up(n, nspecs, f);
+  for (size_t i = 0; f && i < nspecs; i++) {
+    free(f[i].ids);
+    if (s || !f[i].made) continue;
+    nccl_keep(n, f[i].made);
+    native[i] = f[i].made;
+  }
+  free(f);
+  if (s && err) *err = why;
+  return s;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+**
+** end.c - the end of communicators. Destroying a communicator that was used is a call over its
+** members: two of them destroyed in opposite order on two ranks wait for each other for ever. So
+** all of a state go together: streams first, then every one is finalized, then all are destroyed in
+** one NCCL group. What failed is aborted, which waits for nobody.
+*/
+#include "comm/nccl/nccl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+nccl_comm *nccl_find(nccl_backend *n, const void *native) {
+  nccl_comm *c = n->made;
+  while (c && c != native) c = c->next;
+  return c;
+}
+
+static void forget(nccl_backend *n, nccl_comm *c) {
+  nccl_comm **at = &n->made;
+  while (*at && *at != c) at = &(*at)->next;
+  if (*at) *at = c->next;
+  n->bytes -= c->bytes;
+  free(c);
+}
+
+mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, const char *call, const char *name,
+                      mg_error *err) {
+  double begun = nccl_now();
+  for (int look = 0;; look++) {
+    int64_t      who = n->host->ops->heard(n->host);
+    ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
+    if (who >= 0) {
+      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MG_GAVE_UP;
+    }
+    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
+      return nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
+    if (state == ncclSuccess) return MG_OK;
+    if (nccl_now() - begun > seconds)
+      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, seconds);
+    nccl_pause(look);
+  }
+}
+
+/* The stream ran dry, or that takes too long. */
+static bool drained(nccl_backend *n, nccl_comm *c) {
+  double begun = nccl_now();
+  for (int look = 0;; look++) {
+    cudaError_t e = n->lib.cudaStreamQuery(c->stream);
+    if (e != cudaErrorNotReady) return e == cudaSuccess;
+    if (nccl_now() - begun > n->options.timeout) return false;
+    nccl_pause(look);
+  }
+}
+
+static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mg_backend *, size_t, void **)) {
+  for (size_t i = 0; i < count; i++) {
+    if (!native[i] || nccl_find(n, native[i])) continue;
+    on_host(n->host, 1, &native[i]);
+    native[i] = NULL;
+  }
+}
+
+void nccl_destroy(mg_backend *b, size_t count, void **native) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (n->broken) {
+    nccl_abort(b, count, native);
+    return;
+  }
+  split(n, count, native, n->host->ops->destroy);
+  n->lib.cudaSetDevice(n->device);
+  for (size_t i = 0; i < count; i++) {
+    nccl_comm *c = native[i];
+    if (!c) continue;
+    bool clean = !c->lost && drained(n, c);
+    n->lib.cudaStreamDestroy(c->stream);
+    c->stream = NULL;
+    if (!c->comm) continue; /* aborted by a failure of use */
+    ncclResult_t r = clean ? n->lib.CommFinalize(c->comm) : ncclInternalError;
+    if (r == ncclSuccess || r == ncclInProgress) continue;
+    n->lib.CommAbort(c->comm);
+    c->comm = NULL;
+  }
+  for (size_t i = 0; i < count; i++) { /* every one has begun: now they can end in any order */
+    nccl_comm *c = native[i];
+    if (!c || !c->comm || nccl_settle(n, c, n->options.timeout, "ncclCommFinalize", c->name, NULL) == MG_OK) continue;
+    n->lib.CommAbort(c->comm);
+    c->comm = NULL;
+  }
+  n->lib.GroupStart();
+  for (size_t i = 0; i < count; i++) {
+    nccl_comm *c = native[i];
+    if (c && c->comm) n->lib.CommDestroy(c->comm);
+  }
+  n->lib.GroupEnd();
+  for (size_t i = 0; i < count; i++)
+    if (native[i]) forget(n, native[i]);
+}
+
+void nccl_abort(mg_backend *b, size_t count, void **native) {
+  nccl_backend *n = (nccl_backend *)b;
+  split(n, count, native, n->host->ops->destroy);
+  for (size_t i = 0; i < count; i++) {
+    nccl_comm *c = native[i];
+    if (!c) continue;
+    if (c->comm) n->lib.CommAbort(c->comm);
+    if (c->stream) n->lib.cudaStreamDestroy(c->stream);
+    forget(n, c);
+  }
+}

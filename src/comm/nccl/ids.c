@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+**
+** ids.c - a unique id goes from the first member of a group to all, down a binomial tree of
+** messages between two ranks each; nobody else takes part. Above ranks_per_id members there are
+** several ids, each made by another member, because whoever makes one serves the sockets of all
+** who use it.
+**
+** A rank goes through its groups in schedule order, so nobody waits for ever: the proof in
+** plan/plan.h holds for any call over members.
+*/
+#include "comm/nccl/nccl.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* What travels: members and options as the sender sees them, then the ids. */
+typedef struct parcel {
+  uint64_t     digest;
+  ncclUniqueId id[]; /* [nids] */
+} parcel;
+
+static uint64_t digest_of(const mg_comm_spec *spec) {
+  return XXH3_64bits_withSeed(spec->ranks, (size_t)spec->size * sizeof *spec->ranks,
+                              XXH3_64bits(spec->nccl, strlen(spec->nccl)) ^ (uint64_t)spec->tag);
+}
+
+static mg_status new_id(nccl_backend *n, const mg_comm_spec *spec, ncclUniqueId *id, mg_error *err) {
+  ncclResult_t r = n->lib.GetUniqueId(id);
+  return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
+}
+
+/* Ids that others made come to the first member. */
+static mg_status gather(nccl_backend *n, const mg_comm_spec *spec, int nids, double seconds, parcel *p, mg_error *err) {
+  const mg_backend_ops *host = n->host->ops;
+  ncclUniqueId          own;
+  int                   each = n->options.ranks_per_id;
+  if (spec->position % each != 0 || spec->position / each >= nids) return MG_OK;
+  mg_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own, err);
+  if (!s && spec->position > 0)
+    return host->send(n->host, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
+  for (int k = 1; k < nids && !s; k++)
+    s = host->recv(n->host, spec->ranks[k * each], spec->tag, &p->id[k], sizeof own, seconds, err);
+  return s;
+}
+
+/* Position p has its parcel from p without its lowest bit, and passes it to p + 1, p + 2, p + 4, ...
+** below that bit. */
+static mg_status spread(nccl_backend *n, const mg_comm_spec *spec, size_t bytes, double seconds, parcel *p,
+                        mg_error *err) {
+  const mg_backend_ops *host = n->host->ops;
+  int64_t               at = spec->position, low = at & -at;
+  mg_status             s = MG_OK;
+  if (at == 0)
+    for (low = 1; low < spec->size;) low *= 2;
+  else if (!(s = host->recv(n->host, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) &&
+           p->digest != digest_of(spec))
+    s = mg_fail(err, MG_BACKEND, "nccl: rank %d of %s does not see the same members or options", spec->ranks[at - low],
+                spec->name);
+  for (int64_t step = low / 2; step > 0 && !s; step /= 2)
+    if (at + step < spec->size) s = host->send(n->host, spec->ranks[at + step], spec->tag, p, bytes, seconds, err);
+  return s;
+}
+
+mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
+                   mg_error *err) {
+  int64_t each = n->options.ranks_per_id;
+  bool    several = n->lib.CommInitRankScalable && spec->size > each;
+  *nids = several ? (int)((spec->size + each - 1) / each) : 1;
+  size_t    bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
+  parcel   *p = malloc(bytes);
+  mg_error  why = { 0 };
+  mg_status s = p ? MG_OK : mg_oom(&why);
+  *ids = NULL;
+  if (p) p->digest = digest_of(spec);
+  if (!s) s = gather(n, spec, *nids, seconds, p, &why);
+  if (!s) s = spread(n, spec, bytes, seconds, p, &why);
+  if (!s) {
+    memmove(p, p->id, (size_t)*nids * sizeof(ncclUniqueId));
+    *ids = (ncclUniqueId *)p;
+    return MG_OK;
+  }
+  free(p);
+  if (strncmp(why.message, "nccl:", 5) == 0 || s == MG_LIMIT) {
+    if (err) *err = why;
+    return s;
+  }
+  mg_fail(err, s == MG_GAVE_UP ? MG_BACKEND : s, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  return s;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+**
+** library.c - dlopen, and the probe. NCCL must not be asked to make a communicator where there is
+** no driver: ncclCommInitRankConfig fails then, and leaves its thread's group open.
+*/
+#include "comm/nccl/library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+
+enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000 };
+
+const char *nccl_version_text(int version, char text[24]) {
+  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 it was 2804 */
+  int rest = version >= 10000 ? version % 10000 : version % 1000;
+  snprintf(text, 24, "%d.%d.%d", major, rest / 100, rest % 100);
+  return text;
+}
+
+/* A function of a library, whatever its type: all function pointers are alike here. */
+static bool symbol(void *lib, const char *name, void *function) {
+  void *found = dlsym(lib, name);
+  if (found) memcpy(function, &found, sizeof found);
+  return found != NULL;
+}
+
+static void *open_library(const char *file, mg_error *err) {
+  void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (lib) return lib; /* stays loaded: it has threads of its own */
+  const char *why = dlerror();
+  return mg_null(err, MG_BACKEND, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
+                 why ? why : "unknown reason");
+}
+
+static mg_status load(nccl_library *lib, mg_error *err) {
+  char  cudart[32];
+  void *nccl = open_library("libnccl.so.2", err);
+  if (!nccl) return MG_BACKEND;
+#define X(name) \
+  if (!symbol(nccl, "nccl" #name, &lib->name)) \
+    return mg_fail(err, MG_BACKEND, "nccl: libnccl.so.2 has no function nccl%s", #name);
+  NCCL_FUNCTIONS(X)
+#undef X
+#define X(name) symbol(nccl, "nccl" #name, &lib->name);
+  NCCL_OPTIONAL_FUNCTIONS(X)
+#undef X
+  char text[24], oldest[24], header[24];
+  if (lib->GetVersion(&lib->version) != ncclSuccess) return mg_fail(err, MG_BACKEND, "nccl: ncclGetVersion failed");
+  if (lib->version < OLDEST)
+    return mg_fail(err, MG_BACKEND, "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
+                   "%s)",
+                   nccl_version_text(lib->version, text), nccl_version_text(OLDEST, oldest),
+                   nccl_version_text(NCCL_VERSION_CODE, header));
+  snprintf(cudart, sizeof cudart, "libcudart.so.%d", CUDA_MAJOR);
+  void *cuda = open_library(cudart, err);
+  if (!cuda) return MG_BACKEND;
+#define X(name) \
+  if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
+    return mg_fail(err, MG_BACKEND, "nccl: %s has no function cuda%s", cudart, #name);
+  CUDA_FUNCTIONS(X)
+#undef X
+  return MG_OK;
+}
+
+static mg_status probe_driver(nccl_library *lib, mg_error *err) {
+  char        nccl[24];
+  int         devices = 0; /* left alone where the call fails */
+  cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
+  if (driver != cudaSuccess) lib->driver = 0;
+  lib->cudaRuntimeGetVersion(&lib->runtime);
+  nccl_version_text(lib->version, nccl);
+  r = lib->cudaGetDeviceCount(&devices);
+  const char *name = lib->cudaGetErrorName(r);
+  if (r == cudaErrorStubLibrary)
+    return mg_fail(err, MG_BACKEND, "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
+                   "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
+                   lib->host, name, nccl);
+  if (lib->driver == 0)
+    return mg_fail(err, MG_BACKEND, "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
+                   "%s is present",
+                   lib->host, name, nccl);
+  if (r == cudaErrorInsufficientDriver)
+    return mg_fail(err, MG_BACKEND, "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
+                   "%d.%d; NCCL %s is present",
+                   lib->host, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
+                   lib->runtime % 1000 / 10, nccl);
+  if (r != cudaSuccess && r != cudaErrorNoDevice)
+    return mg_fail(err, MG_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host, name,
+                   lib->cudaGetErrorString(r), nccl);
+  if (r == cudaErrorNoDevice || devices == 0)
+    return mg_fail(err, MG_BACKEND, "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
+                   "%s are present",
+                   lib->host, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
+  lib->devices = devices;
+  return MG_OK;
+}
+
+mg_status nccl_open(nccl_library *lib, mg_error *err) {
+  memset(lib, 0, sizeof *lib);
+  if (gethostname(lib->host, sizeof lib->host - 1) != 0) snprintf(lib->host, sizeof lib->host, "?");
+  mg_status s = load(lib, err);
+  return s ? s : probe_driver(lib, err);
+}

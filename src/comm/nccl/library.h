@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+**
+** library.h - NCCL and the CUDA runtime, opened when they are asked for: a table of functions.
+** Types come from the headers, so the compiler sees every call as it would a linked one.
+*/
+#ifndef MG_NCCL_LIBRARY_H
+#define MG_NCCL_LIBRARY_H
+
+#include "base/base.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+/* Every one is needed, but for those of NCCL_OPTIONAL: from 2.23.4, 2.18.1, 2.27.3 and 2.28.7 on. */
+#define NCCL_FUNCTIONS(X) \
+  X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
+  X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(AllReduce) \
+  X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
+#define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError) X(CommInitRankScalable) X(CommSplit) X(CommShrink) X(CommRevoke)
+#define CUDA_FUNCTIONS(X) \
+  X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) X(GetErrorString) \
+  X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
+  X(DeviceGetStreamPriorityRange) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
+
+typedef struct nccl_library {
+#define X(name) __typeof__(nccl##name) *name;
+  NCCL_FUNCTIONS(X)
+  NCCL_OPTIONAL_FUNCTIONS(X)
+#undef X
+#define X(name) __typeof__(cuda##name) *cuda##name;
+  CUDA_FUNCTIONS(X)
+#undef X
+  int  version; /* of the NCCL that runs: 22809 */
+  int  runtime, driver, devices;
+  char host[64];
+} nccl_library;
+
+/* Open and probe, without a single call of NCCL that needs a GPU: is the library there, is it new
+** enough, is there a driver, a real one, a GPU? The first no is the answer. */
+mg_status nccl_open(nccl_library *lib, mg_error *err);
+/* "2.28.9" */
+const char *nccl_version_text(int version, char text[24]);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+**
+** nccl.h - what the files of the nccl backend share. The backend stands on another one (mpi),
+** which carries ids between ranks and knows the ranks of this machine; groups whose family asks
+** for mpi are made there.
+*/
+#ifndef MG_COMM_NCCL_H
+#define MG_COMM_NCCL_H
+
+#include "comm/backend.h"
+#include "comm/nccl/library.h"
+#include "plan/nccl.h"
+
+typedef struct nccl_comm nccl_comm;
+struct nccl_comm {
+  ncclComm_t   comm; /* first two: what moongrid_nccl.h reads */
+  cudaStream_t stream;
+  nccl_comm   *next; /* of the backend */
+  int64_t      bytes;
+  bool         lost; /* some of its ranks do not answer: it is aborted in the end */
+  char         name[128]; /* NCCL keeps the pointer: alive as long as comm is */
+};
+
+typedef struct nccl_backend {
+  mg_backend      base; /* first: ops get a pointer to it */
+  mg_backend     *host;
+  bool            own_host;
+  nccl_library    lib;
+  mg_nccl_options options;
+  int             device, local_rank, local_size;
+  nccl_comm      *made;
+  int64_t         bytes;  /* predicted memory of all that is there */
+  double          begun;  /* of the creation that runs: all its deadlines count from there */
+  bool            after;  /* ranks come from a creation, some of them at its deadline */
+  bool            broken; /* a collective failed: communicators are aborted, not destroyed */
+} nccl_backend;
+
+double nccl_now(void);
+void   nccl_pause(int look); /* between two looks: soon at first, then every millisecond */
+/* "nccl: what for name: ncclInvalidUsage (...)" */
+mg_status nccl_failed(const nccl_backend *n, mg_error *err, ncclResult_t r, const char *call, const char *name);
+mg_status cuda_failed(const nccl_backend *n, mg_error *err, cudaError_t r, const char *call, const char *name);
+
+/* config.c: local checks and the struct, whose text is in *v. */
+mg_status nccl_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err);
+mg_status nccl_config(const nccl_backend *n, const mg_comm_spec *spec, const char *name, mg_nccl_values *v,
+                      ncclConfig_t *config, mg_error *err);
+
+/* ids.c: the unique ids of one communicator, from its first member to all. *ids is malloc'ed. */
+mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
+                   mg_error *err);
+
+/* create.c */
+mg_status nccl_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err);
+double    nccl_patience(const nccl_backend *n, const mg_comm_spec *spec);
+/* What NCCL made is what was planned; and a stream for its calls. */
+mg_status nccl_finish(nccl_backend *n, const mg_comm_spec *spec, nccl_comm *made, mg_error *err);
+void      nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
+void      nccl_tell(nccl_backend *n, const mg_comm_spec *spec); /* all members: we gave up */
+
+/* derive.c: communicators out of others. */
+mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err);
+mg_status nccl_shrink(mg_backend *b, const mg_comm_spec *spec, void *from, int n, const int *positions, void **native,
+                      mg_error *err);
+mg_status nccl_revoke(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err);
+
+/* end.c */
+void nccl_destroy(mg_backend *b, size_t n, void **native);
+void nccl_abort(mg_backend *b, size_t n, void **native);
+/* Wait until nothing is in progress on the communicator any more. */
+mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, const char *call, const char *name, mg_error *err);
+nccl_comm *nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
+
+/* use.c */
+mg_status nccl_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err);
+void     *nccl_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error *err);
+void      nccl_buffer_free(mg_backend *b, const char *backend, void *buffer);
+mg_status nccl_copy(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+                    mg_error *err);
+mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w, mg_error *err);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+**
+** use.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Every
+** call is waited for, with a deadline: the first use of a communicator connects its ranks, and
+** waits for a peer that does not come for ever.
+*/
+#include "comm/nccl/nccl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const ncclDataType_t types[] = { ncclInt32, ncclInt64, ncclFloat32, ncclFloat64 };
+static const ncclRedOp_t    reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };
+static const size_t         sizes[] = { 4, 8, 4, 8 };
+
+/* ----------------------------------------------------------------------- buffers */
+
+static bool is_host(const char *backend) { return strcmp(backend, "nccl") != 0; }
+
+void *nccl_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  void         *buffer = NULL;
+  if (is_host(backend)) return n->host->ops->buffer_new(n->host, backend, bytes, err);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
+  if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
+  if (e == cudaSuccess) return buffer;
+  cuda_failed(n, err, e, "cudaMalloc", "");
+  return NULL;
+}
+
+void nccl_buffer_free(mg_backend *b, const char *backend, void *buffer) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (is_host(backend))
+    n->host->ops->buffer_free(n->host, backend, buffer);
+  else if (buffer)
+    n->lib.cudaFree(buffer);
+}
+
+mg_status nccl_copy(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+                    mg_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (is_host(backend)) return n->host->ops->copy(n->host, backend, to, from, bytes, to_buffer, err);
+  cudaError_t e = n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
+  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
+  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "");
+}
+
+/* ------------------------------------------------------------------------- calls */
+
+/* Between two ranks both sides in one NCCL group, or they would wait for each other. */
+static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mg_work *w) {
+  ncclResult_t r = lib->GroupStart(), end;
+  if (r == ncclSuccess && w->to >= 0)
+    r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
+  if (r == ncclSuccess && w->from >= 0)
+    r = lib->Recv(w->recv, w->count, types[w->type], (int)w->from, c->comm, c->stream);
+  end = lib->GroupEnd();
+  return r == ncclSuccess || r == ncclInProgress ? end : r;
+}
+
+static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mg_work *w) {
+  ncclDataType_t type = types[w->type];
+  ncclRedOp_t    op = reductions[w->reduction];
+  switch (w->call) {
+  case MG_ALLREDUCE: return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MG_BROADCAST: return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
+  case MG_ALLGATHER: return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
+  case MG_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MG_SENDRECV: return send_recv(lib, c, w);
+  case MG_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
+  }
+  return ncclInvalidArgument;
+}
+
+static const char *const names[] = { "ncclAllReduce",     "ncclBroadcast", "ncclAllGather",
+                                     "ncclReduceScatter", "ncclSend/Recv", "barrier (ncclAllReduce)" };
+
+/* The stream ran dry, an error, or its time is over; or another rank gave up. */
+static mg_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mg_error *err) {
+  double begun = nccl_now();
+  for (int look = 0;; look++) {
+    ncclResult_t state = ncclSuccess;
+    cudaError_t  e = n->lib.cudaStreamQuery(c->stream);
+    if (e == cudaSuccess) return MG_OK;
+    if (e != cudaErrorNotReady) return cuda_failed(n, err, e, call, name);
+    if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
+      return nccl_failed(n, err, state, call, name);
+    if (nccl_now() - begun > n->options.timeout)
+      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
+    int64_t who = n->host->ops->heard(n->host);
+    if (who >= 0) {
+      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MG_GAVE_UP;
+    }
+    nccl_pause(look);
+  }
+}
+
+/* A group of one rank: what comes in goes out. */
+static mg_status alone(nccl_backend *n, const mg_work *w, mg_error *err) {
+  if (w->call == MG_BARRIER || w->call == MG_BROADCAST || w->send == w->recv) return MG_OK;
+  if (w->call == MG_SENDRECV && (w->to < 0 || w->from < 0)) return MG_OK;
+  cudaError_t e = n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, NULL);
+  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
+  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
+}
+
+mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w, mg_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
+  nccl_comm *c = native;
+  if (!c) return alone(n, w, err);
+  if (!c->comm) return mg_fail(err, MG_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
+  if (e != cudaSuccess) return cuda_failed(n, err, e, "cudaSetDevice", spec->name);
+  ncclResult_t r = issue(&n->lib, c, w);
+  mg_status    s = MG_OK;
+  if (r != ncclSuccess && r != ncclInProgress) s = nccl_failed(n, err, r, names[w->call], spec->name);
+  if (r == ncclInProgress) s = nccl_settle(n, c, n->options.timeout, names[w->call], spec->name, err);
+  if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
+  if (!s) return MG_OK;
+  nccl_tell(n, spec); /* nothing else ends what the other members wait for */
+  n->lib.CommAbort(c->comm);
+  c->comm = NULL;
+  n->broken = true;
+  return s;
+}
+
+/* ------------------------------------------------------------------------- proof */
+
+typedef struct proof {
+  nccl_backend       *n;
+  const mg_comm_spec *spec;
+  nccl_comm          *comm;
+  int64_t            *send, *recv; /* one number each, on the GPU */
+} proof;
+
+/* One call with a number in and a number out. */
+static mg_status exchange(const proof *p, mg_call call, int64_t mine, int64_t root, int64_t *got, mg_error *err) {
+  int64_t   size = p->spec->size, at = p->spec->position;
+  mg_work   w = { call, MG_INT64, MG_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
+  mg_status s = nccl_copy(&p->n->base, "nccl", call == MG_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
+  if (!s) s = nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
+  return s ? s : nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
+}
+
+static mg_status prove(const proof *p, mg_error *err) {
+  const mg_comm_spec *spec = p->spec;
+  int64_t             got = -1, want = 0, mine = p->n->base.rank;
+  for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
+  mg_status s = exchange(p, MG_ALLREDUCE, mine, 0, &got, err);
+  if (!s && got != want)
+    s = mg_fail(err, MG_BACKEND, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got, want);
+  for (int64_t root = 0; root < spec->size && !s; root++) {
+    s = exchange(p, MG_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
+    if (!s && got != spec->ranks[root])
+      s = mg_fail(err, MG_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root, spec->name,
+                  got, spec->ranks[root]);
+  }
+  if (!s) s = exchange(p, MG_SENDRECV, mine, 0, &got, err);
+  if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
+    s = mg_fail(err, MG_BACKEND, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
+  return s;
+}
+
+mg_status nccl_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  if (is_host(spec->backend)) return n->host->ops->prove(n->host, spec, native, err);
+  proof p = { n, spec, native, nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
+  if (p.send) p.recv = nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
+  mg_status s = p.recv ? prove(&p, err) : MG_BACKEND;
+  nccl_buffer_free(b, "nccl", p.send);
+  nccl_buffer_free(b, "nccl", p.recv);
+  return s;
+}

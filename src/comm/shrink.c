@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+**
+** shrink.c - ranks that are lost: what remains of a family's groups, as a state of its own.
+*/
+#include "comm/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_lost(size_t n, const int64_t *lost, int64_t rank) {
+  for (size_t i = 0; i < n; i++)
+    if (lost[i] == rank) return true;
+  return false;
+}
+
+/* The groups without the lost ranks, in the same order; what nobody is left of is left out. */
+static mg_family *without(const mg_family *f, size_t n, const int64_t *lost, mg_error *err) {
+  int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts), groups = 0, at = 0;
+  int32_t *ranks = malloc((size_t)(f->total + 1) * sizeof *ranks);
+  if (!starts || !ranks) {
+    free(starts);
+    free(ranks);
+    return mg_null_oom(err);
+  }
+  starts[0] = 0;
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t size = mg_family_size(f, g);
+    mg_family_members(f, g, ranks + at);
+    for (int32_t *r = ranks + at, *end = r + size; r < end; r++)
+      if (!is_lost(n, lost, *r)) ranks[at++] = *r; /* at runs behind r */
+    if (at > starts[groups]) starts[++groups] = at;
+  }
+  mg_window  w = mg_world(f->world);
+  mg_family *left = mg_family_table(w, groups, starts, ranks, groups ? MG_PARTIAL : MG_COVER, err);
+  free(starts);
+  free(ranks);
+  return left;
+}
+
+static mg_plan *plan_of(const mg_entry *e, mg_family *left, mg_error *err) {
+  mg_options o = MG_OPTIONS_INIT;
+  o.unique = e->choice.unique, o.high_priority = e->choice.high_priority;
+  o.timeout = (double)e->choice.timeout_us / 1e6;
+  o.backend = e->choice.backend, o.nccl = e->choice.nccl;
+  mg_topology *t = mg_topology_new(left->world, err);
+  mg_status    s = t ? mg_topology_add(t, e->name, left, &o, err) : MG_LIMIT;
+  mg_plan     *p = s ? NULL : mg_plan_new(t, err);
+  mg_topology_free(t);
+  return p;
+}
+
+/* This rank's communicator out of the one of its old group. */
+static mg_status shrink_own(mg_state *now, const mg_group *old, size_t n, const int64_t *lost, mg_error *err) {
+  if (now->batch.n == 0) return MG_OK; /* nobody of the group is lost: it has its communicator */
+  if (!old || !old->comm) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", now->batch.spec[0].name);
+  int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
+  if (!positions) return mg_oom(err);
+  for (size_t i = 0; i < n; i++) {
+    int64_t p = mg_group_position(old, lost[i]);
+    if (p >= 0) positions[gone++] = (int)p;
+  }
+  mg_status s = mg_pool_shrink(now->backend, now->batch.entry[0], old->comm, gone, positions, err);
+  free(positions);
+  return s;
+}
+
+mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err) {
+  int entry = mg_plan_find(s->plan, family);
+  if (entry < 0) {
+    mg_state_unknown(s, family, err);
+    return NULL;
+  }
+  const mg_entry *e = &s->plan->content.entry[entry];
+  if (e->family->overlapping) return mg_null(err, MG_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
+  for (size_t i = 0; i < n; i++) {
+    if (lost[i] < 0 || lost[i] >= s->plan->content.world)
+      return mg_null(err, MG_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
+                     s->plan->content.world - 1);
+    if (lost[i] == s->view.rank) return mg_null(err, MG_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
+  }
+  mg_family *left = without(e->family, n, lost, err);
+  mg_plan   *p = left ? plan_of(e, left, err) : NULL;
+  mg_state  *now = p ? calloc(1, sizeof *now) : NULL;
+  mg_error   why = { 0 };
+  if (p && !now) mg_oom(err);
+  mg_status status = now ? mg_state_prepare(now, p, s->backend, "shrunk", &why) : MG_LIMIT;
+  if (!status) status = shrink_own(now, mg_state_group(s, family, NULL), n, lost, &why);
+  if (now && now->batch.n) now->batch.n = 0;
+  mg_plan_free(p);
+  mg_family_free(left);
+  if (!status) return now;
+  mg_state_free(now);
+  if (why.status && err) *err = why;
+  return NULL;
+}
+
+mg_status mg_state_revoke(mg_state *s, mg_error *err) {
+  mg_status status = MG_OK;
+  for (size_t i = 0; i < s->view.ncomms; i++) {
+    mg_status one = mg_pool_revoke(s->backend, s->comm[i], status ? NULL : err);
+    if (!status) status = one;
+  }
+  return status;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+**
+** bandwidth.c - moongrid run --bandwidth: three collectives on every communicator, in schedule
+** order. All groups of a family run at once, as they do in training.
+*/
+#include "comm/state.h"
+#include "host/cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BYTES = 4 << 20, WARM = 2, TIMED = 5 };
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Median seconds of a call, each waited for. */
+static mg_status measure(mg_backend *b, const mg_shared *c, const mg_work *w, double *seconds, mg_error *err) {
+  double spent[TIMED];
+  for (int i = 0; i < WARM + TIMED; i++) {
+    double    begun = now();
+    mg_status s = mg_pool_work(b, c, w, err);
+    if (s) return s;
+    if (i >= WARM) spent[i - WARM] = now() - begun;
+  }
+  qsort(spent, TIMED, sizeof *spent, ascending);
+  *seconds = spent[TIMED / 2];
+  return MG_OK;
+}
+
+/* GB/s of the bus: what a ring moves over each link, so that group sizes compare. */
+static mg_status measure_all(mg_backend *b, const mg_shared *c, double rate[3], mg_error *err) {
+  size_t    n = (size_t)c->size, each = BYTES / sizeof(float) / n, all = each * n;
+  void     *send = b->ops->buffer_new(b, c->backend, all * sizeof(float), err);
+  void     *recv = send ? b->ops->buffer_new(b, c->backend, all * sizeof(float), err) : NULL;
+  mg_status s = recv ? MG_OK : MG_BACKEND;
+  const mg_work work[3] = { { .call = MG_ALLREDUCE, .type = MG_FLOAT, .send = send, .recv = recv, .count = all },
+                            { .call = MG_ALLGATHER, .type = MG_FLOAT, .send = send, .recv = recv, .count = each },
+                            { .call = MG_REDUCE_SCATTER, .type = MG_FLOAT, .send = send, .recv = recv, .count = each } };
+  for (int k = 0; k < 3 && !s; k++) {
+    double seconds = 0, moved = (k == 0 ? 2.0 : 1.0) * (double)(n - 1) / (double)n * (double)(all * sizeof(float));
+    s = measure(b, c, &work[k], &seconds, err);
+    rate[k] = s ? 0 : moved / seconds / 1e9;
+  }
+  if (send) b->ops->buffer_free(b, c->backend, send);
+  if (recv) b->ops->buffer_free(b, c->backend, recv);
+  return s;
+}
+
+mg_status cli_bandwidth(mg_state *s, mg_error *err) {
+  mg_backend *b = s->backend;
+  mg_error    why = { 0 };
+  mg_status   status = MG_OK;
+  double(*rate)[3] = calloc(s->view.ncomms + 1, sizeof *rate);
+  if (!rate) status = mg_oom(&why);
+  for (size_t i = 0; i < s->view.ncomms && !status; i++)
+    if (s->comm[i]->real && s->comm[i]->native && s->comm[i]->size <= BYTES / (int64_t)sizeof(float))
+      status = measure_all(b, s->comm[i], rate[i], &why);
+  status = mg_verdict(b, status, &why, &why);
+  if (!status && b->rank == 0) {
+    printf("\n%-24s %7s %8s %12s %12s %15s   GB/s of the bus, %d MiB, rank 0's groups\n", "bandwidth", "ranks", "by",
+           "all-reduce", "all-gather", "reduce-scatter", BYTES >> 20);
+    for (size_t i = 0; i < s->view.ncomms; i++) {
+      const mg_shared *c = s->comm[i];
+      if (c->real && c->native)
+        printf("%-24s %7" PRId64 " %8s %12.3f %12.3f %15.3f\n", s->plan->content.entry[s->view.comm[i].entry].name,
+               c->size, c->backend, rate[i][0], rate[i][1], rate[i][2]);
+    }
+  }
+  free(rate);
+  if (status && err) *err = why;
+  return status;
+}

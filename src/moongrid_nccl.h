@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid_nccl.h - the few functions of moongrid that speak of NCCL. They need the headers of
+** NCCL and of the CUDA runtime, and no library: moongrid opens both at run time, and calls the
+** copies that are loaded.
+*/
+#ifndef MOONGRID_NCCL_H
+#define MOONGRID_NCCL_H
+
+#include "moongrid.h"
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What mg_group_native points to where mg_group_backend is "nccl". */
+typedef struct mg_nccl_pair {
+  ncclComm_t   comm;
+  cudaStream_t stream;
+} mg_nccl_pair;
+
+/* The communicator of a group, ranks in group order. Borrowed: never destroy it; it may be shared
+** by families of equal members, and ends with the last state that uses it. It is non-blocking
+** (config.blocking = 0) unless its family says nccl = { blocking = 1 }: a call may return
+** ncclInProgress, and is then looked at with ncclCommGetAsyncError. NULL for a group of one rank,
+** a rank that is in no group (g NULL), a lazy family not created yet, a dry state, and a group
+** whose communicator is MPI's. */
+static inline ncclComm_t mg_nccl_comm(const mg_group *g) {
+  void *native = g && mg_group_backend(g)[0] == 'n' ? mg_group_native(g) : NULL;
+  return native ? ((mg_nccl_pair *)native)->comm : NULL;
+}
+
+/* A stream of its own for the calls of this communicator, of high priority where the family says
+** so. Borrowed. NULL where there is no communicator. */
+static inline cudaStream_t mg_nccl_stream(const mg_group *g) {
+  void *native = g && mg_group_backend(g)[0] == 'n' ? mg_group_native(g) : NULL;
+  return native ? ((mg_nccl_pair *)native)->stream : NULL;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

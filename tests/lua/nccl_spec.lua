@@ -1,0 +1,304 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The nccl backend by layers. Where it is not built: one clear message. Against the real NCCL without
+-- a driver, or without NCCL: the exact words. On the stand-in libraries (tests/nccl/standin), which
+-- are no GPU and say so in every line: everything else, and every failure.
+
+local support = dofile "tests/lua/support.lua"
+
+local function exists(path)
+  local file = io.open(path)
+  if file then file:close() end
+  return file ~= nil
+end
+
+local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
+local HERE = "export LUA_CPATH='build/?.so;;' LUA_PATH='lua/?.lua;;'; "
+
+-- out, err, code of a command on `ranks` ranks over the stand-in, with `env` in front.
+local function on(ranks, command, env)
+  support.run("rm -f /dev/shm/mg-standin-*") -- of a process that was killed
+  return support.run(("%sLD_LIBRARY_PATH=build/standin STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(HERE,
+    env or "", ranks, command))
+end
+
+local function messages(err)
+  local list = {}
+  for line in err:gmatch "[^\n]+" do
+    local text = line:match "^moongrid: %[rank 0/%d+%] (.*)"
+    if text then list[#list + 1] = text end
+  end
+  return table.concat(list, "\n")
+end
+
+describe("without NCCL's headers", function()
+  if built then return it("the backend is built here", function() assert.is_true(built) end) end
+  it("says that the backend is not here", function()
+    local out = support.run "build/moongrid doctor"
+    assert.truthy(out:find("nccl +no +the nccl backend is not here: libmoongrid_nccl.so"), out)
+    local _, err, code = support.run "scripts/launch 2 build/moongrid run examples/moe.lua --backend nccl"
+    assert.equal(4, code)
+    assert.truthy(messages(err):find("^rank 0: the nccl backend is not here: "), err)
+  end)
+end)
+
+if not built then return end
+
+describe("without a GPU", function()
+  it("a libnccl.so.2 that is none is told as the loader tells it", function()
+    support.run "mkdir -p build/none && : > build/none/libnccl.so.2"
+    local out = support.run "LD_LIBRARY_PATH=build/none build/moongrid doctor"
+    assert.truthy(out:find("nccl       no   nccl: libnccl.so.2 is not here (is its folder in LD_LIBRARY_PATH?): "
+      .. "build/none/libnccl.so.2: file too short", 1, true), out)
+    local _, err, code = support.run "LD_LIBRARY_PATH=build/none scripts/launch 4 build/moongrid run examples/moe.lua --backend nccl"
+    assert.equal(4, code)
+    assert.truthy(messages(err):find("^rank 0: nccl: libnccl.so.2 is not here"), err)
+  end)
+
+  it("the real NCCL without a driver is told so, before any call of NCCL that needs one", function()
+    local out = support.run "env -u LD_LIBRARY_PATH build/moongrid doctor"
+    if not out:find "NCCL %d" then return pending "no libnccl.so.2 on this machine" end
+    if out:find "nccl +yes" then return pending "this machine has a GPU" end
+    local host = io.popen("hostname"):read "l"
+    local want = ("nccl: no CUDA driver on host %s (cudaGetDeviceCount: cudaErrorInsufficientDriver, driver version 0); NCCL ")
+      :format(host)
+    assert.truthy(out:find(want, 1, true), out)
+    local started = os.time()
+    local _, err, code = support.run "env -u LD_LIBRARY_PATH scripts/launch 4 build/moongrid run examples/moe.lua --backend nccl"
+    assert.equal(4, code)
+    assert.truthy(messages(err):find("rank 0: " .. want, 1, true), err)
+    assert.is_true(os.time() - started < 60)
+  end)
+
+  it("auto takes MPI", function()
+    local out, err, code = support.run "LD_LIBRARY_PATH=build/none scripts/launch 4 build/moongrid run examples/moe.lua tp=2"
+    assert.equal(0, code, err)
+    assert.truthy(out:find("memberships, mpi)", 1, true), out)
+  end)
+
+  it("a job on MPI alone refuses a family that wants nccl", function()
+    local recipe = os.tmpname() .. ".lua"
+    local file = assert(io.open(recipe, "w"))
+    file:write [[return recipe { build = function(world)
+      local t = topology(world)
+      t.all = grid(world, "a", { a = fill }) "a":with { backend = "nccl" }
+      return t
+    end }]]
+    file:close()
+    local _, err, code = support.run("scripts/launch 2 build/moongrid run " .. recipe .. " --backend mpi")
+    os.remove(recipe)
+    assert.equal(1, code, err)
+    assert.truthy(err:find("run/all[0] wants the backend 'nccl', and this job runs on mpi alone; start it with "
+      .. "--backend nccl, or open that backend", 1, true), err)
+  end)
+end)
+
+if not standin then return end
+
+describe("on the stand-in", function()
+  it("names itself, so that nothing it gives can pass for a GPU's", function()
+    local _, err = on(2, "build/moongrid run picotron --backend nccl")
+    assert.truthy(err:find("moongrid NCCL stand-in (not NCCL, no GPU): rank 0: loaded as libnccl.so.2", 1, true), err)
+  end)
+
+  it("all families of megatron on 16 ranks are made, proved and destroyed, strictly", function()
+    local trace = os.tmpname()
+    local out, err, code = on(16, "build/moongrid run megatron tp=2 cp=2 pp=2 ep=2 etp=2 --backend nccl",
+      "STANDIN_STRICT=1 STANDIN_DEVICES=16 STANDIN_TRACE=" .. trace)
+    assert.equal(0, code, err)
+    assert.truthy(out:find("on all 16 ranks (208 memberships, nccl)", 1, true), out)
+    local order, finalized, destroyed, first_destroy = {}, 0, 0, nil
+    local n = 0
+    for line in io.lines(trace .. ".5") do
+      n = n + 1
+      local name = line:match "^init .- name=run/([%w_]+)%["
+      if name then order[#order + 1] = name end
+      if line:find "^finalize" then
+        finalized = finalized + 1
+        assert.is_nil(first_destroy, "finalized after the first destroy")
+      end
+      if line:find "^destroy" then destroyed, first_destroy = destroyed + 1, first_destroy or n end
+    end
+    os.execute("rm -f " .. trace .. "*")
+    -- the schedule, without what megatron wants from the host (gloo); no world communicator of its own
+    local schedule = support.run "build/moongrid plan megatron --world 16 tp=2 cp=2 pp=2 ep=2 etp=2 --schedule --rank 5"
+    local want = {}
+    for name in schedule:gmatch "%d+  ([%w_]+)%[" do
+      if not name:find "gloo" then want[#want + 1] = name end
+    end
+    assert.are.same(want, order)
+    assert.equal(#want, finalized)
+    assert.equal(#want, destroyed)
+  end)
+
+  it("options reach ncclConfig_t, both bounds of the CTAs together", function()
+    local recipe, trace = os.tmpname() .. ".lua", os.tmpname()
+    local file = assert(io.open(recipe, "w"))
+    file:write [[return recipe { build = function(world)
+      local g = grid(world, "tp-dp", { tp = 2, dp = fill })
+      local t = topology(world)
+      t.tp = g "tp":with { nccl = { max_ctas = 8, cga_cluster_size = 2, traffic_class = 3, net_name = "Socket",
+                                    split_share = true }, high_priority = true }
+      t.dp = g "dp":with { nccl = { min_ctas = 4, collnet_enable = true, n_channels_per_net_peer = 2,
+                                    nvls_ctas = 6, cta_policy = 1, nvlink_centric_sched = 1 } }
+      return t
+    end }]]
+    file:close()
+    local _, err, code = on(4, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_STRICT=1 STANDIN_TRACE=" .. trace)
+    assert.equal(0, code, err)
+    local config = {}
+    for line in io.lines(trace .. ".0") do
+      local name, text = line:match '^init .- name=run/(%w+)%[.- config="(.*)"'
+      if name then config[name] = text end
+    end
+    os.execute("rm -f " .. trace .. "* " .. recipe)
+    for _, part in ipairs { "blocking=0", "minCTAs=1 maxCTAs=8", "cgaClusterSize=2", "trafficClass=3", "netName=Socket",
+      "splitShare=1" } do
+      assert.truthy(config.tp:find(part, 1, true), config.tp)
+    end
+    for _, part in ipairs { "minCTAs=4 maxCTAs=64", "collnetEnable=1", "nChannelsPerNetPeer=2", "nvlsCTAs=6",
+      "CTAPolicy=1", "nvlinkCentricSched=1" } do
+      assert.truthy(config.dp:find(part, 1, true), config.dp)
+    end
+  end)
+
+  it("a field that this NCCL would ignore is refused, or left out if that is said", function()
+    for _, case in ipairs {
+      { "nvls_ctas = 4", 22503, "field 'nvls_ctas' came with NCCL 2.27.0; this is NCCL 2.25.3, which would ignore it" },
+      { "max_p2p_peers = 4", 23003, "field 'max_p2p_peers' came with NCCL 2.30.0; moongrid was built with the headers of" },
+      { "cta_policy = 5", 22809, "field 'cta_policy' is 0 to 2 before NCCL 2.30, not 5" },
+      { "nvls_ctas = 4, optional = true", 22503 },
+    } do
+      local recipe = os.tmpname() .. ".lua"
+      local file = assert(io.open(recipe, "w"))
+      file:write(([[return recipe { build = function(world)
+        local t = topology(world)
+        t.all = grid(world, "a", { a = fill }) "a":with { nccl = { %s } }
+        return t
+      end }]]):format(case[1]))
+      file:close()
+      local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_NCCL_VERSION=" .. case[2])
+      os.remove(recipe)
+      if case[3] then
+        assert.truthy(err:find("run/all[0]: nccl " .. case[3], 1, true), err)
+        assert.is_true(code ~= 0)
+      else
+        assert.equal(0, code, err)
+      end
+    end
+  end)
+
+  -- what happens, environment, what every rank is told, longest time
+  for name, case in pairs {
+    ["no driver"] = { "STANDIN_NO_DRIVER=1", "^rank 0: nccl: no CUDA driver on host %S+ %(cudaGetDeviceCount: "
+      .. "cudaErrorInsufficientDriver, driver version 0%); NCCL 2.28.9 is present$" },
+    ["a stub driver"] = { "STANDIN_STUB_DRIVER=1", "^rank 0: nccl: the CUDA driver on host %S+ is the toolkit's stub "
+      .. "library, which works nowhere %(cudaGetDeviceCount: cudaErrorStubLibrary%); NCCL 2.28.9 is present$" },
+    ["no GPU"] = { "STANDIN_DEVICES=0", "^rank 0: nccl: no GPU is visible on host %S+ %(CUDA_VISIBLE_DEVICES%?%); driver "
+      .. "13.0 and NCCL 2.28.9 are present$" },
+    ["fewer GPUs than ranks"] = { "STANDIN_DEVICES=3", "^rank 0: nccl: host %S+ has 3 GPUs for 8 ranks; start fewer, or let "
+      .. "ranks share one %(%-%-share%-gpu, mg_nccl_options.share_gpu%)$" },
+    ["an old NCCL"] = { "STANDIN_NCCL_VERSION=21605", "^rank 0: nccl: this is NCCL 2.16.5; moongrid needs 2.18.0 or later "
+      .. "%(it was built with the headers of %d+%.%d+%.%d+%)$" },
+    ["a creation that fails"] = { "STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/pp%[1%]: " },
+    ["a rank that never joins"] = { "STANDIN_MISSING=3:2", "^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: "
+      .. "rank [37] of it waits for some of its 2 ranks: 3 7$" },
+    ["a collective that fails"] = { "STANDIN_ASYNC_ERROR=1:3", "^rank 1: nccl: ncclBroadcast for run/tp%[0%]: " },
+  } do
+    it(name .. " is told, in time, and nothing stays behind", function()
+      local started = os.time()
+      local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 ep=2 --backend nccl --timeout 3", case[1])
+      assert.equal(4, code, err)
+      assert.truthy(messages(err):find(case[2]), err)
+      assert.is_true(os.time() - started < 20)
+      assert.equal("", (support.run "ls /dev/shm | grep mg-standin"))
+    end)
+  end
+
+  it("a rank that dies ends the job", function()
+    local started = os.time()
+    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 3", "STANDIN_DIE=2:1")
+    assert.is_true(code ~= 0, err)
+    assert.is_true(os.time() - started < 20)
+    support.run "rm -f /dev/shm/mg-standin-*" -- the dead cannot tidy up
+  end)
+
+  it("a rank that is late is waited for", function()
+    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 20",
+      "STANDIN_LATE=3:1 STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+  end)
+
+  it("ranks share a GPU where that is asked for, and have the ones they are given", function()
+    local _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --share-gpu",
+      "STANDIN_DEVICES=1 STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    local trace = os.tmpname()
+    _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 3,2,1,0",
+      "STANDIN_STRICT=1 STANDIN_TRACE=" .. trace)
+    assert.equal(0, code, err)
+    assert.truthy(io.open(trace .. ".1"):read("a"):find("device=2", 1, true))
+    os.execute("rm -f " .. trace .. "*")
+    _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1,1,2")
+    assert.equal(4, code)
+    assert.truthy(messages(err):find("ranks 1 and 2 both are on GPU", 1, true), err)
+    _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1,2,9")
+    assert.truthy(messages(err):find("rank 3: nccl: rank 3 is to use GPU 9; host ", 1, true), err)
+    assert.equal(2, code)
+  end)
+
+  it("a recipe's parameter says which GPUs", function()
+    local recipe, trace = os.tmpname() .. ".lua", os.tmpname()
+    local file = assert(io.open(recipe, "w"))
+    file:write [[return recipe {
+      params = { devices = param.list({ 5, 4 }, "the GPU of each rank of a machine") },
+      build = function(world)
+        local t = topology(world)
+        t.all = grid(world, "a", { a = fill }) "a"
+        return t
+      end }]]
+    file:close()
+    local _, err, code = on(2, "build/moongrid run " .. recipe .. " --backend nccl", "STANDIN_TRACE=" .. trace)
+    assert.equal(0, code, err)
+    assert.truthy(io.open(trace .. ".0"):read("a"):find("device=5", 1, true))
+    os.execute("rm -f " .. trace .. "* " .. recipe)
+  end)
+
+  it("a plan above the budget of memory is refused before anything is made", function()
+    local _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --gpu-memory 100")
+    assert.is_true(code ~= 0)
+    assert.truthy(err:find("would bring the communicators of rank 0 to 196 MiB of GPU memory, the budget is 100 MiB", 1,
+      true), err)
+  end)
+
+  it("measures the bandwidth of every family", function()
+    local out, err, code = on(4, "build/moongrid run picotron tp=2 --backend nccl --bandwidth", "STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\ntp +2 +nccl +[%d.]+ +[%d.]+ +[%d.]+\n"), out)
+    assert.truthy(out:find("\ndp +2 +nccl +[%d.]+ +[%d.]+ +[%d.]+\n"), out)
+  end)
+
+  it("a script tests every collective, on NCCL as on MPI", function()
+    local out, err, code = on(4, "lua5.4 examples/self_test.lua nccl", "STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    assert.equal("nccl: 4 ranks, 6 groups of rank 0 tested\n", out)
+    out, err, code = on(4, "lua5.4 examples/self_test.lua mpi")
+    assert.equal(0, code, err)
+    assert.equal("mpi: 4 ranks, 6 groups of rank 0 tested\n", out)
+  end)
+
+  for mode, tests in pairs { use = 8, split = 4, shrink = 8, revoke = 2, blocking = 1, scalable = 3 } do
+    it("a C trainer: " .. mode, function()
+      local out, err, code = on(8, "build/tests/nccl/trainer " .. mode, "STANDIN_STRICT=1")
+      assert.equal(0, code, out .. err)
+      assert.truthy(out:find(("1..%d\n"):format(tests), 1, true), out)
+      assert.falsy(out:find "not ok", out)
+    end)
+  end
+
+  it("a rank that does not come to a creation is named on every other one", function()
+    local out, err = on(4, "build/tests/nccl/trainer late")
+    assert.truthy(out:find("ok 1 - all come\nok 2 - who does not come is named on every other rank\n1..2\n", 1, true),
+      out .. err)
+  end)
+end)

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+**
+** trainer.c - the nccl backend as a C trainer uses it: accessors, NCCL's own calls on what it gets,
+** split from a parent, shrink, revoke, a rank that does not come. Under mpirun with the stand-in
+** libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
+**
+**     trainer use|split|shrink|revoke|late|blocking|scalable
+*/
+#include "moongrid_mpi.h"
+#include "moongrid_nccl.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size, number;
+static int failures;
+
+/* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
+#define FUNCTIONS(X) \
+  X(nccl, CommCount) X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
+  X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) X(cuda, StreamSynchronize) \
+  X(cuda, SetDevice)
+#define X(lib, name) static __typeof__(lib##name) *p_##name;
+FUNCTIONS(X)
+#undef X
+
+static void load(void) {
+  void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *cuda = dlopen("libcudart.so.13", RTLD_NOW);
+#define X(lib, name) \
+  void *found_##name = nccl && cuda ? dlsym(lib, #lib #name) : NULL; \
+  if (!found_##name) exit(77); \
+  memcpy(&p_##name, &found_##name, sizeof p_##name);
+  FUNCTIONS(X)
+#undef X
+}
+
+/* Every rank has a verdict; the test passes when all do. */
+static void test(bool ok, const char *what) {
+  int mine = ok, all;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!ok) fprintf(stderr, "# rank %d: %s\n", rank, what);
+  if (rank == 0) printf("%sok %d - %s\n", all ? "" : "not ", ++number, what);
+  failures += !all;
+}
+
+static mg_plan *plan_of(const char *const *args, size_t n, mg_error *e) {
+  mg_runtime *rt = mg_runtime_new(NULL, e);
+  mg_status   s = mg_runtime_load(rt, "megatron", e);
+  mg_plan    *p = s ? NULL : mg_runtime_plan(rt, size, n, args, e);
+  mg_runtime_free(rt);
+  return p;
+}
+
+static const char *const tp2_pp2[] = { "tp=2", "pp=2" };
+
+/* A sum through NCCL's own function on the group's communicator and stream. */
+static long long sum_of(const mg_group *g, long long mine) {
+  void *buffer = NULL;
+  long long sum = -1;
+  if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
+  p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
+  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mg_nccl_comm(g), mg_nccl_stream(g));
+  while (r == ncclInProgress) { /* the communicator does not block: the call is begun, not yet in the stream */
+    usleep(1000);
+    if (p_CommGetAsyncError(mg_nccl_comm(g), &r) != ncclSuccess) break;
+  }
+  if (r == ncclSuccess) p_StreamSynchronize(mg_nccl_stream(g));
+  p_Memcpy(&sum, buffer, sizeof sum, cudaMemcpyDeviceToHost);
+  p_Free(buffer);
+  return sum;
+}
+
+static long long want_of(const mg_group *g) {
+  long long want = 0;
+  for (int64_t i = 0; i < mg_group_size(g); i++) want += mg_group_at(g, i);
+  return want;
+}
+
+static bool right(const mg_state *s, const char *family) {
+  mg_error        e;
+  const mg_group *g = mg_state_group(s, family, &e);
+  int             count = -1, me = -1;
+  if (!g) return true;
+  p_CommCount(mg_nccl_comm(g), &count);
+  p_CommUserRank(mg_nccl_comm(g), &me);
+  return count == mg_group_size(g) && me == mg_group_rank(g) && sum_of(g, rank) == want_of(g);
+}
+
+/* ------------------------------------------------------------------------- tests */
+
+static void use(mg_backend *mpi) {
+  mg_error    e = { 0 };
+  mg_plan    *p = plan_of(tp2_pp2, 2, &e);
+  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
+  test(b && strcmp(mg_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
+  mg_state *s = mg_materialize(p, b, "train", &e);
+  test(s != NULL, "megatron is made");
+  const mg_group *tp = mg_state_group(s, "tp", &e), *cp = mg_state_group(s, "cp", &e),
+                 *gloo = mg_state_group(s, "dp_gloo", &e);
+  test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");
+  test(strcmp(mg_group_backend(tp), "nccl") == 0 && mg_mpi_comm(tp) == MPI_COMM_NULL && mg_nccl_stream(tp),
+       "a group of NCCL's has no MPI communicator");
+  test(!mg_nccl_comm(cp) && !mg_nccl_stream(cp) && !*mg_group_backend(cp) && mg_mpi_comm(cp) == MPI_COMM_SELF,
+       "a group of one rank has none");
+  int count = 0;
+  if (mg_mpi_comm(gloo) != MPI_COMM_NULL) MPI_Comm_size(mg_mpi_comm(gloo), &count);
+  test(!mg_nccl_comm(gloo) && count == mg_group_size(gloo), "a family that asks for mpi is made by mpi");
+  mg_state *again = mg_materialize(p, b, "again", &e);
+  test(again && mg_nccl_comm(mg_state_group(again, "tp", &e)) == mg_nccl_comm(tp), "another state shares communicators");
+  mg_state_free(s);
+  test(right(again, "tp"), "and keeps them when the first one ends");
+  mg_state_free(again);
+  mg_backend_free(b);
+  mg_plan_free(p);
+}
+
+static void split(mg_backend *mpi) {
+  mg_error        e = { 0 };
+  ncclUniqueId    id;
+  ncclComm_t      world = NULL, wrong = NULL;
+  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
+  mg_plan        *p = plan_of(tp2_pp2, 2, &e);
+  p_SetDevice(rank);
+  if (rank == 0) p_GetUniqueId(&id);
+  MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
+  test(p_CommInitRank(&world, size, id, rank) == ncclSuccess, "the host makes a communicator of its own");
+  o.parent = world;
+  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
+  mg_state   *s = mg_materialize(p, b, "split", &e);
+  test(s != NULL, b ? e.message : "megatron is split from it");
+  test(s && right(s, "tp") && right(s, "pp") && right(s, "dp") && right(s, "embd") && right(s, "mp"),
+       "groups, order and sums are the same");
+  mg_state_free(s);
+  mg_backend_free(b);
+  /* a parent of other ranks is refused on all */
+  if (rank == 0) p_GetUniqueId(&id);
+  MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
+  p_CommInitRank(&wrong, size, id, size - 1 - rank);
+  o.parent = wrong;
+  b = mg_nccl_backend(mpi, &o, &e);
+  test(!b && strstr(e.message, "the parent makes this rank"), "a parent in another order is refused");
+  p_CommDestroy(wrong);
+  p_CommDestroy(world);
+  mg_plan_free(p);
+}
+
+static void shrink(mg_backend *mpi) {
+  mg_error    e = { 0 };
+  mg_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
+  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
+  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
+  int64_t     lost[] = { 2 };
+  test(s && right(s, "dp"), "dp before");
+  const mg_group *dp = mg_state_group(s, "dp", &e);
+  ncclComm_t      before = mg_nccl_comm(dp);
+  if (rank != 2) left = mg_state_shrink(s, "dp", 1, lost, &e);
+  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
+  bool            hit = mg_group_position(dp, 2) >= 0;
+  test(rank == 2 || (now && mg_group_size(now) == mg_group_size(dp) - hit && mg_group_position(now, 2) < 0),
+       left ? "dp without rank 2" : e.message);
+  test(rank == 2 || (mg_nccl_comm(now) && (mg_nccl_comm(now) == before) == !hit), "who lost nobody keeps its own");
+  test(rank == 2 || sum_of(now, rank) == want_of(now), "and what is left sums");
+  test(!mg_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"), "an unknown family is refused");
+  lost[0] = size;
+  test(!mg_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "out of range"), "an unknown rank is refused");
+  lost[0] = rank;
+  test(!mg_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "itself among the lost"), "nobody loses itself");
+  lost[0] = (rank + 1) % size;
+  test(!mg_state_shrink(s, "dp_gloo", 1, lost, &e) || mg_group_position(mg_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
+       "MPI's communicators cannot shrink");
+  mg_state_free(left);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+}
+
+static void revoked(mg_backend *mpi) {
+  mg_error    e = { 0 };
+  mg_plan    *p = plan_of(tp2_pp2, 1, &e);
+  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
+  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
+  int64_t     lost[] = { 1 };
+  test(s && mg_state_revoke(s, &e) == MG_OK, "revoke");
+  if (rank != 1) left = mg_state_shrink(s, "dp", 1, lost, &e);
+  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
+  test(rank == 1 || !mg_nccl_comm(now) || mg_group_position(mg_state_group(s, "dp", &e), 1) < 0 ||
+         sum_of(now, rank) == want_of(now),
+       left ? "shrink after revoke" : e.message);
+  mg_state_free(left);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+}
+
+/* Several ids for one communicator: what happens above 128 ranks, at 8. */
+static void scalable(mg_backend *mpi) {
+  mg_error        e = { 0 };
+  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
+  mg_plan        *p = plan_of(tp2_pp2, 1, &e);
+  for (o.ranks_per_id = 1; o.ranks_per_id <= 3; o.ranks_per_id++) {
+    mg_backend *b = mg_nccl_backend(mpi, &o, &e);
+    mg_state   *s = mg_materialize(p, b, "train", &e);
+    test(s && right(s, "tp") && right(s, "dp") && right(s, "tp_dp"), s ? "several ids" : e.message);
+    mg_state_free(s);
+    mg_backend_free(b);
+  }
+  mg_plan_free(p);
+}
+
+/* The last rank comes to the first creation and not to the second. */
+static void late(mg_backend *mpi) {
+  mg_error        e = { 0 };
+  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
+  mg_plan        *p = plan_of(tp2_pp2, 2, &e);
+  o.timeout = 1.5;
+  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
+  mg_state   *s = mg_materialize(p, b, "first", &e), *second = NULL;
+  test(s != NULL, "all come");
+  if (rank == size - 1)
+    sleep(6);
+  else
+    second = mg_materialize(p, b, "second", &e);
+  char want[128];
+  snprintf(want, sizeof want, "after 1.5 seconds not all ranks had come: rank %d is not there", size - 1);
+  bool told = rank == size - 1 || (!second && e.status == MG_BACKEND && strcmp(e.message, want) == 0);
+  if (!told) fprintf(stderr, "# %s\n", e.message);
+  test(told, "who does not come is named on every other rank");
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  if (rank == 0) printf("1..%d\n", number);
+  fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(failures ? 1 : 0); /* MPI itself is not good any more */
+}
+
+static void blocking(mg_backend *mpi) {
+  mg_error      e = { 0 };
+  const mg_dim  dims[] = { { "tp", 2 }, { "dp", MG_FILL } };
+  const char   *names[] = { "tp", "dp" };
+  mg_options    o = MG_OPTIONS_INIT;
+  mg_grid      *g = mg_grid_new(mg_world(size), 2, dims, &e);
+  mg_topology  *t = mg_topology_new(size, &e);
+  o.nccl = "blocking=1 max_ctas=4";
+  for (int i = 0; i < 2; i++) {
+    mg_family *f = mg_grid_along(g, 1, &names[i], MG_GRID_ORDER, &e);
+    mg_topology_add(t, names[i], f, &o, &e);
+    mg_family_free(f);
+  }
+  mg_plan    *p = mg_plan_new(t, &e);
+  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
+  mg_state   *s = mg_materialize(p, b, "train", &e);
+  test(s && right(s, "tp") && right(s, "dp"), s ? "blocking communicators, all in one group" : e.message);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_topology_free(t);
+  mg_grid_free(g);
+}
+
+int main(int argc, char **argv) {
+  mg_error e;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  load();
+  mg_backend *mpi = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  const char *what = argc > 1 ? argv[1] : "use";
+  if (strcmp(what, "use") == 0) use(mpi);
+  if (strcmp(what, "split") == 0) split(mpi);
+  if (strcmp(what, "shrink") == 0) shrink(mpi);
+  if (strcmp(what, "revoke") == 0) revoked(mpi);
+  if (strcmp(what, "late") == 0) late(mpi);
+  if (strcmp(what, "scalable") == 0) scalable(mpi);
+  if (strcmp(what, "blocking") == 0) blocking(mpi);
+  mg_backend_free(mpi);
+  if (rank == 0) printf("1..%d\n", number);
+  MPI_Finalize();
+  return failures ? 1 : 0;
+}
