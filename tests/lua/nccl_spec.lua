@@ -13,13 +13,14 @@ local function exists(path)
 end
 
 local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
+local TAG = os.tmpname():match "[%w]+$" -- our objects in shared memory: others may be at work here
 local HERE = "export LUA_CPATH='build/?.so;;' LUA_PATH='lua/?.lua;;'; "
 
 -- out, err, code of a command on `ranks` ranks over the stand-in, with `env` in front.
 local function on(ranks, command, env)
-  support.run("rm -f /dev/shm/mg-standin-*") -- of a process that was killed
-  return support.run(("%sLD_LIBRARY_PATH=build/standin STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(HERE,
-    env or "", ranks, command))
+  support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- of a process that was killed
+  return support.run(("%sLD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(
+    HERE, TAG, env or "", ranks, command))
 end
 
 local function messages(err)
@@ -211,7 +212,7 @@ describe("on the stand-in", function()
       assert.equal(4, code, err)
       assert.truthy(messages(err):find(case[2]), err)
       assert.is_true(os.time() - started < 20)
-      assert.equal("", (support.run "ls /dev/shm | grep mg-standin"))
+      assert.equal("", (support.run("ls /dev/shm | grep mg-standin-" .. TAG)))
     end)
   end
 
@@ -220,7 +221,7 @@ describe("on the stand-in", function()
     local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 3", "STANDIN_DIE=2:1")
     assert.is_true(code ~= 0, err)
     assert.is_true(os.time() - started < 20)
-    support.run "rm -f /dev/shm/mg-standin-*" -- the dead cannot tidy up
+    support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- the dead cannot tidy up
   end)
 
   it("a rank that is late is waited for", function()

@@ -121,7 +121,7 @@ SI_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
     free(m);
     return si_fail(ncclInvalidArgument, "GetUniqueId : out argument is NULL");
   }
-  size_t at = (size_t)snprintf(m->name, sizeof m->name, "/mg-standin-");
+  size_t at = shm_prefix(m->name, sizeof m->name);
   for (size_t i = 8; i < sizeof noise; i++)
     at += (size_t)snprintf(m->name + at, sizeof m->name - at, "%02x", noise[i]);
   if (!shm_make(m->name, &m->head)) {

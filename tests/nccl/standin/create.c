@@ -309,7 +309,8 @@ static void child_object(const char *parent, const char *what, int count, uint64
   a = si_hash(a, &count, sizeof count);
   a = si_hash(a, &more, sizeof more);
   uint64_t b = si_hash(a, &a, sizeof a);
-  snprintf(name, SHM_NAME, "/mg-standin-%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
+  size_t at = shm_prefix(name, SHM_NAME);
+  snprintf(name + at, SHM_NAME - at, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
 }
 
 static bool before(const shm_slot *a, int ra, const shm_slot *b, int rb) {

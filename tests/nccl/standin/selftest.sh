@@ -58,7 +58,8 @@ line() {
   head -20 "${2:-$out/log}"
 }
 
-debris() { find /dev/shm -maxdepth 1 -name 'mg-standin-*' | wc -l; }
+export STANDIN_TAG=$$ # others may be at work on this machine
+debris() { find /dev/shm -maxdepth 1 -name "mg-standin-$$-*" | wc -l; }
 before=$(debris)
 
 # ------------------------------------------------------------------------ what works

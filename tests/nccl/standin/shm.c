@@ -313,3 +313,8 @@ shm_end shm_await(shm *s, int kind, uint64_t number, shm_stop stop, char *text) 
 shm_end shm_meet(shm *s, int kind, shm_stop stop, char *text) {
   return shm_await(s, kind, shm_arrive(s, kind), stop, text);
 }
+
+size_t shm_prefix(char *name, size_t room) {
+  const char *tag = getenv("STANDIN_TAG");
+  return (size_t)snprintf(name, room, "/mg-standin-%.12s%s", tag ? tag : "", tag ? "-" : "");
+}

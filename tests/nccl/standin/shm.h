@@ -112,4 +112,7 @@ static inline char     *shm_parcel_of(shm *s, int from, int to) {
   return s->parcel + ((size_t)from * s->nranks + to) * SHM_PARCEL;
 }
 
+/* "/mg-standin-", and the first letters of STANDIN_TAG: whose the objects are. Its length. */
+size_t shm_prefix(char *name, size_t room);
+
 #endif
