@@ -288,7 +288,7 @@ describe("on the stand-in", function()
     assert.equal("mpi: 4 ranks, 6 groups of rank 0 tested\n", out)
   end)
 
-  for mode, tests in pairs { use = 8, split = 4, shrink = 8, revoke = 2, blocking = 1, scalable = 3 } do
+  for mode, tests in pairs { use = 8, split = 4, shrink = 8, revoke = 2, blocking = 2, scalable = 3 } do
     it("a C trainer: " .. mode, function()
       local out, err, code = on(8, "build/tests/nccl/trainer " .. mode, "STANDIN_STRICT=1")
       assert.equal(0, code, out .. err)
@@ -301,5 +301,17 @@ describe("on the stand-in", function()
     local out, err = on(4, "build/tests/nccl/trainer late")
     assert.truthy(out:find("ok 1 - all come\nok 2 - who does not come is named on every other rank\n1..2\n", 1, true),
       out .. err)
+  end)
+
+  it("the test for a GPU machine is rehearsed: packed, with an MPI of its own, and no record of it", function()
+    local _, err, code = support.run "scripts/gpu-test pack build/gpu"
+    assert.equal(0, code, err)
+    local out
+    out, err, code = support.run(("LD_LIBRARY_PATH=$PWD/build/standin STANDIN_TAG=%s STANDIN_DEVICES=1 GPU_LAUNCHES=1 "
+      .. "scripts/gpu-test build/gpu"):format(TAG))
+    assert.equal(0, code, out .. err)
+    assert.truthy(out:find "\n%d%d passed, 0 failed\n$", out)
+    assert.truthy(out:find("rehearsal: ", 1, true) and out:find("REHEARSAL", 1, true), out)
+    assert.equal("README.md\n", (support.run "ls tests/gpu"))
   end)
 end)

@@ -248,12 +248,16 @@ static void blocking(mg_backend *mpi) {
   for (int i = 0; i < 2; i++) {
     mg_family *f = mg_grid_along(g, 1, &names[i], MG_GRID_ORDER, &e);
     mg_topology_add(t, names[i], f, &o, &e);
+    mg_family *g2 = mg_family_twin(f, &e);
+    mg_topology_add(t, i ? "dp2" : "tp2", g2, NULL, &e); /* beside those that do not block */
+    mg_family_free(g2);
     mg_family_free(f);
   }
   mg_plan    *p = mg_plan_new(t, &e);
   mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
   mg_state   *s = mg_materialize(p, b, "train", &e);
   test(s && right(s, "tp") && right(s, "dp"), s ? "blocking communicators, all in one group" : e.message);
+  test(s && right(s, "tp2") && right(s, "dp2"), "and others beside them, which do not block");
   mg_state_free(s);
   mg_backend_free(b);
   mg_plan_free(p);

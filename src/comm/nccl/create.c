@@ -78,6 +78,7 @@ static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, flight *f, m
   snprintf(f->made->name, sizeof f->made->name, "%s", spec->name);
   mg_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
   if (!s) f->made->bytes = mg_nccl_memory(&f->values, spec->size);
+  f->made->blocking = is_blocking(f);
   double left = n->begun + nccl_patience(n, spec) - nccl_now();
   return s ? s : nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }

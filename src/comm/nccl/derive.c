@@ -31,6 +31,7 @@ static nccl_comm *new_comm(nccl_backend *n, const mg_comm_spec *spec, mg_nccl_va
   snprintf(made->name, sizeof made->name, "%s", spec->name);
   *s = nccl_config(n, spec, made->name, v, config, err);
   if (!*s) made->bytes = mg_nccl_memory(v, spec->size);
+  made->blocking = v->given[MG_NCCL_BLOCKING] && v->number[MG_NCCL_BLOCKING];
   return made;
 }
 

@@ -3,7 +3,8 @@
 ** end.c - the end of communicators. Destroying a communicator that was used is a call over its
 ** members: two of them destroyed in opposite order on two ranks wait for each other for ever. So
 ** all of a state go together: streams first, then every one is finalized, then all are destroyed in
-** one NCCL group. What failed is aborted, which waits for nobody.
+** NCCL groups, the non-blocking ones and the blocking ones. What failed is aborted, which waits for
+** nobody.
 */
 #include "comm/nccl/nccl.h"
 
@@ -62,6 +63,19 @@ static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(
   }
 }
 
+/* All that are finalized, of one kind. */
+static void destroy_group(nccl_backend *n, size_t count, void **native, bool blocking) {
+  n->lib.GroupStart();
+  for (size_t i = 0; i < count; i++) {
+    nccl_comm *c = native[i];
+    if (!c || !c->comm || c->blocking != blocking) continue;
+    ncclResult_t r = n->lib.CommDestroy(c->comm);
+    if (r != ncclSuccess && r != ncclInProgress) n->lib.CommAbort(c->comm);
+    c->comm = NULL;
+  }
+  n->lib.GroupEnd();
+}
+
 void nccl_destroy(mg_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->broken) {
@@ -88,12 +102,8 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
-  n->lib.GroupStart();
-  for (size_t i = 0; i < count; i++) {
-    nccl_comm *c = native[i];
-    if (c && c->comm) n->lib.CommDestroy(c->comm);
-  }
-  n->lib.GroupEnd();
+  destroy_group(n, count, native, false);
+  destroy_group(n, count, native, true);
   for (size_t i = 0; i < count; i++)
     if (native[i]) forget(n, native[i]);
 }

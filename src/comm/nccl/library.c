@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 
-enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000 };
+enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
 
 const char *nccl_version_text(int version, char text[24]) {
   int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 it was 2804 */
@@ -53,8 +53,11 @@ static mg_status load(nccl_library *lib, mg_error *err) {
                    "%s)",
                    nccl_version_text(lib->version, text), nccl_version_text(OLDEST, oldest),
                    nccl_version_text(NCCL_VERSION_CODE, header));
-  snprintf(cudart, sizeof cudart, "libcudart.so.%d", CUDA_MAJOR);
-  void *cuda = open_library(cudart, err);
+  void *cuda = NULL;
+  for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA; major--) { /* what is called is in all of them */
+    snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
+    cuda = open_library(cudart, major == CUDA_MAJOR ? err : NULL);
+  }
   if (!cuda) return MG_BACKEND;
 #define X(name) \
   if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \

@@ -17,6 +17,7 @@ struct nccl_comm {
   cudaStream_t stream;
   nccl_comm   *next; /* of the backend */
   int64_t      bytes;
+  bool         blocking; /* NCCL wants those and the others in groups of their own */
   bool         lost; /* some of its ranks do not answer: it is aborted in the end */
   char         name[128]; /* NCCL keeps the pointer: alive as long as comm is */
 };
