@@ -310,6 +310,15 @@ MG_API mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *
 MG_API mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_counts *out,
                                     mg_error *err);
 
+/* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
+** parameter, grid and family that is new (+), gone (-) or another (~), and in one world what a rank
+** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0). */
+typedef struct mg_change {
+  int64_t kept, created, dropped;
+} mg_change;
+MG_API mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *change, mg_sink sink,
+                              void *ud, mg_error *err);
+
 /* What NCCL communicators would take of a GPU, by the sizes of its allocations (the source of the
 ** formula is told in src/comm/README.md): when they are made, and by the first all-reduce on each.
 ** Channels are max_ctas of the family; where that is not given 32, which a node of H100 has at
@@ -486,6 +495,81 @@ MG_API mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char 
 /* Doc, parameters and queries of the loaded recipe, for a person or as JSON. */
 MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
                                      mg_error *err);
+/* ---------------------------------------------------------------- policies
+** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
+** a decision that changes without recompiling. It sees the state, its families, groups and grids
+** read-only, the arguments by name in q, and in p what the plan was made with. Every call has the
+** runtime's limits; after an error the runtime and the policy are as good as before. */
+
+typedef enum mg_kind {
+  MG_IS_NONE, /* nil */
+  MG_IS_BOOLEAN,
+  MG_IS_INTEGER,
+  MG_IS_NUMBER,
+  MG_IS_TEXT,
+  MG_IS_INTEGERS, /* a list */
+  MG_IS_NUMBERS,  /* a list, of which some are no integers */
+  MG_IS_TABLE     /* by key */
+} mg_kind;
+
+typedef struct mg_arg mg_arg;
+struct mg_arg {
+  const char *name; /* key in q */
+  mg_kind     kind;
+  union {
+    bool        boolean;
+    int64_t     integer;
+    double      number;
+    const char *text;
+    struct {
+      size_t         n;
+      const int64_t *at;
+    } integers;
+    struct {
+      size_t        n;
+      const double *at;
+    } numbers;
+    struct {
+      size_t        n;
+      const mg_arg *at;
+    } table;
+  } as;
+};
+
+typedef struct mg_policy mg_policy;
+
+/* Look up a policy of the loaded recipe for a state of its plan. MG_USAGE with the nearest name
+** where there is none. Freed before the state and the runtime. */
+MG_API mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err);
+MG_API void       mg_policy_free(mg_policy *p);
+/* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
+** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
+** collective over the world or this rank's group of that family, and ranks that do not return the
+** same all get MG_DISAGREE; a rank on which it failed is one of those. */
+MG_API mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err);
+/* The kind of the result, or of what is at `key` in it; key NULL: the whole. */
+MG_API mg_kind mg_policy_kind(const mg_policy *p, const char *key);
+/* Read it. MG_REFUSED where it is of another kind, naming the policy, the key and both. A number is
+** read from an integer as well, an integer from a number that is one. Text is borrowed until the
+** next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
+MG_API mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err);
+MG_API mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err);
+MG_API mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err);
+MG_API mg_status mg_policy_text(const mg_policy *p, const char *key, const char **out, mg_error *err);
+MG_API mg_status mg_policy_integers(const mg_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
+                                    mg_error *err);
+MG_API mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *out, size_t room, size_t *length,
+                                   mg_error *err);
+
+/* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same
+** one) with n arguments, agree, and materialize beside what runs: communicators that are equal are
+** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
+** caller's, who frees the policies, the state and the runtime that were, which destroys what is not
+** used any more. On failure, of this rank or another, every rank gets the error and what runs is
+** untouched. change may be NULL. */
+MG_API mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_t n, const char *const *args,
+                           mg_runtime **new_rt, mg_state **new_s, mg_change *change, mg_error *err);
+
 /* Names of the bundled recipes, NULL at the end. */
 MG_API const char *const *mg_recipe_names(void);
 

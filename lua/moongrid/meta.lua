@@ -437,7 +437,7 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], queries: string[] }
+---@return { doc: string, params: moongrid.ParamInfo[], queries: string[], policies: string[] }
 function Recipe:info() end
 
 ---@class moongrid.ParamInfo
@@ -569,6 +569,8 @@ function recipe(what) end
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
 ---@field arguments? string[] names of arguments that some query understands; others are refused
+---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mg_policy_call; plain values alone leave them
+---@field agreed? table<string, string> by name of a policy: the family whose groups compare its results, or "world"
 
 ---A declared parameter.
 ---@class moongrid.Param

@@ -274,8 +274,9 @@ end
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "queries", "arguments" }
-local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table" }
+local fields = { "doc", "base", "params", "build", "queries", "arguments", "policy", "agreed" }
+local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table",
+                policy = "table", agreed = "table" }
 
 local Recipe = {} -- metatable of what `recipe` returns; a recipe reads its fields, no more
 Recipe.__index = function(self, key)
@@ -331,6 +332,23 @@ local function define(def, where)
     for name, fn in sorted_pairs(from) do
       if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
       body.queries[name] = fn
+    end
+  end
+  body.policy, body.agreed = {}, {} -- functions by name; by name: the family that compares results, or "world"
+  for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
+    for name, fn in sorted_pairs(from.policy or {}) do
+      if type(name) ~= "string" or type(fn) ~= "function" then
+        core.raise_at(where, "policy '" .. word(name) .. "' is no function by name")
+      end
+      body.policy[name] = fn
+    end
+    for name, family in sorted_pairs(from.agreed or {}) do
+      if not body.policy[name] then core.unknown("policy", word(name), core.keys(body.policy), where) end
+      if type(family) ~= "string" then
+        core.raise_at(where, string.format("policy '%s' is agreed by a family, or by \"world\", not by %s", name,
+          show(family)))
+      end
+      body.agreed[name] = family
     end
   end
   body.arguments = {} -- names that some query understands; a list with "..." stands for any
@@ -409,7 +427,17 @@ function M.ask(self, state, name, q)
   return fn(state, q, resolve(body, core.params(state)))
 end
 
--- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names } }
+-- A policy is a function (state, q, p) as a query is, but called by a trainer, often, by name. What C
+-- keeps of it: the function, p, who compares its results, where it is defined.
+function M.policy(self, state, name)
+  local body = body_of(self)
+  local fn = body.policy[name]
+  if not fn then return core.unknown("policy", name, core.keys(body.policy)) end
+  return fn, resolve(body, core.params(state)), body.agreed[name], core.where_of(fn)
+end
+
+-- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },
+--   policies = { names } }
 function M.info(self)
   local body = body_of(self)
   local info = { doc = body.doc, params = {}, queries = {}, arguments = body.arguments }
@@ -419,6 +447,7 @@ function M.info(self)
   end
   for name in pairs(body.queries) do info.queries[#info.queries + 1] = name end
   table.sort(info.queries)
+  info.policies = core.keys(body.policy)
   return info
 end
 

@@ -302,6 +302,19 @@ function parts.questions(B)
   l:target("state.tp.rank, bytes allocated", lua["lua both bytes"][1], 0)
 end
 
+-- -------------------------------------------------------------------- policies
+
+function parts.policies(B)
+  B.compile("policies", "$(pkg-config --cflags lua5.4) scripts/bench.d/policies.c $(pkg-config --libs lua5.4)")
+  local data = {}
+  assert(B.samples(data, ("%s/policies %d"):format(B.dir, B.quick and 3 or 50)))
+  local t = B.table("a policy of one line, called from C with one argument", "ns", { "Lua's own call" })
+  t:row("Lua's own call", data.lua, { remark = "the table of arguments, lua_pcall, the number" })
+  t:row("mg_policy_call and mg_policy_integer", data.policy)
+  t:row("beyond Lua's own", data.beyond)
+  t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
+end
+
 -- ---------------------------------------------------------------------- start
 
 function parts.start(B)

@@ -57,6 +57,7 @@ mg_status cli_bandwidth(mg_state *s, mg_error *err);
 
 int cli_run_plan(int argc, char **argv);
 int cli_run_run(int argc, char **argv);
+int cli_run_diff(int argc, char **argv);
 int cli_run_check(int argc, char **argv);
 int cli_run_recipes(int argc, char **argv);
 int cli_run_doctor(int argc, char **argv);

@@ -15,6 +15,7 @@ static const char help[] =
   "  plan RECIPE --world N [NAME=VALUE ...]       what groups a recipe makes\n"
   "  run RECIPE [NAME=VALUE ...]                  create and prove them, under mpirun\n"
   "  check RECIPE --world N,N,... [NAME=VALUE ...]  its laws at several sizes\n"
+  "  diff A --world N [...] vs B [...]            what changes from one plan to another\n"
   "  recipes [RECIPE]                             what is bundled, and its parameters\n"
   "  doctor                                       what works on this machine\n"
   "\n"
@@ -28,7 +29,7 @@ static const struct {
   int (*run)(int argc, char **argv);
 } commands[] = {
   { "plan", cli_run_plan },       { "run", cli_run_run },       { "check", cli_run_check },
-  { "recipes", cli_run_recipes }, { "doctor", cli_run_doctor },
+  { "diff", cli_run_diff },       { "recipes", cli_run_recipes }, { "doctor", cli_run_doctor },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

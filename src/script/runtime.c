@@ -14,17 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mg_runtime {
-  lua_State *L;
-  mg_budget  budget;
-  char      *recipe; /* as it was asked for */
-};
-
 /* Registry keys: their addresses. asked: the State that the running query was given. */
-static const char recipe_key = 'r', asked_key = 'a';
+const char        mg_recipe_key = 'r';
+static const char asked_key = 'a';
 
-/* Run body(udata) under pcall with a fresh budget. */
-static mg_status protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err) {
+mg_status mg_runtime_protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err) {
   lua_State *L = rt->L;
   mg_budget_start(L, &rt->budget);
   lua_settop(L, 0);
@@ -56,7 +50,7 @@ mg_runtime *mg_runtime_new(const mg_limits *given, mg_error *err) {
     free(rt);
     return mg_null(err, MG_LIMIT, "no memory for a Lua state");
   }
-  if (protected(rt, open_body, &rt->budget, err)) {
+  if (mg_runtime_protected(rt, open_body, &rt->budget, err)) {
     mg_runtime_free(rt);
     return NULL;
   }
@@ -77,14 +71,14 @@ static int load_body(lua_State *L) {
   mg_prelude_push(L, "recipe");
   lua_pushstring(L, recipe);
   lua_call(L, 1, 1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
   return 0;
 }
 
 mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err) {
   if (!rt) return MG_USAGE;
   if (rt->recipe) return mg_fail(err, MG_USAGE, "the runtime has a recipe already: %s", rt->recipe);
-  mg_status s = protected(rt, load_body, (void *)(uintptr_t)recipe, err);
+  mg_status s = mg_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, err);
   if (s) return s;
   rt->recipe = mg_strdup(recipe);
   return rt->recipe ? MG_OK : mg_oom(err);
@@ -105,7 +99,7 @@ typedef struct evaluation {
 static int plan_body(lua_State *L) {
   evaluation *e = lua_touserdata(L, 1);
   mg_prelude_push(L, "evaluate");
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
   *mg_lua_new_world(L) = mg_world(e->world);
   mg_push_json(L, e->args);
   lua_call(L, 3, 1);
@@ -124,7 +118,7 @@ mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args,
   if (world < 1 || world > MG_WORLD_MAX)
     return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
   evaluation e = { rt->recipe, world, args, NULL };
-  if (protected(rt, plan_body, &e, err) == MG_OK) return e.plan;
+  if (mg_runtime_protected(rt, plan_body, &e, err) == MG_OK) return e.plan;
   mg_plan_free(e.plan);
   return NULL;
 }
@@ -165,7 +159,7 @@ typedef struct question {
 static int ask_body(lua_State *L) {
   question *q = lua_touserdata(L, 1);
   mg_prelude_push(L, "ask");
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
   mg_state **s = mg_lua_new_state(L, false);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
@@ -179,6 +173,16 @@ static int ask_body(lua_State *L) {
   q->answer = mg_json_of(L, -1);
   if (!q->answer) return mg_lua_raise(L, "query '%s' gave a %s", q->query, luaL_typename(L, -1));
   return 0;
+}
+
+mg_status mg_runtime_check_state(const mg_runtime *rt, const mg_state *s, const char *what, mg_error *err) {
+  mg_status status = check_loaded(rt, err);
+  if (status) return status;
+  if (!s) return mg_fail(err, MG_USAGE, "a %s needs a state", what);
+  const char *other = s->plan->content.recipe;
+  if (strcmp(other, rt->recipe) == 0) return MG_OK;
+  return mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
+                 *other ? "of " : "of none", other);
 }
 
 static int close_body(lua_State *L) {
@@ -199,15 +203,9 @@ static void close_asked(lua_State *L) {
 mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
                          mg_error *err) {
   question  q = { s, query, args, NULL };
-  mg_status status = check_loaded(rt, err);
-  if (!status && !s) status = mg_fail(err, MG_USAGE, "a query needs a state");
-  if (!status && strcmp(s->plan->content.recipe, rt->recipe) != 0) {
-    const char *other = s->plan->content.recipe;
-    status = mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
-                     *other ? "of " : "of none", other);
-  }
+  mg_status status = mg_runtime_check_state(rt, s, "query", err);
   if (!status) {
-    status = protected(rt, ask_body, &q, err);
+    status = mg_runtime_protected(rt, ask_body, &q, err);
     close_asked(rt->L);
   }
   if (status) {
@@ -265,7 +263,7 @@ mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char *query,
 static int info_body(lua_State *L) {
   json_t **info = lua_touserdata(L, 1);
   mg_prelude_push(L, "info");
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &recipe_key);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
   lua_call(L, 1, 1);
   *info = mg_json_of(L, -1);
   return *info ? 0 : mg_lua_oom(L);
@@ -274,7 +272,7 @@ static int info_body(lua_State *L) {
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err) {
   mg_status s = check_loaded(rt, err);
   *info = NULL;
-  if (!s) s = protected(rt, info_body, info, err);
+  if (!s) s = mg_runtime_protected(rt, info_body, info, err);
   if (s) {
     json_decref(*info);
     *info = NULL;
@@ -299,6 +297,8 @@ static void describe_text(const char *name, const json_t *info, mg_text *t) {
     mg_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
   }
   if (json_array_size(json_object_get(info, "params")) == 0) mg_text_add(t, "  none\n");
+  if (json_array_size(json_object_get(info, "policies")) > 0) mg_text_add(t, "\npolicies\n");
+  json_array_foreach(json_object_get(info, "policies"), i, q) mg_text_add(t, "  %s\n", json_string_value(q));
   if (json_array_size(json_object_get(info, "queries")) == 0) return;
   mg_text_add(t, "\nqueries");
   json_array_foreach(json_object_get(info, "arguments"), i, q)

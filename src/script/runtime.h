@@ -5,9 +5,22 @@
 #ifndef MG_RUNTIME_H
 #define MG_RUNTIME_H
 
-#include "script/bind.h"
+#include "script/budget.h"
 
 #include <jansson.h>
+
+struct mg_runtime {
+  lua_State *L;
+  mg_budget  budget;
+  char      *recipe; /* as it was asked for */
+};
+
+extern const char mg_recipe_key; /* its address: the registry key of the loaded recipe */
+
+/* Run body(ud) under lua_pcall with a fresh budget. */
+mg_status mg_runtime_protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err);
+/* Is the recipe loaded, and is the state's plan of it? */
+mg_status mg_runtime_check_state(const mg_runtime *rt, const mg_state *s, const char *what, mg_error *err);
 
 /* As mg_runtime_plan, with the arguments as a JSON object: name -> value, or text that is
 ** parsed by the parameter's kind. */

@@ -200,17 +200,23 @@ static int failure(lua_State *L, const mg_error *e) {
   return 3;
 }
 
+static mg_state *check_host_state(lua_State *L) {
+  mg_state *s = mg_lua_check_state(L, 1);
+  if (!check_state_box(L, 1)->owned) mg_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+  return s;
+}
+
 static int state_prove(lua_State *L) {
   int64_t  n = 0;
   mg_error e;
-  if (mg_state_prove(mg_lua_check_state(L, 1), &n, &e)) return failure(L, &e);
+  if (mg_state_prove(check_host_state(L), &n, &e)) return failure(L, &e);
   lua_pushinteger(L, n);
   return 1;
 }
 
 static int state_create(lua_State *L) {
   mg_error e;
-  if (mg_state_create(mg_lua_check_state(L, 1), luaL_checkstring(L, 2), &e)) return failure(L, &e);
+  if (mg_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -321,7 +327,7 @@ static const mg_group *check_group(lua_State *L, int i) {
 
 const mg_group *mg_lua_check_group_of_host(lua_State *L, int i) {
   const mg_group *g = check_group(L, i);
-  if (!((group_box *)lua_touserdata(L, i))->from->owned) mg_lua_raise(L, "a query cannot communicate: one rank asks it alone");
+  if (!((group_box *)lua_touserdata(L, i))->from->owned) mg_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return g;
 }
 

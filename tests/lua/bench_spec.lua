@@ -25,6 +25,7 @@ describe("scripts/bench", function()
     plan = { "recipe, world 64", "C, world 1048576" },
     enumerate = { "plain C loops", "mg_family_range" },
     questions = { "mg_group_rank", "mg_state_group, last of 32", "state.tp.rank" },
+    policies = { "Lua's own call", "mg_policy_call and mg_policy_integer" },
     start = { "libmoongrid.so, stripped", "moongrid plan, 64 ranks" },
   } do
     it("measures " .. part, function()
@@ -88,7 +89,7 @@ describe("scripts/bench", function()
   it("refuses a part that is not there", function()
     local _, err, code = run "scripts/bench plann"
     assert.are.equal(2, code)
-    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, enumerate, create, questions, start, "
+    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, enumerate, create, questions, policies, start, "
       .. "and --quick, --record, -o FILE\n", err)
   end)
 end)

@@ -33,7 +33,7 @@ describe("moongrid", function()
     local _, err, code = run "build/moongrid"
     assert.truthy(err:find("^usage: "))
     assert.equal(2, code)
-    refuses("plam moe", 2, "moongrid: unknown command 'plam'; nearest is 'plan' (plan, run, check, recipes, doctor)")
+    refuses("plam moe", 2, "moongrid: unknown command 'plam'; nearest is 'plan' (plan, run, check, diff, recipes, doctor)")
     refuses("plan " .. moe .. " --wrold 8", 2,
       "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
@@ -225,6 +225,33 @@ describe("moongrid check", function()
   it("wants worlds", function()
     refuses("check picotron", 2, "moongrid: check wants --world N[,N...], the numbers of ranks")
     refuses("check picotron --world 4,x", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'x'")
+  end)
+end)
+
+describe("moongrid diff", function()
+  it("tells what changes, and what a rank keeps", function()
+    local out, err, code = run("build/moongrid diff " .. moe .. " --world 64 tp=2 pp=2 ep=4 vs tp=2 pp=4 ep=4 --rank 5")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("^~ param    pp: 2 %-> 4\n"), out)
+    assert.truthy(out:find("\n~ family   pp: 32 groups (2:32) x (32:1) -> 16 groups (4:16) x (16:1)\n", 1, true), out)
+    assert.truthy(out:find("\n5 of 15 families as before\nrank 5 keeps 2 communicators, creates 8, destroys 6\n$"), out)
+    out = run "build/moongrid diff picotron --world 8 tp=2 vs"
+    assert.equal("~ param    tp_size: 2 -> 1\n", out:match "^[^\n]*\n")
+    out = run "build/moongrid diff picotron --world 8 tp=2 vs tp=2"
+    assert.equal("no difference\n6 of 6 families as before\nrank 0 keeps 2 communicators, creates 0, destroys 0\n", out)
+    out = run "build/moongrid diff picotron --world 8 vs nanotron"
+    assert.truthy(out:find("\n+ family   world_pg: 1 group (8:1) x (1)\n", 1, true), out)
+    out = run "build/moongrid diff picotron --world 8 vs --world 16"
+    assert.truthy(out:find("^~ world    size: 8 %-> 16 ranks\n"), out)
+    assert.falsy(out:find "keeps")
+  end)
+
+  it("wants two sides", function()
+    refuses("diff picotron --world 8", 2,
+      "moongrid: diff wants two sides with 'vs' between: moongrid diff A --world N vs B")
+    refuses("diff picotron vs nanotron", 2, "moongrid: diff wants --world N, the number of ranks")
+    refuses("diff picotron --world 8 tp=3 vs", 1,
+      "moongrid: picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
   end)
 end)
 

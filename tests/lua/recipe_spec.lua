@@ -114,7 +114,7 @@ describe("a recipe", function()
     assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
     assert.is_nil(r:ask(s, "nothing", {}))
     assert.are.equal(0.5, r:ask(s, "half", {}))
-    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" },
+    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" }, policies = {},
                       params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
                                    aliases = { "t", "tensor_size" } } } }, r:info())
   end)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+**
+** policies.c - what a decision in Lua costs, in nanoseconds: mg_policy_call of a small function
+** with one argument, and the same function called by Lua's own C interface with the same table.
+**
+**     policies ROUNDS
+*/
+#include "bench.h"
+#include "moongrid.h"
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <unistd.h>
+
+enum { TURNS = 20000 };
+
+static const char function[] = "function(state, q) return q.global_batch // 4 end";
+
+static volatile int64_t sink;
+
+/* Lua's own: the table of arguments, lua_pcall, the number. */
+static double plain(lua_State *L) {
+  double t0 = now();
+  for (int turn = 0; turn < TURNS; turn++) {
+    lua_pushvalue(L, 1);
+    lua_pushnil(L);
+    lua_createtable(L, 0, 1);
+    lua_pushinteger(L, turn);
+    lua_setfield(L, -2, "global_batch");
+    if (lua_pcall(L, 2, 1, 0)) die(lua_tostring(L, -1));
+    sink = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  return 1e9 * (now() - t0) / TURNS;
+}
+
+static double ours(mg_policy *p) {
+  mg_error e;
+  int64_t  n = 0;
+  double   t0 = now();
+  for (int turn = 0; turn < TURNS; turn++) {
+    mg_arg q = { "global_batch", MG_IS_INTEGER, { .integer = turn } };
+    if (mg_policy_call(p, 1, &q, &e) || mg_policy_integer(p, NULL, &n, &e)) die(e.message);
+    sink = n;
+  }
+  return 1e9 * (now() - t0) / TURNS;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) die("policies ROUNDS");
+  mg_error e;
+  char     path[64], code[128];
+  snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
+  FILE *file = fopen(path, "w");
+  if (!file) die("no recipe");
+  fprintf(file, "return recipe { build = function(world) return topology(world) end, policy = { f = %s } }", function);
+  fclose(file);
+  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  if (mg_runtime_load(rt, path, &e)) die(e.message);
+  unlink(path);
+  mg_plan    *p = mg_runtime_plan(rt, 8, 0, NULL, &e);
+  mg_backend *b = mg_backend_dry(8, 3, &e);
+  mg_state   *s = mg_materialize(p, b, "", &e);
+  mg_policy  *f = mg_policy_new(rt, s, "f", &e);
+  if (!f) die(e.message);
+  lua_State *L = luaL_newstate();
+  snprintf(code, sizeof code, "return %s", function);
+  if (luaL_dostring(L, code)) die(lua_tostring(L, -1));
+  for (int round = -1; round < atoi(argv[1]); round++) {
+    double lua = plain(L), mine = ours(f);
+    if (round < 0) continue;
+    sample(lua, "lua");
+    sample(mine, "policy");
+    sample(mine - lua, "beyond");
+  }
+  lua_close(L);
+  mg_policy_free(f);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+  return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+**
+** diff.c - moongrid diff: what changes between two recipes, sets of parameters or worlds; what a
+** running job would keep, create and destroy.
+*/
+#include "host/cli.h"
+
+#include <string.h>
+
+static const char help[] =
+  "usage: moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
+  "\n"
+  "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe and\n"
+  "world are the first ones where they are not given; parameters are not carried over. In one\n"
+  "world also the communicators that a rank (0, or R) keeps, creates and destroys when the\n"
+  "trainer reloads. Exit code 0, also where they differ.\n"
+  "\n"
+  "  --world N     ranks in the world\n"
+  "  --rank R      whose communicators\n"
+  "  --color WHEN  accepted by every command; this one has none\n";
+
+static mg_plan *evaluate(const cli *c, mg_runtime **rt, mg_error *err) {
+  *rt = cli_load(c, err);
+  return *rt ? cli_plan(c, *rt, c->worlds[0], err) : NULL;
+}
+
+int cli_run_diff(int argc, char **argv) {
+  cli         a, b;
+  mg_error    err = { 0 };
+  mg_runtime *rt[2] = { NULL, NULL };
+  int         at = 1;
+  while (at < argc && strcmp(argv[at], "vs") != 0) at++;
+  mg_status s = cli_parse(&a, at, argv, "rwk");
+  if (s) return s;
+  if (a.help) return fputs(help, stdout) < 0;
+  if (at == argc) return cli_usage(&a, "diff wants two sides with 'vs' between: moongrid diff A --world N vs B");
+  argv[at] = argv[0];
+  if ((s = cli_parse(&b, argc - at, argv + at, "rwk"))) return s;
+  if (!a.recipe) return cli_usage(&a, "diff wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!a.nworlds) return cli_usage(&a, "diff wants --world N, the number of ranks");
+  if (!b.recipe) b.recipe = a.recipe;
+  if (!b.nworlds) b.worlds[0] = a.worlds[0];
+  mg_plan *was = evaluate(&a, &rt[0], &err), *is = was ? evaluate(&b, &rt[1], &err) : NULL;
+  if (was && is)
+    s = mg_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);
+  else
+    s = err.status;
+  if (s) cli_say(&a, &err);
+  mg_plan_free(was);
+  mg_plan_free(is);
+  mg_runtime_free(rt[0]);
+  mg_runtime_free(rt[1]);
+  return cli_finish(&a, s);
+}

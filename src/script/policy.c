@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+**
+** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
+** once: its function, its State and its parameters wait in the registry of the runtime, so that a
+** call is a lua_pcall and a table of arguments.
+*/
+#include "script/runtime.h"
+
+#include "script/prelude.h"
+#include "script/values.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { NAME = 64 };
+
+struct mg_policy {
+  mg_runtime *rt;
+  mg_state   *state;
+  int         function, box, params, result; /* references in the registry */
+  char        name[NAME], agreed[NAME];       /* "": nobody compares; "world" or a family */
+  char        where[256];                     /* "file:line: " of the function */
+};
+
+/* ----------------------------------------------------------------------- look-up */
+
+static int new_body(lua_State *L) {
+  mg_policy *p = lua_touserdata(L, 1);
+  mg_prelude_push(L, "policy");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
+  *mg_lua_new_state(L, false) = p->state;
+  lua_pushvalue(L, -1);
+  p->box = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_pushstring(L, p->name);
+  lua_call(L, 3, 4);
+  snprintf(p->where, sizeof p->where, "%s", luaL_optstring(L, -1, ""));
+  const char *agreed = luaL_optstring(L, -2, "");
+  if (*agreed && strcmp(agreed, "world") != 0 && mg_plan_find(p->state->plan, agreed) < 0)
+    return luaL_error(L, "%spolicy '%s' is agreed by the family '%s', which the plan does not have", p->where, p->name,
+                      agreed);
+  snprintf(p->agreed, sizeof p->agreed, "%s", agreed);
+  lua_pop(L, 2);
+  p->params = luaL_ref(L, LUA_REGISTRYINDEX);
+  p->function = luaL_ref(L, LUA_REGISTRYINDEX);
+  return 0;
+}
+
+mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err) {
+  if (mg_runtime_check_state(rt, s, "policy", err)) return NULL;
+  if (strlen(name) >= NAME) return mg_null(err, MG_USAGE, "unknown policy '%s'", name);
+  mg_policy *p = calloc(1, sizeof *p);
+  if (!p) return mg_null_oom(err);
+  p->rt = rt, p->state = s;
+  p->function = p->box = p->params = p->result = LUA_NOREF;
+  snprintf(p->name, sizeof p->name, "%s", name);
+  mg_status status = mg_runtime_protected(rt, new_body, p, err);
+  if (!status) return p;
+  if (err && status == MG_REFUSED && strstr(err->message, "unknown policy")) err->status = MG_USAGE;
+  mg_policy_free(p);
+  return NULL;
+}
+
+static int close_body(lua_State *L) {
+  mg_lua_close_state(L, 1);
+  return 0;
+}
+
+void mg_policy_free(mg_policy *p) {
+  if (!p) return;
+  lua_State *L = p->rt->L;
+  if (p->box != LUA_NOREF) { /* whatever the recipe has kept of the State is closed now */
+    lua_pushcfunction(L, close_body);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->box);
+    lua_pcall(L, 1, 0, 0);
+    lua_settop(L, 0);
+  }
+  luaL_unref(L, LUA_REGISTRYINDEX, p->function);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->box);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->params);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->result);
+  free(p);
+}
+
+/* -------------------------------------------------------------------------- call */
+
+static void push_arg(lua_State *L, const mg_arg *a, int depth);
+
+static void push_table(lua_State *L, size_t n, const mg_arg *args, int depth) {
+  lua_createtable(L, 0, (int)n);
+  for (size_t i = 0; i < n; i++) {
+    if (!args[i].name) mg_lua_raise(L, "an argument of a policy has no name");
+    push_arg(L, &args[i], depth);
+    lua_setfield(L, -2, args[i].name);
+  }
+}
+
+static void push_arg(lua_State *L, const mg_arg *a, int depth) {
+  if (depth > 16) mg_lua_raise(L, "argument '%s' of a policy is nested too deep", a->name);
+  mg_lua_stack(L, 8);
+  switch (a->kind) {
+  case MG_IS_NONE: lua_pushnil(L); return;
+  case MG_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
+  case MG_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
+  case MG_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
+  case MG_IS_TEXT: lua_pushstring(L, a->as.text); return;
+  case MG_IS_INTEGERS:
+    lua_createtable(L, (int)a->as.integers.n, 0);
+    for (size_t i = 0; i < a->as.integers.n; i++) {
+      lua_pushinteger(L, a->as.integers.at[i]);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return;
+  case MG_IS_NUMBERS:
+    lua_createtable(L, (int)a->as.numbers.n, 0);
+    for (size_t i = 0; i < a->as.numbers.n; i++) {
+      lua_pushnumber(L, a->as.numbers.at[i]);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return;
+  case MG_IS_TABLE: push_table(L, a->as.table.n, a->as.table.at, depth + 1); return;
+  }
+  mg_lua_raise(L, "argument '%s' of a policy has no kind (%d)", a->name, (int)a->kind);
+}
+
+typedef struct call {
+  mg_policy    *p;
+  size_t        n;
+  const mg_arg *args;
+} call;
+
+static int call_body(lua_State *L) {
+  call *c = lua_touserdata(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
+  push_table(L, c->n, c->args, 0);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
+  lua_call(L, 3, 1);
+  int type = lua_type(L, -1);
+  if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
+    return luaL_error(L, "%spolicy '%s' returned a %s; plain values alone leave it", c->p->where, c->p->name,
+                      lua_typename(L, type));
+  if (c->p->result == LUA_NOREF)
+    c->p->result = luaL_ref(L, LUA_REGISTRYINDEX);
+  else
+    lua_rawseti(L, LUA_REGISTRYINDEX, c->p->result);
+  return 0;
+}
+
+/* The result in canonical text, which equal values have alike on every rank. */
+static char *canonical(const mg_policy *p) {
+  lua_State *L = p->rt->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  json_t *v = mg_json_of(L, -1);
+  lua_settop(L, 0);
+  char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+  json_decref(v);
+  return text;
+}
+
+/* Do all who agree have this? Their minimum of the number and of its complement. */
+static mg_status compare(const mg_policy *p, uint64_t mine, bool *same, mg_error *err) {
+  mg_backend *b = p->state->backend;
+  if (strcmp(p->agreed, "world") == 0) {
+    uint64_t  words[2] = { mine, ~mine };
+    mg_status s = b->ops->allreduce_min(b, words, 2, err);
+    *same = words[0] == ~words[1];
+    return s;
+  }
+  const mg_group *g = mg_state_group(p->state, p->agreed, NULL);
+  *same = true;
+  if (!g || mg_group_size(g) == 1 || !b->ops->collective) return MG_OK; /* alone, or a dry state */
+  int64_t   words[2] = { (int64_t)(mine >> 1), -(int64_t)(mine >> 1) };
+  void     *buffer = b->ops->buffer_new(b, mg_group_kind(g), sizeof words, err);
+  mg_work   w = { .call = MG_ALLREDUCE, .type = MG_INT64, .reduction = MG_MIN, .send = buffer, .recv = buffer, .count = 2 };
+  if (!buffer) return MG_BACKEND;
+  mg_status s = b->ops->copy(b, mg_group_kind(g), buffer, words, sizeof words, true, err);
+  if (!s) s = mg_group_work(g, &w, err);
+  if (!s) s = b->ops->copy(b, mg_group_kind(g), words, buffer, sizeof words, false, err);
+  b->ops->buffer_free(b, mg_group_kind(g), buffer);
+  *same = words[0] == -words[1];
+  return s;
+}
+
+/* A policy that is agreed cannot split the job: one that failed somewhere, or gave something else, is
+** an error everywhere. */
+static mg_status agree(mg_policy *p, mg_status status, mg_error *err) {
+  char    *text = status ? NULL : canonical(p);
+  uint64_t mine = text ? XXH3_64bits(text, strlen(text)) | 2 : (uint64_t)(status ? 0 : 1); /* 0 or 1: there is none */
+  bool     same = true;
+  mg_error why = { 0 };
+  mg_status s = compare(p, mine, &same, &why);
+  if (!s && status) {
+    free(text);
+    return status; /* its own error is already told */
+  }
+  if (s) {
+    if (err) *err = why;
+  } else if (!text) {
+    s = mg_fail(err, MG_REFUSED, "%spolicy '%s' is agreed, and returned what is no plain value", p->where, p->name);
+  } else if (!same) {
+    s = mg_fail(err, MG_DISAGREE, "%spolicy '%s' is agreed by %s%s, and did not return the same on all ranks; on rank %" PRId64
+                " it is %.200s",
+                p->where, p->name, strcmp(p->agreed, "world") == 0 ? "the " : "", p->agreed, p->state->view.rank, text);
+  }
+  free(text);
+  return s;
+}
+
+mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err) {
+  call      c = { p, n, args };
+  mg_status s = p ? mg_runtime_protected(p->rt, call_body, &c, err) : mg_fail(err, MG_USAGE, "there is no policy");
+  return p && *p->agreed ? agree(p, s, err) : s;
+}
+
+/* ------------------------------------------------------------------------ result */
+
+static const char *const kind_names[] = { "nothing", "a boolean", "an integer", "a number",
+                                          "text",    "a list of integers", "a list of numbers", "a table by key" };
+
+static mg_kind list_kind(lua_State *L) {
+  bool whole = true;
+  for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
+    int type = lua_rawgeti(L, -1, i);
+    whole &= lua_isinteger(L, -1) != 0;
+    lua_pop(L, 1);
+    if (type != LUA_TNUMBER) return MG_IS_TABLE;
+  }
+  return whole ? MG_IS_INTEGERS : MG_IS_NUMBERS;
+}
+
+/* Push the result or what is at a key of it. Nothing here allocates or raises: the key is looked for
+** among those that are there. */
+static mg_kind push_result(const mg_policy *p, const char *key) {
+  lua_State *L = p->rt->L;
+  if (p->result == LUA_NOREF)
+    lua_pushnil(L);
+  else
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  if (key && lua_type(L, -1) == LUA_TTABLE) {
+    int table = lua_gettop(L);
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+      if (lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), key) == 0) break;
+    if (lua_gettop(L) == table) lua_pushnil(L);
+  } else if (key) {
+    lua_pushnil(L);
+  }
+  switch (lua_type(L, -1)) {
+  case LUA_TBOOLEAN: return MG_IS_BOOLEAN;
+  case LUA_TNUMBER: return lua_isinteger(L, -1) ? MG_IS_INTEGER : MG_IS_NUMBER;
+  case LUA_TSTRING: return MG_IS_TEXT;
+  case LUA_TTABLE: return lua_rawlen(L, -1) > 0 ? list_kind(L) : MG_IS_TABLE;
+  default: return MG_IS_NONE;
+  }
+}
+
+mg_kind mg_policy_kind(const mg_policy *p, const char *key) {
+  mg_kind k = push_result(p, key);
+  lua_settop(p->rt->L, 0);
+  return k;
+}
+
+static mg_status wrong_kind(const mg_policy *p, const char *key, mg_kind is, mg_kind wanted, mg_error *err) {
+  return mg_fail(err, MG_REFUSED, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
+                 key ? " at '" : "", key ? key : "", key ? "'" : "", kind_names[wanted]);
+}
+
+mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err) {
+  mg_kind is = push_result(p, key);
+  *out = lua_toboolean(p->rt->L, -1);
+  lua_settop(p->rt->L, 0);
+  return is == MG_IS_BOOLEAN ? MG_OK : wrong_kind(p, key, is, MG_IS_BOOLEAN, err);
+}
+
+mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err) {
+  mg_kind is = push_result(p, key);
+  int     whole = 0;
+  int64_t value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
+  lua_settop(p->rt->L, 0);
+  if (!whole) return wrong_kind(p, key, is, MG_IS_INTEGER, err);
+  *out = value;
+  return MG_OK;
+}
+
+mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err) {
+  mg_kind is = push_result(p, key);
+  double  value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
+  lua_settop(p->rt->L, 0);
+  if (is != MG_IS_INTEGER && is != MG_IS_NUMBER) return wrong_kind(p, key, is, MG_IS_NUMBER, err);
+  *out = value;
+  return MG_OK;
+}
+
+mg_status mg_policy_text(const mg_policy *p, const char *key, const char **out, mg_error *err) {
+  mg_kind     is = push_result(p, key);
+  const char *text = is == MG_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
+  lua_settop(p->rt->L, 0);
+  if (!text) return wrong_kind(p, key, is, MG_IS_TEXT, err);
+  *out = text;
+  return MG_OK;
+}
+
+/* Elements of the list on the top into one of the arrays; an empty table is an empty list. */
+static mg_status copy_list(const mg_policy *p, const char *key, mg_kind is, mg_kind wanted, int64_t *integers,
+                           double *numbers, size_t room, size_t *length, mg_error *err) {
+  lua_State *L = p->rt->L;
+  size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
+  bool       empty = is == MG_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
+  bool       fits = is == MG_IS_INTEGERS || (is == MG_IS_NUMBERS && wanted == MG_IS_NUMBERS) || empty;
+  for (size_t i = 0; fits && i < n && i < room; i++) {
+    lua_rawgeti(L, -1, (lua_Integer)i + 1);
+    if (integers) integers[i] = lua_tointeger(L, -1);
+    if (numbers) numbers[i] = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_settop(L, 0);
+  if (!fits) return wrong_kind(p, key, is, wanted, err);
+  if (length) *length = n;
+  return MG_OK;
+}
+
+mg_status mg_policy_integers(const mg_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
+                             mg_error *err) {
+  mg_kind is = push_result(p, key);
+  return copy_list(p, key, is, MG_IS_INTEGERS, out, NULL, room, length, err);
+}
+
+mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *out, size_t room, size_t *length,
+                            mg_error *err) {
+  mg_kind is = push_result(p, key);
+  return copy_list(p, key, is, MG_IS_NUMBERS, NULL, out, room, length, err);
+}

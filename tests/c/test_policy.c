@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_policy.c - policies: typed arguments in, typed results out, and every way to go wrong; after
+** each the policy is as good as before.
+*/
+#include "random.h"
+
+#include "comm/state.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static const char recipe[] =
+  "return recipe {\n"
+  "  params = { tp = 2, depth = 6 },\n"
+  "  build = function(world, p)\n"
+  "    local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill })\n"
+  "    local t = topology(world)\n"
+  "    t.dense = g\n"
+  "    t.tp, t.dp = g 'tp', g 'dp'\n"
+  "    return t\n"
+  "  end,\n"
+  "  policy = {\n"
+  "    microbatches = function(state, q) return q.global_batch // state.dp.size end,\n"
+  "    echo = function(_, q) return q end,\n"
+  "    value = function(_, q) return q.value end,\n"
+  "    layers = function(_, q, p)\n"
+  "      local list = {}\n"
+  "      for stage = 1, q.stages do list[stage] = p.depth // q.stages end\n"
+  "      return { layers = list, name = '1f1b', warm = true, rate = 0.5, none = {} }\n"
+  "    end,\n"
+  "    raises = function() error 'not today' end,\n"
+  "    loops = function() while true do end end,\n"
+  "    eats = function() local t = {} for i = 1, math.huge do t[i] = {} end end,\n"
+  "    leaks = function(state) return state end,\n"
+  "    talks = function(state) return state:prove() end,\n"
+  "    sees = function(state) return { state.rank, state.world, state.dense.tp, state.tp.size, state.dp:at(0) } end,\n"
+  "    by_tp = function(state) return state.rank end,\n"
+  "  },\n"
+  "  agreed = { by_tp = 'tp', microbatches = 'world' },\n"
+  "}\n";
+
+typedef struct fixture {
+  char        path[64];
+  mg_runtime *rt;
+  mg_plan    *plan;
+  mg_backend *backend;
+  mg_state   *state;
+} fixture;
+
+static mg_error why;
+
+static void write_recipe(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+static int set_up(void **state) {
+  fixture *f = calloc(1, sizeof *f);
+  mg_limits limits = MG_LIMITS_INIT;
+  limits.instructions = 2000000;
+  limits.memory = (size_t)4 << 20;
+  snprintf(f->path, sizeof f->path, "/tmp/policy-%d.lua", (int)getpid());
+  write_recipe(f->path, recipe);
+  f->rt = mg_runtime_new(&limits, &why);
+  assert_int_equal(mg_runtime_load(f->rt, f->path, &why), MG_OK);
+  f->plan = mg_runtime_plan(f->rt, 8, 0, NULL, &why);
+  f->backend = mg_backend_dry(8, 5, &why);
+  f->state = mg_materialize(f->plan, f->backend, NULL, &why);
+  assert_non_null(f->state);
+  *state = f;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  fixture *f = *state;
+  mg_state_free(f->state);
+  mg_backend_free(f->backend);
+  mg_plan_free(f->plan);
+  mg_runtime_free(f->rt);
+  unlink(f->path);
+  free(f);
+  return 0;
+}
+
+static mg_policy *policy(void **state, const char *name) {
+  fixture   *f = *state;
+  mg_policy *p = mg_policy_new(f->rt, f->state, name, &why);
+  if (!p) fail_msg("%s", why.message);
+  return p;
+}
+
+/* ------------------------------------------------------------------------- tests */
+
+static void test_numbers(void **state) {
+  mg_policy *p = policy(state, "microbatches");
+  int64_t    n = 0;
+  mg_arg     q = { "global_batch", MG_IS_INTEGER, { .integer = 64 } };
+  for (q.as.integer = 4; q.as.integer < 4000; q.as.integer += 4) {
+    assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
+    assert_int_equal(mg_policy_integer(p, NULL, &n, &why), MG_OK);
+    assert_int_equal(n, q.as.integer / 4);
+  }
+  mg_policy_free(p);
+}
+
+static void test_every_kind(void **state) {
+  mg_policy    *p = policy(state, "echo");
+  const int64_t ints[] = { 3, -1, INT64_MAX };
+  const double  nums[] = { 0.5, 2 };
+  const mg_arg  inner[] = { { "deep", MG_IS_INTEGER, { .integer = 7 } } };
+  const mg_arg  args[] = { { "yes", MG_IS_BOOLEAN, { .boolean = true } },
+                           { "count", MG_IS_INTEGER, { .integer = INT64_MIN } },
+                           { "rate", MG_IS_NUMBER, { .number = 0.1 } },
+                           { "text", MG_IS_TEXT, { .text = "a b" } },
+                           { "ints", MG_IS_INTEGERS, { .integers = { 3, ints } } },
+                           { "nums", MG_IS_NUMBERS, { .numbers = { 2, nums } } },
+                           { "table", MG_IS_TABLE, { .table = { 1, inner } } },
+                           { "nothing", MG_IS_NONE, { 0 } } };
+  bool          yes = false;
+  int64_t       count = 0, list[4];
+  double        rate = 0, numbers[4];
+  const char   *text = NULL;
+  size_t        n = 9;
+  assert_int_equal(mg_policy_call(p, 8, args, &why), MG_OK);
+  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_TABLE);
+  assert_int_equal(mg_policy_kind(p, "nothing"), MG_IS_NONE);
+  assert_int_equal(mg_policy_kind(p, "ints"), MG_IS_INTEGERS);
+  assert_int_equal(mg_policy_kind(p, "nums"), MG_IS_NUMBERS);
+  assert_int_equal(mg_policy_kind(p, "table"), MG_IS_TABLE);
+  assert_int_equal(mg_policy_boolean(p, "yes", &yes, &why), MG_OK);
+  assert_int_equal(mg_policy_integer(p, "count", &count, &why), MG_OK);
+  assert_int_equal(mg_policy_number(p, "rate", &rate, &why), MG_OK);
+  assert_int_equal(mg_policy_text(p, "text", &text, &why), MG_OK);
+  assert_true(yes && count == INT64_MIN && rate == 0.1);
+  assert_string_equal(text, "a b");
+  assert_int_equal(mg_policy_integers(p, "ints", list, 2, &n, &why), MG_OK); /* what there is room for */
+  assert_true(n == 3 && list[0] == 3 && list[1] == -1);
+  assert_int_equal(mg_policy_numbers(p, "nums", numbers, 4, &n, &why), MG_OK);
+  assert_true(n == 2 && numbers[0] == 0.5 && numbers[1] == 2);
+  assert_int_equal(mg_policy_numbers(p, "ints", numbers, 4, &n, &why), MG_OK); /* integers are numbers */
+  assert_int_equal(mg_policy_number(p, "count", &rate, &why), MG_OK);
+  mg_policy_free(p);
+}
+
+static void test_tables(void **state) {
+  mg_policy *p = policy(state, "layers");
+  mg_arg     q = { "stages", MG_IS_INTEGER, { .integer = 2 } };
+  int64_t    layers[4] = { 0 };
+  size_t     n = 0;
+  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
+  assert_int_equal(mg_policy_integers(p, "layers", layers, 4, &n, &why), MG_OK);
+  assert_true(n == 2 && layers[0] == 3 && layers[1] == 3);
+  assert_int_equal(mg_policy_integers(p, "none", layers, 4, &n, &why), MG_OK); /* {} is an empty list, too */
+  assert_int_equal(n, 0);
+  mg_policy_free(p);
+}
+
+static void refused(mg_policy *p, mg_status s, mg_status want, const char *text) {
+  (void)p;
+  assert_int_equal(s, want);
+  if (!strstr(why.message, text)) fail_msg("\"%s\" is not in \"%s\"", text, why.message);
+}
+
+static void test_wrong_kinds(void **state) {
+  mg_policy  *p = policy(state, "value");
+  mg_arg      q = { "value", MG_IS_TEXT, { .text = "4" } };
+  int64_t     n = 17;
+  double      d;
+  bool        b;
+  const char *t;
+  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
+  refused(p, mg_policy_integer(p, NULL, &n, &why), MG_REFUSED, ".lua:13: policy 'value' returned text, not an integer");
+  assert_int_equal(n, 17); /* left alone */
+  refused(p, mg_policy_number(p, NULL, &d, &why), MG_REFUSED, "returned text, not a number");
+  refused(p, mg_policy_boolean(p, NULL, &b, &why), MG_REFUSED, "returned text, not a boolean");
+  refused(p, mg_policy_integers(p, NULL, &n, 1, NULL, &why), MG_REFUSED, "returned text, not a list of integers");
+  refused(p, mg_policy_integer(p, "x", &n, &why), MG_REFUSED, "returned nothing at 'x', not an integer");
+  q = (mg_arg){ "value", MG_IS_NUMBER, { .number = 2.5 } };
+  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
+  refused(p, mg_policy_integer(p, NULL, &n, &why), MG_REFUSED, "returned a number, not an integer");
+  refused(p, mg_policy_text(p, NULL, &t, &why), MG_REFUSED, "returned a number, not text");
+  q.as.number = 3;
+  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
+  assert_int_equal(mg_policy_integer(p, NULL, &n, &why), MG_OK); /* 3.0 is one */
+  assert_int_equal(n, 3);
+  mg_policy_free(p);
+}
+
+static void test_errors(void **state) {
+  static const struct {
+    const char *name, *text;
+    mg_status   status;
+  } bad[] = { { "raises", ".lua:19: not today", MG_REFUSED },
+              { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MG_LIMIT },
+              { "eats", "the recipe needs more than 4 MiB of memory", MG_LIMIT },
+              { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MG_REFUSED },
+              { "talks", "a query or policy cannot communicate: one rank asks it alone", MG_REFUSED } };
+  mg_policy *good = policy(state, "value");
+  mg_arg     q = { "value", MG_IS_INTEGER, { .integer = 1 } };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    mg_policy *p = policy(state, bad[i].name);
+    for (int again = 0; again < 2; again++) {
+      int64_t n = 0;
+      refused(p, mg_policy_call(p, 0, NULL, &why), bad[i].status, bad[i].text);
+      assert_int_equal(mg_policy_call(good, 1, &q, &why), MG_OK); /* the runtime is as good as before */
+      assert_int_equal(mg_policy_integer(good, NULL, &n, &why), MG_OK);
+    }
+    assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NONE);
+    mg_policy_free(p);
+  }
+  mg_policy_free(good);
+}
+
+static void test_look_up(void **state) {
+  fixture *f = *state;
+  assert_null(mg_policy_new(f->rt, f->state, "microbatch", &why));
+  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
+  assert_null(mg_policy_new(f->rt, NULL, "value", &why));
+  refused(NULL, why.status, MG_USAGE, "a policy needs a state");
+  mg_runtime *other = mg_runtime_new(NULL, &why);
+  assert_null(mg_policy_new(other, f->state, "value", &why));
+  refused(NULL, why.status, MG_USAGE, "the runtime has no recipe");
+  mg_runtime_load(other, "picotron", &why);
+  assert_null(mg_policy_new(other, f->state, "value", &why));
+  refused(NULL, why.status, MG_USAGE, "the state's plan is not of this recipe (picotron) but of /tmp/policy-");
+  mg_runtime_free(other);
+  refused(NULL, mg_policy_call(NULL, 0, NULL, &why), MG_USAGE, "there is no policy");
+  mg_policy_free(NULL);
+}
+
+static void test_sees_its_rank(void **state) {
+  mg_policy *p = policy(state, "sees");
+  int64_t    got[5];
+  size_t     n;
+  assert_int_equal(mg_policy_call(p, 0, NULL, &why), MG_OK);
+  assert_int_equal(mg_policy_integers(p, NULL, got, 5, &n, &why), MG_OK);
+  assert_true(n == 5 && got[0] == 5 && got[1] == 8 && got[2] == 1 && got[3] == 2 && got[4] == 1);
+  mg_policy_free(p);
+}
+
+/* What a recipe may not say of its policies. */
+static void test_definitions(void **state) {
+  fixture *f = *state;
+  static const struct {
+    const char *fields, *text;
+  } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is no function by name" },
+              { "policy = { function() end }", "policy '1' is no function by name" },
+              { "policy = 'rate'", "field 'policy' of a recipe is a table, not a string" },
+              { "policy = { rate = function() end }, agreed = { rat = 'world' }", "unknown policy 'rat'; nearest is 'rate'" },
+              { "policy = { rate = function() end }, agreed = { rate = true }", "policy 'rate' is agreed by a family, or by \"world\", not by true" },
+              { "polcy = {}", "unknown field of a recipe 'polcy'; nearest is 'policy'" } };
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "return recipe { build = function(world) return topology(world) end,\n%s }", bad[i].fields);
+    write_recipe(f->path, text);
+    mg_runtime *rt = mg_runtime_new(NULL, &why);
+    assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_REFUSED);
+    refused(NULL, why.status, MG_REFUSED, bad[i].text);
+    mg_runtime_free(rt);
+  }
+  write_recipe(f->path, "return recipe { build = function(world) return topology(world) end,\n"
+                        "policy = { a = function() return 1 end }, agreed = { a = 'tp' } }");
+  mg_runtime *rt = mg_runtime_new(NULL, &why);
+  assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_OK);
+  mg_plan  *p = mg_runtime_plan(rt, 8, 0, NULL, &why);
+  mg_state *s = mg_materialize(p, f->backend, NULL, &why);
+  assert_null(mg_policy_new(rt, s, "a", &why));
+  refused(NULL, why.status, MG_REFUSED, "policy 'a' is agreed by the family 'tp', which the plan does not have");
+  mg_state_free(s);
+  mg_plan_free(p);
+  mg_runtime_free(rt);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_every_kind, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_tables, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_wrong_kinds, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_look_up, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_sees_its_rank, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_definitions, set_up, tear_down),
+  };
+  return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+**
+** policy.c - what policies and a reload are across ranks: agreed policies that split, a recipe that is
+** edited while the job runs. TAP from rank 0; every test is judged on all ranks.
+*/
+#include "moongrid_mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int  rank, size, number, failures;
+static char path[64];
+
+static void test(bool ok, const char *what) {
+  int mine = ok, all;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (!ok) fprintf(stderr, "# rank %d: %s\n", rank, what);
+  if (rank == 0) printf("%sok %d - %s\n", all ? "" : "not ", ++number, what);
+  failures += !all;
+}
+
+/* One file for all ranks, as on a cluster. */
+static void write_recipe(const char *text) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    FILE *file = fopen(path, "w");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+#define RECIPE(sizes, more) \
+  "return recipe { params = { tp = 2 }, build = function(world, p)\n" \
+  "  local g = grid(world, 'tp-dp-pp', { tp = p.tp, dp = fill" sizes " })\n" \
+  "  local t = topology(world)\n" \
+  "  t.tp, t.dp = g 'tp', g 'dp'\n" more "  return t end,\n" \
+  "policy = { same = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
+  "  group = function(s) return s.tp.index end, rare = function(s) if s.rank == 1 then error 'no' end return 1 end },\n" \
+  "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world' } }\n"
+
+static void policies(mg_runtime *rt, mg_state *s) {
+  mg_error   e = { 0 };
+  int64_t    n = -1;
+  mg_policy *same = mg_policy_new(rt, s, "same", &e), *other = mg_policy_new(rt, s, "rank", &e);
+  mg_policy *group = mg_policy_new(rt, s, "group", &e), *rare = mg_policy_new(rt, s, "rare", &e);
+  test(same && other && group && rare, "four agreed policies are found");
+  test(mg_policy_call(same, 0, NULL, &e) == MG_OK, "the same on all ranks is agreed");
+  mg_status status = mg_policy_call(other, 0, NULL, &e);
+  char      want[160];
+  snprintf(want, sizeof want, ": policy 'rank' is agreed by the world, and did not return the same on all ranks; on rank %d it is %d",
+           rank, rank);
+  test(size == 1 ? status == MG_OK : status == MG_DISAGREE && strstr(e.message, want), "another value on every rank is refused on all");
+  test(mg_policy_call(group, 0, NULL, &e) == MG_OK && mg_policy_integer(group, NULL, &n, &e) == MG_OK &&
+         n == mg_group_index(mg_state_group(s, "tp", &e)),
+       "equal within each group of a family is agreed by it");
+  status = mg_policy_call(rare, 0, NULL, &e);
+  test(size == 1 ? status == MG_OK
+       : rank == 1 ? status == MG_REFUSED && strstr(e.message, "no")
+                   : status == MG_DISAGREE && strstr(e.message, "policy 'rare' is agreed by the world"),
+       "a failure on one rank is told on all");
+  test(mg_policy_call(same, 0, NULL, &e) == MG_OK, "and the next call is agreed again");
+  mg_policy_free(same);
+  mg_policy_free(other);
+  mg_policy_free(group);
+  mg_policy_free(rare);
+}
+
+static void reload(mg_runtime **rt, mg_state **s) {
+  mg_error    e = { 0 };
+  mg_runtime *new_rt;
+  mg_state   *new_s;
+  mg_change   c = { -1, -1, -1 };
+  MPI_Comm    tp = mg_mpi_comm(mg_state_group(*s, "tp", &e));
+  int64_t     proved;
+  bool        pairs = size > 1;
+  write_recipe(RECIPE("", "  t.all = g('tp', 'dp'):twin()\n"));
+  mg_status status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MG_OK && new_s && mg_mpi_comm(mg_state_group(new_s, "tp", &e)) == tp, "a family more: tp keeps its communicator");
+  test(c.created == pairs && c.dropped == 0 && c.kept == (size > 2 ? 2 : pairs), "and what changes is counted");
+  mg_state_free(*s);
+  mg_runtime_free(*rt);
+  *s = new_s, *rt = new_rt;
+  test(mg_state_prove(*s, &proved, &e) == MG_OK && proved == c.kept + c.created, "what is there is proved");
+  write_recipe("return recipe { build = function(world) return grid(world, 'a', { a = 3 }) end }");
+  status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MG_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1, "nonsense is refused with its place");
+  test(mg_state_prove(*s, &proved, &e) == MG_OK, "and what runs is untouched");
+  write_recipe("return recipe {");
+  status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MG_REFUSED && !new_s, "so is what is no Lua");
+  write_recipe(RECIPE("", ""));
+  const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
+  status = mg_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, &e);
+  test(size == 1 ? status == MG_REFUSED || status == MG_OK : status == MG_DISAGREE && !new_s, "a rank with other parameters is found");
+  if (new_s) {
+    mg_state_free(new_s);
+    mg_runtime_free(new_rt);
+  }
+  status = mg_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MG_OK, "another recipe altogether");
+  mg_state_free(*s);
+  mg_runtime_free(*rt);
+  *s = new_s, *rt = new_rt;
+  test(mg_state_prove(*s, &proved, &e) == MG_OK, "is proved as well");
+}
+
+int main(int argc, char **argv) {
+  mg_error e = { 0 };
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  int id = (int)getpid();
+  MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  snprintf(path, sizeof path, "/tmp/moongrid-policy-%d.lua", id);
+  write_recipe(RECIPE("", ""));
+  const char *args[] = { size == 1 ? "tp=1" : "tp=2" };
+  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  mg_status   loaded = mg_runtime_load(rt, path, &e);
+  mg_plan    *p = mg_runtime_plan(rt, size, 1, args, &e);
+  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  mg_state   *s = mg_materialize(p, b, "train", &e);
+  test(loaded == MG_OK && s, s ? "a recipe with policies" : e.message);
+  mg_plan_free(p);
+  policies(rt, s);
+  if (size > 1) reload(&rt, &s);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_runtime_free(rt);
+  if (rank == 0) {
+    unlink(path);
+    printf("1..%d\n", number);
+  }
+  MPI_Finalize();
+  return failures ? 1 : 0;
+}
