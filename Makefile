@@ -4,6 +4,7 @@
 # make check      every test (scripts/test installs what is missing first)
 # make lint       the rule of dependencies, luacheck, shellcheck
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
+# make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # SAN=1           build into build/san with AddressSanitizer and UBSan
 
 VERSION := 0.1.0
@@ -12,6 +13,7 @@ PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 LUA_CMOD ?= $(LIBDIR)/lua/5.4
 LUA_LMOD ?= $(PREFIX)/share/lua/5.4
+MANDIR  ?= $(PREFIX)/share/man
 
 CC         ?= cc
 AR         ?= ar
@@ -127,6 +129,14 @@ $(B)/moongrid: $(HOST) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+# ------------------------------------------------------------------------- manual
+MAN := build/man/moongrid.1 build/man/moongrid.3
+man: $(MAN)
+
+$(MAN): build/man/moongrid.%: scripts/man.lua $(B)/moongrid $(wildcard src/*.h)
+	@mkdir -p $(@D)
+	$(LUA) scripts/man.lua $* $@
+
 # ------------------------------------------------------------------- tests, lint
 check: all
 	scripts/test --no-setup
@@ -140,7 +150,7 @@ D = $(DESTDIR)
 # the annotations, and the layers for stock Lua; recipe.lua is inside the library
 LUA_FILES := $(filter-out lua/moongrid/recipe.lua,$(wildcard lua/moongrid/*.lua))
 
-install: all
+install: all man
 	case '$(PREFIX)' in /*) ;; *) echo "PREFIX is a path from the root, not '$(PREFIX)'" >&2; exit 1;; esac
 	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
@@ -159,11 +169,21 @@ ifeq ($(HAVE_NCCL),yes)
 	ln -sf libmoongrid_nccl.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_nccl.so
 	install -m 644 $(B)/libmoongrid_nccl.a $(D)$(LIBDIR)/
 endif
+	install -d $(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3
+	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
+	install -m 644 build/man/moongrid.3 $(D)$(MANDIR)/man3/
 	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid.pc
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
+# For LuaRocks: the Lua module alone, with the libraries beside it, where it looks for them.
+install-lua: all
+	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
+	install -m 755 $(B)/moongrid.so $(LIB) $(if $(HAVE_MPI),$(LIB_MPI)) $(if $(HAVE_NCCL),$(LIB_NCCL)) $(D)$(LUA_CMOD)/
+	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
+
 uninstall:
+	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
 	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h moongrid_nccl.h)
 	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi libmoongrid_nccl,$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
@@ -176,5 +196,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(HOST:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
-.PHONY: all check lint install uninstall clean
+.PHONY: all man check lint install install-lua uninstall clean
 .DELETE_ON_ERROR:

@@ -39,4 +39,15 @@ build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/sta
 	$(call SAY,CC,tests/nccl/standin)
 	CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 
+# The example of a trainer that exists, as its author would build it: C, and C++ for the headers.
+ifeq ($(HAVE_MPI),yes)
+tests: $(B)/tests/multi_gpu
+endif
+
+$(B)/tests/multi_gpu: examples/multi_gpu.c $(LIB) $(LIB_MPI)
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(if $(HAVE_NCCL),-DWITH_NCCL $(NCCL_FLAGS)) $< -o $@ $(ALL_LDFLAGS) \
+	  -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
+
 .PHONY: tests

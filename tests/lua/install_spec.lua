@@ -93,6 +93,36 @@ describe("make install", function()
     assert.equal(0, code, err)
   end)
 
+  it("brings the manual pages, which are the help texts and the header", function()
+    local one, three = io.open(prefix .. "/share/man/man1/moongrid.1"), io.open(prefix .. "/share/man/man3/moongrid.3")
+    assert.truthy(one:read("a"):find("usage: moongrid plan RECIPE", 1, true))
+    local text = three:read "a"
+    for name in io.open("src/moongrid.h"):read("a"):gmatch "\nMG_API [^\n;]-(mg_[%w_]+)%(" do
+      assert.truthy(text:find(name .. "(", 1, true), name)
+    end
+    one:close()
+    three:close()
+  end)
+
+  it("is accepted by LuaRocks", function()
+    local _, _, have = run "command -v luarocks"
+    if have ~= 0 then return pending "no luarocks here" end
+    local tree = stage .. "/rocks"
+    local _, err, code = run(("luarocks --lua-version=5.4 --tree %s make scripts/moongrid-0.1.0-1.rockspec"):format(tree))
+    assert.equal(0, code, err)
+    local env = ("cd / && LUA_PATH='%s/share/lua/5.4/?.lua;;' LUA_CPATH='%s/lib/lua/5.4/?.so;;' "):format(tree, tree)
+    local out
+    out, err, code = run(env .. [[lua5.4 -e 'local m = require "moongrid" print(#m.load("megatron"):plan(64, { tp = 4 }))']])
+    assert.equal(0, code, err)
+    assert.equal("32\n", out)
+    local root = io.popen("pwd"):read "l"
+    out, err, code = run(env .. root .. [[/scripts/launch 2 lua5.4 -e 'local j = assert(require "moongrid".mpi())
+      if j.rank == 0 then print(j.backend, j.world) end j:close()']])
+    assert.equal(0, code, err)
+    assert.equal("mpi\t2\n", out)
+    run("rm -rf " .. tree)
+  end)
+
   it("serves require in stock Lua, and the command finds its backend", function()
     local out = run(("LUA_CPATH='%s/lib/lua/5.4/?.so' lua5.4 -e 'print(require(\"moongrid\")._VERSION)'"):format(prefix))
     assert.equal("moongrid 0.1.0\n", out)

@@ -139,4 +139,14 @@ describe("stock Lua under mpirun", function()
     assert.equal("fine\n", out)
     assert.equal(0, code)
   end)
+
+  it("the example of a trainer that exists gets its MPI_Comm", function()
+    local out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=2"
+    assert.equal(0, code, err)
+    assert.equal("rank 0 of 4 is 0 of 2 in dp, and has an MPI_Comm\n", out)
+    out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=3"
+    assert.equal("", out)
+    assert.equal(1, code)
+    assert.truthy(err:find("multi_gpu: picotron:35: tp 3 does not divide the 4 ranks", 1, true), err)
+  end)
 end)

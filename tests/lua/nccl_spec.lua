@@ -297,6 +297,16 @@ describe("on the stand-in", function()
     end)
   end
 
+  it("the example of a trainer that exists gets its ncclComm_t", function()
+    local out, err, code = on(8, "build/tests/multi_gpu nccl tp=2", "STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    assert.equal("rank 0 of 8 is 0 of 4 in dp, and has an ncclComm_t\n", out)
+    out, err, code = on(8, "build/tests/multi_gpu nccl tp=3")
+    assert.equal("", out)
+    assert.equal(1, code)
+    assert.truthy(err:find("multi_gpu: picotron:35: tp 3 does not divide the 8 ranks", 1, true), err)
+  end)
+
   it("a rank that does not come to a creation is named on every other one", function()
     local out, err = on(4, "build/tests/nccl/trainer late")
     assert.truthy(out:find("ok 1 - all come\nok 2 - who does not come is named on every other rank\n1..2\n", 1, true),

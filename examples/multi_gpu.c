@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+**
+** multi_gpu.c - moongrid in a trainer that exists. Such trainers set themselves up with a struct of
+** ranks and one communicator over everybody: MPI_Comm_split for the ranks of a machine, a unique id
+** broadcast from rank 0, ncclCommInitRank. set_up below takes that place in 20 lines, and the
+** groups come from a recipe from then on: data parallel by default, with tensor parallelism when
+** somebody asks for it, without another line here.
+**
+**     mpirun -n 8 multi_gpu mpi
+**     mpirun -n 8 multi_gpu nccl tp=2          (built with -DWITH_NCCL)
+*/
+#include <moongrid_mpi.h>
+#ifdef WITH_NCCL
+#include <moongrid_nccl.h>
+#endif
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the trainer passes around. Only the last four are moongrid's. */
+typedef struct multi_gpu {
+  int process_rank, num_processes;
+#ifdef WITH_NCCL
+  ncclComm_t   nccl_comm;   /* for gradients: the data-parallel group */
+  cudaStream_t nccl_stream;
+#endif
+  MPI_Comm        mpi_comm; /* the same group where NCCL is not used */
+  mg_backend     *mpi, *backend;
+  mg_state       *state;
+  const mg_group *dp;
+} multi_gpu;
+
+static mg_status set_up(multi_gpu *m, const char *backend, int nargs, char **args, mg_error *err) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
+  mg_runtime *rt = mg_runtime_new(NULL, err);
+  mg_plan    *plan = NULL;
+  if (mg_runtime_load(rt, "picotron", err) == MG_OK)
+    plan = mg_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
+  m->mpi = mg_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
+  m->backend = strcmp(backend, "nccl") == 0 ? mg_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
+  m->state = mg_materialize(plan, m->backend, "train", err); /* also without a plan: the others are told */
+  mg_plan_free(plan);
+  mg_runtime_free(rt);
+  if (!m->state) return err->status ? err->status : MG_BACKEND;
+  m->dp = mg_state_group(m->state, "dp", err);
+  m->mpi_comm = mg_mpi_comm(m->dp);
+#ifdef WITH_NCCL
+  m->nccl_comm = mg_nccl_comm(m->dp);
+  m->nccl_stream = mg_nccl_stream(m->dp);
+#endif
+  return mg_state_prove(m->state, NULL, err); /* first uses, in one order */
+}
+
+static void tear_down(multi_gpu *m) {
+  mg_state_free(m->state);
+  if (m->backend != m->mpi) mg_backend_free(m->backend);
+  mg_backend_free(m->mpi);
+}
+
+int main(int argc, char **argv) {
+  multi_gpu m = { 0 };
+  mg_error  err = { 0 };
+  MPI_Init(&argc, &argv);
+  const char *backend = argc > 1 ? argv[1] : "mpi";
+  mg_status   s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
+  if (s) {
+    if (m.process_rank == 0) fprintf(stderr, "multi_gpu: %s\n", err.message);
+  } else {
+    const char *have = m.mpi_comm != MPI_COMM_NULL ? "an MPI_Comm" : "no communicator";
+#ifdef WITH_NCCL
+    if (m.nccl_comm) have = "an ncclComm_t";
+#endif
+    if (m.process_rank == 0)
+      printf("rank 0 of %d is %d of %d in dp, and has %s\n", m.num_processes, (int)mg_group_rank(m.dp),
+             (int)mg_group_size(m.dp), have);
+  }
+  tear_down(&m);
+  MPI_Finalize();
+  return s;
+}
