@@ -482,6 +482,13 @@ MG_API mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *e
 ** usable after a failure and outlives the plan. */
 MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
                                 const char *const *args, mg_error *err);
+/* The same with parameters out of a file, which args override: a JSON object (a path that ends with
+** .json), or Lua that returns a table, return { tp = 2 }, run as a recipe is. path NULL: no file. */
+MG_API mg_plan *mg_runtime_plan_file(mg_runtime *rt, int64_t world, const char *path, size_t n,
+                                     const char *const *args, mg_error *err);
+/* The same with C values (mg_arg is below, at policies). */
+typedef struct mg_arg mg_arg;
+MG_API mg_plan *mg_runtime_plan_values(mg_runtime *rt, int64_t world, size_t n, const mg_arg *args, mg_error *err);
 /* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
 ** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
@@ -512,7 +519,6 @@ typedef enum mg_kind {
   MG_IS_TABLE     /* by key */
 } mg_kind;
 
-typedef struct mg_arg mg_arg;
 struct mg_arg {
   const char *name; /* key in q */
   mg_kind     kind;

@@ -18,6 +18,7 @@ static const char help[] =
   "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
   "\n"
   "  --world N,... worlds to check\n"
+  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
   "  --json        an array with one object per world\n"
   "  --color WHEN  accepted by every command; this one has none\n";
 

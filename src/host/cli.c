@@ -69,7 +69,7 @@ static const struct option long_options[] = {
   { "text", no_argument, NULL, 't' },          { "backend", required_argument, NULL, 'b' },
   { "share-gpu", no_argument, NULL, 'g' },     { "devices", required_argument, NULL, 'd' },
   { "timeout", required_argument, NULL, 'o' }, { "gpu-memory", required_argument, NULL, 'm' },
-  { "bandwidth", no_argument, NULL, 'B' },
+  { "bandwidth", no_argument, NULL, 'B' },     { "params", required_argument, NULL, 'r' },
   { "color", required_argument, NULL, 'c' },   { "help", no_argument, NULL, 'h' },
   { NULL, 0, NULL, 0 },
 };
@@ -167,6 +167,7 @@ mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
     case 'j': c->json = true; break;
     case 's': c->schedule = true; break;
     case 't': c->text = true; break;
+    case 'r': c->params = optarg; break;
     case 'g': c->share_gpu = true; break;
     case 'B': c->bandwidth = true; break;
     case 'd': s = parse_devices(c, optarg); break;
@@ -196,5 +197,5 @@ mg_runtime *cli_load(const cli *c, mg_error *err) {
 }
 
 mg_plan *cli_plan(const cli *c, mg_runtime *rt, int64_t world, mg_error *err) {
-  return mg_runtime_plan(rt, world, c->nargs, c->args, err);
+  return mg_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
 }

@@ -20,7 +20,7 @@ typedef struct cli {
   size_t      nworlds;
   int64_t     worlds[CLI_WORLDS_MAX];
   int64_t     rank; /* -1: not given */
-  const char *backend;
+  const char *backend, *params; /* params: a file, or NULL */
   bool        json, schedule, text, help, share_gpu, bandwidth;
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
@@ -31,7 +31,7 @@ typedef struct cli {
 
 /* Letters of `allowed`: r recipe and arguments, w --world, W a list of worlds, k --rank,
 ** j --json, s --schedule, t --text, b --backend, g --share-gpu, d --devices, o --timeout,
-** m --gpu-memory, B --bandwidth. Returns MG_OK or MG_USAGE after saying why. */
+** m --gpu-memory, B --bandwidth; --params goes with r. Returns MG_OK or MG_USAGE after saying why. */
 mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
 
 /* "moongrid: message" on stderr; returns the status. cli_say: what all ranks know alike, so

@@ -16,6 +16,7 @@ static const char help[] =
   "trainer reloads. Exit code 0, also where they differ.\n"
   "\n"
   "  --world N     ranks in the world\n"
+  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
   "  --rank R      whose communicators\n"
   "  --color WHEN  accepted by every command; this one has none\n";
 

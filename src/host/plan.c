@@ -16,6 +16,7 @@ static const char help[] =
   "\n"
   "  --world N     ranks in the world, 1 to 2147483647\n"
   "  --rank R      the view of one rank\n"
+  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
   "  --json        one JSON object with all groups (with --rank: that rank's)\n"
   "  --schedule    the order in which communicators are created\n"
   "  --text        the canonical text that the digest is taken of\n"

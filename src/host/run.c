@@ -22,6 +22,7 @@ static const char help[] =
   "                one process plays every rank of --world N and checks that the creation\n"
   "                schedule fits together\n"
   "  --world N     refuse to run on another number of ranks\n"
+  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
   "  --json        print the plan as JSON when all is proved\n"
   "  --bandwidth   and measure all-reduce, all-gather and reduce-scatter of every family\n"
   "\n"

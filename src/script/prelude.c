@@ -311,3 +311,9 @@ void mg_prelude_push(lua_State *L, const char *name) {
   lua_getfield(L, -1, name);
   lua_remove(L, -2);
 }
+
+void mg_prelude_load(lua_State *L, const char *path) {
+  if (luaL_loadfilex(L, path, "t")) lua_error(L); /* with its place, or why it cannot be read */
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
+  lua_setupvalue(L, -2, 1);
+}

@@ -13,4 +13,7 @@ void mg_prelude_open(lua_State *L);
 /* Push a function of the prelude: "recipe", "evaluate", "ask", "info". */
 void mg_prelude_push(lua_State *L, const char *name);
 
+/* Push the chunk of a Lua file, with what recipes see as its environment. Raises. */
+void mg_prelude_load(lua_State *L, const char *path);
+
 #endif

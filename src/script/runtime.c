@@ -123,32 +123,6 @@ mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args,
   return NULL;
 }
 
-mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n, const char *const *args, mg_error *err) {
-  json_t *object = json_object();
-  if (!object) return mg_null_oom(err);
-  for (size_t i = 0; i < n; i++) {
-    const char *eq = strchr(args[i], '=');
-    char        name[128];
-    if (!eq || eq == args[i] || (size_t)(eq - args[i]) >= sizeof name) {
-      json_decref(object);
-      return mg_null(err, MG_USAGE, "argument '%s' is not of the form NAME=VALUE", args[i]);
-    }
-    memcpy(name, args[i], (size_t)(eq - args[i]));
-    name[eq - args[i]] = '\0';
-    if (json_object_get(object, name)) {
-      json_decref(object);
-      return mg_null(err, MG_USAGE, "parameter '%s' is given twice", name);
-    }
-    if (json_object_set_new(object, name, json_string(eq + 1)) != 0) {
-      json_decref(object);
-      return mg_null(err, MG_USAGE, "argument '%s' is not UTF-8 text", args[i]);
-    }
-  }
-  mg_plan *p = mg_runtime_plan_json(rt, world, object, err);
-  json_decref(object);
-  return p;
-}
-
 typedef struct question {
   mg_state     *state;
   const char   *query;

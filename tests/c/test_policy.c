@@ -274,6 +274,29 @@ static void test_definitions(void **state) {
   mg_runtime_free(rt);
 }
 
+/* Parameters as C values, and as the same text. */
+static void test_plan_values(void **state) {
+  fixture     *f = *state;
+  const mg_arg args[] = { { "tp", MG_IS_INTEGER, { .integer = 4 } }, { "depth", MG_IS_INTEGER, { .integer = 3 } } };
+  const mg_arg twice[] = { args[0], args[0] }, none[] = { { NULL, MG_IS_INTEGER, { 0 } } };
+  const mg_arg wrong[] = { { "tp", MG_IS_TEXT, { .text = "many" } } };
+  const char  *text[] = { "depth=3", "tp=4" };
+  char         a[33], b[33];
+  mg_plan     *p = mg_runtime_plan_values(f->rt, 8, 2, args, &why), *q = mg_runtime_plan(f->rt, 8, 2, text, &why);
+  assert_true(p && q);
+  mg_plan_digest(p, a);
+  mg_plan_digest(q, b);
+  assert_string_equal(a, b);
+  mg_plan_free(p);
+  mg_plan_free(q);
+  assert_null(mg_runtime_plan_values(f->rt, 8, 2, twice, &why));
+  refused(NULL, why.status, MG_USAGE, "a parameter is given twice");
+  assert_null(mg_runtime_plan_values(f->rt, 8, 1, none, &why));
+  refused(NULL, why.status, MG_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  assert_null(mg_runtime_plan_values(f->rt, 8, 1, wrong, &why));
+  refused(NULL, why.status, MG_REFUSED, "parameter 'tp' is an integer, not 'many'");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
@@ -284,6 +307,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(test_look_up, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_sees_its_rank, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_definitions, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_plan_values, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ describe("moongrid", function()
     assert.equal(2, code)
     refuses("plam moe", 2, "moongrid: unknown command 'plam'; nearest is 'plan' (plan, run, check, diff, recipes, doctor)")
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, params, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
@@ -182,6 +182,46 @@ describe("the README", function()
     assert.same({ { 0, 1, 2, 3 }, { 4, 5, 6, 7 } }, plan.families.amax.groups)
     assert.equal("pp", plan.families.embedding.shares)
     assert.equal(18, plan.communicators.groups)
+  end)
+end)
+
+describe("--params", function()
+  local function file(name, text)
+    local path = os.tmpname() .. name
+    local f = assert(io.open(path, "w"))
+    f:write(text)
+    f:close()
+    return path
+  end
+
+  it("takes JSON or Lua, and NAME=VALUE overrides it", function()
+    for _, path in ipairs { file(".json", '{"tp": 2, "pp": 2}'), file(".lua", "local n = 2 return { tp = n, pp = n }") } do
+      local out, err = run(("build/moongrid plan %s --world 8 --params %s"):format(moe, path))
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 "), out .. err)
+      out = run(("build/moongrid plan %s --world 8 --params %s pp=4"):format(moe, path))
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=4 "), out)
+      os.remove(path)
+    end
+  end)
+
+  it("says what is wrong with the file, and where", function()
+    for _, case in ipairs {
+      { ".json", '{"tp": 2,\n', "%s:2: string or '}' expected near end of file" },
+      { ".json", "[1]", "%s:1: a file of parameters is a JSON object" },
+      { ".lua", "return 3", "%s: a file of parameters returns a table of plain values by name" },
+      { ".lua", "return { tp = }", "%s:1: unexpected symbol near '}'" },
+      { ".lua", "return { tpp = 3 }", "examples/moe.lua:7: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)" },
+      { ".lua", "return { tp = io }", nil },
+    } do
+      local path = file(case[1], case[2])
+      local _, err, code = run(("build/moongrid plan %s --world 8 --params %s"):format(moe, path))
+      assert.equal(1, code, case[2])
+      if case[3] then assert.equal("moongrid: " .. case[3]:format(path) .. "\n", err) end
+      os.remove(path)
+    end
+    local _, err, code = run(("build/moongrid plan %s --world 8 --params /nowhere.json"):format(moe))
+    assert.equal(1, code)
+    assert.truthy(err:find("unable to open /nowhere.json: No such file or directory", 1, true), err)
   end)
 end)
 
