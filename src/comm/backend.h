@@ -61,6 +61,8 @@ typedef struct mg_backend_ops {
   ** older one are left out, and take no part. NULL: cannot. */
   mg_status (*shrink)(mg_backend *b, const mg_comm_spec *spec, void *from, int n, const int *positions, void **native,
                       mg_error *err);
+  /* Some of its ranks are lost: it is aborted when its users are gone, and waits for nobody. */
+  void (*lose)(mg_backend *b, void *native);
   /* End what runs on a communicator, on this rank; it is good for shrink and destroy alone then. */
   mg_status (*revoke)(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err);
   /* Over the members: do the members and their order arrive, do sums, broadcasts, a ring? */

@@ -15,8 +15,7 @@
 
 enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 }; /* on `notes` */
 
-/* How long after the deadline rank 0 collects the names of those who came. */
-#define ROLL_CALL 2.0
+enum { ANSWER = 256 }; /* bytes of rank 0's word on who is missing */
 
 static double now(void) {
   struct timespec t;
@@ -34,85 +33,106 @@ static void pause_a_bit(int look) {
   nanosleep(&t, NULL);
 }
 
-/* ------------------------------------------------------------------ roll call */
+/* ------------------------------------------------------------------ roll call
+** When a call over all ranks takes long, everybody in it reports to rank 0, which notes who is
+** there while it waits itself, and tells the others at its deadline who is not. Presence is a
+** matter of having come, not of whose clock runs out first. */
 
-static void list_missing(const char *here, int64_t world, char *text, size_t size) {
+typedef struct waiting { /* one call over all ranks */
+  mpi_backend *m;
+  uint64_t     number; /* of the call: equal on all ranks */
+  double       begun;
+  bool         reported;
+  char        *here; /* rank 0: [world], once somebody has reported */
+} waiting;
+
+static void report(waiting *w) {
+  MPI_Request sent;
+  if (w->reported || w->m->base.rank == 0) return;
+  w->reported = true;
+  if (!MPI_Isend(&w->number, sizeof w->number, MPI_BYTE, 0, TAG_HERE, w->m->notes, &sent))
+    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes are on their way at once */
+}
+
+/* Rank 0: who has reported so far? */
+static void take_reports(waiting *w) {
+  mpi_backend *m = w->m;
+  for (int there = 1; there && m->base.rank == 0;) {
+    MPI_Status from;
+    uint64_t   number = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_HERE, m->notes, &there, &from) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, TAG_HERE, m->notes, MPI_STATUS_IGNORE);
+    if (!w->here) w->here = calloc((size_t)m->base.world, 1);
+    if (w->here && number == w->number) w->here[from.MPI_SOURCE] = 1;
+  }
+}
+
+static void list_missing(const waiting *w, char *text, size_t size) {
   enum { SHOWN = 8 };
   size_t  len = 0;
   int64_t n = 0;
-  for (int64_t r = 0; r < world; r++) {
-    if (here[r] || n++ >= SHOWN) continue;
+  for (int64_t r = 1; r < w->m->base.world; r++) {
+    if ((w->here && w->here[r]) || n++ >= SHOWN) continue;
     len += (size_t)snprintf(text + len, size - len, "%s%" PRId64, n > 1 ? ", " : "", r);
   }
-  if (n == 0) snprintf(text, size, "some rank, which came too late,");
+  if (n == 0) snprintf(text, size, "some rank");
   if (n > SHOWN) snprintf(text + len, size - len, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* Everybody whose wait ended reports to rank 0, which tells them who did not. */
-static void call_roll(mpi_backend *m, char *missing, size_t size) {
-  int64_t world = m->base.world;
-  double  until = now() + ROLL_CALL;
-  int     there = 0;
+/* The end of a wait: rank 0 tells all who are there, the others hear it. Whoever is later than
+** rank 0's deadline hears nothing, and does not know who is missing. */
+static void end_roll(waiting *w, char *missing, size_t size) {
+  mpi_backend *m = w->m;
+  char         text[ANSWER] = "";
+  MPI_Request  request;
+  int          there = 0;
   if (m->base.rank != 0) {
-    char        text[256] = "";
-    MPI_Request sent, got;
-    MPI_Isend(NULL, 0, MPI_BYTE, 0, TAG_HERE, m->notes, &sent);
-    MPI_Request_free(&sent);
-    MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &got);
-    for (int look = 0; !there && now() < until + ROLL_CALL; look++) {
-      MPI_Test(&got, &there, MPI_STATUS_IGNORE);
+    double until = now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
+    MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &request);
+    for (int look = 0; !there && now() < until; look++) {
+      MPI_Test(&request, &there, MPI_STATUS_IGNORE);
       pause_a_bit(look);
     }
     if (!there) {
-      MPI_Cancel(&got);
-      MPI_Request_free(&got);
+      MPI_Cancel(&request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     snprintf(missing, size, "%s", there ? text : "0");
     return;
   }
-  char   *here = calloc((size_t)world, 1);
-  int64_t n = 1;
-  if (here) here[0] = 1;
-  for (int look = 0; here && n < world && now() < until; look++) {
-    MPI_Status from;
-    MPI_Iprobe(MPI_ANY_SOURCE, TAG_HERE, m->notes, &there, &from);
-    if (there) {
-      MPI_Recv(NULL, 0, MPI_BYTE, from.MPI_SOURCE, TAG_HERE, m->notes, MPI_STATUS_IGNORE);
-      n += !here[from.MPI_SOURCE];
-      here[from.MPI_SOURCE] = 1;
-    } else {
-      pause_a_bit(look);
-    }
-  }
-  char text[256] = "some rank";
-  if (here) list_missing(here, world, text, sizeof text);
-  for (int64_t r = 1; here && r < world; r++) {
-    if (!here[r]) continue;
-    MPI_Request sent;
-    MPI_Isend(text, sizeof text, MPI_CHAR, (int)r, TAG_MISSING, m->notes, &sent);
-    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 256 bytes to one who is waiting for them */
-  }
-  free(here);
+  list_missing(w, text, sizeof text);
+  for (int64_t r = 1; r < m->base.world; r++)
+    if (w->here && w->here[r] && !MPI_Isend(text, sizeof text, MPI_CHAR, (int)r, TAG_MISSING, m->notes, &request))
+      MPI_Wait(&request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
   snprintf(missing, size, "%s", text);
 }
 
-/* Wait for a call over all ranks. */
+/* Wait for a call over all ranks, whose buffers are ours: after a failure MPI may still write there. */
 static mg_status finish(mpi_backend *m, MPI_Request *request, int rc, const char *call, mg_error *err) {
-  double begun = now();
-  int    done = 0;
-  if (rc) return mg_mpi_failed(err, rc, call, "agreement");
-  for (int look = 0; !done; look++) {
+  waiting w = { m, ++m->calls, now(), false, NULL };
+  int     done = 0;
+  for (int look = 0; !rc && !done; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (rc) return mg_mpi_failed(err, rc, call, "agreement");
-    if (done) return MG_OK;
-    if (now() - begun > m->base.seconds) break;
+    if (rc || done) break;
+    double waited = now() - w.begun;
+    if (waited > m->base.seconds / 4) report(&w);
+    take_reports(&w);
+    if (waited > m->base.seconds) break;
     pause_a_bit(look);
   }
-  char missing[256];
-  m->broken = true;
-  call_roll(m, missing, sizeof missing);
-  return mg_fail(err, MG_BACKEND, "after %g seconds not all ranks had come: rank%s %s %s not there", m->base.seconds,
-                 strchr(missing, ',') ? "s" : "", missing, strchr(missing, ',') ? "are" : "is");
+  mg_status s = MG_OK;
+  if (rc) {
+    s = mg_mpi_failed(err, rc, call, "agreement");
+  } else if (!done) {
+    char missing[ANSWER];
+    end_roll(&w, missing, sizeof missing);
+    bool several = strchr(missing, ',') || strstr(missing, " and ");
+    s = mg_fail(err, MG_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->base.seconds,
+                *missing == 's' ? "" : several ? "ranks " : "rank ", missing, several ? "are" : "is");
+  }
+  m->broken |= s != MG_OK;
+  free(w.here);
+  return s;
 }
 
 static mg_status usable(const mpi_backend *m, mg_error *err) {
@@ -120,16 +140,54 @@ static mg_status usable(const mpi_backend *m, mg_error *err) {
   return mg_fail(err, MG_BACKEND, "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }
 
-/* ------------------------------------------------------ over the whole parent */
+/* ------------------------------------------------------ over the whole parent
+** With a deadline all data goes through memory of our own, which is left behind where the call
+** did not end. */
+
+static mg_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mg_error *err) {
+  uint64_t *own = malloc(n * sizeof *own);
+  if (!own) return mg_oom(err);
+  memcpy(own, words, n * sizeof *own);
+  MPI_Request request;
+  int         rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
+  mg_status   s = finish(m, &request, rc, "MPI_Iallreduce", err);
+  if (s) return s;
+  memcpy(words, own, n * sizeof *own);
+  free(own);
+  return MG_OK;
+}
+
+static mg_status timed_allgather(mpi_backend *m, const void *mine, void *all, size_t bytes, mg_error *err) {
+  size_t whole = bytes * (size_t)m->base.world;
+  char  *own = malloc(whole + bytes);
+  if (!own) return mg_oom(err);
+  memcpy(own + whole, mine, bytes);
+  MPI_Request request;
+  int rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &request);
+  mg_status s = finish(m, &request, rc, "MPI_Iallgather", err);
+  if (s) return s;
+  memcpy(all, own, whole);
+  free(own);
+  return MG_OK;
+}
+
+static mg_status timed_bcast(mpi_backend *m, void *data, int bytes, int root, mg_error *err) {
+  char *own = malloc((size_t)bytes + 1);
+  if (!own) return mg_oom(err);
+  memcpy(own, data, (size_t)bytes);
+  MPI_Request request;
+  int         rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &request);
+  mg_status   s = finish(m, &request, rc, "MPI_Ibcast", err);
+  if (s) return s;
+  memcpy(data, own, (size_t)bytes);
+  free(own);
+  return MG_OK;
+}
 
 mg_status mg_mpi_allreduce(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (usable(m, err)) return MG_BACKEND;
-  if (b->seconds > 0) {
-    MPI_Request request;
-    int rc = MPI_Iallreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
-    return finish(m, &request, rc, "MPI_Iallreduce", err);
-  }
+  if (b->seconds > 0) return timed_allreduce(m, words, n, err);
   MPI_Errhandler was = mg_mpi_quiet(m->parent);
   int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
   mg_mpi_restore(m->parent, was);
@@ -139,11 +197,7 @@ mg_status mg_mpi_allreduce(mg_backend *b, uint64_t *words, size_t n, mg_error *e
 mg_status mg_mpi_allgather(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (usable(m, err)) return MG_BACKEND;
-  if (b->seconds > 0) {
-    MPI_Request request;
-    int rc = MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->own, &request);
-    return finish(m, &request, rc, "MPI_Iallgather", err);
-  }
+  if (b->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
   MPI_Errhandler was = mg_mpi_quiet(m->parent);
   int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
   mg_mpi_restore(m->parent, was);
@@ -157,14 +211,12 @@ mg_status mg_mpi_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg
   if (s) return s;
   MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mg_mpi_quiet(m->parent);
   for (size_t at = 0; at < bytes && !s; at += INT_MAX) {
-    int n = (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), rc;
-    if (timed) {
-      MPI_Request request;
-      rc = MPI_Ibcast((char *)data + at, n, MPI_BYTE, (int)root, m->own, &request);
-      s = finish(m, &request, rc, "MPI_Ibcast", err);
-    } else if ((rc = MPI_Bcast((char *)data + at, n, MPI_BYTE, (int)root, m->parent))) {
+    int   n = (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), rc = MPI_SUCCESS;
+    char *piece = (char *)data + at;
+    if (timed)
+      s = timed_bcast(m, piece, n, (int)root, err);
+    else if ((rc = MPI_Bcast(piece, n, MPI_BYTE, (int)root, m->parent)))
       s = mg_mpi_failed(err, rc, "MPI_Bcast", "agreement");
-    }
   }
   if (!timed) mg_mpi_restore(m->parent, was);
   return s;
@@ -195,20 +247,27 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
   return MG_OK;
 }
 
-static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer,
-                                double seconds, mg_error *err) {
+/* Until the message is through; a receive that is given up is taken back. *through: may the buffer be
+** used again? */
+static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer, bool send,
+                                double seconds, bool *through, mg_error *err) {
   double begun = now();
+  *through = true;
   for (int look = 0, done = 0; !rc; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (!rc && done) return MG_OK;
     bool    late = now() - begun > seconds;
     int64_t who = late ? -1 : mg_mpi_heard(&m->base);
-    if (rc || late || who >= 0) {
-      MPI_Cancel(request);
-      MPI_Request_free(request);
-      if (who >= 0) return mg_fail(err, MG_BACKEND, "rank %" PRId64 " gave up", who);
-      if (late) return mg_fail(err, MG_BACKEND, "rank %" PRId64 " did not come within %g seconds", peer, seconds);
-      break;
+    if (rc) break;
+    if (late || who >= 0) {
+      *through = !send; /* MPI does not take back what is sent */
+      if (!send) {
+        MPI_Cancel(request);
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+      }
+      if (late) return mg_fail(err, MG_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+      mg_fail(err, MG_BACKEND, "rank %" PRId64 " gave up", who);
+      return MG_GAVE_UP;
     }
     pause_a_bit(look);
   }
@@ -219,15 +278,22 @@ mg_status mg_mpi_send(mg_backend *b, int64_t to, int tag, const void *data, size
                       mg_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
-  int          rc = MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
-  return finish_message(m, &request, rc, "MPI_Isend", to, seconds, err);
+  bool         through;
+  void        *own = malloc(bytes + 1); /* left behind where the message is not through */
+  if (!own) return mg_oom(err);
+  memcpy(own, data, bytes);
+  int       rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
+  mg_status s = finish_message(m, &request, rc, "MPI_Isend", to, true, seconds, &through, err);
+  if (through) free(own);
+  return s;
 }
 
 mg_status mg_mpi_recv(mg_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds, mg_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
+  bool         through;
   int          rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &request);
-  return finish_message(m, &request, rc, "MPI_Irecv", from, seconds, err);
+  return finish_message(m, &request, rc, "MPI_Irecv", from, false, seconds, &through, err);
 }
 
 /* A word to one who may be waiting for us: we gave up, in this creation. */

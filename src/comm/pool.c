@@ -114,10 +114,10 @@ void mg_batch_add(mg_batch *batch, mg_shared *c) {
   batch->native[n] = NULL;
 }
 
-void mg_batch_add_absent(mg_batch *batch, const char *family) {
+void mg_batch_add_absent(mg_batch *batch, const char *family, const char *backend) {
   size_t n = batch->n++;
   batch->entry[n] = NULL;
-  batch->spec[n] = (mg_comm_spec){ .name = family, .backend = "", .nccl = "", .position = -1, .group = -1 };
+  batch->spec[n] = (mg_comm_spec){ .name = family, .backend = backend, .nccl = "", .position = -1, .group = -1 };
   batch->native[n] = NULL;
 }
 
@@ -148,6 +148,9 @@ void mg_pool_undo(mg_backend *b, mg_batch *batch) {
   if (made > 0) (b->ops->abort ? b->ops->abort : b->ops->destroy)(b, made, batch->native);
 }
 
+/* MG_GAVE_UP is for verdicts: who asks for more has a failure of the backend. */
+static mg_status own_status(mg_status s) { return s == MG_GAVE_UP ? MG_BACKEND : s; }
+
 mg_status mg_pool_shrink(mg_backend *b, mg_shared *c, const mg_shared *from, int n, const int *positions,
                          mg_error *err) {
   mg_comm_spec spec = spec_of(c);
@@ -156,13 +159,13 @@ mg_status mg_pool_shrink(mg_backend *b, mg_shared *c, const mg_shared *from, int
   if (!from->real || !from->native) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", c->name);
   mg_status s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MG_OK;
-  return s;
+  return own_status(s);
 }
 
 mg_status mg_pool_revoke(mg_backend *b, const mg_shared *c, mg_error *err) {
   mg_comm_spec spec = spec_of(c);
   if (!c->real || !c->native || strcmp(c->backend, "nccl") != 0 || !b->ops->revoke) return MG_OK;
-  return b->ops->revoke(b, &spec, c->native, err);
+  return own_status(b->ops->revoke(b, &spec, c->native, err));
 }
 
 mg_status mg_pool_prove(mg_backend *b, const mg_shared *c, mg_error *err) {
@@ -172,7 +175,11 @@ mg_status mg_pool_prove(mg_backend *b, const mg_shared *c, mg_error *err) {
 
 mg_status mg_pool_work(mg_backend *b, const mg_shared *c, const mg_work *w, mg_error *err) {
   mg_comm_spec spec = spec_of(c);
-  return b->ops->collective(b, &spec, c->native, w, err);
+  return own_status(b->ops->collective(b, &spec, c->native, w, err));
+}
+
+void mg_pool_lose(mg_backend *b, mg_shared *c) {
+  if (c->real && c->native && b->ops->lose && strcmp(c->backend, b->ops->name) == 0) b->ops->lose(b, c->native);
 }
 
 static void unlink_entry(mg_backend *b, const mg_shared *c) {

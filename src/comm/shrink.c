@@ -50,19 +50,44 @@ static mg_plan *plan_of(const mg_entry *e, mg_family *left, mg_error *err) {
   return p;
 }
 
-/* This rank's communicator out of the one of its old group. */
-static mg_status shrink_own(mg_state *now, const mg_group *old, size_t n, const int64_t *lost, mg_error *err) {
-  if (now->batch.n == 0) return MG_OK; /* nobody of the group is lost: it has its communicator */
-  if (!old || !old->comm) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", now->batch.spec[0].name);
+/* This rank's communicator: that of its old group where nobody is lost, else made out of it. */
+static mg_status shrink_own(mg_state *now, const mg_state *was, const mg_group *old, size_t n, const int64_t *lost,
+                            mg_error *err) {
+  mg_shared *from = NULL;
+  if (now->view.ncomms == 0) return MG_OK; /* in no group, or the only one left */
+  for (size_t i = 0; i < was->view.ncomms; i++)
+    if (old && was->comm[i] == old->comm) from = was->comm[i];
+  if (!from) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", now->comm[0]->name);
   int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
   if (!positions) return mg_oom(err);
   for (size_t i = 0; i < n; i++) {
     int64_t p = mg_group_position(old, lost[i]);
     if (p >= 0) positions[gone++] = (int)p;
   }
-  mg_status s = mg_pool_shrink(now->backend, now->batch.entry[0], old->comm, gone, positions, err);
+  mg_status s = MG_OK;
+  if (gone > 0) {
+    s = mg_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
+  } else if (now->comm[0] != from) { /* a unique family's, which nobody else finds */
+    mg_pool_release(now->backend, 1, now->comm, &now->batch);
+    now->comm[0] = from;
+    now->group[0].comm = from;
+    from->users++;
+  }
   free(positions);
   return s;
+}
+
+/* Whatever has a lost rank among its members waits for nobody when it ends. */
+static void lose_all(mg_state *s, size_t n, const int64_t *lost) {
+  for (size_t i = 0; i < s->view.ncomms; i++) {
+    const mg_creation *c = &s->view.comm[i];
+    const mg_family   *f = s->plan->content.entry[c->entry].family;
+    for (size_t k = 0; k < n; k++) {
+      int64_t group, position;
+      for (int64_t nth = 0; mg_family_locate(f, lost[k], nth, &group, &position); nth++)
+        if (group == c->group) mg_pool_lose(s->backend, s->comm[i]);
+    }
+  }
 }
 
 mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err) {
@@ -84,9 +109,13 @@ mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64
   mg_state  *now = p ? calloc(1, sizeof *now) : NULL;
   mg_error   why = { 0 };
   if (p && !now) mg_oom(err);
+  bool whole = s->backend->whole; /* not over all ranks: the lost are among them */
+  s->backend->whole = false;
   mg_status status = now ? mg_state_prepare(now, p, s->backend, "shrunk", &why) : MG_LIMIT;
-  if (!status) status = shrink_own(now, mg_state_group(s, family, NULL), n, lost, &why);
-  if (now && now->batch.n) now->batch.n = 0;
+  s->backend->whole = whole;
+  if (!status) status = shrink_own(now, s, mg_state_group(s, family, NULL), n, lost, &why);
+  if (!status) lose_all(s, n, lost);
+  if (now) now->batch.n = 0;
   mg_plan_free(p);
   mg_family_free(left);
   if (!status) return now;

@@ -54,10 +54,11 @@ static void name_all(mg_state *s) {
       size_t i = 0;
       if (mg_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
+      const char *wanted = p->content.entry[entry].choice.backend; /* what another backend makes is its members' alone */
       if (i < s->view.ncomms)
         mg_batch_add(&s->batch, s->comm[i]);
-      else
-        mg_batch_add_absent(&s->batch, p->content.entry[entry].name);
+      else if (!*wanted || strcmp(wanted, s->backend->ops->name) == 0)
+        mg_batch_add_absent(&s->batch, p->content.entry[entry].name, s->backend->ops->name);
     }
   }
 }

@@ -42,13 +42,14 @@ mg_shared *mg_pool_take(mg_backend *b, const mg_plan *p, const mg_creation *c, c
 mg_status  mg_batch_init(mg_batch *batch, size_t room, mg_error *err);
 void       mg_batch_free(mg_batch *batch);
 void       mg_batch_add(mg_batch *batch, mg_shared *c); /* unless it is real */
-void       mg_batch_add_absent(mg_batch *batch, const char *family); /* of others: mg_backend.whole */
+void       mg_batch_add_absent(mg_batch *batch, const char *family, const char *backend); /* of others: mg_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
 mg_status  mg_pool_create(mg_backend *b, mg_batch *batch, mg_error *err);
 void       mg_pool_undo(mg_backend *b, mg_batch *batch);
 mg_status  mg_pool_check(mg_backend *b, mg_batch *batch, mg_error *err); /* local: before agreement */
 mg_status  mg_pool_shrink(mg_backend *b, mg_shared *c, const mg_shared *from, int n, const int *positions,
                           mg_error *err);
+void       mg_pool_lose(mg_backend *b, mg_shared *c); /* some of its ranks do not answer any more */
 mg_status  mg_pool_revoke(mg_backend *b, const mg_shared *c, mg_error *err);
 mg_status  mg_pool_prove(mg_backend *b, const mg_shared *c, mg_error *err);
 mg_status  mg_pool_work(mg_backend *b, const mg_shared *c, const mg_work *w, mg_error *err);

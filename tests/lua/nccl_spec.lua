@@ -288,7 +288,7 @@ describe("on the stand-in", function()
     assert.equal("mpi: 4 ranks, 6 groups of rank 0 tested\n", out)
   end)
 
-  for mode, tests in pairs { use = 8, split = 4, shrink = 8, revoke = 2, blocking = 2, scalable = 3 } do
+  for mode, tests in pairs { use = 8, split = 6, shrink = 8, revoke = 2, blocking = 2, scalable = 3 } do
     it("a C trainer: " .. mode, function()
       local out, err, code = on(8, "build/tests/nccl/trainer " .. mode, "STANDIN_STRICT=1")
       assert.equal(0, code, out .. err)
@@ -296,6 +296,18 @@ describe("on the stand-in", function()
       assert.falsy(out:find "not ok", out)
     end)
   end
+
+  it("a failed creation leaves nothing behind that the next one stumbles over", function()
+    local out, err, code = on(8, "build/tests/nccl/trainer failing", "STANDIN_FAIL_INIT=3:3")
+    assert.equal(0, code, out .. err)
+    assert.truthy(out:find("1..3\n", 1, true), out)
+  end)
+
+  it("who remains goes on without the lost, and ends", function()
+    local out, err = on(8, "build/tests/nccl/trainer gone")
+    assert.truthy(out:find("ok 3 - and end without it\n1..3\n", 1, true), out .. err)
+    assert.falsy(out:find "not ok", out)
+  end)
 
   it("the example of a trainer that exists gets its ncclComm_t", function()
     local out, err, code = on(8, "build/tests/multi_gpu nccl tp=2", "STANDIN_STRICT=1")

@@ -4,7 +4,7 @@
 ** split from a parent, shrink, revoke, a rank that does not come. Under mpirun with the stand-in
 ** libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
 **
-**     trainer use|split|shrink|revoke|late|blocking|scalable
+**     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone
 */
 #include "moongrid_mpi.h"
 #include "moongrid_nccl.h"
@@ -89,6 +89,32 @@ static bool right(const mg_state *s, const char *family) {
   return count == mg_group_size(g) && me == mg_group_rank(g) && sum_of(g, rank) == want_of(g);
 }
 
+/* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */
+static mg_plan *two(bool unique, bool some, mg_error *e) {
+  const mg_dim  dims[] = { { "tp", 2 }, { "dp", MG_FILL } };
+  const char   *names[] = { "tp", "dp" };
+  const int64_t first[] = { 0, 1 };
+  mg_options    o = MG_OPTIONS_INIT, host = MG_OPTIONS_INIT;
+  mg_grid      *g = mg_grid_new(mg_world(size), 2, dims, e);
+  mg_topology  *t = mg_topology_new(size, e);
+  o.unique = unique, host.backend = "mpi";
+  if (some) {
+    mg_family *all = mg_grid_along(g, 2, names, MG_GRID_ORDER, e), *few = mg_family_pick(all, 2, first, e);
+    mg_topology_add(t, "some", few, &host, e);
+    mg_family_free(few);
+    mg_family_free(all);
+  }
+  for (int i = 0; i < 2; i++) {
+    mg_family *f = mg_grid_along(g, 1, &names[i], MG_GRID_ORDER, e);
+    mg_topology_add(t, names[i], f, &o, e);
+    mg_family_free(f);
+  }
+  mg_plan *p = mg_plan_new(t, e);
+  mg_topology_free(t);
+  mg_grid_free(g);
+  return p;
+}
+
 /* ------------------------------------------------------------------------- tests */
 
 static void use(mg_backend *mpi) {
@@ -135,6 +161,18 @@ static void split(mg_backend *mpi) {
        "groups, order and sums are the same");
   mg_state_free(s);
   mg_backend_free(b);
+  /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
+  mg_plan *some = two(false, true, &e);
+  int64_t  lost[] = { 1 };
+  b = mg_nccl_backend(mpi, &o, &e);
+  s = mg_materialize(some, b, "some", &e);
+  test(s && right(s, "tp") && right(s, "dp"), s ? "with a family of a few ranks that MPI makes" : e.message);
+  mg_state *left = s && rank != 1 ? mg_state_shrink(s, "dp", 1, lost, &e) : NULL;
+  test(rank == 1 || (left && right(left, "dp")), left || rank == 1 ? "and shrinks" : e.message);
+  mg_state_free(left);
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(some);
   /* a parent of other ranks is refused on all */
   if (rank == 0) p_GetUniqueId(&id);
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -193,6 +231,45 @@ static void revoked(mg_backend *mpi) {
   mg_state_free(s);
   mg_backend_free(b);
   mg_plan_free(p);
+}
+
+/* With STANDIN_FAIL_INIT=3:3 the second creation fails: the first lives on, and a third is made. */
+static void failing(mg_backend *mpi) {
+  mg_error    e = { 0 };
+  mg_plan    *p = two(true, false, &e);
+  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
+  mg_state   *first = mg_materialize(p, b, "first", &e), *second = mg_materialize(p, b, "second", &e);
+  test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/tp[1]"), "the second creation fails");
+  test(mg_state_prove(first, NULL, &e) == MG_OK, "what was there before is not touched");
+  mg_state *third = mg_materialize(p, b, "third", &e);
+  test(third && right(third, "tp") && right(third, "dp"), third ? "and a third one is made" : e.message);
+  mg_state_free(third);
+  mg_state_free(first);
+  mg_backend_free(b);
+  mg_plan_free(p);
+}
+
+/* Rank 2 is gone after use: the others shrink, and end in time without it. */
+static void gone(mg_backend *mpi) {
+  mg_error        e = { 0 };
+  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
+  mg_plan        *p = two(true, false, &e);
+  int64_t         lost[] = { 2 };
+  o.timeout = 3;
+  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
+  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
+  test(s && mg_state_prove(s, NULL, &e) == MG_OK, "all are there, and proved");
+  if (rank != 2) left = mg_state_shrink(s, "dp", 1, lost, &e);
+  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
+  test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left ? "the others go on" : e.message);
+  double begun = MPI_Wtime();
+  mg_state_free(left);
+  if (rank != 2) mg_state_free(s); /* as if rank 2 were dead */
+  test(MPI_Wtime() - begun < 10, "and end without it");
+  if (rank == 0) printf("1..%d\n", number);
+  fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  _exit(failures ? 1 : 0);
 }
 
 /* Several ids for one communicator: what happens above 128 ranks, at 8. */
@@ -279,6 +356,8 @@ int main(int argc, char **argv) {
   if (strcmp(what, "revoke") == 0) revoked(mpi);
   if (strcmp(what, "late") == 0) late(mpi);
   if (strcmp(what, "scalable") == 0) scalable(mpi);
+  if (strcmp(what, "failing") == 0) failing(mpi);
+  if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
   mg_backend_free(mpi);
   if (rank == 0) printf("1..%d\n", number);

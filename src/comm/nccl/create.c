@@ -8,9 +8,7 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -97,80 +95,56 @@ static mg_status begin(nccl_backend *n, flight *f, mg_error *err) {
   return nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
 }
 
-/* ----------------------------------------------------------- blocking = 1, on demand */
+/* ----------------------------------------------------------- blocking = 1, on demand
+** They are made in one NCCL group, whose end waits for all of them; flights are copies, because
+** the thread may outlive the call. */
 
-/* Blocking creations cannot be looked at, so they run in a thread, all in one NCCL group, and
-** we look at that. When its time is over it is left behind with all it has. */
-typedef struct watched {
-  nccl_library lib;
-  int          device;
-  size_t       n;
-  flight      *f; /* copies: the thread may outlive the call */
-  ncclResult_t result;
-  atomic_int   done, abandoned;
-} watched;
+typedef struct blocking_job {
+  size_t n;
+  flight f[]; /* [n] */
+} blocking_job;
 
-static void free_watched(watched *w) {
-  for (size_t i = 0; i < w->n; i++) free(w->f[i].ids);
-  free(w->f);
-  free(w);
+static ncclResult_t run_blocking(const nccl_library *lib, void *ud) {
+  blocking_job *job = ud;
+  ncclResult_t  r = lib->GroupStart(), end;
+  for (size_t i = 0; i < job->n && r == ncclSuccess; i++) r = init(lib, &job->f[i], &job->f[i].made->comm);
+  end = lib->GroupEnd();
+  return r == ncclSuccess ? end : r;
 }
 
-static void *run_watched(void *ud) {
-  watched     *w = ud;
-  ncclResult_t r = w->lib.cudaSetDevice(w->device) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError, end;
-  if (r == ncclSuccess) {
-    w->lib.GroupStart();
-    for (size_t i = 0; i < w->n && r == ncclSuccess; i++) r = init(&w->lib, &w->f[i], &w->f[i].made->comm);
-    end = w->lib.GroupEnd();
-    if (r == ncclSuccess) r = end;
-  }
-  w->result = r;
-  atomic_store(&w->done, 1);
-  return NULL;
+static void free_job(blocking_job *job) {
+  for (size_t i = 0; i < job->n; i++) free(job->f[i].ids);
+  free(job);
 }
 
 static mg_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mg_error *err) {
-  watched *w = calloc(1, sizeof *w);
-  if (w) w->f = calloc(nflights, sizeof *w->f);
-  if (!w || !w->f) {
-    free(w);
-    return mg_oom(err);
-  }
-  const mg_comm_spec *first = NULL;
-  double              seconds = 0;
-  w->lib = n->lib, w->device = n->device;
+  blocking_job *job = calloc(1, sizeof *job + nflights * sizeof job->f[0]);
+  double        seconds = 0;
+  if (!job) return mg_oom(err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !is_blocking(&f[i])) continue;
-    flight *mine = &w->f[w->n++];
+    flight *mine = &job->f[job->n++];
     *mine = f[i];
     f[i].ids = NULL; /* taken over */
     if (mine->values.given[MG_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
-    if (!first) first = f[i].spec;
     if (nccl_patience(n, f[i].spec) > seconds) seconds = nccl_patience(n, f[i].spec);
   }
-  pthread_t thread;
-  if (!first || pthread_create(&thread, NULL, run_watched, w) != 0) {
-    mg_status s = first ? mg_fail(err, MG_BACKEND, "nccl: no thread for %s", first->name) : MG_OK;
-    free_watched(w);
-    return s;
+  if (job->n == 0) {
+    free_job(job);
+    return MG_OK;
   }
-  double begun = nccl_now();
-  for (int look = 0; !atomic_load(&w->done) && nccl_now() - begun < seconds; look++) nccl_pause(look);
-  if (!atomic_load(&w->done)) {
-    for (size_t i = 0; i < nflights; i++)
-      if (f[i].spec && is_blocking(&f[i])) f[i].made = NULL; /* the thread writes there: never freed */
-    pthread_detach(thread);
-    mg_fail(err, MG_BACKEND, "nccl: %s and what else is created with blocking = 1 was not made within %g seconds; that "
-            "cannot be undone, end the process",
-            first->name, seconds);
-    return MG_BACKEND;
+  bool      left_behind;
+  double    left = n->begun + seconds - nccl_now();
+  mg_status s = nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
+                           &left_behind, err);
+  for (size_t i = 0; i < nflights; i++) {
+    if (!f[i].spec || !is_blocking(&f[i])) continue;
+    if (left_behind)
+      f[i].made = NULL; /* the thread writes there */
+    else
+      f[i].begun = f[i].made->comm != NULL, f[i].done = s == MG_OK;
   }
-  pthread_join(thread, NULL);
-  for (size_t i = 0; i < nflights; i++)
-    if (f[i].spec && is_blocking(&f[i])) f[i].begun = f[i].made->comm != NULL, f[i].done = w->result == ncclSuccess;
-  mg_status s = w->result == ncclSuccess ? MG_OK : nccl_failed(n, err, w->result, "ncclCommInitRankConfig", first->name);
-  free_watched(w);
+  if (!left_behind) free_job(job);
   return s;
 }
 
@@ -230,10 +204,10 @@ void nccl_tell(nccl_backend *n, const mg_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
 }
 
-static void give_up(nccl_backend *n, size_t nflights, flight *f) {
-  for (size_t i = 0; i < nflights; i++) {
-    if (!f[i].spec) continue;
-    if (!f[i].done) nccl_tell(n, f[i].spec);
+/* Whoever may wait for us in anything that is not done is told, also where we have not begun. */
+static void give_up(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, flight *f) {
+  for (size_t i = 0; i < nspecs; i++) {
+    if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) nccl_tell(n, &spec[i]);
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
     if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
     free(f[i].made);
@@ -245,7 +219,6 @@ static void give_up(nccl_backend *n, size_t nflights, flight *f) {
 ** left out after a failure: MPI knows no deadline, and other members would wait for ever. */
 static mg_status create_on_host(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
   mg_status s = MG_OK;
-  n->host->epoch = n->base.epoch;
   for (size_t i = 0; i < nspecs; i++) {
     if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) continue;
     mg_status one = n->host->ops->create(n->host, 1, &spec[i], &native[i], s ? NULL : err);
@@ -257,7 +230,7 @@ static mg_status create_on_host(nccl_backend *n, size_t nspecs, const mg_comm_sp
 mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mg_error      why = { 0 };
-  n->host->epoch = b->epoch;
+  n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
   n->begun = nccl_now();
   n->after = true;
   if (b->whole) {
@@ -283,7 +256,7 @@ mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, vo
   if (!s) s = create_blocking(n, nspecs, f, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (f[i].spec) s = nccl_finish(n, f[i].spec, f[i].made, &why);
-  if (s && f) give_up(n, nspecs, f);
+  if (s && f) give_up(n, nspecs, spec, f);
   for (size_t i = 0; f && i < nspecs; i++) {
     free(f[i].ids);
     if (s || !f[i].made) continue;

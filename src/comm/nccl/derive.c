@@ -1,71 +1,96 @@
 /* SPDX-License-Identifier: MIT
 **
 ** derive.c - communicators out of others: split from one that the host handed over, and what
-** remains of one that lost ranks.
+** remains of one that lost ranks. Both calls block where the older communicator does, whatever the
+** new one is to be, so they are watched. What NCCL may still write to is never freed.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The call was begun on `from`; its child is there when nothing is in progress on `from` any more,
-** and is then looked at itself. */
-static mg_status settle_child(nccl_backend *n, ncclComm_t from, ncclResult_t r, const char *call,
-                              const mg_comm_spec *spec, nccl_comm *child, mg_error *err) {
-  nccl_comm parent = { .comm = from };
-  double    seconds = nccl_patience(n, spec);
-  if (r != ncclSuccess && r != ncclInProgress) return nccl_failed(n, err, r, call, spec->name);
-  mg_status s = nccl_settle(n, &parent, seconds, call, spec->name, err);
-  if (s || spec->size == 0) return s;
-  if (!child->comm) return mg_fail(err, MG_BACKEND, "nccl: %s gave no communicator for %s", call, spec->name);
-  return nccl_settle(n, child, seconds, call, spec->name, err);
+typedef struct derive_job { /* one call; kept by its thread where it does not end */
+  ncclComm_t     from;
+  int            color, key; /* split */
+  int            nlost, *lost; /* shrink: NCCL sorts the list in place */
+  nccl_comm     *made;         /* NULL: a color of nobody */
+  ncclComm_t     nobody;
+  mg_nccl_values values; /* config points to its net_name */
+  ncclConfig_t   config;
+} derive_job;
+
+static ncclResult_t run_split(const nccl_library *lib, void *ud) {
+  derive_job *j = ud;
+  if (!j->made) return lib->CommSplit(j->from, NCCL_SPLIT_NOCOLOR, 0, &j->nobody, NULL);
+  return lib->CommSplit(j->from, j->color, j->key, &j->made->comm, &j->config);
 }
 
-static nccl_comm *new_comm(nccl_backend *n, const mg_comm_spec *spec, mg_nccl_values *v, ncclConfig_t *config,
-                           mg_status *s, mg_error *err) {
-  nccl_comm *made = calloc(1, sizeof *made);
-  if (!made) {
-    *s = mg_oom(err);
-    return NULL;
+static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
+  derive_job *j = ud;
+  return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
+}
+
+static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, derive_job *j, mg_error *err) {
+  j->made = calloc(1, sizeof *j->made);
+  if (!j->made) return mg_oom(err);
+  snprintf(j->made->name, sizeof j->made->name, "%s", spec->name);
+  mg_status s = nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
+  if (j->values.given[MG_NCCL_NET_NAME]) j->config.netName = j->values.net_name;
+  if (!s) j->made->bytes = mg_nccl_memory(&j->values, spec->size);
+  j->made->blocking = j->values.given[MG_NCCL_BLOCKING] && j->values.number[MG_NCCL_BLOCKING];
+  return s;
+}
+
+/* Make the call and wait: first for the call, then for the older communicator, whose child is there
+** when nothing is in progress on it any more, then for the child. */
+static mg_status derive(nccl_backend *n, const mg_comm_spec *spec, derive_job *j,
+                        ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen, bool *keep,
+                        mg_error *err) {
+  nccl_comm from = { .comm = j->from };
+  double    seconds = nccl_patience(n, spec), until = nccl_now() + seconds;
+  mg_status s = nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+  if (s) return s;
+  s = nccl_settle(n, &from, until - nccl_now(), listen, what, spec->name, err);
+  *keep = s != MG_OK; /* NCCL is still in it */
+  if (s || !j->made) return s;
+  if (!j->made->comm) return mg_fail(err, MG_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
+  s = nccl_settle(n, j->made, until - nccl_now(), listen, what, spec->name, err);
+  return s ? s : nccl_finish(n, spec, j->made, err);
+}
+
+/* The end of a job: the communicator is the backend's, or gone. */
+static void settle(nccl_backend *n, derive_job *j, mg_status s, bool keep, void **native) {
+  if (keep) return; /* left behind with all it has */
+  if (!s && j->made) {
+    nccl_keep(n, j->made);
+    *native = j->made;
+  } else if (j->made) {
+    if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
+    if (j->made->comm) n->lib.CommAbort(j->made->comm);
+    free(j->made);
   }
-  snprintf(made->name, sizeof made->name, "%s", spec->name);
-  *s = nccl_config(n, spec, made->name, v, config, err);
-  if (!*s) made->bytes = mg_nccl_memory(v, spec->size);
-  made->blocking = v->given[MG_NCCL_BLOCKING] && v->number[MG_NCCL_BLOCKING];
-  return made;
+  free(j->lost);
+  free(j);
 }
 
-static void drop(nccl_backend *n, nccl_comm *made) {
-  if (made && made->stream) n->lib.cudaStreamDestroy(made->stream);
-  if (made && made->comm) n->lib.CommAbort(made->comm);
-  free(made);
+static derive_job *new_job(ncclComm_t from, mg_error *err) {
+  derive_job *j = calloc(1, sizeof *j);
+  if (!j) return mg_null_oom(err);
+  j->from = from;
+  return j;
 }
 
 /* -------------------------------------------------------------------------- split */
 
 static mg_status split_one(nccl_backend *n, const mg_comm_spec *spec, void **native, mg_error *err) {
-  ncclConfig_t   config;
-  mg_nccl_values v;
-  mg_status      s = MG_OK;
-  ncclComm_t     parent = n->options.parent;
-  if (spec->size == 0) { /* of others: a color of nobody */
-    ncclComm_t none = NULL;
-    return settle_child(n, parent, n->lib.CommSplit(parent, NCCL_SPLIT_NOCOLOR, 0, &none, NULL), "ncclCommSplit", spec,
-                        NULL, err);
-  }
-  nccl_comm *made = new_comm(n, spec, &v, &config, &s, err);
-  if (!s) {
-    ncclResult_t r = n->lib.CommSplit(parent, (int)spec->group, (int)spec->position, &made->comm, &config);
-    s = settle_child(n, parent, r, "ncclCommSplit", spec, made, err);
-  }
-  if (!s) s = nccl_finish(n, spec, made, err);
-  if (s) {
-    drop(n, made);
-    return s;
-  }
-  nccl_keep(n, made);
-  *native = made;
-  return MG_OK;
+  bool        keep = false;
+  derive_job *j = new_job(n->options.parent, err);
+  if (!j) return MG_LIMIT;
+  mg_status s = spec->size > 0 ? prepare(n, spec, j, err) : MG_OK;
+  j->color = (int)spec->group, j->key = (int)spec->position;
+  if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
+  settle(n, j, s, keep, native);
+  return s;
 }
 
 /* One after the other: several splits of one parent at once break NCCL. */
@@ -74,11 +99,8 @@ mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spe
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) {
-      s = split_one(n, &spec[i], &native[i], err);
-      if (!s) continue;
-      for (int64_t r = 0; r < n->base.world; r++) n->host->ops->tell(n->host, r); /* all are in it */
-    }
+    if (strcmp(spec[i].backend, "nccl") == 0) s = split_one(n, &spec[i], &native[i], err);
+  for (int64_t r = 0; r < n->base.world && s; r++) n->host->ops->tell(n->host, r); /* all are in it */
   return s;
 }
 
@@ -86,36 +108,29 @@ mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spe
 
 mg_status nccl_shrink(mg_backend *b, const mg_comm_spec *spec, void *from, int count, const int *positions,
                       void **native, mg_error *err) {
-  nccl_backend  *n = (nccl_backend *)b;
-  nccl_comm     *old = from;
-  ncclConfig_t   config;
-  mg_nccl_values v;
-  mg_status      s = MG_OK;
-  char           text[24];
+  nccl_backend *n = (nccl_backend *)b;
+  nccl_comm    *old = from;
+  bool          keep = false;
+  char          text[24];
   if (!n->lib.CommShrink)
     return mg_fail(err, MG_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
                    nccl_version_text(n->lib.version, text));
   if (!old->comm) return mg_fail(err, MG_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
-  old->lost = true; /* nobody waits for the lost when it ends */
-  int *list = malloc(((size_t)count + 1) * sizeof *list); /* NCCL sorts it in place */
-  if (!list) return mg_oom(err);
-  memcpy(list, positions, (size_t)count * sizeof *list);
-  nccl_comm  *made = new_comm(n, spec, &v, &config, &s, err);
-  cudaError_t e = s ? cudaSuccess : n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) s = cuda_failed(n, err, e, "cudaSetDevice", spec->name);
-  if (!s) {
-    ncclResult_t r = n->lib.CommShrink(old->comm, list, count, &made->comm, &config, NCCL_SHRINK_ABORT);
-    s = settle_child(n, old->comm, r, "ncclCommShrink", spec, made, err);
-  }
-  if (!s) s = nccl_finish(n, spec, made, err);
-  free(list);
-  if (s) {
-    drop(n, made);
-    return s;
-  }
-  nccl_keep(n, made);
-  *native = made;
-  return MG_OK;
+  derive_job *j = new_job(old->comm, err);
+  if (!j) return MG_LIMIT;
+  j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
+  mg_status s = j->lost ? prepare(n, spec, j, err) : mg_oom(err);
+  if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
+  j->nlost = count;
+  /* Others may have given up long ago because of the lost: that is no reason now. */
+  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", false, &keep, err);
+  settle(n, j, s, keep, native);
+  return s;
+}
+
+void nccl_lose(mg_backend *b, void *native) {
+  nccl_comm *c = nccl_find((nccl_backend *)b, native);
+  if (c) c->lost = true;
 }
 
 mg_status nccl_revoke(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
@@ -125,9 +140,9 @@ mg_status nccl_revoke(mg_backend *b, const mg_comm_spec *spec, void *native, mg_
   if (!n->lib.CommRevoke)
     return mg_fail(err, MG_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
                    nccl_version_text(n->lib.version, text));
-  if (!c->comm) return MG_OK;
-  c->lost = true;
-  ncclResult_t r = n->lib.CommRevoke(c->comm, 0);
-  if (r == ncclInProgress) return nccl_settle(n, c, nccl_patience(n, spec), "ncclCommRevoke", spec->name, err);
+  if (!c->comm || c->revoked) return MG_OK;
+  c->lost = c->revoked = true;
+  ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
+  if (r == ncclInProgress) return nccl_settle(n, c, nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
   return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

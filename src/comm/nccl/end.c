@@ -25,34 +25,62 @@ static void forget(nccl_backend *n, nccl_comm *c) {
   free(c);
 }
 
-mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, const char *call, const char *name,
+mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
                       mg_error *err) {
   double begun = nccl_now();
   for (int look = 0;; look++) {
-    int64_t      who = n->host->ops->heard(n->host);
+    int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
     ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
+    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
+      return nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
+    if (state == ncclSuccess) return MG_OK;
     if (who >= 0) {
       mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
       return MG_GAVE_UP;
     }
-    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
-      return nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
-    if (state == ncclSuccess) return MG_OK;
     if (nccl_now() - begun > seconds)
-      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, seconds);
+      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
     nccl_pause(look);
   }
 }
 
-/* The stream ran dry, or that takes too long. */
-static bool drained(nccl_backend *n, nccl_comm *c) {
-  double begun = nccl_now();
+/* The stream ran dry before that time. */
+static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   for (int look = 0;; look++) {
     cudaError_t e = n->lib.cudaStreamQuery(c->stream);
     if (e != cudaErrorNotReady) return e == cudaSuccess;
-    if (nccl_now() - begun > n->options.timeout) return false;
+    if (nccl_now() > until) return false;
     nccl_pause(look);
   }
+}
+
+typedef struct finalize_job {
+  ncclComm_t comm;
+} finalize_job;
+
+static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
+  return lib->CommFinalize(((finalize_job *)ud)->comm);
+}
+
+/* Begin the end of one communicator, within the time; false: it has to be aborted. One that blocks
+** ends here, others go on by themselves. */
+static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
+  double left = until - nccl_now();
+  if (!c->blocking) {
+    ncclResult_t r = n->lib.CommFinalize(c->comm);
+    return r == ncclSuccess || r == ncclInProgress;
+  }
+  bool          left_behind;
+  finalize_job *job = malloc(sizeof *job);
+  if (!job) return false;
+  job->comm = c->comm;
+  bool fine = nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name, &left_behind,
+                         NULL) == MG_OK;
+  if (left_behind)
+    c->comm = NULL; /* the thread is in it: not even abort may be called */
+  else
+    free(job);
+  return fine;
 }
 
 static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mg_backend *, size_t, void **)) {
@@ -84,21 +112,23 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
   }
   split(n, count, native, n->host->ops->destroy);
   n->lib.cudaSetDevice(n->device);
+  double until = nccl_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++) {
     nccl_comm *c = native[i];
     if (!c) continue;
-    bool clean = !c->lost && drained(n, c);
+    bool clean = !c->lost && drained(n, c, until);
     n->lib.cudaStreamDestroy(c->stream);
     c->stream = NULL;
     if (!c->comm) continue; /* aborted by a failure of use */
-    ncclResult_t r = clean ? n->lib.CommFinalize(c->comm) : ncclInternalError;
-    if (r == ncclSuccess || r == ncclInProgress) continue;
-    n->lib.CommAbort(c->comm);
+    if (clean && finalize(n, c, until)) continue;
+    if (c->comm) n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
   for (size_t i = 0; i < count; i++) { /* every one has begun: now they can end in any order */
     nccl_comm *c = native[i];
-    if (!c || !c->comm || nccl_settle(n, c, n->options.timeout, "ncclCommFinalize", c->name, NULL) == MG_OK) continue;
+    double     left = until - nccl_now();
+    if (!c || !c->comm) continue;
+    if (nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MG_OK) continue;
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }

@@ -14,11 +14,25 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What travels: members and options as the sender sees them, then the ids. */
+/* What travels: of which creation it is, members and options as the sender sees them, then the ids. */
 typedef struct parcel {
-  uint64_t     digest;
+  uint64_t     epoch, digest;
   ncclUniqueId id[]; /* [nids] */
 } parcel;
+
+/* Of a creation that failed there may be messages that nobody took: they are dropped. */
+static mg_status receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                         mg_error *err) {
+  double    until = nccl_now() + seconds;
+  uint64_t  epoch = 0;
+  mg_status s = MG_OK;
+  while (!s && epoch < n->base.epoch) {
+    double left = until - nccl_now();
+    s = n->host->ops->recv(n->host, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
+    memcpy(&epoch, data, sizeof epoch);
+  }
+  return s;
+}
 
 static uint64_t digest_of(const mg_comm_spec *spec) {
   return XXH3_64bits_withSeed(spec->ranks, (size_t)spec->size * sizeof *spec->ranks,
@@ -33,14 +47,19 @@ static mg_status new_id(nccl_backend *n, const mg_comm_spec *spec, ncclUniqueId 
 /* Ids that others made come to the first member. */
 static mg_status gather(nccl_backend *n, const mg_comm_spec *spec, int nids, double seconds, parcel *p, mg_error *err) {
   const mg_backend_ops *host = n->host->ops;
-  ncclUniqueId          own;
+  struct {
+    uint64_t     epoch;
+    ncclUniqueId id;
+  } own = { .epoch = n->base.epoch };
   int                   each = n->options.ranks_per_id;
   if (spec->position % each != 0 || spec->position / each >= nids) return MG_OK;
-  mg_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own, err);
+  mg_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
   if (!s && spec->position > 0)
     return host->send(n->host, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
-  for (int k = 1; k < nids && !s; k++)
-    s = host->recv(n->host, spec->ranks[k * each], spec->tag, &p->id[k], sizeof own, seconds, err);
+  for (int k = 1; k < nids && !s; k++) {
+    s = receive(n, spec->ranks[k * each], spec->tag, &own, sizeof own, seconds, err);
+    p->id[k] = own.id;
+  }
   return s;
 }
 
@@ -53,7 +72,7 @@ static mg_status spread(nccl_backend *n, const mg_comm_spec *spec, size_t bytes,
   mg_status             s = MG_OK;
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
-  else if (!(s = host->recv(n->host, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) &&
+  else if (!(s = receive(n, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) &&
            p->digest != digest_of(spec))
     s = mg_fail(err, MG_BACKEND, "nccl: rank %d of %s does not see the same members or options", spec->ranks[at - low],
                 spec->name);
@@ -72,7 +91,7 @@ mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, nc
   mg_error  why = { 0 };
   mg_status s = p ? MG_OK : mg_oom(&why);
   *ids = NULL;
-  if (p) p->digest = digest_of(spec);
+  if (p) p->epoch = n->base.epoch, p->digest = digest_of(spec);
   if (!s) s = gather(n, spec, *nids, seconds, p, &why);
   if (!s) s = spread(n, spec, bytes, seconds, p, &why);
   if (!s) {
@@ -85,6 +104,6 @@ mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, nc
     if (err) *err = why;
     return s;
   }
-  mg_fail(err, s == MG_GAVE_UP ? MG_BACKEND : s, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  mg_fail(err, MG_BACKEND, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
   return s;
 }

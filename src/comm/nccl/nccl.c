@@ -28,9 +28,12 @@ mg_status cuda_failed(const nccl_backend *n, mg_error *err, cudaError_t r, const
 static mg_status over_allreduce(mg_backend *b, uint64_t *words, size_t count, mg_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   n->host->seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
-  if (n->after) n->host->seconds += AFTER_CREATION;
-  n->after = false;
-  return n->host->ops->allreduce_min(n->host, words, count, err);
+  if (n->used) n->host->seconds *= 2;
+  if (n->after || n->used) n->host->seconds += AFTER_CREATION;
+  mg_status s = n->host->ops->allreduce_min(n->host, words, count, err);
+  if (n->after) n->host->epoch = 2 * b->epoch + 1; /* what was said in the creation is not heard any more */
+  n->after = n->used = false;
+  return s;
 }
 
 static mg_status over_allgather(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err) {
@@ -66,34 +69,49 @@ static mg_status choose_device(nccl_backend *n, mg_error *err) {
   return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaSetDevice", "");
 }
 
+/* Where a rank is: machines may have one name, so their boot is in it too. */
+typedef struct place {
+  char host[64], boot[40], bus[32];
+  bool share;
+} place;
+
+static mg_status find_place(const nccl_backend *n, place *p, mg_error *err) {
+  memset(p, 0, sizeof *p);
+  memcpy(p->host, n->lib.host, sizeof p->host);
+  p->share = n->options.share_gpu;
+  FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (boot && !fgets(p->boot, sizeof p->boot, boot)) p->boot[0] = '\0';
+  if (boot) fclose(boot);
+  cudaError_t e = n->lib.cudaDeviceGetPCIBusId(p->bus, sizeof p->bus, n->device);
+  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
+}
+
 /* No two ranks on one GPU unless that is wanted: NCCL would refuse, some ranks sooner than others.
 ** Where it is, NCCL_HOSTID keeps it from noticing; it reads that once, before its first
-** communicator. */
+** communicator. Every rank goes through the same calls, whatever it finds. */
 static mg_status check_sharing(nccl_backend *n, mg_error *err) {
-  struct place {
-    char host[64], bus[32];
-  } mine = { "", "" }, *all;
-  char host_id[32];
-  memcpy(mine.host, n->lib.host, sizeof mine.host);
-  cudaError_t e = n->lib.cudaDeviceGetPCIBusId(mine.bus, sizeof mine.bus, n->device);
-  mg_status   s = e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
-  if (!s && n->options.share_gpu) {
+  place     mine, *all = calloc((size_t)n->base.world, sizeof *all);
+  mg_error  own = { 0 };
+  mg_status found = all ? find_place(n, &mine, &own) : mg_oom(&own);
+  mg_status s = mg_verdict(n->host, found, &own, err);
+  if (!s) s = n->host->ops->allgather(n->host, &mine, all, sizeof mine, err);
+  for (int64_t r = 0; r < n->base.world && !s; r++) {
+    const place *other = &all[r];
+    if (other->share != mine.share) {
+      s = mg_fail(err, MG_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
+                  mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
+    } else if (!mine.share && r != n->base.rank && memcmp(other, &mine, sizeof mine) == 0) {
+      int64_t low = r < n->base.rank ? r : n->base.rank, high = r < n->base.rank ? n->base.rank : r;
+      s = mg_fail(err, MG_BACKEND, "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
+                  "its own, or let them share it (--share-gpu, mg_nccl_options.share_gpu)",
+                  low, high, mine.bus, mine.host);
+    }
+  }
+  if (!s && mine.share) {
+    char host_id[32];
     snprintf(host_id, sizeof host_id, "moongrid-%" PRId64, n->base.rank);
     setenv("NCCL_HOSTID", host_id, 0);
-    return MG_OK;
   }
-  all = calloc((size_t)n->base.world, sizeof *all);
-  if (!all) s = mg_oom(err);
-  uint64_t able = s ? 0 : 1;
-  mg_status agreed = n->host->ops->allreduce_min(n->host, &able, 1, s ? NULL : err);
-  if (!s) s = agreed;
-  if (!s && !able) s = mg_fail(err, MG_BACKEND, "nccl: another rank has no GPU");
-  if (!s) s = n->host->ops->allgather(n->host, &mine, all, sizeof mine, err);
-  for (int64_t r = 0; r < n->base.world && !s; r++)
-    if (r != n->base.rank && memcmp(&all[r], &mine, sizeof mine) == 0)
-      s = mg_fail(err, MG_BACKEND, "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one "
-                  "of its own, or let them share it (--share-gpu, mg_nccl_options.share_gpu)",
-                  r < n->base.rank ? r : n->base.rank, r < n->base.rank ? n->base.rank : r, mine.bus, mine.host);
   free(all);
   return s;
 }
@@ -131,7 +149,7 @@ mg_backend *mg_nccl_over(mg_backend *host, const mg_nccl_options *given, bool ow
     .name = "nccl", .lists = true,
     .allreduce_min = over_allreduce, .allgather = over_allgather, .bcast = over_bcast,
     .check = nccl_check, .create = nccl_create, .destroy = nccl_destroy, .abort = nccl_abort, .prove = nccl_prove,
-    .shrink = nccl_shrink, .revoke = nccl_revoke, .close = nccl_close,
+    .shrink = nccl_shrink, .revoke = nccl_revoke, .lose = nccl_lose, .close = nccl_close,
     .buffer_new = nccl_buffer_new, .buffer_free = nccl_buffer_free, .copy = nccl_copy, .collective = nccl_collective,
   };
   nccl_backend *n = calloc(1, sizeof *n);

@@ -19,6 +19,7 @@ struct nccl_comm {
   int64_t      bytes;
   bool         blocking; /* NCCL wants those and the others in groups of their own */
   bool         lost; /* some of its ranks do not answer: it is aborted in the end */
+  bool         revoked;
   char         name[128]; /* NCCL keeps the pointer: alive as long as comm is */
 };
 
@@ -33,6 +34,7 @@ typedef struct nccl_backend {
   int64_t         bytes;  /* predicted memory of all that is there */
   double          begun;  /* of the creation that runs: all its deadlines count from there */
   bool            after;  /* ranks come from a creation, some of them at its deadline */
+  bool            used;   /* or from calls, of which each may take that long */
   bool            broken; /* a collective failed: communicators are aborted, not destroyed */
 } nccl_backend;
 
@@ -59,7 +61,13 @@ mg_status nccl_finish(nccl_backend *n, const mg_comm_spec *spec, nccl_comm *made
 void      nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
 void      nccl_tell(nccl_backend *n, const mg_comm_spec *spec); /* all members: we gave up */
 
+/* watch.c: a call that blocks, in a thread with a deadline. It gets ud, which must outlive it where
+** *left_behind is set. listen: also until another rank gives up. */
+mg_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
+                     const char *what, const char *name, bool *left_behind, mg_error *err);
+
 /* derive.c: communicators out of others. */
+void      nccl_lose(mg_backend *b, void *native);
 mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err);
 mg_status nccl_shrink(mg_backend *b, const mg_comm_spec *spec, void *from, int n, const int *positions, void **native,
                       mg_error *err);
@@ -68,8 +76,9 @@ mg_status nccl_revoke(mg_backend *b, const mg_comm_spec *spec, void *native, mg_
 /* end.c */
 void nccl_destroy(mg_backend *b, size_t n, void **native);
 void nccl_abort(mg_backend *b, size_t n, void **native);
-/* Wait until nothing is in progress on the communicator any more. */
-mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, const char *call, const char *name, mg_error *err);
+/* Wait until nothing is in progress on the communicator any more; `listen`: or another rank gave up. */
+mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
+                      mg_error *err);
 nccl_comm *nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
 
 /* use.c */

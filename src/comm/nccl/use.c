@@ -106,6 +106,36 @@ static mg_status alone(nccl_backend *n, const mg_work *w, mg_error *err) {
   return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
+/* The call of a communicator that blocks: its first use waits on the host until all have come. */
+typedef struct issue_job {
+  nccl_comm comm;
+  mg_work   work;
+} issue_job;
+
+static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
+  issue_job *job = ud;
+  return issue(lib, &job->comm, &job->work);
+}
+
+/* Bring the call into the stream. */
+static mg_status start(nccl_backend *n, nccl_comm *c, const mg_work *w, const char *name, mg_error *err) {
+  if (!c->blocking) {
+    ncclResult_t r = issue(&n->lib, c, w);
+    if (r == ncclInProgress) return nccl_settle(n, c, n->options.timeout, true, names[w->call], name, err);
+    return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, names[w->call], name);
+  }
+  bool       left_behind;
+  issue_job *job = malloc(sizeof *job);
+  if (!job) return mg_oom(err);
+  *job = (issue_job){ *c, *w };
+  mg_status s = nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
+  if (left_behind)
+    c->comm = NULL; /* the thread is in it */
+  else
+    free(job);
+  return s;
+}
+
 mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w, mg_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
@@ -114,14 +144,12 @@ mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native,
   if (!c->comm) return mg_fail(err, MG_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return cuda_failed(n, err, e, "cudaSetDevice", spec->name);
-  ncclResult_t r = issue(&n->lib, c, w);
-  mg_status    s = MG_OK;
-  if (r != ncclSuccess && r != ncclInProgress) s = nccl_failed(n, err, r, names[w->call], spec->name);
-  if (r == ncclInProgress) s = nccl_settle(n, c, n->options.timeout, names[w->call], spec->name, err);
+  mg_status s = start(n, c, w, spec->name, err);
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
+  n->used = true;
   if (!s) return MG_OK;
   nccl_tell(n, spec); /* nothing else ends what the other members wait for */
-  n->lib.CommAbort(c->comm);
+  if (c->comm) n->lib.CommAbort(c->comm);
   c->comm = NULL;
   n->broken = true;
   return s;
@@ -167,9 +195,19 @@ static mg_status prove(const proof *p, mg_error *err) {
 mg_status nccl_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->prove(n->host, spec, native, err);
+  if (n->broken) { /* its members wait for us */
+    nccl_tell(n, spec);
+    mg_fail(err, MG_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
+    return MG_GAVE_UP;
+  }
   proof p = { n, spec, native, nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
   if (p.send) p.recv = nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
   mg_status s = p.recv ? prove(&p, err) : MG_BACKEND;
+  n->used = true;
+  if (s && !n->broken) { /* of this rank alone: the others need not wait for their clocks */
+    nccl_tell(n, spec);
+    n->broken = true;
+  }
   nccl_buffer_free(b, "nccl", p.send);
   nccl_buffer_free(b, "nccl", p.recv);
   return s;
