@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT
+**
+** model.h - a character-level transformer that is cut in five ways, and what its files share.
+**
+** What is cut, and by which group of the layout:
+**   tp   matrices: attention by heads, MLPs and experts by hidden units, embedding by symbols
+**   cp   sequences, in runs of neighbouring positions
+**   pp   layers
+**   dp   the batch
+**   ep   the experts of a layer, over ranks that are cp and dp to the dense parameters
+**
+** Shapes are row-major. T tokens of a microbatch on this rank: sample by sample, position by
+** position. A parameter has its shape in the whole model, and the rows and columns of it that
+** this rank holds; its first value depends on its name and its place in the whole alone, so
+** every layout starts from the same model.
+*/
+#ifndef TRAINER_MODEL_H
+#define TRAINER_MODEL_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "moongrid.h"
+
+#ifdef TRAINER_F32
+typedef float real;
+#define REAL_NAME "single"
+#define REAL_MPI  MPI_FLOAT
+#else
+typedef double real;
+#define REAL_NAME "double"
+#define REAL_MPI  MPI_DOUBLE
+#endif
+
+enum { VOCAB = 32 };
+
+typedef struct config {
+  int      layers, width, heads, hidden, seq;
+  int      experts, moe_every; /* layer i has experts where (i + 1) % moe_every == 0; 0: none */
+  int      batch;              /* sequences of a step, over all ranks */
+  uint64_t seed;
+} config;
+#define CONFIG_INIT { 4, 32, 4, 64, 32, 8, 2, 16, 1 }
+
+/* ------------------------------------------------------------- parallel.c */
+
+/* This rank's group of a family. size 0: the rank is in none. */
+typedef struct group {
+  const char *family;
+  MPI_Comm    comm;
+  int         rank, size;
+} group;
+
+typedef struct layout {
+  group tp, cp, dp, pp, ep, dp_cp, expert_data, embedding;
+} layout;
+
+/* All collectives are over one group and return at once where it has one rank. Sums are taken
+** in double, whatever `real` is, so that a layout changes results by rounding alone. */
+mg_status    layout_open(const mg_state *state, layout *l, mg_error *err);
+const group *layout_find(const layout *l, const char *family); /* NULL: the trainer has no such group */
+void         group_sum(const group *g, real *x, int n);
+void         group_sum_double(const group *g, double *x, int n);
+void         group_max(const group *g, real *x, int n);
+/* n values of every rank, one rank after the other. */
+void         group_gather(const group *g, const real *mine, real *all, int n);
+/* The other way: sum of all ranks' `all`, n values of it to each rank. */
+void         group_scatter_sum(const group *g, const real *all, real *mine, int n);
+/* each numbers to every rank and from every rank. */
+void         group_exchange_counts(const group *g, const int *out, int *in, int each);
+/* out_rows[i] rows of `width` values to rank i, in_rows[i] from it. */
+void         group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in,
+                                 const int *in_rows, int width);
+void         group_spread(const group *g, double *x, int n, int from);
+MPI_Request  group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
+void         group_sent(const group *g, MPI_Request *r);
+void         group_receive(const group *g, int from, int tag, real *x, int n);
+
+/* --------------------------------------------------------------- policy.c */
+
+/* What a trainer decides. Each is one function of plain values. */
+typedef enum lost_action { LOST_ABORT } lost_action;
+
+int         policy_layers(int layers, int stages, int stage);
+int         policy_microbatches(int samples, int stages);
+const char *policy_schedule(int stages, int microbatches); /* "1f1b" or "gpipe" */
+size_t      policy_bucket_bytes(const char *family, int ranks);
+const char *policy_group_of(const char *parameter, bool expert); /* a family of the layout */
+double      policy_lr(int64_t step, int64_t steps);
+bool        policy_checkpoint(int64_t step, int64_t steps);
+lost_action policy_on_lost(const char *family, int ranks);
+
+/* ----------------------------------------------------------------- data.c */
+
+uint64_t data_mix(uint64_t a, uint64_t b);         /* a number that looks random, for (a, b) */
+char    *data_text(uint64_t seed, size_t length);  /* `length` characters, and a 0; free() */
+char    *data_read(const char *path, size_t *length); /* NULL with errno */
+/* Symbols of `sample` in the batch of `step`: n of them from `first` on; targets are one on. */
+void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample, int first, int n,
+                 int *symbols, int *targets);
+
+/* -------------------------------------------------------------- weights.c */
+
+typedef struct param {
+  char   name[40];
+  int    rows, cols;                /* in the whole model */
+  int    row0, nrows, col0, ncols;  /* on this rank */
+  size_t place;                     /* of its first value in the whole model */
+  real   middle, range;             /* first values: middle +- range, uniform */
+  bool   expert;
+  real  *w, *g, *m, *v;             /* weight, gradient, optimizer's moments */
+} param;
+
+typedef struct norm_params {
+  param *gain, *bias;
+} norm_params;
+
+typedef struct layer_params {
+  norm_params norm1, norm2;
+  param      *q, *k, *v, *out;      /* q, k and v follow each other in memory: one matrix */
+  bool        moe;
+  param      *up, *down;            /* dense MLP */
+  param      *router, **experts;    /* up of local expert e at 2e, down at 2e + 1 */
+} layer_params;
+
+/* ---------------------------------------------------- layers.c, attention.c */
+
+/* What a forward pass leaves for the backward pass of the same microbatch. */
+typedef struct norm_cache {
+  real *unit, *scale, *y; /* [T, D] normalized, [T] 1 / deviation, [T, D] result */
+} norm_cache;
+
+typedef struct moe_cache {
+  int  *expert, *order;             /* [T] where a token goes; tokens in the order they are sent */
+  int  *sent, *received;            /* rows per rank of ep */
+  int  *rows, *place;               /* [local experts] rows of each; where received row i goes */
+  int   total;                      /* rows received */
+  real *chance, *gate;              /* [T, experts], [T] */
+  real *x, *before, *after, *y;     /* [total, D], [total, H / tp] twice, [T, D] */
+} moe_cache;
+
+typedef struct layer_cache {
+  norm_cache norm1, norm2;
+  real      *qkv, *kv, *chance, *mixed; /* [T, 3 D / tp], [b, S, 2 D / tp], [b, heads / tp, s, S], [T, D / tp] */
+  real      *before, *after;            /* [T, H / tp] around the activation of a dense MLP */
+  moe_cache  moe;
+} layer_cache;
+
+typedef struct slot { /* a microbatch in flight */
+  real        *x, *d;      /* [T, D] activations in and out, gradient */
+  layer_cache *layers;
+  norm_cache   norm;       /* last stage */
+  real        *dlogits;    /* last stage, [T, VOCAB / tp] */
+  int         *symbols, *targets;
+  MPI_Request  sent_x, sent_d;
+} slot;
+
+/* One rank's part of the model. */
+typedef struct model {
+  config        c;
+  layout        l;
+  const char   *text;
+  size_t        length;
+  bool          first, last;            /* stage of the pipeline */
+  int           layer0, nlayers;        /* layers of this stage */
+  int           samples, microbatches;  /* of this rank's share of the batch */
+  int           b, s, T;                /* of a microbatch: samples, positions, tokens */
+  int           heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
+  param        *params;
+  int           nparams;
+  size_t        nvalues, whole;         /* on this rank; of the whole model */
+  real         *memory;
+  param        *embedding, *position;
+  norm_params   norm;
+  layer_params *layers;
+  slot         *slots;
+  int           nslots, warmup;
+  real         *a, *b1, *b2, *b3;       /* scratch */
+  size_t        scratch;
+} model;
+
+void *room(size_t n, size_t size); /* zeroed; ends the program where there is none */
+real *reals(size_t n);
+
+/* c = alpha op(a) op(b) + beta c, where op(a) is [m, k] and op(b) is [k, n]. */
+void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
+          real beta, real *c, int ldc);
+void gemm_one_thread(void); /* asks the BLAS library for that */
+
+void norm_room(norm_cache *n, int T, int D);
+void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int D);
+/* d += what flows back through the norm from dy. */
+void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T, int D);
+void activation_forward(const real *x, real *y, size_t n);
+void activation_backward(const real *x, real *d, size_t n); /* d in place */
+void linear_forward(const param *p, const real *x, real *y, int n); /* y = x w^T */
+/* p->g += dy^T x and, with dx, dx = dy w. */
+void linear_backward(param *p, const real *x, const real *dy, real *dx, int n);
+
+/* x += f(norm(x)); backward: d is the gradient of the sum, in place. */
+void attention_forward(model *m, layer_params *p, layer_cache *c, real *x);
+void attention_backward(model *m, layer_params *p, layer_cache *c, real *d);
+void mlp_forward(model *m, layer_params *p, layer_cache *c, real *x);
+void mlp_backward(model *m, layer_params *p, layer_cache *c, real *d);
+/* moe.c: y and dx are [T, D], of the norm's result. */
+void moe_room(model *m, moe_cache *c);
+void moe_forward(model *m, layer_params *p, moe_cache *c, const real *x, real *y);
+void moe_backward(model *m, layer_params *p, moe_cache *c, const real *x, const real *dy, real *dx);
+
+void embed_forward(model *m, slot *s);
+void embed_backward(model *m, slot *s);
+/* Sum of the losses of the tokens of this microbatch. */
+double head_forward(model *m, slot *s);
+void   head_backward(model *m, slot *s);
+
+/* ------------------------------------------- weights.c, pipeline.c and on */
+
+/* NULL with *why where the layout does not fit the model. */
+model *model_new(const config *c, const layout *l, const char *text, size_t length, char *why, size_t len);
+void   model_free(model *m);
+
+/* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
+double pipeline_step(model *m, int64_t step);
+/* The mean loss of the step, on every rank. */
+double pipeline_loss(model *m, double sum);
+
+void optimizer_reduce(model *m); /* gradients: sums over the groups that policy_group_of says */
+void optimizer_update(model *m, int64_t step, double rate);
+
+/* One file for the whole model, the same bytes whatever the layout. 0, or errno. */
+int checkpoint_write(model *m, const char *path, int64_t step);
+int checkpoint_read(model *m, const char *path, int64_t *step);
+
+/* Differences of the loss against gradients; returns the number of values that do not agree. */
+int gradient_check(model *m, int rank);
+
+int plot(const char *path, int n, const char *const *curves); /* exit code */
+
+#endif

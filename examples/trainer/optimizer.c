@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+**
+** optimizer.c - gradients summed over the ranks that share a parameter, then AdamW.
+**
+** Which ranks those are is told by policy_group_of: dense parameters over dp x cp, those of an
+** expert over the ranks that have the same expert (the tokens of the others came to it). The
+** embedding is in two stages, whose gradients are added last.
+*/
+#include "model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
+
+/* Parameters [from, to) of one family, as one sum. */
+static void reduce_bucket(model *m, const group *g, int from, int to, double *bucket) {
+  size_t n = 0;
+  for (int round = 0; round < 2; round++) {
+    n = 0;
+    for (int i = from; i < to; i++) {
+      param *p = &m->params[i];
+      if (strcmp(policy_group_of(p->name, p->expert), g->family) != 0) continue;
+      for (size_t k = 0; k < values(p); k++, n++) {
+        if (round == 0) bucket[n] = p->g[k];
+        else p->g[k] = (real)bucket[n];
+      }
+    }
+    if (round == 0) group_sum_double(g, bucket, (int)n);
+  }
+}
+
+/* A bucket ends before the parameter that would make it too large. */
+static void reduce_family(model *m, const group *g) {
+  size_t  most = policy_bucket_bytes(g->family, g->size) / sizeof(double), n = 0;
+  double *bucket = room(m->nvalues, sizeof *bucket);
+  int     from = 0;
+  if (g->size <= 1) from = m->nparams;
+  for (int i = from; i < m->nparams; i++) {
+    const param *p = &m->params[i];
+    if (strcmp(policy_group_of(p->name, p->expert), g->family) != 0) continue;
+    if (n && n + values(p) > most) {
+      reduce_bucket(m, g, from, i, bucket);
+      from = i, n = 0;
+    }
+    n += values(p);
+  }
+  if (n) reduce_bucket(m, g, from, m->nparams, bucket);
+  free(bucket);
+}
+
+void optimizer_reduce(model *m) {
+  const group *done[8];
+  int          n = 0;
+  for (int i = 0; i < m->nparams; i++) {
+    const char  *family = policy_group_of(m->params[i].name, m->params[i].expert);
+    const group *g = layout_find(&m->l, family);
+    bool         seen = false;
+    if (!g || !g->size) {
+      fprintf(stderr, "trainer: policy_group_of: %s has no group of a family '%s' here\n", m->params[i].name, family);
+      exit(MG_USAGE);
+    }
+    for (int k = 0; k < n; k++) seen = seen || done[k] == g;
+    if (seen) continue;
+    done[n++] = g;
+    reduce_family(m, g);
+  }
+  if (m->l.embedding.size > 1) group_sum(&m->l.embedding, m->embedding->g, (int)values(m->embedding));
+}
+
+void optimizer_update(model *m, int64_t step, double rate) {
+  const double keep1 = 0.9, keep2 = 0.99, small = 1e-8, decay = 0.01;
+  double       full1 = 1 - pow(keep1, (double)step + 1), full2 = 1 - pow(keep2, (double)step + 1);
+  for (int i = 0; i < m->nparams; i++) {
+    param *p = &m->params[i];
+    for (size_t k = 0; k < values(p); k++) {
+      double g = p->g[k], w = p->w[k];
+      p->m[k] = (real)(keep1 * p->m[k] + (1 - keep1) * g);
+      p->v[k] = (real)(keep2 * p->v[k] + (1 - keep2) * g * g);
+      if (p->rows > 1) w -= rate * decay * w; /* matrices decay, norms do not */
+      p->w[k] = (real)(w - rate * (p->m[k] / full1) / (sqrt(p->v[k] / full2) + small));
+    }
+  }
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+**
+** parallel.c - every word that ranks exchange, each over a group of the layout.
+**
+** No other file calls MPI (main.c begins and ends it). Whoever is in a group, which position it
+** has and which communicator it uses is moongrid's answer.
+*/
+#include "model.h"
+
+#include "moongrid_mpi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+mg_status layout_open(const mg_state *state, layout *l, mg_error *err) {
+  struct {
+    const char *family;
+    group      *to;
+  } all[] = {
+    { "tp", &l->tp }, { "cp", &l->cp }, { "dp", &l->dp }, { "pp", &l->pp }, { "ep", &l->ep },
+    { "dp_cp", &l->dp_cp }, { "expert_data", &l->expert_data }, { "embedding", &l->embedding },
+  };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    const mg_group *g = mg_state_group(state, all[i].family, err);
+    if (!g && err->status) return err->status;
+    *all[i].to = (group){ all[i].family, mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0 };
+  }
+  return MG_OK;
+}
+
+const group *layout_find(const layout *l, const char *family) {
+  const group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+    if (strcmp(all[i]->family, family) == 0) return all[i];
+  return NULL;
+}
+
+/* Errors come back (main.c says so to MPI): what to do about a lost rank is a policy. */
+static void check(const group *g, int code, const char *what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int  n = 0;
+  MPI_Error_string(code, text, &n);
+  fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
+  switch (policy_on_lost(g->family, g->size)) {
+    case LOST_ABORT: MPI_Abort(g->comm, MG_BACKEND);
+  }
+}
+
+void group_sum_double(const group *g, double *x, int n) {
+  if (g->size > 1) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, g->comm), "sum");
+}
+
+#ifdef TRAINER_F32
+static double *widened(const real *x, size_t n) {
+  double *wide = room(n, sizeof *wide);
+  for (size_t i = 0; i < n; i++) wide[i] = x[i];
+  return wide;
+}
+
+static void narrow(double *wide, real *x, int n) {
+  for (int i = 0; i < n; i++) x[i] = (real)wide[i];
+  free(wide);
+}
+
+void group_sum(const group *g, real *x, int n) {
+  if (g->size <= 1) return;
+  double *wide = widened(x, (size_t)n);
+  group_sum_double(g, wide, n);
+  narrow(wide, x, n);
+}
+
+void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
+  double *wide = widened(all, (size_t)n * (size_t)g->size), *part = room((size_t)n, sizeof *part);
+  check(g, MPI_Reduce_scatter_block(wide, part, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
+  narrow(part, mine, n);
+  free(wide);
+}
+#else
+void group_sum(const group *g, real *x, int n) { group_sum_double(g, x, n); }
+
+void group_scatter_sum(const group *g, const real *all, real *mine, int n) {
+  check(g, MPI_Reduce_scatter_block(all, mine, n, MPI_DOUBLE, MPI_SUM, g->comm), "reduce-scatter");
+}
+#endif
+
+void group_max(const group *g, real *x, int n) {
+  if (g->size > 1) check(g, MPI_Allreduce(MPI_IN_PLACE, x, n, REAL_MPI, MPI_MAX, g->comm), "maximum");
+}
+
+void group_gather(const group *g, const real *mine, real *all, int n) {
+  check(g, MPI_Allgather(mine, n, REAL_MPI, all, n, REAL_MPI, g->comm), "all-gather");
+}
+
+void group_exchange_counts(const group *g, const int *out, int *in, int each) {
+  check(g, MPI_Alltoall(out, each, MPI_INT, in, each, MPI_INT, g->comm), "exchange of counts");
+}
+
+void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width) {
+  int *n = room((size_t)g->size * 4, sizeof *n), *from = n + g->size, *m = from + g->size, *to = m + g->size;
+  for (int i = 0; i < g->size; i++) {
+    n[i] = out_rows[i] * width;
+    m[i] = in_rows[i] * width;
+    from[i] = i ? from[i - 1] + n[i - 1] : 0;
+    to[i] = i ? to[i - 1] + m[i - 1] : 0;
+  }
+  check(g, MPI_Alltoallv(out, n, from, REAL_MPI, in, m, to, REAL_MPI, g->comm), "exchange of rows");
+  free(n);
+}
+
+void group_spread(const group *g, double *x, int n, int from) {
+  if (g->size > 1) check(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
+}
+
+MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
+  MPI_Request r;
+  check(g, MPI_Isend(x, n, REAL_MPI, to, tag, g->comm, &r), "send");
+  return r;
+}
+
+void group_sent(const group *g, MPI_Request *r) { check(g, MPI_Wait(r, MPI_STATUS_IGNORE), "send"); }
+
+void group_receive(const group *g, int from, int tag, real *x, int n) {
+  check(g, MPI_Recv(x, n, REAL_MPI, from, tag, g->comm, MPI_STATUS_IGNORE), "receive");
+}

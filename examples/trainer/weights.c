@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+**
+** weights.c - which part of the model a rank has, and the values it starts from.
+**
+** Every rank walks over the whole model in the same order and keeps what is its own.
+*/
+#include "model.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum cut { WHOLE, BY_ROWS, BY_COLUMNS } cut;
+
+/* A parameter of the whole model; NULL where this rank has nothing of it. */
+static param *declare(model *m, bool here, cut how, int rows, int cols, real middle, double range, const char *name, ...) {
+  size_t  place = m->whole;
+  va_list args;
+  m->whole += (size_t)rows * (size_t)cols;
+  if (!here) return NULL;
+  int    parts = m->l.tp.size, i = m->l.tp.rank;
+  param *p = &m->params[m->nparams++];
+  *p = (param){ .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .place = place, .middle = middle, .range = (real)range };
+  if (how == BY_ROWS) p->nrows = rows / parts, p->row0 = i * p->nrows;
+  if (how == BY_COLUMNS) p->ncols = cols / parts, p->col0 = i * p->ncols;
+  va_start(args, name);
+  vsnprintf(p->name, sizeof p->name, name, args);
+  va_end(args);
+  m->nvalues += (size_t)p->nrows * (size_t)p->ncols;
+  return p;
+}
+
+static norm_params declare_norm(model *m, bool here, const char *name) {
+  norm_params n;
+  n.gain = declare(m, here, WHOLE, 1, m->c.width, 1, 0, "%s.gain", name);
+  n.bias = declare(m, here, WHOLE, 1, m->c.width, 0, 0, "%s.bias", name);
+  return n;
+}
+
+static void declare_layer(model *m, int layer) {
+  bool         here = layer >= m->layer0 && layer < m->layer0 + m->nlayers;
+  layer_params none, *p = here ? &m->layers[layer - m->layer0] : &none;
+  int          D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
+  double       in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
+  char         name[32];
+  memset(p, 0, sizeof *p);
+  snprintf(name, sizeof name, "layer%d.norm1", layer);
+  p->norm1 = declare_norm(m, here, name);
+  p->q = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.q", layer);
+  p->k = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.k", layer);
+  p->v = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.v", layer);
+  p->out = declare(m, here, BY_COLUMNS, D, D, 0, in / sqrt(2.0 * m->c.layers), "layer%d.out", layer);
+  snprintf(name, sizeof name, "layer%d.norm2", layer);
+  p->norm2 = declare_norm(m, here, name);
+  p->moe = m->c.moe_every && (layer + 1) % m->c.moe_every == 0;
+  if (!p->moe) {
+    p->up = declare(m, here, BY_ROWS, H, D, 0, in, "layer%d.up", layer);
+    p->down = declare(m, here, BY_COLUMNS, D, H, 0, out, "layer%d.down", layer);
+    return;
+  }
+  p->router = declare(m, here, WHOLE, E, D, 0, in, "layer%d.router", layer);
+  if (here) p->experts = room((size_t)m->experts * 2, sizeof *p->experts);
+  for (int e = 0; e < E; e++) {
+    bool   mine = here && e >= first && e < first + m->experts;
+    param *up = declare(m, mine, BY_ROWS, H, D, 0, in, "layer%d.expert%d.up", layer, e);
+    param *down = declare(m, mine, BY_COLUMNS, D, H, 0, out, "layer%d.expert%d.down", layer, e);
+    if (!mine) continue;
+    up->expert = down->expert = true;
+    p->experts[2 * (e - first)] = up;
+    p->experts[2 * (e - first) + 1] = down;
+  }
+}
+
+/* By name and place: the same value for whoever has it. */
+static void first_values(model *m, param *p) {
+  uint64_t key = m->c.seed;
+  for (const char *n = p->name; *n; n++) key = data_mix(key, (uint64_t)(unsigned char)*n);
+  for (int r = 0; r < p->nrows; r++)
+    for (int c = 0; c < p->ncols; c++) {
+      uint64_t at = (uint64_t)(p->row0 + r) * (uint64_t)p->cols + (uint64_t)(p->col0 + c);
+      double   u = (double)(data_mix(key, at) >> 11) * 0x1p-52 - 1;
+      p->w[(size_t)r * p->ncols + c] = (real)(p->middle + p->range * u);
+    }
+}
+
+static void place_values(model *m) {
+  real *w = m->memory = reals(m->nvalues * 4);
+  for (int i = 0; i < m->nparams; i++) {
+    param *p = &m->params[i];
+    p->w = w;
+    p->g = p->w + m->nvalues;
+    p->m = p->g + m->nvalues;
+    p->v = p->m + m->nvalues;
+    w += (size_t)p->nrows * (size_t)p->ncols;
+    first_values(m, p);
+  }
+}
+
+static void make_slots(model *m) {
+  size_t T = (size_t)m->T, D = (size_t)m->c.width, n = (size_t)m->mine, S = (size_t)m->c.seq, b = (size_t)m->b;
+  m->slots = room((size_t)m->nslots, sizeof *m->slots);
+  for (int i = 0; i < m->nslots; i++) {
+    slot *s = &m->slots[i];
+    s->x = reals(T * D);
+    s->d = reals(T * D);
+    s->symbols = room(T, sizeof(int));
+    s->targets = room(T, sizeof(int));
+    s->sent_x = s->sent_d = MPI_REQUEST_NULL;
+    s->layers = room((size_t)m->nlayers, sizeof *s->layers);
+    if (m->last) {
+      norm_room(&s->norm, m->T, m->c.width);
+      s->dlogits = reals(T * (size_t)m->vocab);
+    }
+    for (int k = 0; k < m->nlayers; k++) {
+      layer_cache *c = &s->layers[k];
+      norm_room(&c->norm1, m->T, m->c.width);
+      norm_room(&c->norm2, m->T, m->c.width);
+      c->qkv = reals(T * 3 * n);
+      c->kv = reals(b * S * 2 * n);
+      c->chance = reals(T * (size_t)m->heads * S);
+      c->mixed = reals(T * n);
+      if (m->layers[k].moe) {
+        moe_room(m, &c->moe);
+      } else {
+        c->before = reals(T * (size_t)m->hidden);
+        c->after = reals(T * (size_t)m->hidden);
+      }
+    }
+  }
+}
+
+static bool fits(int what, int by, const char *name, const char *dim, char *why, size_t len) {
+  if (by >= 1 && what % by == 0) return true;
+  snprintf(why, len, "%s %d of the model does not divide by %s %d", name, what, dim, by);
+  return false;
+}
+
+static bool cut_up(model *m, char *why, size_t len) {
+  const config *c = &m->c;
+  const layout *l = &m->l;
+  if (!fits(c->width, c->heads, "width", "heads", why, len) || !fits(c->heads, l->tp.size, "heads", "tp", why, len) ||
+      !fits(c->hidden, l->tp.size, "hidden", "tp", why, len) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", why, len) ||
+      !fits(c->seq, l->cp.size, "seq", "cp", why, len) || !fits(c->batch, l->dp.size, "batch", "dp", why, len) ||
+      !fits(c->experts, l->ep.size, "experts", "ep", why, len))
+    return false;
+  int layers = 0;
+  for (int i = 0; i < l->pp.size; i++) {
+    int n = policy_layers(c->layers, l->pp.size, i);
+    if (i == l->pp.rank) m->layer0 = layers, m->nlayers = n;
+    if (n < 0) layers = -1;
+    if (layers >= 0) layers += n;
+  }
+  m->samples = c->batch / l->dp.size;
+  m->microbatches = policy_microbatches(m->samples, l->pp.size);
+  if (layers != c->layers) {
+    snprintf(why, len, "policy_layers: the stages have %d layers, the model %d", layers, c->layers);
+    return false;
+  }
+  if (!fits(m->samples, m->microbatches, "policy_microbatches: the share", "microbatches", why, len)) return false;
+  const char *schedule = policy_schedule(l->pp.size, m->microbatches);
+  int         early = l->pp.size - 1 - l->pp.rank;
+  if (strcmp(schedule, "gpipe") == 0) early = m->microbatches;
+  else if (strcmp(schedule, "1f1b") != 0) {
+    snprintf(why, len, "policy_schedule: 1f1b and gpipe are known, not '%s'", schedule);
+    return false;
+  }
+  m->warmup = early < m->microbatches ? early : m->microbatches;
+  m->nslots = m->warmup < m->microbatches ? m->warmup + 1 : m->microbatches;
+  return true;
+}
+
+model *model_new(const config *c, const layout *l, const char *text, size_t length, char *why, size_t len) {
+  model *m = room(1, sizeof *m);
+  m->c = *c, m->l = *l, m->text = text, m->length = length;
+  if (!cut_up(m, why, len)) {
+    free(m);
+    return NULL;
+  }
+  m->first = l->pp.rank == 0, m->last = l->pp.rank == l->pp.size - 1;
+  m->b = m->samples / m->microbatches, m->s = c->seq / l->cp.size, m->T = m->b * m->s;
+  m->heads = c->heads / l->tp.size, m->mine = c->width / l->tp.size, m->hidden = c->hidden / l->tp.size;
+  m->vocab = VOCAB / l->tp.size, m->experts = c->experts / l->ep.size;
+
+  m->params = room((size_t)(4 + m->nlayers * (9 + 2 * m->experts)), sizeof *m->params);
+  m->layers = room((size_t)m->nlayers, sizeof *m->layers);
+  m->embedding = declare(m, m->first || m->last, BY_ROWS, VOCAB, c->width, 0, 0.1, "embedding");
+  m->position = declare(m, m->first, WHOLE, c->seq, c->width, 0, 0.1, "position");
+  for (int i = 0; i < c->layers; i++) declare_layer(m, i);
+  m->norm = declare_norm(m, m->last, "norm");
+  place_values(m);
+  make_slots(m);
+
+  /* Scratch: room for the largest of what any layer puts there. */
+  size_t T = (size_t)m->T, D = (size_t)c->width, S = (size_t)c->seq;
+  m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D + (size_t)m->s * S;
+  m->a = reals(4 * m->scratch);
+  m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
+  return m;
+}
+
+static void free_norm(norm_cache *n) {
+  free(n->unit), free(n->scale), free(n->y);
+}
+
+static void free_layer(layer_cache *c) {
+  moe_cache *e = &c->moe;
+  free_norm(&c->norm1), free_norm(&c->norm2);
+  free(c->qkv), free(c->kv), free(c->chance), free(c->mixed), free(c->before), free(c->after);
+  free(e->expert), free(e->order), free(e->sent), free(e->received), free(e->rows), free(e->place);
+  free(e->chance), free(e->gate), free(e->x), free(e->before), free(e->after), free(e->y);
+}
+
+void model_free(model *m) {
+  if (!m) return;
+  for (int i = 0; i < m->nslots; i++) {
+    slot *s = &m->slots[i];
+    for (int k = 0; k < m->nlayers; k++) free_layer(&s->layers[k]);
+    free_norm(&s->norm);
+    free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
+  }
+  for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
+  free(m->slots), free(m->layers), free(m->params), free(m->memory), free(m->a);
+  free(m);
+}
