@@ -30,7 +30,49 @@ return recipe {
     t.dp_cp = dense("cp", "dp")           -- gradients of dense parameters
     t.ep = expert "ep"                    -- tokens to experts
     t.expert_data = expert "edp"          -- gradients of expert parameters
+    t.job = dense("tp", "cp", "dp", "pp") -- everybody: what a reload asks and carries
     t.embedding = dense "pp":pick(0, -1)  -- one matrix is the first stage's input and the last one's output
     return t
   end,
+
+  -- What the trainer asks (policy.c). q has the arguments by name.
+  policy = {
+    -- Layers of each stage. What does not divide goes to the front: the last stage has the output
+    -- matrix and the loss besides.
+    layers = function(_, q)
+      local each = {}
+      for stage = 1, q.stages do
+        each[stage] = q.layers // q.stages + (stage <= q.layers % q.stages and 1 or 0)
+      end
+      return each
+    end,
+    -- Parts of a replica's samples: twice as many as stages keep a pipeline busy; the nearest
+    -- divisor below. order: "1f1b" or "gpipe".
+    schedule = function(_, q)
+      local n = math.min(2 * q.stages, q.samples)
+      while q.samples % n ~= 0 do n = n - 1 end
+      return { microbatches = n, order = "1f1b" }
+    end,
+    -- Gradients are summed in buckets of so many bytes.
+    bucket_bytes = function() return 256 << 10 end,
+    -- The family over which a parameter's gradient is summed.
+    gradient_family = function(_, q) return q.expert and "expert_data" or "dp_cp" end,
+    -- A short warm-up, then a smooth fall to a tenth. (Recipes have no cosine: it is not the same
+    -- on every machine.)
+    learning_rate = function(_, q)
+      local top, warm = 3e-3, 10
+      if q.step < warm then return top * (q.step + 1) / warm end
+      local done = (q.step - warm) / (q.steps - warm)
+      return top * (1 - 0.9 * done * done * (3 - 2 * done))
+    end,
+    -- Asked after every step, where the user named a file.
+    checkpoint = function(_, q) return (q.step + 1) % 50 == 0 or q.step + 1 == q.steps end,
+    -- A call over q.family failed: "stop" is all that MPI can do.
+    on_lost = function() return "stop" end,
+  },
+  -- Compared before they count: no rank can cut, sum or stop otherwise than the others.
+  agreed = {
+    layers = "world", schedule = "world", bucket_bytes = "world", gradient_family = "dp_cp",
+    learning_rate = "world", checkpoint = "world",
+  },
 }

@@ -4,13 +4,12 @@
 */
 #include "model.h"
 
-#include "moongrid_mpi.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,18 +23,32 @@ static const char help[] =
   "  --steps N          steps to train (100)\n"
   "  --curve FILE       write the loss of every step\n"
   "  --text FILE        train on this text instead of the one that a small grammar makes\n"
-  "  --checkpoint FILE  write the model there now and then (policy_checkpoint); any layout reads it\n"
+  "  --checkpoint FILE  write the model there now and then (the policy checkpoint); any layout reads it\n"
   "  --resume FILE      begin with what is there\n"
+  "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
+  "                     may be given several times\n"
+  "  --watch            reload the recipe when its file has changed\n"
   "  --stop N           end after step N of --steps, as if interrupted\n"
   "  --progress WHEN    auto, always or never\n"
   "  --layers, --width, --heads, --hidden, --seq, --experts, --moe-every, --batch, --seed N\n"
   "  --plot FILE.svg    draw loss curves, and how far each is from the first\n";
 
+enum { SWITCHES = 16, ARGS = 32 };
+
+typedef struct change_at {
+  int64_t     step;
+  char       *text; /* its commas are ends of strings after parse() */
+  size_t      n;
+  const char *args[ARGS];
+} change_at;
+
 typedef struct options {
   config      c;
   int64_t     steps, stop;
   const char *curve, *text, *checkpoint, *resume, *progress, *plot, *write_text;
-  bool        gradient_check, help;
+  bool        gradient_check, help, watch;
+  change_at   switches[SWITCHES];
+  int         nswitches;
   int         nrest;
   char      **rest; /* the recipe and its arguments; curves for --plot */
 } options;
@@ -46,6 +59,22 @@ static bool number(const char *text, int64_t *to) {
   long long n = strtoll(text, &end, 10);
   *to = n;
   return end != text && !*end && !errno && n >= 0 && n <= 1 << 30;
+}
+
+/* "40:tp=2,pp=2" */
+static const char *parse_switch(options *o, char *text) {
+  char *args = strchr(text, ':');
+  if (o->nswitches == SWITCHES) return "too many switches";
+  change_at *c = &o->switches[o->nswitches++];
+  if (args) *args++ = 0;
+  if (!args || !number(text, &c->step)) return "--switch wants STEP:NAME=VALUE,NAME=VALUE";
+  for (char *next; *args; args = next) {
+    next = args + strcspn(args, ",");
+    if (*next) *next++ = 0;
+    if (c->n == ARGS) return "--switch has too many arguments";
+    c->args[c->n++] = args;
+  }
+  return NULL;
 }
 
 /* NULL, or what is wrong. */
@@ -63,7 +92,8 @@ static const char *parse(int argc, char **argv, options *o) {
     { "--checkpoint", &o->checkpoint, NULL, NULL }, { "--resume", &o->resume, NULL, NULL },
     { "--progress", &o->progress, NULL, NULL }, { "--plot", &o->plot, NULL, NULL },
     { "--write-text", &o->write_text, NULL, NULL }, { "--gradient-check", NULL, NULL, &o->gradient_check },
-    { "--help", NULL, NULL, &o->help },        { "--layers", NULL, &layers, NULL },
+    { "--help", NULL, NULL, &o->help },        { "--watch", NULL, NULL, &o->watch },
+    { "--layers", NULL, &layers, NULL },
     { "--width", NULL, &width, NULL },         { "--heads", NULL, &heads, NULL },
     { "--hidden", NULL, &hidden, NULL },       { "--seq", NULL, &seq, NULL },
     { "--experts", NULL, &experts, NULL },     { "--moe-every", NULL, &moe, NULL },
@@ -72,6 +102,11 @@ static const char *parse(int argc, char **argv, options *o) {
   int i = 1;
   for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
     size_t k = 0, n = sizeof known / sizeof known[0];
+    if (strcmp(argv[i], "--switch") == 0) {
+      const char *wrong = ++i < argc ? parse_switch(o, argv[i]) : "an option without its value";
+      if (wrong) return wrong;
+      continue;
+    }
     while (k < n && strcmp(known[k].name, argv[i]) != 0) k++;
     if (k == n) return "unknown option";
     if (known[k].flag) *known[k].flag = true;
@@ -85,7 +120,7 @@ static const char *parse(int argc, char **argv, options *o) {
   return NULL;
 }
 
-static double now(void) {
+static double seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
@@ -117,7 +152,7 @@ static void show(report *r, const model *m, const options *o, int64_t step, doub
   if (r->curve) fprintf(r->curve, "%" PRId64 " %.17g\n", step + 1, loss);
   bool end = step + 1 == o->stop;
   if (r->quiet || !(r->line || end || (step + 1) % 10 == 0)) return;
-  double tokens = (double)(step + 1 - r->first) * m->c.batch * m->c.seq / (now() - r->start);
+  double tokens = (double)(step + 1 - r->first) * m->c.batch * m->c.seq / (seconds() - r->start);
   char   bar[21] = "....................";
   memset(bar, '#', (size_t)(20 * (step + 1) / o->steps));
   printf("%s[%s] step %" PRId64 "/%" PRId64 "  loss %.5f  %.0f tokens/s  %s%s", r->line ? "\r\033[K" : "", bar, step + 1,
@@ -125,81 +160,98 @@ static void show(report *r, const model *m, const options *o, int64_t step, doub
   fflush(stdout);
 }
 
-static int train(model *m, const options *o, report *r, int rank) {
-  int64_t step = 0;
-  int     code = 0;
-  if (o->resume && (code = checkpoint_read(m, o->resume, &step))) {
-    fprintf(stderr, "trainer: rank %d: %s: %s\n", rank, o->resume, strerror(code));
-    MPI_Abort(MPI_COMM_WORLD, MG_USAGE);
-  }
-  r->start = now(), r->first = step;
-  for (; step < o->stop; step++) {
-    double sum = pipeline_step(m, step);
-    optimizer_reduce(m);
-    optimizer_update(m, step, policy_lr(step, o->steps));
-    double loss = pipeline_loss(m, sum);
-    if (rank == 0) show(r, m, o, step, loss);
-    if (o->checkpoint && policy_checkpoint(step, o->stop) && (code = checkpoint_write(m, o->checkpoint, step + 1))) {
-      fprintf(stderr, "trainer: rank %d: %s: %s\n", rank, o->checkpoint, strerror(code));
-      MPI_Abort(MPI_COMM_WORLD, MG_USAGE);
-    }
-  }
-  return 0;
+static void fail(int rank, const char *what, const char *why) {
+  fprintf(stderr, "trainer: rank %d: %s: %s\n", rank, what, why);
+  MPI_Abort(MPI_COMM_WORLD, MG_USAGE);
 }
 
-static int run(model *m, const options *o, const layout *l, int rank, int world) {
+/* Has the recipe's file changed since we asked last? Rank 0 looks, for all. */
+static bool changed(const job *j, const char *path, struct timespec *last) {
+  double      yes = 0;
+  struct stat now;
+  if (j->rank == 0 && stat(path, &now) == 0) {
+    yes = last->tv_sec && (now.st_mtim.tv_sec != last->tv_sec || now.st_mtim.tv_nsec != last->tv_nsec);
+    *last = now.st_mtim;
+  }
+  group_spread(&j->part.layout.job, &yes, 1, 0);
+  return yes != 0;
+}
+
+/* At the boundary after `step` steps: another layout, where it is time or the recipe is another. */
+static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
+  bool      asked = o->watch && changed(j, o->rest[0], last);
+  mg_change c;
+  mg_error  e = { 0 };
+  const change_at *was = *now;
+  for (int i = 0; i < o->nswitches; i++)
+    if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
+  if (!asked) return;
+  mg_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
+  if (s) *now = was;
+  else name_layout(&j->part.layout, r->name, sizeof r->name);
+  if (j->rank) return;
+  if (s)
+    fprintf(stderr, "%strainer: step %" PRId64 ": reload refused, %s goes on: %s\n", r->line ? "\n" : "", step, r->name, e.message);
+  else if (!r->quiet)
+    printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64 " created, %" PRId64
+           " dropped\n",
+           r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped);
+  fflush(stdout);
+}
+
+static void train(job *j, const options *o, report *r) {
+  change_at        first = { .n = (size_t)o->nrest - 1 };
+  const change_at *now = &first;
+  struct timespec  last = { 0 };
+  int64_t          step = 0;
+  int              code = 0;
+  for (size_t i = 0; i < first.n; i++) first.args[i] = o->rest[i + 1];
+  if (o->watch) changed(j, o->rest[0], &last);
+  if (o->resume && (code = checkpoint_read(j->part.model, o->resume, &step))) fail(j->rank, o->resume, strerror(code));
+  r->start = seconds(), r->first = step;
+  for (; step < o->stop; step++) {
+    boundary(j, o, step, r, &now, &last);
+    model *m = j->part.model;
+    double sum = pipeline_step(m, step);
+    optimizer_reduce(m);
+    optimizer_update(m, step, policy_learning_rate(j->part.policies, step, o->steps));
+    double loss = pipeline_loss(m, sum);
+    if (j->rank == 0) show(r, m, o, step, loss);
+    if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop) &&
+        (code = checkpoint_write(m, o->checkpoint, step + 1)))
+      fail(j->rank, o->checkpoint, strerror(code));
+  }
+}
+
+static int run(job *j, const options *o) {
   report r = { 0 };
-  int    code;
-  name_layout(l, r.name, sizeof r.name);
+  int    code = 0;
+  name_layout(&j->part.layout, r.name, sizeof r.name);
   if (o->gradient_check) {
-    if (world == 1) return gradient_check(m, rank) ? 1 : 0;
-    if (rank == 0) fprintf(stderr, "trainer: --gradient-check is for one rank\n");
+    if (j->world == 1) return gradient_check(j->part.model, j->rank) ? 1 : 0;
+    if (j->rank == 0) fprintf(stderr, "trainer: --gradient-check is for one rank\n");
     return MG_USAGE;
   }
-  if (rank == 0) {
+  if (j->rank == 0) {
     bool is_auto = !o->progress || strcmp(o->progress, "auto") == 0;
     r.quiet = !is_auto && strcmp(o->progress, "never") == 0;
     r.line = is_auto ? on_terminal() : !r.quiet;
-    if (o->curve && !(r.curve = fopen(o->curve, "w"))) {
-      fprintf(stderr, "trainer: %s: %s\n", o->curve, strerror(errno));
-      MPI_Abort(MPI_COMM_WORLD, MG_USAGE);
-    }
-    if (r.curve) fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, world, world > 1 ? "s" : "", REAL_NAME);
+    if (o->curve && !(r.curve = fopen(o->curve, "w"))) fail(j->rank, o->curve, strerror(errno));
+    if (r.curve) fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
-  code = train(m, o, &r, rank);
+  train(j, o, &r);
   if (r.curve && fclose(r.curve)) code = MG_USAGE;
   return code;
 }
 
 /* Everything between MPI_Init and MPI_Finalize. */
-static int job(const options *o, const char *text, size_t length) {
-  mg_error e = { .status = MG_OK };
-  int      rank, world, code = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &world);
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
-  mg_plan    *plan = NULL;
-  if (rt && mg_runtime_load(rt, o->rest[0], &e) == MG_OK)
-    plan = mg_runtime_plan(rt, world, (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
-  /* A rank that has no plan takes part all the same and tells the others why. */
-  mg_backend *mpi = mg_mpi_backend(MPI_COMM_WORLD, plan ? &e : NULL);
-  mg_state   *state = mg_materialize(plan, mpi, "train", &e);
-  layout      l;
-  model      *m = NULL;
-  char        why[160] = "";
-  if (!state || layout_open(state, &l, &e)) {
-    snprintf(why, sizeof why, "%.150s", e.message);
-    code = e.status;
-  } else if (!(m = model_new(&o->c, &l, text, length, why, sizeof why))) {
-    code = MG_REFUSED;
-  }
-  if (m) code = run(m, o, &l, rank, world);
-  else if (rank == 0) fprintf(stderr, "trainer: %s\n", why);
-  model_free(m);
-  mg_state_free(state);
-  mg_backend_free(mpi);
-  mg_plan_free(plan);
-  mg_runtime_free(rt);
+static int whole_job(const options *o, const char *text, size_t length) {
+  job       j = { .c = o->c, .text = text, .length = length };
+  mg_error  e = { 0 };
+  mg_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
+  int       code = s ? (int)s : run(&j, o);
+  if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
+  job_close(&j);
   return code;
 }
 
@@ -216,6 +268,7 @@ int main(int argc, char **argv) {
   const char *wrong = parse(argc, argv, &o);
   size_t      length = 1 << 16;
   if (!wrong && !o.help && !o.write_text && !o.nrest) wrong = o.plot ? "--plot wants curves" : "which LAYOUT.lua?";
+  if (!wrong && !o.plot && o.nrest > ARGS) wrong = "too many arguments for the recipe";
   if (wrong || o.help) {
     if (wrong) fprintf(stderr, "trainer: %s\n", wrong);
     fputs(help, wrong ? stderr : stdout);
@@ -234,10 +287,10 @@ int main(int argc, char **argv) {
     code = write_text(o.write_text, text, length);
   } else {
     MPI_Init(NULL, NULL);
-    /* Before the communicators exist, which take it over: what a failed call means is policy_on_lost. */
+    /* Before the communicators exist, which take it over: what a failed call means, the policy on_lost says. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
-    code = job(&o, text, length);
+    code = whole_job(&o, text, length);
     MPI_Finalize();
   }
   free(text);

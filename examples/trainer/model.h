@@ -20,6 +20,7 @@
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <inttypes.h>
 #include <stdint.h>
 
 #include "moongrid.h"
@@ -46,21 +47,26 @@ typedef struct config {
 
 /* ------------------------------------------------------------- parallel.c */
 
+typedef struct policies policies;
+
 /* This rank's group of a family. size 0: the rank is in none. */
 typedef struct group {
   const char *family;
   MPI_Comm    comm;
   int         rank, size;
+  size_t      bucket;   /* bytes of a sum of gradients; 0: none are summed here */
+  policies   *policies; /* who is asked when a call fails */
 } group;
 
 typedef struct layout {
-  group tp, cp, dp, pp, ep, dp_cp, expert_data, embedding;
+  group tp, cp, dp, pp, ep, dp_cp, expert_data, embedding, job;
 } layout;
 
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
 mg_status    layout_open(const mg_state *state, layout *l, mg_error *err);
-const group *layout_find(const layout *l, const char *family); /* NULL: the trainer has no such group */
+void         layout_ask(layout *l, policies *p); /* p is asked when a call fails */
+group       *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void         group_sum(const group *g, real *x, int n);
 void         group_sum_double(const group *g, double *x, int n);
 void         group_max(const group *g, real *x, int n);
@@ -80,17 +86,21 @@ void         group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
-/* What a trainer decides. Each is one function of plain values. */
-typedef enum lost_action { LOST_ABORT } lost_action;
-
-int         policy_layers(int layers, int stages, int stage);
-int         policy_microbatches(int samples, int stages);
-const char *policy_schedule(int stages, int microbatches); /* "1f1b" or "gpipe" */
-size_t      policy_bucket_bytes(const char *family, int ranks);
-const char *policy_group_of(const char *parameter, bool expert); /* a family of the layout */
-double      policy_lr(int64_t step, int64_t steps);
-bool        policy_checkpoint(int64_t step, int64_t steps);
-lost_action policy_on_lost(const char *family, int ranks);
+/* What the recipe decides (layout.lua, `policy`). The first four are asked when a model is made, on
+** every rank alike, and may fail; the others between steps, where a mistake is told on standard
+** error and what held before holds on. */
+policies *policies_open(mg_runtime *rt, mg_state *state, bool talks, mg_error *err);
+void      policies_free(policies *p);
+mg_status policy_layers(policies *p, int layers, int stages, int64_t *each, mg_error *err); /* each: [stages] */
+/* order: "1f1b" or "gpipe", the policy's until it is asked again */
+mg_status policy_schedule(policies *p, int samples, int stages, int *microbatches, const char **order, mg_error *err);
+mg_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mg_error *err);
+mg_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mg_error *err);
+double    policy_learning_rate(policies *p, int64_t step, int64_t steps);
+double    policies_rate(const policies *p); /* the last one: it goes over in a reload */
+void      policies_set_rate(policies *p, double rate);
+bool      policy_checkpoint(policies *p, int64_t step, int64_t steps);
+void      policy_on_lost(policies *p, const char *family, int ranks);
 
 /* ----------------------------------------------------------------- data.c */
 
@@ -110,6 +120,7 @@ typedef struct param {
   size_t place;                     /* of its first value in the whole model */
   real   middle, range;             /* first values: middle +- range, uniform */
   bool   expert;
+  group *sum;                       /* over which the gradient is summed */
   real  *w, *g, *m, *v;             /* weight, gradient, optimizer's moments */
 } param;
 
@@ -217,8 +228,8 @@ void   head_backward(model *m, slot *s);
 
 /* ------------------------------------------- weights.c, pipeline.c and on */
 
-/* NULL with *why where the layout does not fit the model. */
-model *model_new(const config *c, const layout *l, const char *text, size_t length, char *why, size_t len);
+/* NULL with an error where layout or policies do not fit the model. */
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err);
 void   model_free(model *m);
 
 /* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
@@ -226,12 +237,40 @@ double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-void optimizer_reduce(model *m); /* gradients: sums over the groups that policy_group_of says */
+void optimizer_reduce(model *m); /* gradients: sums over the groups that policy_gradient_family said */
 void optimizer_update(model *m, int64_t step, double rate);
 
 /* One file for the whole model, the same bytes whatever the layout. 0, or errno. */
 int checkpoint_write(model *m, const char *path, int64_t step);
 int checkpoint_read(model *m, const char *path, int64_t *step);
+/* All values of a model into one of the same config under another layout; collective over `job`. */
+void model_carry(model *from, model *to);
+
+/* ------------------------------------------------------------------ job.c */
+
+typedef struct job_part { /* what a reload replaces */
+  mg_runtime *rt;
+  mg_state   *state;
+  policies   *policies;
+  layout      layout;
+  model      *model;
+} job_part;
+
+typedef struct job {
+  config      c;
+  const char *text;
+  size_t      length;
+  int         rank, world;
+  mg_backend *mpi;
+  job_part    part;
+} job;
+
+/* Both are collective over MPI_COMM_WORLD. After an error of job_reload the job trains on as before,
+** on every rank; job_close in any case. */
+mg_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mg_error *err);
+mg_status job_reload(job *j, size_t n, const char *const *args, mg_change *change, mg_error *err);
+void      job_close(job *j);
+mg_status refuse(mg_error *err, const char *format, ...) __attribute__((format(printf, 2, 3))); /* MG_REFUSED */
 
 /* Differences of the loss against gradients; returns the number of values that do not agree. */
 int gradient_check(model *m, int rank);

@@ -2,16 +2,14 @@
 **
 ** optimizer.c - gradients summed over the ranks that share a parameter, then AdamW.
 **
-** Which ranks those are is told by policy_group_of: dense parameters over dp x cp, those of an
+** Which ranks those are is told by the policy gradient_family: dense parameters over dp x cp, those of an
 ** expert over the ranks that have the same expert (the tokens of the others came to it). The
 ** embedding is in two stages, whose gradients are added last.
 */
 #include "model.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
 
@@ -22,7 +20,7 @@ static void reduce_bucket(model *m, const group *g, int from, int to, double *bu
     n = 0;
     for (int i = from; i < to; i++) {
       param *p = &m->params[i];
-      if (strcmp(policy_group_of(p->name, p->expert), g->family) != 0) continue;
+      if (p->sum != g) continue;
       for (size_t k = 0; k < values(p); k++, n++) {
         if (round == 0) bucket[n] = p->g[k];
         else p->g[k] = (real)bucket[n];
@@ -34,13 +32,13 @@ static void reduce_bucket(model *m, const group *g, int from, int to, double *bu
 
 /* A bucket ends before the parameter that would make it too large. */
 static void reduce_family(model *m, const group *g) {
-  size_t  most = policy_bucket_bytes(g->family, g->size) / sizeof(double), n = 0;
+  size_t  most = g->bucket / sizeof(double), n = 0;
   double *bucket = room(m->nvalues, sizeof *bucket);
   int     from = 0;
   if (g->size <= 1) from = m->nparams;
   for (int i = from; i < m->nparams; i++) {
     const param *p = &m->params[i];
-    if (strcmp(policy_group_of(p->name, p->expert), g->family) != 0) continue;
+    if (p->sum != g) continue;
     if (n && n + values(p) > most) {
       reduce_bucket(m, g, from, i, bucket);
       from = i, n = 0;
@@ -55,13 +53,8 @@ void optimizer_reduce(model *m) {
   const group *done[8];
   int          n = 0;
   for (int i = 0; i < m->nparams; i++) {
-    const char  *family = policy_group_of(m->params[i].name, m->params[i].expert);
-    const group *g = layout_find(&m->l, family);
+    const group *g = m->params[i].sum;
     bool         seen = false;
-    if (!g || !g->size) {
-      fprintf(stderr, "trainer: policy_group_of: %s has no group of a family '%s' here\n", m->params[i].name, family);
-      exit(MG_USAGE);
-    }
     for (int k = 0; k < n; k++) seen = seen || done[k] == g;
     if (seen) continue;
     done[n++] = g;

@@ -19,21 +19,26 @@ mg_status layout_open(const mg_state *state, layout *l, mg_error *err) {
     group      *to;
   } all[] = {
     { "tp", &l->tp }, { "cp", &l->cp }, { "dp", &l->dp }, { "pp", &l->pp }, { "ep", &l->ep },
-    { "dp_cp", &l->dp_cp }, { "expert_data", &l->expert_data }, { "embedding", &l->embedding },
+    { "dp_cp", &l->dp_cp }, { "expert_data", &l->expert_data }, { "embedding", &l->embedding }, { "job", &l->job },
   };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     const mg_group *g = mg_state_group(state, all[i].family, err);
     if (!g && err->status) return err->status;
-    *all[i].to = (group){ all[i].family, mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0 };
+    *all[i].to = (group){ all[i].family, mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0, 0, NULL };
   }
   return MG_OK;
 }
 
-const group *layout_find(const layout *l, const char *family) {
-  const group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding };
+group *layout_find(layout *l, const char *family) {
+  group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (strcmp(all[i]->family, family) == 0) return all[i];
   return NULL;
+}
+
+void layout_ask(layout *l, policies *p) {
+  group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) all[i]->policies = p;
 }
 
 /* Errors come back (main.c says so to MPI): what to do about a lost rank is a policy. */
@@ -43,9 +48,8 @@ static void check(const group *g, int code, const char *what) {
   int  n = 0;
   MPI_Error_string(code, text, &n);
   fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
-  switch (policy_on_lost(g->family, g->size)) {
-    case LOST_ABORT: MPI_Abort(g->comm, MG_BACKEND);
-  }
+  if (g->policies) policy_on_lost(g->policies, g->family, g->size);
+  MPI_Abort(g->comm, MG_BACKEND);
 }
 
 void group_sum_double(const group *g, double *x, int n) {

@@ -1,54 +1,131 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - what this trainer decides, one small function of plain values each, so that a
-** recipe can take a decision over without the trainer being compiled again.
+** policy.c - what this trainer leaves to the recipe: each decision is asked of a policy there, by
+** name and with typed values, and read back as what the trainer needs.
+**
+** What is asked before training may fail, and the layout is refused. What is asked between steps
+** must not end a run: a mistake is told, and the answer of before, or the safe one, holds.
 */
 #include "model.h"
 
-#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Layers of a pipeline stage. What does not divide goes to the front: the last stage has the
-** output matrix and the loss besides. */
-int policy_layers(int layers, int stages, int stage) { return layers / stages + (stage < layers % stages); }
+struct policies {
+  mg_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint, *on_lost;
+  double     rate;     /* the last good one */
+  bool       talks;    /* of all ranks, one says what went wrong */
+  char       said[sizeof ((mg_error *)0)->message]; /* but not again and again */
+};
 
-/* Parts that a replica's share of the batch is cut into: twice as many as stages keep a pipeline
-** busy; the nearest divisor below that is taken. */
-int policy_microbatches(int samples, int stages) {
-  int n = 2 * stages < samples ? 2 * stages : samples;
-  while (samples % n) n--;
-  return n;
+#define EACH(p, f) \
+  do { \
+    f(p, layers); f(p, schedule); f(p, bucket_bytes); f(p, gradient_family); \
+    f(p, learning_rate); f(p, checkpoint); f(p, on_lost); \
+  } while (0)
+
+policies *policies_open(mg_runtime *rt, mg_state *state, bool talks, mg_error *err) {
+  policies *p = room(1, sizeof *p);
+  bool      ok = true;
+  p->talks = talks;
+#define FIND(p, name) ok = ok && (p->name = mg_policy_new(rt, state, #name, err)) != NULL
+  EACH(p, FIND);
+  if (ok) return p;
+  policies_free(p);
+  return NULL;
 }
 
-const char *policy_schedule(int stages, int microbatches) {
-  (void)stages, (void)microbatches;
-  return "1f1b";
+void policies_free(policies *p) {
+#define FREE(p, name) mg_policy_free(p->name)
+  if (p) EACH(p, FREE);
+  free(p);
 }
 
-/* Gradients are summed in buckets of so many bytes. */
-size_t policy_bucket_bytes(const char *family, int ranks) {
-  (void)family, (void)ranks;
-  return (size_t)256 << 10;
+static mg_arg integer(const char *name, int64_t n) { return (mg_arg){ name, MG_IS_INTEGER, { .integer = n } }; }
+static mg_arg text(const char *name, const char *t) { return (mg_arg){ name, MG_IS_TEXT, { .text = t } }; }
+static mg_arg boolean(const char *name, bool b) { return (mg_arg){ name, MG_IS_BOOLEAN, { .boolean = b } }; }
+
+static void tell(policies *p, const mg_error *err) {
+  if (!p->talks || strcmp(p->said, err->message) == 0) return;
+  snprintf(p->said, sizeof p->said, "%s", err->message);
+  fprintf(stderr, "trainer: %s\n", err->message);
 }
 
-/* The family over which a parameter's gradient is summed. */
-const char *policy_group_of(const char *parameter, bool expert) {
-  (void)parameter;
-  return expert ? "expert_data" : "dp_cp";
+mg_status policy_layers(policies *p, int layers, int stages, int64_t *each, mg_error *err) {
+  mg_arg    q[] = { integer("layers", layers), integer("stages", stages) };
+  size_t    n = 0;
+  mg_status s = mg_policy_call(p->layers, 2, q, err);
+  if (!s) s = mg_policy_integers(p->layers, NULL, each, (size_t)stages, &n, err);
+  int64_t sum = 0;
+  bool    ok = n == (size_t)stages;
+  for (int i = 0; !s && ok && i < stages; i++) sum += each[i], ok = each[i] >= 0 && each[i] <= layers;
+  if (s || (ok && sum == layers)) return s;
+  return refuse(err, "policy 'layers' returned %zu stages with %" PRId64 " layers together; wanted %d and %d", n, sum, stages,
+                layers);
 }
 
-/* A short warm-up, then half a cosine down to a tenth. */
-double policy_lr(int64_t step, int64_t steps) {
-  const double top = 3e-3, warm = 10;
-  if ((double)step < warm) return top * ((double)step + 1) / warm;
-  double done = ((double)step - warm) / ((double)steps - warm);
-  return top * (0.55 + 0.45 * cos(3.14159265358979323846 * done));
+mg_status policy_schedule(policies *p, int samples, int stages, int *microbatches, const char **order, mg_error *err) {
+  mg_arg    q[] = { integer("samples", samples), integer("stages", stages) };
+  int64_t   n = 0;
+  mg_status s = mg_policy_call(p->schedule, 2, q, err);
+  if (!s) s = mg_policy_integer(p->schedule, "microbatches", &n, err);
+  if (!s) s = mg_policy_text(p->schedule, "order", order, err);
+  if (s) return s;
+  if (n < 1 || n > samples || samples % n)
+    return refuse(err, "policy 'schedule' returned %" PRId64 " microbatches, which must divide %d samples", n, samples);
+  if (strcmp(*order, "1f1b") != 0 && strcmp(*order, "gpipe") != 0)
+    return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b' and 'gpipe' are known", *order);
+  *microbatches = (int)n;
+  return MG_OK;
 }
 
-/* Asked after every step, where the user named a file. */
-bool policy_checkpoint(int64_t step, int64_t steps) { return (step + 1) % 50 == 0 || step + 1 == steps; }
+mg_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mg_error *err) {
+  mg_arg    q[] = { text("family", family), integer("ranks", ranks) };
+  int64_t   n = 0;
+  mg_status s = mg_policy_call(p->bucket_bytes, 2, q, err);
+  if (!s) s = mg_policy_integer(p->bucket_bytes, NULL, &n, err);
+  if (!s && n < 1) return refuse(err, "policy 'bucket_bytes' returned %" PRId64 " for %s; wanted at least 1", n, family);
+  *bytes = (size_t)n;
+  return s;
+}
 
-/* A call over `family` failed. MPI's communicators cannot go on without a lost rank. */
-lost_action policy_on_lost(const char *family, int ranks) {
-  (void)family, (void)ranks;
-  return LOST_ABORT;
+mg_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mg_error *err) {
+  mg_arg    q[] = { text("parameter", parameter), boolean("expert", expert) };
+  mg_status s = mg_policy_call(p->gradient_family, 2, q, err);
+  return s ? s : mg_policy_text(p->gradient_family, NULL, family, err);
+}
+
+double policy_learning_rate(policies *p, int64_t step, int64_t steps) {
+  mg_arg   q[] = { integer("step", step), integer("steps", steps) };
+  mg_error err = { 0 };
+  double   rate = 0;
+  if (mg_policy_call(p->learning_rate, 2, q, &err) || mg_policy_number(p->learning_rate, NULL, &rate, &err))
+    tell(p, &err);
+  else
+    p->rate = rate;
+  return p->rate;
+}
+
+double policies_rate(const policies *p) { return p->rate; }
+void   policies_set_rate(policies *p, double rate) { p->rate = rate; }
+
+bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
+  mg_arg   q[] = { integer("step", step), integer("steps", steps) };
+  mg_error err = { 0 };
+  bool     yes = false;
+  if (mg_policy_call(p->checkpoint, 2, q, &err) || mg_policy_boolean(p->checkpoint, NULL, &yes, &err)) tell(p, &err);
+  return yes;
+}
+
+/* MPI's communicators cannot go on without a lost rank, so there is one thing to do; what the
+** recipe would rather have had done is said. */
+void policy_on_lost(policies *p, const char *family, int ranks) {
+  mg_arg      q[] = { text("family", family), integer("ranks", ranks) };
+  mg_error    err = { 0 };
+  const char *action = "stop";
+  if (mg_policy_call(p->on_lost, 2, q, &err) || mg_policy_text(p->on_lost, NULL, &action, &err))
+    fprintf(stderr, "trainer: %s\n", err.message);
+  else if (strcmp(action, "stop") != 0)
+    fprintf(stderr, "trainer: policy 'on_lost' says '%s'; over MPI a job can only stop\n", action);
 }

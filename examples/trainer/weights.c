@@ -131,50 +131,60 @@ static void make_slots(model *m) {
   }
 }
 
-static bool fits(int what, int by, const char *name, const char *dim, char *why, size_t len) {
+static bool fits(int what, int by, const char *name, const char *dim, mg_error *err) {
   if (by >= 1 && what % by == 0) return true;
-  snprintf(why, len, "%s %d of the model does not divide by %s %d", name, what, dim, by);
+  refuse(err, "%s %d of the model does not divide by %s %d", name, what, dim, by);
   return false;
 }
 
-static bool cut_up(model *m, char *why, size_t len) {
+static bool cut_up(model *m, policies *ask, mg_error *err) {
   const config *c = &m->c;
   const layout *l = &m->l;
-  if (!fits(c->width, c->heads, "width", "heads", why, len) || !fits(c->heads, l->tp.size, "heads", "tp", why, len) ||
-      !fits(c->hidden, l->tp.size, "hidden", "tp", why, len) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", why, len) ||
-      !fits(c->seq, l->cp.size, "seq", "cp", why, len) || !fits(c->batch, l->dp.size, "batch", "dp", why, len) ||
-      !fits(c->experts, l->ep.size, "experts", "ep", why, len))
+  if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err) ||
+      !fits(c->hidden, l->tp.size, "hidden", "tp", err) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err) ||
+      !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err) ||
+      !fits(c->experts, l->ep.size, "experts", "ep", err))
     return false;
-  int layers = 0;
-  for (int i = 0; i < l->pp.size; i++) {
-    int n = policy_layers(c->layers, l->pp.size, i);
-    if (i == l->pp.rank) m->layer0 = layers, m->nlayers = n;
-    if (n < 0) layers = -1;
-    if (layers >= 0) layers += n;
-  }
+  int64_t    *each = room((size_t)l->pp.size, sizeof *each);
+  const char *order = "";
   m->samples = c->batch / l->dp.size;
-  m->microbatches = policy_microbatches(m->samples, l->pp.size);
-  if (layers != c->layers) {
-    snprintf(why, len, "policy_layers: the stages have %d layers, the model %d", layers, c->layers);
-    return false;
-  }
-  if (!fits(m->samples, m->microbatches, "policy_microbatches: the share", "microbatches", why, len)) return false;
-  const char *schedule = policy_schedule(l->pp.size, m->microbatches);
-  int         early = l->pp.size - 1 - l->pp.rank;
-  if (strcmp(schedule, "gpipe") == 0) early = m->microbatches;
-  else if (strcmp(schedule, "1f1b") != 0) {
-    snprintf(why, len, "policy_schedule: 1f1b and gpipe are known, not '%s'", schedule);
-    return false;
-  }
+  bool ok = !policy_layers(ask, c->layers, l->pp.size, each, err) &&
+            !policy_schedule(ask, m->samples, l->pp.size, &m->microbatches, &order, err);
+  for (int i = 0; i < l->pp.rank; i++) m->layer0 += (int)each[i];
+  m->nlayers = (int)each[l->pp.rank];
+  free(each);
+  if (!ok) return false;
+  int early = strcmp(order, "gpipe") == 0 ? m->microbatches : l->pp.size - 1 - l->pp.rank;
   m->warmup = early < m->microbatches ? early : m->microbatches;
   m->nslots = m->warmup < m->microbatches ? m->warmup + 1 : m->microbatches;
   return true;
 }
 
-model *model_new(const config *c, const layout *l, const char *text, size_t length, char *why, size_t len) {
+/* Where gradients are summed, and in which portions. Every rank asks the same questions: the
+** families' in order, those of the parameters within their dp_cp group. */
+static bool choose_sums(model *m, policies *ask, mg_error *err) {
+  group *both[] = { &m->l.dp_cp, &m->l.expert_data };
+  for (int i = 0; i < 2; i++)
+    if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, err)) return false;
+  bool ok = true;
+  for (int i = 0; i < m->nparams; i++) {
+    param      *p = &m->params[i];
+    const char *family = "";
+    mg_error    one = { 0 };
+    mg_status   s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
+    p->sum = s ? NULL : layout_find(&m->l, family);
+    if (!s && (!p->sum || !p->sum->bucket))
+      s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family, p->name);
+    if (s && ok) *err = one, ok = false;
+  }
+  return ok;
+}
+
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err) {
   model *m = room(1, sizeof *m);
   m->c = *c, m->l = *l, m->text = text, m->length = length;
-  if (!cut_up(m, why, len)) {
+  layout_ask(&m->l, ask);
+  if (!cut_up(m, ask, err)) {
     free(m);
     return NULL;
   }
@@ -197,7 +207,9 @@ model *model_new(const config *c, const layout *l, const char *text, size_t leng
   m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D + (size_t)m->s * S;
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
-  return m;
+  if (choose_sums(m, ask, err)) return m;
+  model_free(m);
+  return NULL;
 }
 
 static void free_norm(norm_cache *n) {

@@ -204,10 +204,23 @@ void nccl_tell(nccl_backend *n, const mg_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
 }
 
-/* Whoever may wait for us in anything that is not done is told, also where we have not begun. */
+/* A creation that failed may have failed because another rank gave up, and the word of that is
+** still on its way. Who fails listens before telling, so that the first of all hears nothing. */
+static mg_status whose_failure(nccl_backend *n, mg_status s) {
+  const double listen = 0.1, until = nccl_now() + listen;
+  for (int look = 0; s == MG_BACKEND && nccl_now() < until; look++) {
+    if (n->host->ops->heard(n->host) >= 0) return MG_GAVE_UP;
+    nccl_pause(look);
+  }
+  return s;
+}
+
+/* Whoever may wait for us in anything that is not done is told, also where we have not begun: all
+** before the first is aborted, which others may notice sooner than a word. */
 static void give_up(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, flight *f) {
-  for (size_t i = 0; i < nspecs; i++) {
+  for (size_t i = 0; i < nspecs; i++)
     if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) nccl_tell(n, &spec[i]);
+  for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
     if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
     free(f[i].made);
@@ -247,6 +260,7 @@ mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, vo
     if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);
   mg_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = on_host;
+  bool alone = s != MG_OK; /* what failed until here concerns nobody else */
   for (size_t i = 0; i < nspecs && !s; i++) {
     if (!f[i].spec || is_blocking(&f[i])) continue;
     if (f[i].values.given[MG_NCCL_NET_NAME]) f[i].config.netName = f[i].values.net_name;
@@ -256,6 +270,7 @@ mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, vo
   if (!s) s = create_blocking(n, nspecs, f, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (f[i].spec) s = nccl_finish(n, f[i].spec, f[i].made, &why);
+  if (!alone) s = whose_failure(n, s);
   if (s && f) give_up(n, nspecs, spec, f);
   for (size_t i = 0; f && i < nspecs; i++) {
     free(f[i].ids);
