@@ -12,6 +12,7 @@ return recipe {
     tp = param.size(1, "ranks that share every matrix"),
     cp = param.size(1, "ranks that share every sequence"),
     pp = param.size(1, "pipeline stages"),
+    vpp = param.size(1, "runs of layers per pipeline stage; more than 1 is the interleaved schedule"),
     ep = param.size(1, "ranks that share the experts of a layer; divides what tp and pp leave"),
   },
   build = function(world, p)
@@ -37,8 +38,8 @@ return recipe {
 
   -- What the trainer asks (policy.c). q has the arguments by name.
   policy = {
-    -- Layers of each stage. What does not divide goes to the front: the last stage has the output
-    -- matrix and the loss besides.
+    -- Layers of each stage, in the order of the model; with vpp each rank has vpp of these stages. What
+    -- does not divide goes to the front: the last stage has the output matrix and the loss besides.
     layers = function(_, q)
       local each = {}
       for stage = 1, q.stages do
@@ -46,12 +47,13 @@ return recipe {
       end
       return each
     end,
-    -- Parts of a replica's samples: twice as many as stages keep a pipeline busy; the nearest
-    -- divisor below. order: "1f1b" or "gpipe".
-    schedule = function(_, q)
-      local n = math.min(2 * q.stages, q.samples)
-      while q.samples % n ~= 0 do n = n - 1 end
-      return { microbatches = n, order = "1f1b" }
+    -- Parts of a replica's samples: twice as many as ranks keep a pipeline busy; the nearest
+    -- divisor below. order: "1f1b", "gpipe" or "interleaved", which wants whole rounds of the ranks.
+    schedule = function(_, q, p)
+      local n, round = math.min(2 * q.ranks, q.samples), p.vpp > 1 and q.ranks or 1
+      while n > 0 and (q.samples % n ~= 0 or n % round ~= 0) do n = n - 1 end
+      if n == 0 then error(("%d samples do not divide into rounds of %d microbatches"):format(q.samples, round)) end
+      return { microbatches = n, order = p.vpp > 1 and "interleaved" or "1f1b", chunks = p.vpp }
     end,
     -- Gradients are summed in buckets of so many bytes.
     bucket_bytes = function() return 256 << 10 end,

@@ -91,9 +91,11 @@ void         group_receive(const group *g, int from, int tag, real *x, int n);
 ** error and what held before holds on. */
 policies *policies_open(mg_runtime *rt, mg_state *state, bool talks, mg_error *err);
 void      policies_free(policies *p);
+/* For `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
+** "gpipe" or "interleaved", the policy's until it is asked again. */
+mg_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
+                          mg_error *err);
 mg_status policy_layers(policies *p, int layers, int stages, int64_t *each, mg_error *err); /* each: [stages] */
-/* order: "1f1b" or "gpipe", the policy's until it is asked again */
-mg_status policy_schedule(policies *p, int samples, int stages, int *microbatches, const char **order, mg_error *err);
 mg_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mg_error *err);
 mg_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mg_error *err);
 double    policy_learning_rate(policies *p, int64_t step, int64_t steps);
@@ -168,14 +170,21 @@ typedef struct slot { /* a microbatch in flight */
   MPI_Request  sent_x, sent_d;
 } slot;
 
+typedef struct chunk { /* neighbouring layers: a stage of the pipeline */
+  int  layer0, nlayers; /* in the whole model */
+  int  at;              /* the first in model.layers */
+  bool first, last;     /* has the input, the output */
+} chunk;
+
 /* One rank's part of the model. */
 typedef struct model {
   config        c;
   layout        l;
   const char   *text;
   size_t        length;
-  bool          first, last;            /* stage of the pipeline */
-  int           layer0, nlayers;        /* layers of this stage */
+  bool          first, last;            /* has the first, the last stage of the pipeline */
+  chunk        *chunks;                 /* stages of this rank: rank + i x ranks of the pipeline */
+  int           nchunks, nlayers;       /* nlayers: of all of them */
   int           samples, microbatches;  /* of this rank's share of the batch */
   int           b, s, T;                /* of a microbatch: samples, positions, tokens */
   int           heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
@@ -187,7 +196,7 @@ typedef struct model {
   norm_params   norm;
   layer_params *layers;
   slot         *slots;
-  int           nslots, warmup;
+  int           nslots, warmup;         /* slots of each chunk, one chunk's after the other's */
   real         *a, *b1, *b2, *b3;       /* scratch */
   size_t        scratch;
 } model;

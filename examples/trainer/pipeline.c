@@ -2,18 +2,36 @@
 **
 ** pipeline.c - one step: the microbatches through the stages, forward and backward.
 **
-** One forward, one backward (1F1B): a stage lets as many microbatches in as there are stages
-** after it, then takes turns, then lets the rest out. At most that many and one are in flight,
-** each in a slot of its own. Sends do not wait: what they send stays in the slot, and is long
-** received when the slot is used again.
+** One forward, one backward (1F1B): a rank lets as many microbatches in as there are ranks after
+** it, then takes turns, then lets the rest out. Interleaved, a rank has several stages and takes them
+** in turn, a round of as many microbatches as ranks through each (Narayanan et al., 2021, section 2.2);
+** more are let in before, and every microbatch has a slot in every stage. Sends do not wait: what
+** they send stays in its slot, and is long received when the slot is used again.
 */
 #include "model.h"
 
 #include <string.h>
 
-enum { FORWARD = 0, BACKWARD = 1 }; /* tags: 2 x microbatch + direction */
+enum { FORWARD = 0, BACKWARD = 1 };
 
-static slot *slot_of(model *m, int microbatch) { return &m->slots[microbatch % m->nslots]; }
+/* One stage's work on one microbatch: the n-th of this rank in a step. */
+typedef struct work {
+  const chunk *stage;
+  slot        *s;
+  int          microbatch;
+  int          in, out; /* tags of what comes from the stage before and goes to the one after */
+} work;
+
+static work nth(model *m, int n, bool back) {
+  int ranks = m->l.pp.size, turn = n / ranks % m->nchunks, i = back ? m->nchunks - 1 - turn : turn;
+  int round = n / (ranks * m->nchunks), microbatch = round * ranks + n % ranks;
+  int stage = i * ranks + m->l.pp.rank;
+  return (work){ &m->chunks[i], &m->slots[i * m->nslots + microbatch % m->nslots], microbatch,
+                 2 * (stage * m->microbatches + microbatch), 2 * ((stage + 1) * m->microbatches + microbatch) };
+}
+
+static int before(const model *m) { return (m->l.pp.rank + m->l.pp.size - 1) % m->l.pp.size; }
+static int after(const model *m) { return (m->l.pp.rank + 1) % m->l.pp.size; }
 
 static void load(model *m, slot *s, int64_t step, int microbatch) {
   int sample = m->l.dp.rank * m->samples + microbatch * m->b;
@@ -22,46 +40,47 @@ static void load(model *m, slot *s, int64_t step, int microbatch) {
                 s->targets + i * m->s);
 }
 
-static double forward(model *m, int64_t step, int microbatch) {
-  slot *s = slot_of(m, microbatch);
+static double forward(model *m, int64_t step, work w) {
+  slot *s = w.s;
   int   n = m->T * m->c.width;
   group_sent(&m->l.pp, &s->sent_x);
-  if (m->first || m->last) load(m, s, step, microbatch);
-  if (m->first) embed_forward(m, s);
-  else group_receive(&m->l.pp, m->l.pp.rank - 1, 2 * microbatch + FORWARD, s->x, n);
-  for (int i = 0; i < m->nlayers; i++) {
-    attention_forward(m, &m->layers[i], &s->layers[i], s->x);
-    mlp_forward(m, &m->layers[i], &s->layers[i], s->x);
+  if (w.stage->first || w.stage->last) load(m, s, step, w.microbatch);
+  if (w.stage->first) embed_forward(m, s);
+  else group_receive(&m->l.pp, before(m), w.in + FORWARD, s->x, n);
+  for (int i = 0; i < w.stage->nlayers; i++) {
+    attention_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
+    mlp_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
   }
-  if (m->last) return head_forward(m, s);
-  s->sent_x = group_send(&m->l.pp, m->l.pp.rank + 1, 2 * microbatch + FORWARD, s->x, n);
+  if (w.stage->last) return head_forward(m, s);
+  s->sent_x = group_send(&m->l.pp, after(m), w.out + FORWARD, s->x, n);
   return 0;
 }
 
-static void backward(model *m, int microbatch) {
-  slot *s = slot_of(m, microbatch);
+static void backward(model *m, work w) {
+  slot *s = w.s;
   int   n = m->T * m->c.width;
   group_sent(&m->l.pp, &s->sent_d);
-  if (m->last) head_backward(m, s);
-  else group_receive(&m->l.pp, m->l.pp.rank + 1, 2 * microbatch + BACKWARD, s->d, n);
-  for (int i = m->nlayers - 1; i >= 0; i--) {
-    mlp_backward(m, &m->layers[i], &s->layers[i], s->d);
-    attention_backward(m, &m->layers[i], &s->layers[i], s->d);
+  if (w.stage->last) head_backward(m, s);
+  else group_receive(&m->l.pp, after(m), w.out + BACKWARD, s->d, n);
+  for (int i = w.stage->nlayers - 1; i >= 0; i--) {
+    mlp_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
+    attention_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
   }
-  if (m->first) embed_backward(m, s);
-  else s->sent_d = group_send(&m->l.pp, m->l.pp.rank - 1, 2 * microbatch + BACKWARD, s->d, n);
+  if (w.stage->first) embed_backward(m, s);
+  else s->sent_d = group_send(&m->l.pp, before(m), w.in + BACKWARD, s->d, n);
 }
 
 double pipeline_step(model *m, int64_t step) {
   double loss = 0;
+  int    all = m->microbatches * m->nchunks;
   memset(m->memory + m->nvalues, 0, m->nvalues * sizeof(real)); /* gradients */
-  for (int i = 0; i < m->warmup; i++) loss += forward(m, step, i);
-  for (int i = m->warmup; i < m->microbatches; i++) {
-    loss += forward(m, step, i);
-    backward(m, i - m->warmup);
+  for (int i = 0; i < m->warmup; i++) loss += forward(m, step, nth(m, i, false));
+  for (int i = m->warmup; i < all; i++) {
+    loss += forward(m, step, nth(m, i, false));
+    backward(m, nth(m, i - m->warmup, true));
   }
-  for (int i = m->microbatches - m->warmup; i < m->microbatches; i++) backward(m, i);
-  for (int i = 0; i < m->nslots; i++) {
+  for (int i = all - m->warmup; i < all; i++) backward(m, nth(m, i, true));
+  for (int i = 0; i < m->nslots * m->nchunks; i++) {
     group_sent(&m->l.pp, &m->slots[i].sent_x);
     group_sent(&m->l.pp, &m->slots[i].sent_d);
   }

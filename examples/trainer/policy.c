@@ -19,6 +19,8 @@ struct policies {
   char       said[sizeof ((mg_error *)0)->message]; /* but not again and again */
 };
 
+enum { MOST_CHUNKS = 64 };
+
 #define EACH(p, f) \
   do { \
     f(p, layers); f(p, schedule); f(p, bucket_bytes); f(p, gradient_family); \
@@ -65,18 +67,25 @@ mg_status policy_layers(policies *p, int layers, int stages, int64_t *each, mg_e
                 layers);
 }
 
-mg_status policy_schedule(policies *p, int samples, int stages, int *microbatches, const char **order, mg_error *err) {
-  mg_arg    q[] = { integer("samples", samples), integer("stages", stages) };
-  int64_t   n = 0;
+mg_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
+                          mg_error *err) {
+  mg_arg    q[] = { integer("samples", samples), integer("ranks", ranks) };
+  int64_t   n = 0, v = 1;
   mg_status s = mg_policy_call(p->schedule, 2, q, err);
   if (!s) s = mg_policy_integer(p->schedule, "microbatches", &n, err);
   if (!s) s = mg_policy_text(p->schedule, "order", order, err);
   if (s) return s;
   if (n < 1 || n > samples || samples % n)
     return refuse(err, "policy 'schedule' returned %" PRId64 " microbatches, which must divide %d samples", n, samples);
-  if (strcmp(*order, "1f1b") != 0 && strcmp(*order, "gpipe") != 0)
-    return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b' and 'gpipe' are known", *order);
-  *microbatches = (int)n;
+  *microbatches = (int)n, *chunks = 1;
+  if (strcmp(*order, "1f1b") == 0 || strcmp(*order, "gpipe") == 0) return MG_OK;
+  if (strcmp(*order, "interleaved") != 0)
+    return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b', 'gpipe' and 'interleaved' are known", *order);
+  if ((s = mg_policy_integer(p->schedule, "chunks", &v, err))) return s;
+  if (ranks < 2 || n % ranks || v < 2 || v > MOST_CHUNKS)
+    return refuse(err, "policy 'schedule' returned 'interleaved' with %" PRId64 " microbatches and %" PRId64 " chunks for a pipeline "
+                  "of %d ranks; wanted at least 2 ranks, a multiple of them, and 2 to %d chunks", n, v, ranks, MOST_CHUNKS);
+  *chunks = (int)v;
   return MG_OK;
 }
 

@@ -40,8 +40,12 @@ static norm_params declare_norm(model *m, bool here, const char *name) {
 }
 
 static void declare_layer(model *m, int layer) {
-  bool         here = layer >= m->layer0 && layer < m->layer0 + m->nlayers;
-  layer_params none, *p = here ? &m->layers[layer - m->layer0] : &none;
+  layer_params none, *p = &none;
+  for (int i = 0; i < m->nchunks; i++) {
+    const chunk *k = &m->chunks[i];
+    if (layer >= k->layer0 && layer < k->layer0 + k->nlayers) p = &m->layers[k->at + layer - k->layer0];
+  }
+  bool         here = p != &none;
   int          D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
   double       in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
   char         name[32];
@@ -100,20 +104,21 @@ static void place_values(model *m) {
 
 static void make_slots(model *m) {
   size_t T = (size_t)m->T, D = (size_t)m->c.width, n = (size_t)m->mine, S = (size_t)m->c.seq, b = (size_t)m->b;
-  m->slots = room((size_t)m->nslots, sizeof *m->slots);
-  for (int i = 0; i < m->nslots; i++) {
-    slot *s = &m->slots[i];
+  m->slots = room((size_t)m->nslots * (size_t)m->nchunks, sizeof *m->slots);
+  for (int i = 0; i < m->nslots * m->nchunks; i++) {
+    slot        *s = &m->slots[i];
+    const chunk *stage = &m->chunks[i / m->nslots];
     s->x = reals(T * D);
     s->d = reals(T * D);
     s->symbols = room(T, sizeof(int));
     s->targets = room(T, sizeof(int));
     s->sent_x = s->sent_d = MPI_REQUEST_NULL;
-    s->layers = room((size_t)m->nlayers, sizeof *s->layers);
-    if (m->last) {
+    s->layers = room((size_t)stage->nlayers, sizeof *s->layers);
+    if (stage->last) {
       norm_room(&s->norm, m->T, m->c.width);
       s->dlogits = reals(T * (size_t)m->vocab);
     }
-    for (int k = 0; k < m->nlayers; k++) {
+    for (int k = 0; k < stage->nlayers; k++) {
       layer_cache *c = &s->layers[k];
       norm_room(&c->norm1, m->T, m->c.width);
       norm_room(&c->norm2, m->T, m->c.width);
@@ -121,7 +126,7 @@ static void make_slots(model *m) {
       c->kv = reals(b * S * 2 * n);
       c->chance = reals(T * (size_t)m->heads * S);
       c->mixed = reals(T * n);
-      if (m->layers[k].moe) {
+      if (m->layers[stage->at + k].moe) {
         moe_room(m, &c->moe);
       } else {
         c->before = reals(T * (size_t)m->hidden);
@@ -145,19 +150,26 @@ static bool cut_up(model *m, policies *ask, mg_error *err) {
       !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err) ||
       !fits(c->experts, l->ep.size, "experts", "ep", err))
     return false;
-  int64_t    *each = room((size_t)l->pp.size, sizeof *each);
+  int         ranks = l->pp.size;
   const char *order = "";
   m->samples = c->batch / l->dp.size;
-  bool ok = !policy_layers(ask, c->layers, l->pp.size, each, err) &&
-            !policy_schedule(ask, m->samples, l->pp.size, &m->microbatches, &order, err);
-  for (int i = 0; i < l->pp.rank; i++) m->layer0 += (int)each[i];
-  m->nlayers = (int)each[l->pp.rank];
+  if (policy_schedule(ask, m->samples, ranks, &m->microbatches, &m->nchunks, &order, err)) return false;
+  int      stages = ranks * m->nchunks, layers = 0, total = m->microbatches * m->nchunks;
+  int64_t *each = room((size_t)stages, sizeof *each);
+  bool     ok = !policy_layers(ask, c->layers, stages, each, err);
+  m->chunks = room((size_t)m->nchunks, sizeof *m->chunks);
+  for (int i = 0; ok && i < stages; layers += (int)each[i++]) {
+    if (i % ranks != l->pp.rank) continue;
+    m->chunks[i / ranks] = (chunk){ layers, (int)each[i], m->nlayers, i == 0, i == stages - 1 };
+    m->nlayers += (int)each[i];
+  }
   free(each);
-  if (!ok) return false;
-  int early = strcmp(order, "gpipe") == 0 ? m->microbatches : l->pp.size - 1 - l->pp.rank;
-  m->warmup = early < m->microbatches ? early : m->microbatches;
-  m->nslots = m->warmup < m->microbatches ? m->warmup + 1 : m->microbatches;
-  return true;
+  int early = ranks - 1 - l->pp.rank;
+  if (m->nchunks > 1) early = 2 * early + (m->nchunks - 1) * ranks;
+  if (strcmp(order, "gpipe") == 0) early = total;
+  m->warmup = early < total ? early : total;
+  m->nslots = m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
+  return ok;
 }
 
 /* Where gradients are summed, and in which portions. Every rank asks the same questions: the
@@ -185,6 +197,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->c = *c, m->l = *l, m->text = text, m->length = length;
   layout_ask(&m->l, ask);
   if (!cut_up(m, ask, err)) {
+    free(m->chunks);
     free(m);
     return NULL;
   }
@@ -226,13 +239,13 @@ static void free_layer(layer_cache *c) {
 
 void model_free(model *m) {
   if (!m) return;
-  for (int i = 0; i < m->nslots; i++) {
+  for (int i = 0; i < m->nslots * m->nchunks; i++) {
     slot *s = &m->slots[i];
-    for (int k = 0; k < m->nlayers; k++) free_layer(&s->layers[k]);
+    for (int k = 0; k < m->chunks[i / m->nslots].nlayers; k++) free_layer(&s->layers[k]);
     free_norm(&s->norm);
     free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
   }
   for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
-  free(m->slots), free(m->layers), free(m->params), free(m->memory), free(m->a);
+  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a);
   free(m);
 }
