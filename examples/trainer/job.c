@@ -35,17 +35,12 @@ static void part_close(job_part *p) {
 
 /* Policies, groups and model for a state that is there: on all ranks or, with an error, on none. */
 static mg_status part_open(const job *j, job_part *p, mg_error *err) {
-  mg_error  why = { 0 };
+  memset(err, 0, sizeof *err);
   mg_status s = layout_open(p->state, &p->layout, err);
   if (s) return s; /* as on all ranks: they have agreed on the families */
-  p->policies = policies_open(p->rt, p->state, j->rank == 0, &why);
-  if (p->policies) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, &why);
-  double failed = !p->model;
-  group_sum_double(&p->layout.job, &failed, 1);
-  if (failed == 0) return MG_OK;
-  if (!why.status) refuse(&why, "%.0f of %d ranks have no model under this layout", failed, j->world);
-  *err = why;
-  return why.status;
+  p->policies = policies_open(p->rt, p->state, j->rank == 0, err);
+  if (everybody(&p->layout.job, err)) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
+  return err->status;
 }
 
 mg_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mg_error *err) {

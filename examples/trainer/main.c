@@ -31,6 +31,7 @@ static const char help[] =
   "  --stop N           end after step N of --steps, as if interrupted\n"
   "  --progress WHEN    auto, always or never\n"
   "  --layers, --width, --heads, --hidden, --seq, --experts, --moe-every, --batch, --seed N\n"
+  "  --gradient-check   compare gradients with differences of the loss, on one rank\n"
   "  --plot FILE.svg    draw loss curves, and how far each is from the first\n";
 
 enum { SWITCHES = 16, ARGS = 32 };
@@ -179,10 +180,10 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
 
 /* At the boundary after `step` steps: another layout, where it is time or the recipe is another. */
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
-  bool      asked = o->watch && changed(j, o->rest[0], last);
-  mg_change c;
-  mg_error  e = { 0 };
   const change_at *was = *now;
+  bool             asked = o->watch && changed(j, o->rest[0], last);
+  mg_change        c;
+  mg_error         e = { 0 };
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
@@ -287,7 +288,7 @@ int main(int argc, char **argv) {
     code = write_text(o.write_text, text, length);
   } else {
     MPI_Init(NULL, NULL);
-    /* Before the communicators exist, which take it over: what a failed call means, the policy on_lost says. */
+    /* Before the communicators exist, which take it over: the policy on_lost says what a failed call means. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

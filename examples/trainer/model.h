@@ -21,7 +21,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <inttypes.h>
-#include <stdint.h>
 
 #include "moongrid.h"
 
@@ -65,6 +64,8 @@ typedef struct layout {
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
 mg_status    layout_open(const mg_state *state, layout *l, mg_error *err);
+/* Has no rank an error in *err? Otherwise all have the first one's, and may give up together. */
+bool         everybody(const group *all, mg_error *err);
 void         layout_ask(layout *l, policies *p); /* p is asked when a call fails */
 group       *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void         group_sum(const group *g, real *x, int n);
@@ -237,7 +238,8 @@ void   head_backward(model *m, slot *s);
 
 /* ------------------------------------------- weights.c, pipeline.c and on */
 
-/* NULL with an error where layout or policies do not fit the model. */
+/* Collective over `job`. NULL with an error, on every rank, where layout or policies do not fit the
+** model on one. */
 model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err);
 void   model_free(model *m);
 

@@ -2,8 +2,8 @@
 **
 ** optimizer.c - gradients summed over the ranks that share a parameter, then AdamW.
 **
-** Which ranks those are is told by the policy gradient_family: dense parameters over dp x cp, those of an
-** expert over the ranks that have the same expert (the tokens of the others came to it). The
+** Which ranks those are, the policy gradient_family has said: dense parameters over dp x cp, those
+** of an expert over the ranks that have the same expert (the tokens of the others came to it). The
 ** embedding is in two stages, whose gradients are added last.
 */
 #include "model.h"
@@ -50,16 +50,8 @@ static void reduce_family(model *m, const group *g) {
 }
 
 void optimizer_reduce(model *m) {
-  const group *done[8];
-  int          n = 0;
-  for (int i = 0; i < m->nparams; i++) {
-    const group *g = m->params[i].sum;
-    bool         seen = false;
-    for (int k = 0; k < n; k++) seen = seen || done[k] == g;
-    if (seen) continue;
-    done[n++] = g;
-    reduce_family(m, g);
-  }
+  reduce_family(m, &m->l.dp_cp);
+  reduce_family(m, &m->l.expert_data);
   if (m->l.embedding.size > 1) group_sum(&m->l.embedding, m->embedding->g, (int)values(m->embedding));
 }
 

@@ -13,32 +13,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { GROUPS = 9 };
+
+static void groups(layout *l, group *all[GROUPS]) {
+  group *each[GROUPS] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
+  memcpy(all, each, sizeof each);
+}
+
 mg_status layout_open(const mg_state *state, layout *l, mg_error *err) {
-  struct {
-    const char *family;
-    group      *to;
-  } all[] = {
-    { "tp", &l->tp }, { "cp", &l->cp }, { "dp", &l->dp }, { "pp", &l->pp }, { "ep", &l->ep },
-    { "dp_cp", &l->dp_cp }, { "expert_data", &l->expert_data }, { "embedding", &l->embedding }, { "job", &l->job },
-  };
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-    const mg_group *g = mg_state_group(state, all[i].family, err);
+  static const char *const names[GROUPS] = { "tp", "cp", "dp", "pp", "ep", "dp_cp", "expert_data", "embedding", "job" };
+  group                   *all[GROUPS];
+  groups(l, all);
+  for (int i = 0; i < GROUPS; i++) {
+    const mg_group *g = mg_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
-    *all[i].to = (group){ all[i].family, mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0, 0, NULL };
+    *all[i] = (group){ names[i], mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0, 0, NULL };
   }
   return MG_OK;
 }
 
-group *layout_find(layout *l, const char *family) {
-  group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-    if (strcmp(all[i]->family, family) == 0) return all[i];
-  return NULL;
+void layout_ask(layout *l, policies *p) {
+  group *all[GROUPS];
+  groups(l, all);
+  for (int i = 0; i < GROUPS; i++) all[i]->policies = p;
 }
 
-void layout_ask(layout *l, policies *p) {
-  group *all[] = { &l->tp, &l->cp, &l->dp, &l->pp, &l->ep, &l->dp_cp, &l->expert_data, &l->embedding, &l->job };
-  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) all[i]->policies = p;
+group *layout_find(layout *l, const char *family) {
+  group *all[GROUPS];
+  groups(l, all);
+  for (int i = 0; i < GROUPS; i++)
+    if (strcmp(all[i]->family, family) == 0) return all[i];
+  return NULL;
 }
 
 /* Errors come back (main.c says so to MPI): what to do about a lost rank is a policy. */
@@ -50,6 +55,20 @@ static void check(const group *g, int code, const char *what) {
   fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
   if (g->policies) policy_on_lost(g->policies, g->family, g->size);
   MPI_Abort(g->comm, MG_BACKEND);
+}
+
+bool everybody(const group *all, mg_error *err) {
+  double mine[2] = { err->status ? all->size - all->rank : 0, !err->status }; /* who fails first; who does not */
+  if (all->size > 1) check(all, MPI_Allreduce(MPI_IN_PLACE, mine, 2, MPI_DOUBLE, MPI_MAX, all->comm), "verdict");
+  if (mine[0] == 0) return true;
+  int from = all->size - (int)mine[0];
+  if (all->size > 1) check(all, MPI_Bcast(err, (int)sizeof *err, MPI_BYTE, from, all->comm), "verdict");
+  if (mine[1] > 0) {
+    char text[sizeof err->message];
+    snprintf(text, sizeof text, "rank %d: %.1000s", from, err->message);
+    memcpy(err->message, text, sizeof text);
+  }
+  return false;
 }
 
 void group_sum_double(const group *g, double *x, int n) {

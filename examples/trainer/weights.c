@@ -142,18 +142,18 @@ static bool fits(int what, int by, const char *name, const char *dim, mg_error *
   return false;
 }
 
-static bool cut_up(model *m, policies *ask, mg_error *err) {
+static void cut_up(model *m, policies *ask, mg_error *err) {
   const config *c = &m->c;
   const layout *l = &m->l;
   if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err) ||
       !fits(c->hidden, l->tp.size, "hidden", "tp", err) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err) ||
       !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err) ||
       !fits(c->experts, l->ep.size, "experts", "ep", err))
-    return false;
+    return;
   int         ranks = l->pp.size;
   const char *order = "";
   m->samples = c->batch / l->dp.size;
-  if (policy_schedule(ask, m->samples, ranks, &m->microbatches, &m->nchunks, &order, err)) return false;
+  if (policy_schedule(ask, m->samples, ranks, &m->microbatches, &m->nchunks, &order, err)) return;
   int      stages = ranks * m->nchunks, layers = 0, total = m->microbatches * m->nchunks;
   int64_t *each = room((size_t)stages, sizeof *each);
   bool     ok = !policy_layers(ask, c->layers, stages, each, err);
@@ -169,34 +169,35 @@ static bool cut_up(model *m, policies *ask, mg_error *err) {
   if (strcmp(order, "gpipe") == 0) early = total;
   m->warmup = early < total ? early : total;
   m->nslots = m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
-  return ok;
 }
 
-/* Where gradients are summed, and in which portions. Every rank asks the same questions: the
-** families' in order, those of the parameters within their dp_cp group. */
-static bool choose_sums(model *m, policies *ask, mg_error *err) {
+/* Where gradients are summed, and in which portions. After a mistake the other questions are asked all
+** the same, because the policies may be agreed: the families' are the same on every rank, those of the
+** parameters within a dp_cp group. */
+static void choose_sums(model *m, policies *ask, mg_error *err) {
   group *both[] = { &m->l.dp_cp, &m->l.expert_data };
-  for (int i = 0; i < 2; i++)
-    if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, err)) return false;
-  bool ok = true;
+  for (int i = 0; i < 2; i++) {
+    mg_error one = { 0 };
+    if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, &one) && !err->status) *err = one;
+  }
   for (int i = 0; i < m->nparams; i++) {
     param      *p = &m->params[i];
     const char *family = "";
     mg_error    one = { 0 };
     mg_status   s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
     p->sum = s ? NULL : layout_find(&m->l, family);
-    if (!s && (!p->sum || !p->sum->bucket))
+    if (!s && p->sum != both[0] && p->sum != both[1])
       s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family, p->name);
-    if (s && ok) *err = one, ok = false;
+    if (s && !err->status) *err = one;
   }
-  return ok;
 }
 
 model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err) {
   model *m = room(1, sizeof *m);
   m->c = *c, m->l = *l, m->text = text, m->length = length;
   layout_ask(&m->l, ask);
-  if (!cut_up(m, ask, err)) {
+  cut_up(m, ask, err);
+  if (!everybody(&l->job, err)) {
     free(m->chunks);
     free(m);
     return NULL;
@@ -220,7 +221,8 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D + (size_t)m->s * S;
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
-  if (choose_sums(m, ask, err)) return m;
+  choose_sums(m, ask, err);
+  if (everybody(&l->job, err)) return m;
   model_free(m);
   return NULL;
 }

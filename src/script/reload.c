@@ -9,7 +9,7 @@
 
 mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_t n, const char *const *args,
                     mg_runtime **new_rt, mg_state **new_s, mg_change *change, mg_error *err) {
-  mg_error    mine = { 0 };
+  mg_error mine = { 0 };
   *new_rt = NULL;
   *new_s = NULL;
   if (!rt || !s) return mg_fail(err, MG_USAGE, "reload wants the runtime and the state that run");
