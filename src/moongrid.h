@@ -425,6 +425,19 @@ MG_API int64_t        mg_state_rank(const mg_state *s);
 MG_API size_t mg_state_ncomms(const mg_state *s);
 MG_API size_t mg_state_ngroups(const mg_state *s);
 
+/* The machine this rank runs on, and how the job lies over machines: what is called a machine is a
+** host name and a boot. They are numbered by their lowest rank. Learned with the first state of a
+** backend, so local here; of a dry state as if the whole job ran where it is planned. */
+typedef struct mg_machine {
+  int64_t hosts, host;            /* machines of the job; which of them this is, 0 to hosts - 1 */
+  int64_t local_size, local_rank; /* ranks of the job on this machine; where this one is among them */
+  int64_t cores, usable_cores;    /* logical processors online; those that this process is bound to */
+  int64_t memory;                 /* bytes of the machine */
+  int64_t gpus, gpu;              /* that this process sees by the nccl backend, and its own's index; else 0, -1 */
+  char    name[64];               /* of the host */
+} mg_machine;
+MG_API void mg_state_machine(const mg_state *s, mg_machine *m);
+
 /* This rank's group of a family; NULL where the rank is in none (*err untouched, its
 ** status set to MG_OK) and for an unknown name (MG_USAGE, with the nearest one). Looked
 ** up once; the handle then costs a pointer read and lives as long as the state. */

@@ -269,6 +269,7 @@ function Plan:dry(rank) end
 ---@field rank integer
 ---@field world integer
 ---@field plan moongrid.Plan
+---@field machine moongrid.Machine
 ---@field ncomms integer communicators this state holds
 ---@field ngroups integer groups this rank belongs to, groups of one included
 ---@field [string] moongrid.Group|table<string, integer>|any
@@ -308,6 +309,22 @@ function State:create(family) end
 ---Give the communicators back; its groups answer nothing any more. Collective over the job,
 ---in the same order on all ranks. Again is harmless.
 function State:close() end
+
+---Where this rank runs, and how the job lies over machines (a host name and a boot make one), which
+---are numbered by their lowest rank. Read only; `pairs` visits what is there. Of a dry state: as if
+---the whole job ran on the machine that plans. A policy that heeds what differs between machines
+---decides for its own rank; one that is agreed heeds `hosts` alone, or what all machines have alike.
+---@class moongrid.Machine
+---@field name string of the host
+---@field hosts integer machines of the job
+---@field host integer which of them this is, 0 to hosts - 1
+---@field local_size integer ranks of the job on this machine
+---@field local_rank integer where this rank is among them, 0 to local_size - 1
+---@field cores integer logical processors online
+---@field usable_cores integer those that this process is bound to; a launcher may leave one
+---@field memory integer bytes of the machine
+---@field gpus integer that this process sees by the NCCL backend; 0 with another
+---@field gpu integer? index of this rank's; nil without one
 
 ---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
 ---two are equal when they are the same list of ranks seen from the same position.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - do all ranks hold the same plan? One small all-reduce when they do. When they
-** do not, a few more exchanges tell every rank the same story: what differs first, and who.
+** agree.c - do all ranks hold the same plan? One all-reduce of 64 bytes when they do, which also
+** tells whether they all are on one machine. When they do not, a few more exchanges tell every rank
+** the same story: what differs first, and who.
 */
 #include "comm/state.h"
 
@@ -170,10 +171,13 @@ mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *failed, m
     plan = NULL;
   }
   uint64_t d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] : 0;
-  uint64_t words[6] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+  uint64_t words[8] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
   if (plan) words[2] = d0, words[3] = d1, words[4] = ~d0, words[5] = ~d1;
-  mg_status s = b->ops->allreduce_min(b, words, 6, err);
+  if (!b->place.hosts) words[6] = mg_machine_id(), words[7] = ~words[6];
+  mg_status s = b->ops->allreduce_min(b, words, 8, err);
   if (s) return s;
+  if (words[6] == ~words[7]) /* all ranks are on one machine */
+    b->place.hosts = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
   if (words[1] != 0) { /* nobody has a plan: to each its own reason */
     if (err) *err = mine;
     return mine.status;

@@ -91,6 +91,13 @@ typedef struct mg_backend_ops {
 
 typedef struct mg_shared mg_shared; /* a communicator and its users: pool.c */
 
+/* How the ranks lie over machines, machines being numbered by their lowest rank. machine.c */
+typedef struct mg_place {
+  int64_t hosts, host; /* hosts 0: not known before the first state is made */
+  int64_t local_size, local_rank;
+  int     gpus, gpu; /* of the nccl backend, set where it is opened; gpu is an index */
+} mg_place;
+
 struct mg_backend {
   const mg_backend_ops *ops;
   int64_t               rank, world;
@@ -102,12 +109,16 @@ struct mg_backend {
                                     of others, and no state shares with another */
   double                longest; /* of core: timeout of any family so far, equal on all ranks */
   uint64_t              epoch;   /* of core: creations so far, equal on all ranks */
+  mg_place              place;
 };
 
 /* A status of create's alone: another rank failed and said so, and its message is the one to see. */
 #define MG_GAVE_UP ((mg_status)100)
 /* Collective: does any rank bring a failure? Then every rank returns the first one's. verdict.c */
 mg_status mg_verdict(mg_backend *b, mg_status mine, const mg_error *failed, mg_error *err);
+/* Its halves, for who brings the minimum of the words of all ranks about in a way of its own. */
+uint64_t  mg_verdict_of(const mg_backend *b, mg_status mine);
+mg_status mg_verdict_tell(mg_backend *b, uint64_t who, mg_status mine, const mg_error *failed, mg_error *err);
 
 #define MG_MPI_LIBRARY "libmoongrid_mpi.so.0.1"
 #define MG_NCCL_LIBRARY "libmoongrid_nccl.so.0.1"

@@ -56,6 +56,7 @@ mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err) {
   mg_backend *b = calloc(1, sizeof *b);
   if (!b) return mg_null_oom(err);
   *b = (mg_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  b->place = (mg_place){ 1, 0, world, rank, 0, 0 }; /* the whole job is here */
   return b;
 }
 

@@ -108,9 +108,9 @@ void mg_state_free(mg_state *s) {
 static mg_status first_of(mg_status a, mg_status b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
-static mg_status create(mg_state *s, mg_error *err) {
+static mg_status create(mg_state *s, mg_seat *seats, mg_error *err) {
   mg_status status = mg_pool_create(s->backend, &s->batch, err);
-  status = mg_verdict(s->backend, status, err, err);
+  status = mg_seats_verdict(s->backend, seats, status, err, err);
   if (status) mg_pool_undo(s->backend, &s->batch);
   s->batch.n = 0;
   return status;
@@ -126,10 +126,13 @@ mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, m
     if (longest > b->longest) b->longest = longest;
   }
   mg_state *s = calloc(1, sizeof *s);
+  mg_seat  *seats = NULL;
   mg_status status = !s && plan ? mg_oom(&mine) : s && fits ? mg_state_prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
+  if (!status) status = mg_seats_new(b, &seats, &mine);
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mg_agree(b, status ? NULL : plan, &mine, &mine);
-  if (!status) status = create(s, &mine);
+  if (!status) status = create(s, seats, &mine);
+  free(seats);
   if (!status) return s;
   mg_state_free(s);
   if (err) *err = mine;
@@ -160,7 +163,7 @@ mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
   /* what cannot be made here is told before anybody begins */
   if (!status) status = mg_pool_check(s->backend, &s->batch, &mine);
   status = mg_verdict(s->backend, status, &mine, &mine);
-  if (!status) status = create(s, &mine);
+  if (!status) status = create(s, NULL, &mine);
   s->batch.n = 0;
   if (status && err) *err = mine;
   return status;

@@ -64,6 +64,13 @@ struct mg_group {
   const mg_shared *comm; /* NULL for a group of one rank */
 };
 
+uint64_t mg_machine_id(void); /* equal on all ranks of a machine */
+/* Room for a seat per rank, before the ranks agree; NULL where their places are known already. */
+typedef struct mg_seat mg_seat;
+mg_status mg_seats_new(const mg_backend *b, mg_seat **seats, mg_error *err);
+/* mg_verdict; with seats the ranks also learn how they lie over machines. */
+mg_status mg_seats_verdict(mg_backend *b, mg_seat *seats, mg_status mine, const mg_error *failed, mg_error *err);
+
 /* Whose memory and calls the group wants: "mpi", "nccl", "dry"; of a group of one rank the state's. */
 const char *mg_group_kind(const mg_group *g);
 /* A collective over the group. Not of a dry state, nor before a lazy communicator is created. */

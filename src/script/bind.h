@@ -82,6 +82,7 @@ void       mg_lua_close_state(lua_State *L, int i); /* its groups answer no more
 ** communicate. */
 const mg_group *mg_lua_check_group_of_host(lua_State *L, int i);
 extern const luaL_Reg mg_lua_group_use[]; /* collectives: use.c */
+void mg_lua_push_machine(lua_State *L, const mg_state *s); /* state.machine: machine.c */
 extern const char *const mg_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */

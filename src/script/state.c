@@ -131,8 +131,8 @@ void mg_lua_close_state(lua_State *L, int i) {
   box->s = NULL;
 }
 
-const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "ncomms", "ngroups", "groups",
-                                           "coord", "has",   "prove", "create", "close",   NULL };
+const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "machine", "ncomms", "ngroups", "groups",
+                                           "coord", "has",   "prove", "create",  "close",  NULL };
 
 /* ------------------------------------------------------------------- State */
 
@@ -256,6 +256,9 @@ static int state_missing(lua_State *L) {
   } else if (strcmp(key, "plan") == 0) {
     mg_plan **box = mg_lua_new_plan(L);
     *box = mg_plan_ref(s->plan);
+  } else if (strcmp(key, "machine") == 0) {
+    mg_lua_push_machine(L, s);
+    keep(L, 1, key);
   } else if ((grid = mg_plan_grid(s->plan, key))) {
     lua_createtable(L, 0, (int)grid->n);
     for (size_t i = 0; i < grid->n; i++) {

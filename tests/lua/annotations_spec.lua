@@ -143,6 +143,10 @@ describe("meta.lua", function()
     assert.are.same(sorted(words(with, "known")), sorted(annotated["moongrid.Options"]))
   end)
 
+  it("has the fields of the machine", function()
+    assert.are.same(sorted(words(read "src/script/machine.c", "fields")), sorted(annotated["moongrid.Machine"]))
+  end)
+
   it("has NCCL's fields", function()
     local body = read "src/plan/nccl.c":match "mg_nccl_fields%[MG_NCCL_FIELDS%] = (%b{})"
     assert.are.same(sorted(strings_in(body)), sorted(annotated["moongrid.Nccl"]))

@@ -6,6 +6,7 @@
 #include "moongrid_mpi.h"
 
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,7 +38,9 @@ static void write_recipe(const char *text) {
   "  local t = topology(world)\n" \
   "  t.tp, t.dp = g 'tp', g 'dp'\n" more "  return t end,\n" \
   "policy = { same = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
-  "  group = function(s) return s.tp.index end, rare = function(s) if s.rank == 1 then error 'no' end return 1 end },\n" \
+  "  group = function(s) return s.tp.index end, rare = function(s) if s.rank == 1 then error 'no' end return 1 end,\n" \
+  "  where = function(s) local m = s.machine\n" \
+  "    return { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
   "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world' } }\n"
 
 static void policies(mg_runtime *rt, mg_state *s) {
@@ -65,6 +68,36 @@ static void policies(mg_runtime *rt, mg_state *s) {
   mg_policy_free(other);
   mg_policy_free(group);
   mg_policy_free(rare);
+}
+
+/* Every third rank gets a host name of its own, where this user may do that: machines are told apart by it. */
+static void move_out(void) {
+  if (rank % 3 == 2 && unshare(CLONE_NEWUTS) == 0 && sethostname("elsewhere", 9) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void machines(mg_runtime *rt, mg_state *s) {
+  enum { NAME = 64 };
+  char       mine[NAME] = "", (*all)[NAME] = malloc((size_t)size * sizeof *all);
+  int64_t    is[8] = { 0 }, hosts = 0, host = 0, locals = 0, local = 0;
+  size_t     n = 0;
+  mg_error   e = { 0 };
+  mg_policy *where = mg_policy_new(rt, s, "where", &e);
+  gethostname(mine, NAME - 1);
+  if (!all) MPI_Abort(MPI_COMM_WORLD, 1);
+  MPI_Allgather(mine, NAME, MPI_CHAR, all, NAME, MPI_CHAR, MPI_COMM_WORLD);
+  for (int r = 0, at = -1; r < size; r++) {
+    bool first = true, same = strcmp(all[r], mine) == 0;
+    for (int k = 0; k < r; k++) first &= strcmp(all[k], all[r]) != 0;
+    if (same && at < 0) host = hosts, at = r;
+    hosts += first, locals += same, local += same && r < rank;
+  }
+  mg_status status = mg_policy_call(where, 0, NULL, &e);
+  if (!status) status = mg_policy_integers(where, NULL, is, 8, &n, &e);
+  test(status == MG_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine), "a policy sees the machine");
+  if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);
+  test(is[0] == hosts && is[1] == host && is[2] == locals && is[3] == local, "and how the job lies over machines");
+  mg_policy_free(where);
+  free(all);
 }
 
 static void reload(mg_runtime **rt, mg_state **s) {
@@ -111,6 +144,7 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
+  move_out();
   int id = (int)getpid();
   MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/moongrid-policy-%d.lua", id);
@@ -124,6 +158,7 @@ int main(int argc, char **argv) {
   test(loaded == MG_OK && s, s ? "a recipe with policies" : e.message);
   mg_plan_free(p);
   policies(rt, s);
+  machines(rt, s);
   if (size > 1) reload(&rt, &s);
   mg_state_free(s);
   mg_backend_free(b);

@@ -22,7 +22,7 @@ static int failures;
 #define FUNCTIONS(X) \
   X(nccl, CommCount) X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
   X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) X(cuda, StreamSynchronize) \
-  X(cuda, SetDevice)
+  X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
 #define X(lib, name) static __typeof__(lib##name) *p_##name;
 FUNCTIONS(X)
 #undef X
@@ -124,6 +124,12 @@ static void use(mg_backend *mpi) {
   test(b && strcmp(mg_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
   mg_state *s = mg_materialize(p, b, "train", &e);
   test(s != NULL, "megatron is made");
+  mg_machine machine;
+  int        devices = -1, device = -1;
+  p_GetDeviceCount(&devices), p_GetDevice(&device);
+  mg_state_machine(s, &machine);
+  test(machine.hosts == 1 && machine.local_rank == rank && machine.gpus == devices && machine.gpu == device,
+       "the state knows its machine and GPU");
   const mg_group *tp = mg_state_group(s, "tp", &e), *cp = mg_state_group(s, "cp", &e),
                  *gloo = mg_state_group(s, "dp_gloo", &e);
   test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");

@@ -174,6 +174,7 @@ mg_backend *mg_nccl_over(mg_backend *host, const mg_nccl_options *given, bool ow
     s = check_sharing(n, &why);
     s = mg_verdict(host, s, &why, &why);
   }
+  n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
   if (!s) return &n->base;
   host->seconds = 0;
   free(n);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+**
+** machine.c - the machine that this rank is on, and how the job lies over machines. It takes no call
+** of its own: the first agreement of a backend also tells whether there is one machine alone, and
+** where there are several, the verdict on its first creation carries who is where.
+*/
+#include "comm/state.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+struct mg_seat { /* of one rank */
+  uint64_t machine, rank;
+};
+
+/* Machines may have one name, and containers of one machine several: a name and a boot are one
+** machine, as they are to NCCL. */
+uint64_t mg_machine_id(void) {
+  char    text[160] = "";
+  size_t  len;
+  ssize_t n = 0;
+  gethostname(text, 64);
+  len = strnlen(text, 64);
+  int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); /* every rank does: no stdio */
+  if (boot >= 0) {
+    n = read(boot, text + len, sizeof text - len);
+    close(boot);
+  }
+  return XXH3_64bits(text, len + (n > 0 ? (size_t)n : 0));
+}
+
+static int by_machine(const void *a, const void *b) {
+  const mg_seat *x = a, *y = b;
+  if (x->machine != y->machine) return x->machine < y->machine ? -1 : 1;
+  return x->rank < y->rank ? -1 : 1;
+}
+
+/* Sorted by machine, then rank: a machine is a run, and begins with its lowest rank. */
+static void find_place(mg_place *p, mg_seat *seat, uint64_t mine, int64_t world, int64_t rank) {
+  uint64_t lowest = 0;
+  qsort(seat, (size_t)world, sizeof *seat, by_machine);
+  p->hosts = p->host = p->local_size = p->local_rank = 0;
+  for (int64_t i = 0; i < world; i++) {
+    bool first = i == 0 || seat[i].machine != seat[i - 1].machine;
+    p->hosts += first;
+    if (seat[i].machine != mine) continue;
+    if (first) lowest = seat[i].rank;
+    p->local_size++;
+    p->local_rank += seat[i].rank < (uint64_t)rank;
+  }
+  for (int64_t i = 0; i < world; i++)
+    p->host += (i == 0 || seat[i].machine != seat[i - 1].machine) && seat[i].rank < lowest;
+}
+
+mg_status mg_seats_new(const mg_backend *b, mg_seat **seats, mg_error *err) {
+  *seats = NULL;
+  if (b->place.hosts) return MG_OK;
+  *seats = malloc((size_t)(b->world + 1) * sizeof **seats);
+  return *seats ? MG_OK : mg_oom(err);
+}
+
+/* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
+mg_status mg_seats_verdict(mg_backend *b, mg_seat *seats, mg_status mine, const mg_error *failed, mg_error *err) {
+  if (b->place.hosts) return mg_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
+  uint64_t *words = (uint64_t *)seats, own = mg_machine_id(); /* words first, in one half of the room */
+  memset(words, 0xff, (size_t)b->world * sizeof *words);
+  words[b->rank] = own;
+  words[b->world] = mg_verdict_of(b, mine);
+  mg_status s = b->ops->allreduce_min(b, words, (size_t)b->world + 1, err);
+  if (s) return s;
+  uint64_t who = words[b->world];
+  for (int64_t r = b->world - 1; r >= 0; r--) seats[r] = (mg_seat){ words[r], (uint64_t)r };
+  find_place(&b->place, seats, own, b->world, b->rank);
+  return mg_verdict_tell(b, who, mine, failed, err);
+}
+
+void mg_state_machine(const mg_state *s, mg_machine *m) {
+  const mg_place *p = &s->backend->place;
+  cpu_set_t       set;
+  memset(m, 0, sizeof *m);
+  m->hosts = p->hosts, m->host = p->host;
+  m->local_size = p->local_size, m->local_rank = p->local_rank;
+  m->gpus = p->gpus, m->gpu = p->gpus ? p->gpu : -1;
+  m->cores = sysconf(_SC_NPROCESSORS_ONLN);
+  m->usable_cores = sched_getaffinity(0, sizeof set, &set) ? m->cores : CPU_COUNT(&set);
+  m->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  gethostname(m->name, sizeof m->name - 1);
+}

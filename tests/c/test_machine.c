@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_machine.c - how ranks lie over machines: what one rank learns from the others, which are made
+** up here, against counting them one by one.
+*/
+#include "random.h"
+
+#include "comm/state.h"
+
+#include <unistd.h>
+
+enum { MOST = 200 };
+
+/* A backend whose other ranks are on machines of the test's choice. */
+typedef struct fake {
+  mg_backend base;
+  int        machine[MOST]; /* of each rank; 0: this one */
+  int        failed;        /* a rank that brings a failure, or -1 */
+  int        calls;
+} fake;
+
+static uint64_t id_of(const fake *f, int64_t rank) {
+  return f->machine[rank] ? (uint64_t)f->machine[rank] * UINT64_C(0x9E3779B97F4A7C15) : mg_machine_id();
+}
+
+static mg_status fake_min(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
+  fake *f = (fake *)b;
+  (void)err;
+  f->calls++;
+  for (int64_t r = 0; r < b->world; r++) {
+    uint64_t id = id_of(f, r), verdict = f->failed == r ? (uint64_t)r : UINT64_MAX;
+    if (r == b->rank) continue;
+    if (f->calls == 1) { /* the agreement: alike but for the machine */
+      if (id < words[6]) words[6] = id;
+      if (~id < words[7]) words[7] = ~id;
+    } else {
+      if (n > 1) words[r] = id;
+      if (verdict < words[n - 1]) words[n - 1] = verdict;
+    }
+  }
+  return MG_OK;
+}
+
+static mg_status fake_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err) {
+  mg_error first = { 0 };
+  (void)b, (void)err;
+  assert_int_equal(bytes, sizeof first);
+  mg_fail(&first, MG_BACKEND, "what rank %d says", (int)root);
+  memcpy(data, &first, bytes);
+  return MG_OK;
+}
+
+static mg_status fake_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+  (void)b, (void)n, (void)spec, (void)err;
+  return MG_OK;
+}
+
+static mg_status fake_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err) {
+  (void)b, (void)n, (void)spec, (void)native, (void)err;
+  return MG_OK;
+}
+
+static void fake_destroy(mg_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
+static void fake_close(mg_backend *b) { (void)b; }
+
+static const mg_backend_ops ops = { .name = "fake", .allreduce_min = fake_min, .bcast = fake_bcast, .check = fake_check,
+                                    .create = fake_create, .destroy = fake_destroy, .close = fake_close };
+
+static mg_error why;
+
+static mg_state *materialize(fake *f, int64_t world, int64_t rank) {
+  f->base = (mg_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  mg_topology *t = mg_topology_new(world, &why);
+  mg_plan     *p = mg_plan_new(t, &why);
+  mg_state    *s = mg_materialize(p, &f->base, "", &why);
+  mg_plan_free(p);
+  mg_topology_free(t);
+  return s;
+}
+
+/* The same by going through all ranks. */
+static void count(const fake *f, int64_t world, int64_t rank, mg_machine *want) {
+  memset(want, 0, sizeof *want);
+  for (int64_t r = 0; r < world; r++) {
+    bool first = true, same = f->machine[r] == f->machine[rank];
+    for (int64_t k = 0; k < r; k++) first &= f->machine[k] != f->machine[r];
+    want->hosts += first;
+    want->local_size += same;
+    want->local_rank += same && r < rank;
+  }
+  bool seen[MOST + 1] = { false };
+  for (int64_t r = 0; r < world && f->machine[r] != f->machine[rank]; r++) {
+    want->host += !seen[f->machine[r]];
+    seen[f->machine[r]] = true;
+  }
+}
+
+static void test_places(void **state) {
+  (void)state;
+  for (uint64_t seed = first_seed(); seed < first_seed() + 2000; seed++) {
+    rng     r = rng_new(seed);
+    fake    f = { .failed = -1 };
+    int64_t world = rng_between(&r, 1, MOST), rank = rng_between(&r, 0, world - 1);
+    int64_t machines = rng_between(&r, 1, seed % 3 ? 5 : world);
+    for (int64_t i = 0; i < world; i++) /* one after the other, or by chance */
+      f.machine[i] = 1 + (int)(seed % 2 ? rng_between(&r, 0, machines - 1) : i * machines / world);
+    for (int64_t i = 0, here = f.machine[rank]; i < world; i++)
+      if (f.machine[i] == here) f.machine[i] = 0;
+    mg_state  *s = materialize(&f, world, rank);
+    mg_machine is, want;
+    check(&r, s);
+    mg_state_machine(s, &is);
+    count(&f, world, rank, &want);
+    check(&r, is.hosts == want.hosts);
+    check(&r, is.host == want.host);
+    check(&r, is.local_size == want.local_size);
+    check(&r, is.local_rank == want.local_rank);
+    check(&r, f.calls == 2); /* agreement and verdict: it takes no call of its own */
+    mg_state_free(s);
+  }
+}
+
+static void test_verdict_over_machines(void **state) {
+  (void)state;
+  fake f = { .machine = { 0, 1, 1, 0 }, .failed = 2 };
+  assert_null(materialize(&f, 4, 0));
+  assert_int_equal(why.status, MG_BACKEND);
+  assert_string_equal(why.message, "rank 2: what rank 2 says");
+}
+
+static void test_facts(void **state) {
+  (void)state;
+  mg_backend  *b = mg_backend_dry(12, 5, &why);
+  mg_topology *t = mg_topology_new(12, &why);
+  mg_plan     *p = mg_plan_new(t, &why);
+  mg_state    *s = mg_materialize(p, b, NULL, &why);
+  mg_machine   m;
+  char         name[64] = "";
+  mg_state_machine(s, &m);
+  gethostname(name, sizeof name - 1);
+  assert_string_equal(m.name, name);
+  assert_int_equal(m.cores, sysconf(_SC_NPROCESSORS_ONLN));
+  assert_true(m.usable_cores >= 1 && m.usable_cores <= m.cores && m.memory > (64 << 20));
+  assert_true(m.gpus == 0 && m.gpu == -1);
+  assert_true(m.hosts == 1 && m.host == 0 && m.local_size == 12 && m.local_rank == 5); /* as if all ran here */
+  mg_state_free(s);
+  mg_backend_free(b);
+  mg_plan_free(p);
+  mg_topology_free(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_places),
+    cmocka_unit_test(test_verdict_over_machines),
+    cmocka_unit_test(test_facts),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
