@@ -39,7 +39,10 @@ local function release()
 end
 
 -- name in error messages, file
-local chunks = { { "moongrid/recipe.lua", "lua/moongrid/recipe.lua" } }
+local chunks = {
+  { "moongrid/recipe.lua", "lua/moongrid/recipe.lua" },
+  { "moongrid/policies.lua", "lua/moongrid/policies.lua" },
+}
 for path in io.popen("ls lua/moongrid/recipes/*.lua | LC_ALL=C sort"):lines() do
   chunks[#chunks + 1] = { path:match("([^/]+)%.lua$"), path }
 end
@@ -56,9 +59,10 @@ end
 local function entry(i)
   return ('{ "%s", text%d, sizeof text%d - 1, binary%d, sizeof binary%d }'):format(chunks[i][1], i, i, i, i)
 end
-out:write("const mg_chunk mg_prelude = ", entry(1), ";\n\nconst mg_chunk mg_bundled[] = {\n")
-for i = 2, #chunks do out:write("  ", entry(i), ",\n") end
+out:write("const mg_chunk mg_prelude = ", entry(1), ";\n\nconst mg_chunk mg_policies = ", entry(2))
+out:write(";\n\nconst mg_chunk mg_bundled[] = {\n")
+for i = 3, #chunks do out:write("  ", entry(i), ",\n") end
 out:write("  { NULL, NULL, 0, NULL, 0 }\n};\n\nconst char *const mg_bundled_names[] = {\n")
-for i = 2, #chunks do out:write(('  "%s",\n'):format(chunks[i][1])) end
+for i = 3, #chunks do out:write(('  "%s",\n'):format(chunks[i][1])) end
 out:write("  NULL\n};\n")
 out:close()

@@ -36,41 +36,15 @@ return recipe {
     return t
   end,
 
-  -- What the trainer asks (policy.c). q has the arguments by name.
+  -- What the trainer asks (policy.c), all of it by bundled policies; any function (state, q, p) would do.
   policy = {
-    -- Layers of each stage, in the order of the model; with vpp each rank has vpp of these stages. What
-    -- does not divide goes to the front: the last stage has the output matrix and the loss besides.
-    layers = function(_, q)
-      local each = {}
-      for stage = 1, q.stages do
-        each[stage] = q.layers // q.stages + (stage <= q.layers % q.stages and 1 or 0)
-      end
-      return each
-    end,
-    -- Parts of a replica's samples: twice as many as ranks keep a pipeline busy; the nearest
-    -- divisor below. order: "1f1b", "gpipe" or "interleaved", which wants whole rounds of the ranks.
-    schedule = function(_, q, p)
-      local n, round = math.min(2 * q.ranks, q.samples), p.vpp > 1 and q.ranks or 1
-      while n > 0 and (q.samples % n ~= 0 or n % round ~= 0) do n = n - 1 end
-      if n == 0 then error(("%d samples do not divide into rounds of %d microbatches"):format(q.samples, round)) end
-      return { microbatches = n, order = p.vpp > 1 and "interleaved" or "1f1b", chunks = p.vpp }
-    end,
-    -- Gradients are summed in buckets of so many bytes.
-    bucket_bytes = function() return 256 << 10 end,
-    -- The family over which a parameter's gradient is summed.
-    gradient_family = function(_, q) return q.expert and "expert_data" or "dp_cp" end,
-    -- A short warm-up, then a smooth fall to a tenth. (Recipes have no cosine: it is not the same
-    -- on every machine.)
-    learning_rate = function(_, q)
-      local top, warm = 3e-3, 10
-      if q.step < warm then return top * (q.step + 1) / warm end
-      local done = (q.step - warm) / (q.steps - warm)
-      return top * (1 - 0.9 * done * done * (3 - 2 * done))
-    end,
-    -- Asked after every step, where the user named a file.
-    checkpoint = function(_, q) return (q.step + 1) % 50 == 0 or q.step + 1 == q.steps end,
-    -- A call over q.family failed: "stop" is all that MPI can do.
-    on_lost = function() return "stop" end,
+    layers = policies.layers(), -- what does not divide goes to the front: the last stage has the loss besides
+    schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
+    bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
+    gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
+    learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
+    checkpoint = policies.checkpoint { every = 50 }, -- where the user named a file
+    on_lost = policies.on_lost(),                    -- stop, which is all that MPI can do
   },
   -- Compared before they count: no rank can cut, sum or stop otherwise than the others.
   agreed = {

@@ -454,6 +454,17 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
+---Call one of the recipe's policies, as a trainer in C does by mg_policy_call. Collective where the
+---policy is agreed: over the job, or this rank's group of the family. What the policy does wrong
+---raises; ranks that do not return the same get nil, message, status.
+---@param state moongrid.State of a plan of this recipe
+---@param policy string
+---@param arguments? table<string, any> plain values, which the policy gets as `q`
+---@return any answer nil, boolean, number, string, or a table of them
+---@return string? message
+---@return integer? status 4: the backend failed, 5: ranks disagree
+function Recipe:call(state, policy, arguments) end
+
 ---@return { doc: string, params: moongrid.ParamInfo[], queries: string[], policies: string[] }
 function Recipe:info() end
 
@@ -606,6 +617,100 @@ function recipe(what) end
 
 ---@type moongrid.Params
 param = {}
+
+---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
+---setting is a value, or a function (state, q, p) that gives it when the policy is asked; a wrong
+---setting, argument or unknown name is an error at the line of the recipe that made the policy. All
+---mean the same on every machine, so ranks can agree on them.
+---@class moongrid.Policies
+local Policies = {}
+
+---@class moongrid.LayersSettings
+---@field first? integer layers of the first stage, 0 or more
+---@field last? integer layers of the last stage, 0 or more
+---@field embedding? number what the first stage does besides, in layers; 0 or more (0)
+---@field loss? number what the last stage does besides, in layers; 0 or more (0)
+
+---Layers of each pipeline stage: as even as may be, the larger ones first.
+---Asked with q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
+---ranks, in the order of the model). Returns a list of q.stages integers whose sum is q.layers.
+---@param settings? moongrid.LayersSettings
+---@return function policy
+function Policies.layers(settings) end
+
+---@class moongrid.ScheduleSettings
+---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
+---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
+---@field microbatch? integer samples of a microbatch, 1 or more; left out, `per_rank` decides
+---@field per_rank? integer microbatches for each rank of the pipeline, at most (2)
+
+---How the samples of one replica go through a pipeline.
+---Asked with q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
+---chunks, bubble }: microbatches divide the samples, and with "interleaved" are a multiple of the
+---ranks; bubble is the part of the ideal time that a stage waits, (ranks - 1) / (chunks x microbatches).
+---@param settings? moongrid.ScheduleSettings
+---@return function policy
+function Policies.schedule(settings) end
+
+---@class moongrid.BucketSettings
+---@field least? integer bytes, 1 or more (160000000)
+---@field per_rank? integer bytes, 0 or more (4000000)
+
+---Gradients are summed in buckets of so many bytes: the larger of `least` and `per_rank` times the ranks.
+---Asked with q.ranks (1 or more) of the family that sums. Returns an integer. The defaults are
+---Megatron-core's: max(40e6, 1e6 x ranks) parameters, of 4 bytes.
+---@param settings? moongrid.BucketSettings
+---@return function policy
+function Policies.bucket_bytes(settings) end
+
+---@class moongrid.GradientSettings
+---@field dense? string family ("dp_cp")
+---@field expert? string family ("expert_data")
+
+---The family over which a parameter's gradient is summed.
+---Asked with q.expert, true for a parameter of an expert. Returns a name; a family that the plan does
+---not have is an error.
+---@param settings? moongrid.GradientSettings
+---@return function policy
+function Policies.gradient_family(settings) end
+
+---@class moongrid.RateSettings
+---@field peak number after the warm-up, 0 or more
+---@field least? number at the end, 0 to peak (0)
+---@field warmup? integer steps, 0 or more (0)
+---@field decay? integer steps over which it falls, at the end; by default all after the warm-up
+---@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how it falls ("cosine")
+
+---The learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
+---peak x sqrt(warmup / step), not below `least`, and does not look at `decay`; "constant" stays at `peak`.
+---Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a number.
+---@param settings moongrid.RateSettings
+---@return function policy
+function Policies.learning_rate(settings) end
+
+---@class moongrid.CheckpointSettings
+---@field every? integer steps, 1 or more (1000)
+---@field last? boolean also after the last step (true)
+
+---Is this step followed by a checkpoint?
+---Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a boolean.
+---@param settings? moongrid.CheckpointSettings
+---@return function policy
+function Policies.checkpoint(settings) end
+
+---@class moongrid.LostSettings
+---@field keep? string[] families that the trainer can do without
+---@field shrink? string[] families whose groups go on without the lost
+---@field least? integer ranks of a group that must remain for that, 1 or more (1)
+
+---What to do when a call over a family failed, since ranks are lost.
+---Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 or more; left out, 1).
+---Returns "keep", "shrink" or "stop". Asked by the ranks that remain: not one to declare agreed.
+---@param settings? moongrid.LostSettings
+---@return function policy
+function Policies.on_lost(settings) end
+
+policies = Policies ---@type moongrid.Policies
 
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recipe vocabulary that is written in Lua: `recipe` and `param`, and how a recipe is
--- evaluated. Runs with Lua's whole library and hands only `recipe` and `param` to recipes.
+-- The recipe vocabulary that is written in Lua: `recipe`, `param` and `policies`, and how a recipe
+-- is evaluated. Runs with Lua's whole library and hands only those three to recipes.
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
 -- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
--- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; is_topology(value);
+-- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; library(core) runs
+-- policies.lua; is_topology(value);
 -- note(topology, name, text) records a parameter, params(state) gives those back; keys(table)
 -- lists them: names by their bytes, then numbers, then the rest;
 -- encode(value) and decode(text) speak JSON.
@@ -121,23 +122,27 @@ local function declare(kind, default, doc, ...)
   }
 end
 
+-- What a recipe sees of the table that all() returns: names that are not there are errors, and
+-- nothing is assigned to it.
+local function vocabulary(what, all)
+  return setmetatable({}, {
+    __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,
+    __newindex = function(_, name) core.raise(string.format("%s '%s' cannot be changed", what, word(name))) end,
+    __metatable = false,
+  })
+end
+
 -- param.size(default, doc, aliases...): a default of nil makes the parameter optional.
-M.param = setmetatable({}, {
-  __index = function(_, name)
-    local known = {}
-    for kind in pairs(kinds) do known[#known + 1] = kind end
-    table.sort(known)
-    return core.unknown("kind of parameter", name, known)
-  end,
-})
+local declaring = {}
 for kind in pairs(kinds) do
-  rawset(M.param, kind, function(default, doc, ...)
+  declaring[kind] = function(default, doc, ...)
     if default ~= nil and not kinds[kind].check(default) then
       core.raise(string.format("the default of a %s parameter is %s", kind, kinds[kind].what))
     end
     return declare(kind, default, doc, ...)
-  end)
+  end
 end
+M.param = vocabulary("kind of parameter", function() return declaring end)
 
 local function kind_of(value)
   if type(value) == "boolean" then return "flag" end
@@ -390,6 +395,13 @@ function M.recipe(what)
   return value
 end
 
+-- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
+local makers, made = nil, {}
+M.policies = vocabulary("bundled policy", function()
+  if not makers then makers, made = core.library(core) end
+  return makers
+end)
+
 -- For C -----------------------------------------------------------------------
 
 local function text_of(p, value)
@@ -428,12 +440,13 @@ function M.ask(self, state, name, q)
 end
 
 -- A policy is a function (state, q, p) as a query is, but called by a trainer, often, by name. What C
--- keeps of it: the function, p, who compares its results, where it is defined.
+-- keeps of it: the function, p, who compares its results, where it is defined (a bundled one: where
+-- the recipe made it).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
   if not fn then return core.unknown("policy", name, core.keys(body.policy)) end
-  return fn, resolve(body, core.params(state)), body.agreed[name], core.where_of(fn)
+  return fn, resolve(body, core.params(state)), body.agreed[name], made[fn] or core.where_of(fn)
 end
 
 -- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },

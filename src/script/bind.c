@@ -41,6 +41,13 @@ int mg_lua_oom(lua_State *L) {
   return mg_lua_raise_error(L, &e);
 }
 
+int mg_lua_failure(lua_State *L, const mg_error *e) {
+  lua_pushnil(L);
+  lua_pushstring(L, e->message);
+  lua_pushinteger(L, e->status);
+  return 3;
+}
+
 void mg_lua_stack(lua_State *L, int n) {
   if (!lua_checkstack(L, n)) mg_lua_oom(L);
 }

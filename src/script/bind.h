@@ -37,6 +37,8 @@ void mg_lua_where(lua_State *L);
 int mg_lua_raise(lua_State *L, const char *fmt, ...) MG_PRINTF(2, 3);
 int mg_lua_raise_error(lua_State *L, const mg_error *e);
 int mg_lua_oom(lua_State *L);
+/* What failed in the job and not in the script is a value: pushes nil, message, status; returns 3. */
+int mg_lua_failure(lua_State *L, const mg_error *e);
 /* Room for n more values, or out of memory (luaL_checkstack would call it a stack overflow). */
 void mg_lua_stack(lua_State *L, int n);
 /* What the budget of this Lua state, if it is one of ours, is told (budget.c): that work was

@@ -88,6 +88,25 @@ static int recipe_ask(lua_State *L) {
   return 1;
 }
 
+/* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective where the policy is agreed; a
+** difference between ranks is the job's failure, and comes back as nil, message, status. */
+static int recipe_call(lua_State *L) {
+  mg_runtime *rt = check_recipe(L, 1);
+  mg_state   *s = mg_lua_check_state(L, 2);
+  const char *name = luaL_checkstring(L, 3);
+  lua_settop(L, 4);
+  json_t     *args = check_values(L, 4, "arguments of a policy");
+  json_t    **answer = new_json_box(L);
+  mg_error    e;
+  mg_policy  *p = mg_policy_new(rt, s, name, &e);
+  mg_status   status = p ? mg_policy_call_json(p, args, answer, &e) : e.status;
+  mg_policy_free(p);
+  if (status == MG_DISAGREE || status == MG_BACKEND) return mg_lua_failure(L, &e);
+  if (status) return raise_runtime(L, &e);
+  mg_push_json(L, *answer);
+  return 1;
+}
+
 /* recipe:info() -> { doc, params, queries } */
 static int recipe_info(lua_State *L) {
   json_t **info = new_json_box(L);
@@ -105,9 +124,9 @@ static int recipe_gc(lua_State *L) {
 }
 
 static int recipe_index(lua_State *L) {
-  static const char *const known[] = { "plan", "ask", "info" };
+  static const char *const known[] = { "plan", "ask", "call", "info" };
   const char              *key = luaL_checkstring(L, 2);
-  return mg_lua_method(L, key) ? 1 : mg_lua_unknown(L, "field of a Recipe", key, known, 3);
+  return mg_lua_method(L, key) ? 1 : mg_lua_unknown(L, "field of a Recipe", key, known, 4);
 }
 
 static int recipe_tostring(lua_State *L) {
@@ -127,11 +146,7 @@ static mg_backend *check_job(lua_State *L, int i) {
 /* A Job, or nil, message, status where opened is NULL. */
 static int job_or_failure(lua_State *L, mg_backend **box, mg_backend *opened, const mg_error *e) {
   *box = opened;
-  if (opened) return 1;
-  lua_pushnil(L);
-  lua_pushstring(L, e->message);
-  lua_pushinteger(L, e->status);
-  return 3;
+  return opened ? 1 : mg_lua_failure(L, e);
 }
 
 static mg_backend **new_job(lua_State *L) {
@@ -175,11 +190,7 @@ static int job_materialize(lua_State *L) {
   mg_state  **box = mg_lua_new_state(L, true);
   mg_error    e;
   *box = mg_materialize(p, b, name, &e);
-  if (*box) return 1;
-  lua_pushnil(L);
-  lua_pushstring(L, e.message);
-  lua_pushinteger(L, e.status);
-  return 3;
+  return *box ? 1 : mg_lua_failure(L, &e);
 }
 
 static int job_close(lua_State *L) {
@@ -229,7 +240,7 @@ static int recipes(lua_State *L) {
 
 int mg_lua_open(lua_State *L) {
   static const luaL_Reg recipe_methods[] = {
-    { "plan", recipe_plan }, { "ask", recipe_ask }, { "info", recipe_info }, { NULL, NULL }
+    { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
   };
   static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
   static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };

@@ -128,13 +128,17 @@ typedef struct call {
   mg_policy    *p;
   size_t        n;
   const mg_arg *args;
+  const json_t *q; /* instead of these, or NULL */
 } call;
 
 static int call_body(lua_State *L) {
   call *c = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
-  push_table(L, c->n, c->args, 0);
+  if (c->q)
+    mg_push_json(L, c->q);
+  else
+    push_table(L, c->n, c->args, 0);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   int type = lua_type(L, -1);
@@ -148,12 +152,17 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-/* The result in canonical text, which equal values have alike on every rank. */
-static char *canonical(const mg_policy *p) {
+static json_t *result_of(const mg_policy *p) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   json_t *v = mg_json_of(L, -1);
   lua_settop(L, 0);
+  return v;
+}
+
+/* The result in canonical text, which equal values have alike on every rank. */
+static char *canonical(const mg_policy *p) {
+  json_t *v = result_of(p);
   char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
   json_decref(v);
   return text;
@@ -208,10 +217,21 @@ static mg_status agree(mg_policy *p, mg_status status, mg_error *err) {
   return s;
 }
 
+static mg_status run(call *c, mg_error *err) {
+  mg_status s = mg_runtime_protected(c->p->rt, call_body, c, err);
+  return *c->p->agreed ? agree(c->p, s, err) : s;
+}
+
 mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err) {
-  call      c = { p, n, args };
-  mg_status s = p ? mg_runtime_protected(p->rt, call_body, &c, err) : mg_fail(err, MG_USAGE, "there is no policy");
-  return p && *p->agreed ? agree(p, s, err) : s;
+  return p ? run(&(call){ p, n, args, NULL }, err) : mg_fail(err, MG_USAGE, "there is no policy");
+}
+
+mg_status mg_policy_call_json(mg_policy *p, const json_t *q, json_t **result, mg_error *err) {
+  *result = NULL;
+  mg_status s = run(&(call){ p, 0, NULL, q }, err);
+  if (s) return s;
+  *result = result_of(p);
+  return *result ? MG_OK : mg_fail(err, MG_REFUSED, "%spolicy '%s' returned what is no plain value", p->where, p->name);
 }
 
 /* ------------------------------------------------------------------------ result */

@@ -249,6 +249,15 @@ static int core_load(lua_State *L) {
   return 3;
 }
 
+/* library(core): run policies.lua */
+static int core_library(lua_State *L) {
+  if (mg_bundle_load(L, &mg_policies)) return lua_error(L);
+  lua_insert(L, 1);
+  lua_settop(L, 2);
+  lua_call(L, 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
 static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "raise_at", core_raise_at },
                                  { "where", core_where },
@@ -262,6 +271,7 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "encode", core_encode },
                                  { "decode", core_decode },
                                  { "load", core_load },
+                                 { "library", core_library },
                                  { NULL, NULL } };
 
 /* --------------------------------------------------------------- furnishing */
@@ -296,8 +306,8 @@ void mg_prelude_open(lua_State *L) {
   if (mg_bundle_load(L, &mg_prelude)) lua_error(L);
   luaL_newlib(L, core);
   lua_call(L, 1, 1);
-  static const char *const from_prelude[] = { "recipe", "param" };
-  for (int i = 0; i < 2; i++) {
+  static const char *const from_prelude[] = { "recipe", "param", "policies" };
+  for (int i = 0; i < 3; i++) {
     lua_getfield(L, -1, from_prelude[i]);
     lua_setfield(L, env, from_prelude[i]);
   }

@@ -192,14 +192,6 @@ static int state_coord(lua_State *L) {
   return 1;
 }
 
-/* Runtime failures of the two collective calls come back as nil, message, status. */
-static int failure(lua_State *L, const mg_error *e) {
-  lua_pushnil(L);
-  lua_pushstring(L, e->message);
-  lua_pushinteger(L, e->status);
-  return 3;
-}
-
 static mg_state *check_host_state(lua_State *L) {
   mg_state *s = mg_lua_check_state(L, 1);
   if (!check_state_box(L, 1)->owned) mg_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
@@ -209,14 +201,14 @@ static mg_state *check_host_state(lua_State *L) {
 static int state_prove(lua_State *L) {
   int64_t  n = 0;
   mg_error e;
-  if (mg_state_prove(check_host_state(L), &n, &e)) return failure(L, &e);
+  if (mg_state_prove(check_host_state(L), &n, &e)) return mg_lua_failure(L, &e);
   lua_pushinteger(L, n);
   return 1;
 }
 
 static int state_create(lua_State *L) {
   mg_error e;
-  if (mg_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return failure(L, &e);
+  if (mg_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return mg_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }

@@ -22,13 +22,6 @@ typedef struct buffer {
 static const char *const type_names[] = { "int32", "int64", "float", "double", NULL };
 static const size_t      type_sizes[] = { 4, 8, 4, 8 };
 
-static int failure(lua_State *L, const mg_error *e) {
-  lua_pushnil(L);
-  lua_pushstring(L, e->message);
-  lua_pushinteger(L, e->status);
-  return 3;
-}
-
 static buffer *check_buffer(lua_State *L, int i) {
   buffer *b = luaL_checkudata(L, i, MG_LUA_BUFFER);
   if (!b->data) mg_lua_raise(L, "the buffer is closed");
@@ -49,14 +42,14 @@ static int group_buffer(lua_State *L) {
   luaL_setmetatable(L, MG_LUA_BUFFER);
   if (!b->backend->ops->buffer_new) return mg_lua_raise(L, "a %s state has no buffers", b->backend->ops->name);
   b->data = b->backend->ops->buffer_new(b->backend, b->kind, b->n * type_sizes[type], &e);
-  if (!b->data) return failure(L, &e);
+  if (!b->data) return mg_lua_failure(L, &e);
   b->backend->users++;
   size_t bytes = b->n * type_sizes[type];
   void  *zeros = calloc(1, bytes);
   if (!zeros) return mg_lua_oom(L);
   mg_status s = b->backend->ops->copy(b->backend, b->kind, b->data, zeros, bytes, true, &e);
   free(zeros);
-  return s ? failure(L, &e) : 1;
+  return s ? mg_lua_failure(L, &e) : 1;
 }
 
 static int buffer_close(lua_State *L) {
@@ -91,7 +84,7 @@ static int buffer_set(lua_State *L) {
     if (list) lua_pop(L, 1);
   }
   mg_error e;
-  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e)) return failure(L, &e);
+  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e)) return mg_lua_failure(L, &e);
   lua_settop(L, 1);
   return 1;
 }
@@ -104,7 +97,7 @@ static int buffer_get(lua_State *L) {
   void    *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
   mg_error e;
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
-    return failure(L, &e);
+    return mg_lua_failure(L, &e);
   lua_createtable(L, (int)n, 0);
   for (lua_Integer i = 0; i < n; i++) {
     switch (b->type) {
@@ -160,7 +153,7 @@ static int64_t check_position(lua_State *L, int i, const mg_group *g) {
 
 static int done(lua_State *L, const mg_group *g, const mg_work *w) {
   mg_error e;
-  if (mg_group_work(g, w, &e)) return failure(L, &e);
+  if (mg_group_work(g, w, &e)) return mg_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -224,7 +217,7 @@ static int group_barrier(lua_State *L) {
   mg_work   w = { .call = MG_BARRIER, .type = MG_INT32, .send = one, .recv = one, .count = 1 };
   mg_status s = one ? mg_group_work(g, &w, &e) : e.status;
   b->ops->buffer_free(b, mg_group_kind(g), one);
-  if (s) return failure(L, &e);
+  if (s) return mg_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }

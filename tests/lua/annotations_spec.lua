@@ -181,7 +181,7 @@ describe("meta.lua", function()
     end
   end)
 
-  it("defines what recipes have besides, and the two from the prelude", function()
+  it("defines what recipes have besides, and the three from the prelude", function()
     local hidden = strings_in(source:match "not_for_recipes%[%] = (%b{})")
     local globals = strings_in(source:match "from_prelude%[%] = (%b{})")
     for name in pairs(module_names()) do
@@ -194,6 +194,22 @@ describe("meta.lua", function()
     })
     assert(load(meta, "@meta.lua", "t", env))()
     assert.are.same(sorted(globals), sorted(defined))
+  end)
+
+  it("has the bundled policies and their settings", function()
+    local library, settings_of, last = read "lua/moongrid/policies.lua", {}, nil
+    for _, line in ipairs(lines) do
+      last = line:match "^%-%-%-@param settings%?? (moongrid%.%w+)" or last
+      settings_of[line:match "^function Policies%.([%w_]+)%(" or ""] = last
+    end
+    local names = {}
+    for name, settings in library:gmatch "\nlibrary%.([%w_]+) = {\n  settings = (%b{})" do
+      local wanted = {}
+      for setting in settings:gmatch '{ "([%w_]+)",' do wanted[setting] = true end
+      assert.are.same(sorted(wanted), sorted(annotated[settings_of[name]]))
+      names[name] = true
+    end
+    assert.are.same(sorted(names), sorted(annotated["moongrid.Policies"]))
   end)
 
   it("describes each parameter of each function", function()
@@ -212,7 +228,7 @@ describe("meta.lua", function()
 end)
 
 describe("the lists in messages", function()
-  for _, class in ipairs { "World", "Family", "Plan", "Group", "Job" } do
+  for _, class in ipairs { "World", "Family", "Plan", "Group", "Recipe", "Job" } do
     it("name every method and field of " .. class, function()
       local _, known = index_of(class:lower())
       assert.are.same(sorted(exported(class:lower())), sorted(known))
