@@ -7,7 +7,7 @@
 -- A policy means the same on every machine: only + - * / and sqrt touch a float, which IEEE 754
 -- fixes to the last bit, so that ranks of unlike machines agree on it.
 
-local core = ...
+local core, show = ...
 
 -- Kinds of settings and arguments: what is expected, and whether a value is that.
 local function whole(v, least) return math.type(v) == "integer" and v >= least end
@@ -41,11 +41,6 @@ local function one_of(...)
     end
     return false
   end }
-end
-
-local function show(v)
-  if type(v) == "string" then return "'" .. v .. "'" end
-  return (type(v) == "number" or type(v) == "boolean" or v == nil) and tostring(v) or "a " .. type(v)
 end
 
 -- Each: settings and arguments in the order in which they are checked, { name, kind, default }; a
@@ -205,46 +200,57 @@ local function check(where, policy, what, name, kind, value)
   core.raise_at(where, string.format("policy '%s': %s '%s' is %s, not %s", policy, what, name, wanted[1], show(value)))
 end
 
+-- The settings that a recipe gives, with defaults; those that are functions are listed as well.
+local function read_settings(name, policy, given, where)
+  local settings, asked, known = {}, {}, {}
+  if type(given) ~= "table" then
+    core.raise_at(where, string.format("policies.%s takes a table of settings, not %s", name, show(given)))
+  end
+  for i, setting in ipairs(policy.settings) do known[i] = setting[1] end
+  for _, key in ipairs(core.keys(given)) do
+    local found = false
+    for _, setting in ipairs(known) do found = found or setting == key end
+    if not found then core.unknown("setting of policies." .. name, tostring(key), known, where) end
+  end
+  for _, setting in ipairs(policy.settings) do
+    local key, value = setting[1], given[setting[1]]
+    if value == nil then value = setting[3] end
+    if setting.needed and value == nil then
+      core.raise_at(where, string.format("policies.%s needs '%s', %s", name, key, kind_of(setting[2])[1]))
+    end
+    if type(value) == "function" then
+      asked[#asked + 1] = setting
+    elseif value ~= nil then
+      check(where, name, "setting", key, setting[2], value)
+    end
+    settings[key] = value
+  end
+  return settings, asked
+end
+
 local function maker(name, policy)
   return function(given)
-    local where, settings, known = core.where(), {}, {}
-    if given ~= nil and type(given) ~= "table" then
-      core.raise_at(where, string.format("policies.%s takes a table of settings, not %s", name, show(given)))
-    end
-    for i, setting in ipairs(policy.settings) do known[i] = setting[1] end
-    for _, key in ipairs(core.keys(given or {})) do
-      local found = false
-      for _, setting in ipairs(known) do found = found or setting == key end
-      if not found then core.unknown("setting of policies." .. name, tostring(key), known, where) end
-    end
-    for _, setting in ipairs(policy.settings) do
-      local key, value = setting[1], (given or {})[setting[1]]
-      if value == nil then value = setting[3] end
-      if setting.needed and value == nil then
-        core.raise_at(where, string.format("policies.%s needs '%s', %s", name, key, kind_of(setting[2])[1]))
-      end
-      if value ~= nil and type(value) ~= "function" then check(where, name, "setting", key, setting[2], value) end
-      settings[key] = value
-    end
-
+    local where = core.where()
+    local settings, asked = read_settings(name, policy, given == nil and {} or given, where)
     local function refuse(message, ...)
       core.raise_at(where, string.format("policy '%s': " .. message, name, ...))
     end
     local function unknown(family, families)
       core.unknown("family", family, families, where .. "policy '" .. name .. "': ")
     end
-    local function ask(state, q, p)
-      local s, arguments = {}, {}
-      for _, setting in ipairs(policy.settings) do
-        local key = setting[1]
-        local value = settings[key]
-        if type(value) == "function" then
-          value = value(state, q, p)
-          local optional = setting[3] == nil and not setting.needed
-          if value ~= nil or not optional then check(where, name, "setting", key, setting[2], value) end
-        end
-        s[key] = value
+    local function settings_now(state, q, p)
+      local now = {}
+      for key, value in pairs(settings) do now[key] = value end
+      for _, setting in ipairs(asked) do
+        local key, optional = setting[1], setting[3] == nil and not setting.needed
+        local value = settings[key](state, q, p)
+        if value ~= nil or not optional then check(where, name, "setting", key, setting[2], value) end
+        now[key] = value
       end
+      return now
+    end
+    local function policy_of_recipe(state, q, p)
+      local s, arguments = #asked > 0 and settings_now(state, q, p) or settings, {}
       for _, argument in ipairs(policy.arguments) do
         local key = argument[1]
         local value = q[key]
@@ -253,8 +259,8 @@ local function maker(name, policy)
       end
       return policy.answer(s, arguments, state, refuse, unknown)
     end
-    made[ask] = where
-    return ask
+    made[policy_of_recipe] = where
+    return policy_of_recipe
   end
 end
 

@@ -5,7 +5,7 @@
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
 -- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
--- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; library(core) runs
+-- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; library(...) runs
 -- policies.lua; is_topology(value);
 -- note(topology, name, text) records a parameter, params(state) gives those back; keys(table)
 -- lists them: names by their bytes, then numbers, then the rest;
@@ -398,7 +398,7 @@ end
 -- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
 local makers, made = nil, {}
 M.policies = vocabulary("bundled policy", function()
-  if not makers then makers, made = core.library(core) end
+  if not makers then makers, made = core.library(core, show) end
   return makers
 end)
 

@@ -312,6 +312,7 @@ function parts.policies(B)
   t:row("Lua's own call", data.lua, { remark = "the table of arguments, lua_pcall, the number" })
   t:row("mg_policy_call and mg_policy_integer", data.policy)
   t:row("beyond Lua's own", data.beyond)
+  t:row("policies.learning_rate, cosine", data.bundled)
   t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
 end
 

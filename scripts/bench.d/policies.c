@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** policies.c - what a decision in Lua costs, in nanoseconds: mg_policy_call of a small function
-** with one argument, and the same function called by Lua's own C interface with the same table.
+** with one argument, and the same function called by Lua's own C interface with the same table; and
+** a bundled policy of the largest kind.
 **
 **     policies ROUNDS
 */
@@ -47,6 +48,18 @@ static double ours(mg_policy *p) {
   return 1e9 * (now() - t0) / TURNS;
 }
 
+/* The cosine of the bundled learning rate. */
+static double bundled(mg_policy *p) {
+  mg_error e;
+  double   rate = 0, t0 = now();
+  for (int turn = 0; turn < TURNS; turn++) {
+    mg_arg q[] = { { "step", MG_IS_INTEGER, { .integer = turn } }, { "steps", MG_IS_INTEGER, { .integer = TURNS } } };
+    if (mg_policy_call(p, 2, q, &e) || mg_policy_number(p, NULL, &rate, &e)) die(e.message);
+    sink = rate > 0;
+  }
+  return 1e9 * (now() - t0) / TURNS;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
   mg_error e;
@@ -54,7 +67,8 @@ int main(int argc, char **argv) {
   snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
   if (!file) die("no recipe");
-  fprintf(file, "return recipe { build = function(world) return topology(world) end, policy = { f = %s } }", function);
+  fprintf(file, "return recipe { build = function(world) return topology(world) end, policy = { f = %s,"
+          "rate = policies.learning_rate { peak = 1e-3, warmup = 10 } } }", function);
   fclose(file);
   mg_runtime *rt = mg_runtime_new(NULL, &e);
   if (mg_runtime_load(rt, path, &e)) die(e.message);
@@ -63,19 +77,22 @@ int main(int argc, char **argv) {
   mg_backend *b = mg_backend_dry(8, 3, &e);
   mg_state   *s = mg_materialize(p, b, "", &e);
   mg_policy  *f = mg_policy_new(rt, s, "f", &e);
-  if (!f) die(e.message);
+  mg_policy  *rate = mg_policy_new(rt, s, "rate", &e);
+  if (!f || !rate) die(e.message);
   lua_State *L = luaL_newstate();
   snprintf(code, sizeof code, "return %s", function);
   if (luaL_dostring(L, code)) die(lua_tostring(L, -1));
   for (int round = -1; round < atoi(argv[1]); round++) {
-    double lua = plain(L), mine = ours(f);
+    double lua = plain(L), mine = ours(f), rates = bundled(rate);
     if (round < 0) continue;
     sample(lua, "lua");
     sample(mine, "policy");
     sample(mine - lua, "beyond");
+    sample(rates, "bundled");
   }
   lua_close(L);
   mg_policy_free(f);
+  mg_policy_free(rate);
   mg_state_free(s);
   mg_backend_free(b);
   mg_plan_free(p);

@@ -249,12 +249,11 @@ static int core_load(lua_State *L) {
   return 3;
 }
 
-/* library(core): run policies.lua */
+/* library(...): run policies.lua */
 static int core_library(lua_State *L) {
   if (mg_bundle_load(L, &mg_policies)) return lua_error(L);
   lua_insert(L, 1);
-  lua_settop(L, 2);
-  lua_call(L, 1, LUA_MULTRET);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
   return lua_gettop(L);
 }
 

@@ -25,7 +25,7 @@ describe("scripts/bench", function()
     plan = { "recipe, world 64", "C, world 1048576" },
     enumerate = { "plain C loops", "mg_family_range" },
     questions = { "mg_group_rank", "mg_state_group, last of 32", "state.tp.rank" },
-    policies = { "Lua's own call", "mg_policy_call and mg_policy_integer" },
+    policies = { "Lua's own call", "mg_policy_call and mg_policy_integer", "policies.learning_rate, cosine" },
     start = { "libmoongrid.so, stripped", "moongrid plan, 64 ranks" },
   } do
     it("measures " .. part, function()
