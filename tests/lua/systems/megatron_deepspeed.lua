@@ -1,0 +1,22 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What systems_spec.lua tries on the recipe megatron_deepspeed; it tells what the fields are.
+
+return {
+  refused = {
+    { "sequence and tensor parallelism", { sp = 2, tp = 2 }, "sequence parallelism (sp 2) excludes tensor and pipeline "
+      .. "parallelism (tp 2, pp 1); set tp and pp to 1, or sp to 1", would = { { tp = 1, pp = 1 }, { sp = 1 } } },
+    { "a split after the last stage", { split = 2, pp = 2 },
+      "pipeline_model_parallel_split_rank is a stage from 0 to 1, not 2", would = { { split = 0 }, { split = 1 } } },
+    { "a split before the first stage", { split = -1, pp = 2 },
+      "pipeline_model_parallel_split_rank is a stage from 0 to 1, not -1", would = { { split = 0 }, { split = 1 } } },
+    { "interleaving of 2 stages", { vpp = 2, pp = 2 }, words = { "vpp 2", "3 pipeline stages", "not 2", "nearest is pp 4" },
+      would = { { pp = 4 } } },
+    { "a size that does not divide", { tp = 3 }, "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks" },
+  },
+  layouts = { { tp = 2, pp = 4, vpp = 2, split = 2 }, {}, { tp = 4 }, { sp = 4 }, { pp = 4, split = 1 },
+              { tp = 2, pp = 2, use_fp8 = true }, { sp = 2, use_fp8 = true, use_distributed_optimizer = true } },
+  asks = { { {}, { virtual_rank = 1 }, { virtual_rank = 0, ignore_virtual = true } } },
+  values = { tensor_model_parallel_size = { 2 }, pipeline_model_parallel_size = { 2 }, sequence_parallel_size = { 2 },
+             virtual_pipeline_model_parallel_size = { 2, { pp = 4 } }, pipeline_model_parallel_split_rank = { 1, { pp = 2 } } },
+}
