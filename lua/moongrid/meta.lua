@@ -465,8 +465,12 @@ function Recipe:ask(state, query, arguments) end
 ---@return integer? status 4: the backend failed, 5: ranks disagree
 function Recipe:call(state, policy, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], queries: string[], policies: string[] }
+---@return { doc: string, params: moongrid.ParamInfo[], queries: string[], policies: moongrid.PolicyInfo[] }
 function Recipe:info() end
+
+---@class moongrid.PolicyInfo
+---@field name string
+---@field agreed string? the family whose groups compare its results, or "world"; nil where nobody does
 
 ---@class moongrid.ParamInfo
 ---@field name string

@@ -450,17 +450,17 @@ function M.policy(self, state, name)
 end
 
 -- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },
---   policies = { names } }
+--   policies = { { name, agreed = family or "world" } } }
 function M.info(self)
   local body = body_of(self)
-  local info = { doc = body.doc, params = {}, queries = {}, arguments = body.arguments }
+  local info = { doc = body.doc, params = {}, queries = {}, arguments = body.arguments, policies = {} }
   for i, p in ipairs(body.params) do
     info.params[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
                        default = p.default ~= nil and text_of(p, p.default) or nil }
   end
   for name in pairs(body.queries) do info.queries[#info.queries + 1] = name end
   table.sort(info.queries)
-  info.policies = core.keys(body.policy)
+  for i, name in ipairs(core.keys(body.policy)) do info.policies[i] = { name = name, agreed = body.agreed[name] } end
   return info
 end
 

@@ -272,7 +272,13 @@ static void describe_text(const char *name, const json_t *info, mg_text *t) {
   }
   if (json_array_size(json_object_get(info, "params")) == 0) mg_text_add(t, "  none\n");
   if (json_array_size(json_object_get(info, "policies")) > 0) mg_text_add(t, "\npolicies\n");
-  json_array_foreach(json_object_get(info, "policies"), i, q) mg_text_add(t, "  %s\n", json_string_value(q));
+  json_array_foreach(json_object_get(info, "policies"), i, q) {
+    const char *policy = json_string_value(json_object_get(q, "name")), *by = json_string_value(json_object_get(q, "agreed"));
+    if (by)
+      mg_text_add(t, "  %-36s agreed by %s%s\n", policy, strcmp(by, "world") == 0 ? "the " : "", by);
+    else
+      mg_text_add(t, "  %s\n", policy);
+  }
   if (json_array_size(json_object_get(info, "queries")) == 0) return;
   mg_text_add(t, "\nqueries");
   json_array_foreach(json_object_get(info, "arguments"), i, q)
