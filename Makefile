@@ -70,10 +70,11 @@ endif
 all: $(OUT)
 
 # Writing members out is bound by memory if its loops are vectorized; -O2 leaves them alone. What
-# waits for Lua or for other ranks is as fast when it is small, and a sixth smaller.
+# waits for Lua, for other ranks or for a reader is as fast when it is small, and a sixth smaller.
 ifndef SAN
+COLD := $(B)/comm/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print verify) $(B)/algebra/operations.o
 $(B)/algebra/listing.o: OPT += -O3
-$(filter $(B)/comm/% $(B)/script/%,$(OBJ)): OPT += -Os
+$(filter $(COLD),$(OBJ)): OPT += -Os
 endif
 
 # One line per step; V=1 shows the commands.
@@ -97,7 +98,7 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 # Tables of names are relocations, one per name; packed they are 12 KiB less of the library.
 $(LIB): $(OBJ)
 	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LIBS)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic-functions -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LIBS)
 	ln -sf $(@F) $(B)/libmoongrid.so
 
 $(B)/libmoongrid.a: $(OBJ)

@@ -37,9 +37,10 @@
 ** ERRORS
 **   A constructor returns NULL on failure, other functions a status that is not
 **   MG_OK; both fill *err (which may be NULL). Nothing is half made: on failure
-**   the arguments are as before. A constructor that is given a NULL object made
-**   by a failed call returns NULL and leaves *err alone, so that calls may be
-**   chained and the first error is the one that is seen.
+**   the arguments are as before. A call that is given a NULL object which a
+**   failed call should have made returns NULL, -1 or MG_USAGE and leaves *err
+**   alone, so that calls may be chained and the first error is the one that is
+**   seen. Other pointers, group handles among them, are not NULL unless it says so.
 **   The library never prints, exits or aborts.
 **
 ** OWNERSHIP
@@ -312,7 +313,8 @@ MG_API mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_coun
 
 /* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
 ** parameter, grid and family that is new (+), gone (-) or another (~), and in one world what a rank
-** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0). */
+** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0).
+** Those of unique families and twins are made anew; lazy ones are not counted. */
 typedef struct mg_change {
   int64_t kept, created, dropped;
 } mg_change;
@@ -485,13 +487,13 @@ typedef struct mg_limits {
 } mg_limits;
 #define MG_LIMITS_INIT { sizeof(mg_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
 
-/* limits may be NULL. */
+/* limits may be NULL; each is above 0. */
 MG_API mg_runtime *mg_runtime_new(const mg_limits *limits, mg_error *err);
 MG_API void        mg_runtime_free(mg_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
 MG_API mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err);
-/* Evaluate the recipe for a world; args are n strings "name=value". The runtime stays
+/* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value". The runtime stays
 ** usable after a failure and outlives the plan. */
 MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
                                 const char *const *args, mg_error *err);
@@ -520,7 +522,8 @@ MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, vo
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
 ** machine read-only, the arguments by name in q, and in p what the plan was made with; policies.NAME
 ** of a recipe makes bundled ones, whose arguments and results lua/moongrid/meta.lua tells. Every call has the
-** runtime's limits; after an error the runtime and the policy are as good as before. */
+** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
+** keeps in a local of the recipe stays until the next reload. */
 
 typedef enum mg_kind {
   MG_IS_NONE, /* nil */
@@ -564,14 +567,16 @@ MG_API mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, m
 MG_API void       mg_policy_free(mg_policy *p);
 /* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
-** collective over the world or this rank's group of that family, and ranks that do not return the
-** same all get MG_DISAGREE; a rank on which it failed is one of those. */
+** collective over the world or this rank's group of that family (whose groups share no ranks), and
+** ranks that do not return the same all get MG_DISAGREE, with what two of them have; a rank on which
+** it failed gets its own error instead. An integer and a number of equal value are not the same. */
 MG_API mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err);
 /* The kind of the result, or of what is at `key` in it; key NULL: the whole. */
 MG_API mg_kind mg_policy_kind(const mg_policy *p, const char *key);
-/* Read it. MG_REFUSED where it is of another kind, naming the policy, the key and both. A number is
-** read from an integer as well, an integer from a number that is one. Text is borrowed until the
-** next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
+/* Read it, or what is at a key of it (a table within that is not read). MG_REFUSED where it is of
+** another kind, naming the policy, the key and both. A number is read from an integer as well, an
+** integer from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed
+** until the next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
 MG_API mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err);
 MG_API mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err);
 MG_API mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err);
@@ -586,7 +591,9 @@ MG_API mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *
 ** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
 ** caller's, who frees the policies, the state and the runtime that were, which destroys what is not
 ** used any more. On failure, of this rank or another, every rank gets the error and what runs is
-** untouched. change may be NULL. */
+** untouched. change may be NULL. Parameters are not carried over: args are all there are. A trainer
+** that has them in a file or as C values does the same by mg_runtime_new, _load, _plan_file or
+** _plan_values, and mg_materialize over the same backend while the old state is still there. */
 MG_API mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_t n, const char *const *args,
                            mg_runtime **new_rt, mg_state **new_s, mg_change *change, mg_error *err);
 

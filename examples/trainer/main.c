@@ -51,6 +51,7 @@ typedef struct options {
   change_at   switches[SWITCHES];
   int         nswitches;
   int         nrest;
+  const char *at;   /* the option that is wrong, if it is one */
   char      **rest; /* the recipe and its arguments; curves for --plot */
 } options;
 
@@ -103,6 +104,7 @@ static const char *parse(int argc, char **argv, options *o) {
   int i = 1;
   for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
     size_t k = 0, n = sizeof known / sizeof known[0];
+    o->at = argv[i];
     if (strcmp(argv[i], "--switch") == 0) {
       const char *wrong = ++i < argc ? parse_switch(o, argv[i]) : "an option without its value";
       if (wrong) return wrong;
@@ -115,6 +117,9 @@ static const char *parse(int argc, char **argv, options *o) {
     else if (known[k].text) *known[k].text = argv[i];
     else if (!number(argv[i], known[k].number)) return "an option wants a number";
   }
+  o->at = NULL;
+  for (int k = 0; k < o->nswitches; k++)
+    if (o->switches[k].step >= o->steps) return "--switch at the last step or later changes nothing";
   if (!layers || !width || !heads || !hidden || !seq || !experts || !batch || !o->steps) return "sizes are at least 1";
   o->c = (config){ (int)layers, (int)width, (int)heads, (int)hidden, (int)seq, (int)experts, (int)moe, (int)batch, (uint64_t)seed };
   o->rest = argv + i, o->nrest = argc - i;
@@ -271,7 +276,7 @@ int main(int argc, char **argv) {
   if (!wrong && !o.help && !o.write_text && !o.nrest) wrong = o.plot ? "--plot wants curves" : "which LAYOUT.lua?";
   if (!wrong && !o.plot && o.nrest > ARGS) wrong = "too many arguments for the recipe";
   if (wrong || o.help) {
-    if (wrong) fprintf(stderr, "trainer: %s\n", wrong);
+    if (wrong) fprintf(stderr, "trainer: %s%s%s\n", o.at ? o.at : "", o.at ? ": " : "", wrong);
     fputs(help, wrong ? stderr : stdout);
     return wrong ? MG_USAGE : 0;
   }

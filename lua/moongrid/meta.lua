@@ -624,16 +624,17 @@ param = {}
 
 ---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
 ---setting is a value, or a function (state, q, p) that gives it when the policy is asked; a wrong
----setting, argument or unknown name is an error at the line of the recipe that made the policy. All
----mean the same on every machine, so ranks can agree on them.
+---setting, argument or unknown name is an error at the line of the recipe that made the policy, and a
+---family that the topology does not have one when the recipe is planned. Arguments that a policy does
+---not know are the trainer's business. All mean the same on every machine, so ranks can agree on them.
 ---@class moongrid.Policies
 local Policies = {}
 
 ---@class moongrid.LayersSettings
 ---@field first? integer layers of the first stage, 0 or more
 ---@field last? integer layers of the last stage, 0 or more
----@field embedding? number what the first stage does besides, in layers; 0 or more (0)
----@field loss? number what the last stage does besides, in layers; 0 or more (0)
+---@field embedding? number what the first stage does besides, in layers; 0 or more (0); not with `first`
+---@field loss? number what the last stage does besides, in layers; 0 or more (0); not with `last`
 
 ---Layers of each pipeline stage: as even as may be, the larger ones first.
 ---Asked with q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
@@ -646,12 +647,13 @@ function Policies.layers(settings) end
 ---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
 ---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
 ---@field microbatch? integer samples of a microbatch, 1 or more; left out, `per_rank` decides
----@field per_rank? integer microbatches for each rank of the pipeline, at most (2)
+---@field per_rank? integer microbatches for each rank of the pipeline, at most, but for samples whose
+---divisors up to that would leave ranks idle (2)
 
 ---How the samples of one replica go through a pipeline.
 ---Asked with q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
 ---chunks, bubble }: microbatches divide the samples, and with "interleaved" are a multiple of the
----ranks; bubble is the part of the ideal time that a stage waits, (ranks - 1) / (chunks x microbatches).
+---ranks; bubble is the time that a stage waits, in parts of the ideal one, (ranks - 1) / (chunks x microbatches).
 ---@param settings? moongrid.ScheduleSettings
 ---@return function policy
 function Policies.schedule(settings) end
@@ -680,9 +682,9 @@ function Policies.gradient_family(settings) end
 
 ---@class moongrid.RateSettings
 ---@field peak number after the warm-up, 0 or more
----@field least? number at the end, 0 to peak (0)
----@field warmup? integer steps, 0 or more (0)
----@field decay? integer steps over which it falls, at the end; by default all after the warm-up
+---@field least? number after the last step, 0 to peak (0)
+---@field warmup? integer steps, 0 or more (0); with as many as q.steps or more `peak` is not reached
+---@field decay? integer steps over which it falls, at the end; at most, and by default, all after the warm-up
 ---@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how it falls ("cosine")
 
 ---The learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
@@ -708,7 +710,7 @@ function Policies.checkpoint(settings) end
 ---@field least? integer ranks of a group that must remain for that, 1 or more (1)
 
 ---What to do when a call over a family failed, since ranks are lost.
----Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 or more; left out, 1).
+---Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; left out, 1).
 ---Returns "keep", "shrink" or "stop". Asked by the ranks that remain: not one to declare agreed.
 ---@param settings? moongrid.LostSettings
 ---@return function policy

@@ -10,17 +10,17 @@
 local core, show = ...
 
 -- Kinds of settings and arguments: what is expected, and whether a value is that.
-local function whole(v, least) return math.type(v) == "integer" and v >= least end
-local function finite(v) return type(v) == "number" and v >= 0 and v < math.huge end
+local function whole(v, least, most) return math.type(v) == "integer" and v >= least and v <= most end
 
 local kinds = {
-  size = { "an integer of 1 or more", function(v) return whole(v, 1) end },
-  count = { "an integer of 0 or more", function(v) return whole(v, 0) end },
-  number = { "a number of 0 or more", finite },
+  size = { "an integer of 1 to 2147483647", function(v) return whole(v, 1, 2147483647) end },
+  count = { "an integer of 0 to 2147483647", function(v) return whole(v, 0, 2147483647) end },
+  bytes = { "an integer of 1 to 2^53", function(v) return whole(v, 1, 1 << 53) end },
+  number = { "a number of 0 or more", function(v) return type(v) == "number" and v >= 0 and v < math.huge end },
   flag = { "true or false", function(v) return type(v) == "boolean" end },
-  text = { "text", function(v) return type(v) == "string" end },
-  names = {
-    "a list of names",
+  family = { "the name of a family", function(v) return type(v) == "string" end },
+  families = {
+    "a list of names of families",
     function(v)
       if type(v) ~= "table" then return false end
       local n = 0
@@ -44,8 +44,8 @@ local function one_of(...)
 end
 
 -- Each: settings and arguments in the order in which they are checked, { name, kind, default }; a
--- setting without a default may be left out unless it says `needed`. answer(s, q, state, refuse)
--- has all of them.
+-- setting without a default may be left out unless it says `needed`. verify(s, refuse) sees whether
+-- settings go together; answer(s, q, state, refuse) has all of them, and the arguments.
 local library = {}
 
 -- Layers of each pipeline stage. The one with the least work gets the next layer, the first of
@@ -54,50 +54,72 @@ local library = {}
 library.layers = {
   settings = { { "first", "count" }, { "last", "count" }, { "embedding", "number", 0 }, { "loss", "number", 0 } },
   arguments = { { "layers", "count" }, { "stages", "size" } },
+  verify = function(s, refuse)
+    if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
+    if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
+  end,
   answer = function(s, q, _, refuse)
-    local n, left = q.stages, q.layers
-    local each, work = {}, {}
-    for stage = 1, n do each[stage], work[stage] = 0, 0 end
-    work[1] = work[1] + s.embedding
-    work[n] = work[n] + s.loss
+    local n, left, each, work, open = q.stages, q.layers, {}, {}, {}
     if n == 1 and s.first and s.last then refuse("one stage is both the first and the last") end
-    local function fix(stage, fixed)
-      if fixed then each[stage], work[stage], left = fixed, math.huge, left - fixed end
-    end
-    fix(1, s.first)
-    fix(n, s.last)
-    local open = {}
     for stage = 1, n do
-      if work[stage] < math.huge then open[#open + 1] = stage end
+      local fixed = stage == 1 and s.first or stage == n and s.last
+      each[stage] = fixed or 0
+      work[stage] = (stage == 1 and s.embedding or 0) + (stage == n and s.loss or 0)
+      left = left - each[stage]
+      if not fixed then open[#open + 1] = stage end
     end
     if left < 0 or left > 0 and #open == 0 then
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    for _ = 1, left do
-      local least = open[1]
+    while left > 0 do -- a round: one layer for each stage that has less than one more than the least
+      local least, turn = math.huge, {}
+      for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
-        if work[stage] < work[least] then least = stage end
+        if work[stage] < least + 1 then turn[#turn + 1] = stage end
       end
-      each[least], work[least] = each[least] + 1, work[least] + 1
+      table.sort(turn, function(a, b)
+        if work[a] ~= work[b] then return work[a] < work[b] end
+        return a < b
+      end)
+      local rounds = #turn == #open and left // #turn or 0 -- while all take part, all of these at once
+      for i, stage in ipairs(turn) do
+        local more = rounds > 0 and rounds or i <= left and 1 or 0
+        each[stage], work[stage] = each[stage] + more, work[stage] + more
+      end
+      left = left - (rounds > 0 and rounds * #turn or math.min(left, #turn))
     end
     return each
   end,
 }
 
--- How the samples of a replica go through a pipeline. `bubble` is the part of the ideal time that a
--- stage waits, (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
+-- The largest divisor of n up to `most`, and the smallest from `least` on (n, if there is none).
+local function divisors(n, most, least)
+  local below, above = 1, n
+  for i = 1, math.floor(math.sqrt(n)) do
+    for _, d in ipairs(n % i == 0 and { i, n // i } or {}) do
+      if d <= most and d > below then below = d end
+      if d >= least and d < above then above = d end
+    end
+  end
+  return below, above
+end
+
+-- How the samples of a replica go through a pipeline. `bubble` is the time that a stage waits, in
+-- parts of the ideal one, (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", "size", 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", "size" },
                { "per_rank", "size", 2 } },
   arguments = { { "samples", "size" }, { "ranks", "size" } },
-  answer = function(s, q, _, refuse)
-    local order = s.order or (s.chunks > 1 and "interleaved" or "1f1b")
-    if (order == "interleaved") ~= (s.chunks > 1) then
-      refuse("the order '%s' with %d chunk%s per rank; 'interleaved' alone has several", order, s.chunks,
+  verify = function(s, refuse)
+    if s.order and (s.order == "interleaved") ~= (s.chunks > 1) then
+      refuse("the order '%s' with %d chunk%s per rank; 'interleaved' alone has several", s.order, s.chunks,
         s.chunks == 1 and "" or "s")
     end
-    local round = order == "interleaved" and q.ranks or 1
+  end,
+  answer = function(s, q, _, refuse)
+    local interleaved = s.chunks > 1
+    local round = interleaved and q.ranks or 1
     local step = round * (s.microbatch or 1)
     if q.samples % step ~= 0 then
       local below = q.samples // step * step
@@ -105,32 +127,29 @@ library.schedule = {
         round > 1 and "rounds of " .. round .. " " or "", s.microbatch and " of " .. s.microbatch or "",
         below > 0 and below .. " or " or "", below + step)
     end
-    local n = s.microbatch and q.samples // s.microbatch or math.min(s.per_rank * q.ranks, q.samples)
-    while q.samples % n ~= 0 or n % round ~= 0 do n = n - 1 end -- a round divides
-    return { microbatches = n, order = order, chunks = s.chunks, bubble = (q.ranks - 1) / (s.chunks * n) }
+    local n = s.microbatch and q.samples // s.microbatch
+    if not n then -- as many as are wanted, or a few less; but not less than keep all ranks busy
+      local below, above = divisors(q.samples // round, s.per_rank * q.ranks // round, (q.ranks - 1) // round + 1)
+      n = round * (below * round >= q.ranks and below or above)
+    end
+    return { microbatches = n, order = s.order or interleaved and "interleaved" or "1f1b", chunks = s.chunks,
+             bubble = (q.ranks - 1) / (s.chunks * n) }
   end,
 }
 
 -- Megatron-core's default, max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig), of 4
 -- bytes: a bucket of many ranks is larger, so that latency does not show.
 library.bucket_bytes = {
-  settings = { { "least", "size", 160000000 }, { "per_rank", "count", 4000000 } },
+  settings = { { "least", "bytes", 160000000 }, { "per_rank", "count", 4000000 } },
   arguments = { { "ranks", "size" } },
   answer = function(s, q) return math.max(s.least, s.per_rank * q.ranks) end,
 }
 
-local function known_family(state, name, refuse_unknown)
-  if state:has(name) then return name end
-  local known = {}
-  for family in pairs(state) do known[#known + 1] = family end
-  return refuse_unknown(name, known)
-end
-
 -- The family over which a parameter's gradient is summed.
 library.gradient_family = {
-  settings = { { "dense", "text", "dp_cp" }, { "expert", "text", "expert_data" } },
+  settings = { { "dense", "family", "dp_cp" }, { "expert", "family", "expert_data" } },
   arguments = { { "expert", "flag" } },
-  answer = function(s, q, state, _, unknown) return known_family(state, q.expert and s.expert or s.dense, unknown) end,
+  answer = function(s, q, _, _, known) return known(q.expert and s.expert or s.dense) end,
 }
 
 -- cos(pi x) for x in [0, 1]: the series from its smallest term up, in the half where it is short.
@@ -148,8 +167,13 @@ library.learning_rate = {
   settings = { { "peak", "number", needed = true }, { "least", "number", 0 }, { "warmup", "count", 0 },
                { "decay", "count" }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
   arguments = { { "step", "count" }, { "steps", "size" } },
-  answer = function(s, q, _, refuse)
+  verify = function(s, refuse)
     if s.least > s.peak then refuse("its least, %s, is above its peak, %s", s.least, s.peak) end
+    if s.decay and (s.shape == "constant" or s.shape == "inverse_sqrt") then
+      refuse("'decay' says when 'cosine' and 'linear' begin to fall, not '%s'", s.shape)
+    end
+  end,
+  answer = function(s, q)
     if q.step < s.warmup then return s.peak * (q.step + 1) / s.warmup end
     if s.shape == "constant" then return s.peak end
     if s.shape == "inverse_sqrt" then
@@ -158,8 +182,8 @@ library.learning_rate = {
     end
     local decay = math.min(s.decay or q.steps, q.steps - s.warmup)
     local begins = q.steps - decay
-    if q.step < begins then return s.peak end
     if q.step >= q.steps then return s.least end
+    if q.step < begins then return s.peak end
     local done = (q.step - begins) / decay
     return s.least + (s.peak - s.least) * (s.shape == "linear" and 1 - done or (1 + cos_pi(done)) / 2)
   end,
@@ -175,29 +199,41 @@ library.checkpoint = {
 -- A call over a family failed. `keep`: families that the trainer can do without; `shrink`: those whose
 -- groups go on without the lost, where at least `least` ranks of a group remain.
 library.on_lost = {
-  settings = { { "keep", "names", {} }, { "shrink", "names", {} }, { "least", "size", 1 } },
-  arguments = { { "family", "text" }, { "ranks", "size" }, { "lost", "count", 1 } },
-  answer = function(s, q, state, _, unknown)
+  settings = { { "keep", "families", {} }, { "shrink", "families", {} }, { "least", "size", 1 } },
+  arguments = { { "family", "family" }, { "ranks", "size" }, { "lost", "count", 1 } },
+  answer = function(s, q, _, refuse, known)
+    if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
+    known(q.family)
     local function has(list)
-      local found = false
-      for _, name in ipairs(list) do found = known_family(state, name, unknown) == q.family or found end
-      return found
+      for _, name in ipairs(list) do
+        if name == q.family then return true end
+      end
     end
-    local keeps, shrinks = has(s.keep), has(s.shrink)
-    return keeps and "keep" or shrinks and q.ranks - q.lost >= s.least and "shrink" or "stop"
+    return has(s.keep) and "keep" or has(s.shrink) and q.ranks - q.lost >= s.least and "shrink" or "stop"
   end,
 }
 
 -- Making them -------------------------------------------------------------------
 
-local made = setmetatable({}, { __mode = "k" }) -- policy -> "file:line: " of the recipe that made it
+local makers = {} -- what a recipe sees as policies.NAME
+-- By policy: `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses
+-- one without a family that the recipe names in a setting.
+local made = setmetatable({}, { __mode = "k" })
 
 local function kind_of(kind) return type(kind) == "table" and kind or kinds[kind] end
+
+-- "policies.layers" where the value is that word itself, which somebody forgot to call.
+local function uncalled(value)
+  for name, make in pairs(makers) do
+    if make == value then return "policies." .. name end
+  end
+end
 
 local function check(where, policy, what, name, kind, value)
   local wanted = kind_of(kind)
   if wanted[2](value) then return value end
-  core.raise_at(where, string.format("policy '%s': %s '%s' is %s, not %s", policy, what, name, wanted[1], show(value)))
+  core.raise_at(where, string.format("policies.%s: %s '%s' is %s, not %s", policy, what, name, wanted[1],
+    uncalled(value) or show(value)))
 end
 
 -- The settings that a recipe gives, with defaults; those that are functions are listed as well.
@@ -210,7 +246,9 @@ local function read_settings(name, policy, given, where)
   for _, key in ipairs(core.keys(given)) do
     local found = false
     for _, setting in ipairs(known) do found = found or setting == key end
-    if not found then core.unknown("setting of policies." .. name, tostring(key), known, where) end
+    if not found then
+      core.unknown("setting of policies." .. name, type(key) == "string" and key or show(key), known, where)
+    end
   end
   for _, setting in ipairs(policy.settings) do
     local key, value = setting[1], given[setting[1]]
@@ -218,7 +256,7 @@ local function read_settings(name, policy, given, where)
     if setting.needed and value == nil then
       core.raise_at(where, string.format("policies.%s needs '%s', %s", name, key, kind_of(setting[2])[1]))
     end
-    if type(value) == "function" then
+    if type(value) == "function" and not uncalled(value) then
       asked[#asked + 1] = setting
     elseif value ~= nil then
       check(where, name, "setting", key, setting[2], value)
@@ -231,13 +269,28 @@ end
 local function maker(name, policy)
   return function(given)
     local where = core.where()
-    local settings, asked = read_settings(name, policy, given == nil and {} or given, where)
+    given = given == nil and {} or given
+    local settings, asked = read_settings(name, policy, given, where)
+
     local function refuse(message, ...)
-      core.raise_at(where, string.format("policy '%s': " .. message, name, ...))
+      core.raise_at(where, string.format("policies.%s: " .. message, name, ...))
     end
-    local function unknown(family, families)
-      core.unknown("family", family, families, where .. "policy '" .. name .. "': ")
+    local function knower(families) -- a state or a topology: pairs has the names
+      return function(family)
+        local known = {}
+        for other in pairs(families) do
+          if other == family then return family end
+          known[#known + 1] = other
+        end
+        core.unknown("family", family, known, where .. "policies." .. name .. ": ")
+      end
     end
+    local function verify(s)
+      if policy.verify then policy.verify(s, refuse) end
+      return s
+    end
+    if #asked == 0 then verify(settings) end
+
     local function settings_now(state, q, p)
       local now = {}
       for key, value in pairs(settings) do now[key] = value end
@@ -247,24 +300,41 @@ local function maker(name, policy)
         if value ~= nil or not optional then check(where, name, "setting", key, setting[2], value) end
         now[key] = value
       end
-      return now
+      return verify(now)
     end
+
     local function policy_of_recipe(state, q, p)
+      if type(q) ~= "table" then refuse("a policy takes (state, q, p), and q is %s", show(q)) end
       local s, arguments = #asked > 0 and settings_now(state, q, p) or settings, {}
       for _, argument in ipairs(policy.arguments) do
         local key = argument[1]
         local value = q[key]
         if value == nil then value = argument[3] end
+        if value == nil then
+          local known = {}
+          for _, word in ipairs(core.keys(q)) do known[#known + 1] = type(word) == "string" and word or nil end
+          refuse("argument '%s' is missing, %s; given: %s", key, kind_of(argument[2])[1],
+            #known > 0 and table.concat(known, ", ") or "none")
+        end
         arguments[key] = check(where, name, "argument", key, argument[2], value)
       end
-      return policy.answer(s, arguments, state, refuse, unknown)
+      return policy.answer(s, arguments, state, refuse, knower(state))
     end
-    made[policy_of_recipe] = where
+
+    local function look(topology)
+      local known = knower(topology)
+      for _, setting in ipairs(policy.settings) do
+        local value = given[setting[1]] -- not a default: nobody may ever want that
+        if type(value) == "string" and setting[2] == "family" then known(value) end
+        local list = type(value) == "table" and setting[2] == "families" and value or {}
+        for _, family in ipairs(list) do known(family) end
+      end
+    end
+    made[policy_of_recipe] = { where = where, look = look }
     return policy_of_recipe
   end
 end
 
-local makers = {}
 for name, policy in pairs(library) do makers[name] = maker(name, policy) end
 
-return makers, made
+return makers, made, uncalled

@@ -277,6 +277,15 @@ local function resolve(self, given)
   return frozen(values, self.params)
 end
 
+-- Policies ------------------------------------------------------------------
+
+-- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
+local makers, made, uncalled = nil, {}, function() end
+M.policies = vocabulary("bundled policy", function()
+  if not makers then makers, made, uncalled = core.library(core, show) end
+  return makers
+end)
+
 -- Recipes -------------------------------------------------------------------
 
 local fields = { "doc", "base", "params", "build", "queries", "arguments", "policy", "agreed" }
@@ -345,10 +354,14 @@ local function define(def, where)
       if type(name) ~= "string" or type(fn) ~= "function" then
         core.raise_at(where, "policy '" .. word(name) .. "' is no function by name")
       end
+      local what = uncalled(fn)
+      if what then
+        core.raise_at(where, string.format("policy '%s' is %s, not what that makes: write %s()", name, what, what))
+      end
       body.policy[name] = fn
     end
     for name, family in sorted_pairs(from.agreed or {}) do
-      if not body.policy[name] then core.unknown("policy", word(name), core.keys(body.policy), where) end
+      if not body.policy[name] then core.unknown("policy", word(name), core.keys(body.policy), where .. "agreed: ") end
       if type(family) ~= "string" then
         core.raise_at(where, string.format("policy '%s' is agreed by a family, or by \"world\", not by %s", name,
           show(family)))
@@ -395,13 +408,6 @@ function M.recipe(what)
   return value
 end
 
--- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
-local makers, made = nil, {}
-M.policies = vocabulary("bundled policy", function()
-  if not makers then makers, made = core.library(core, show) end
-  return makers
-end)
-
 -- For C -----------------------------------------------------------------------
 
 local function text_of(p, value)
@@ -409,11 +415,29 @@ local function text_of(p, value)
   return text(value)
 end
 
+-- The families that policies name are in the topology, and those that agree have no rank twice.
+local function check_policies(body, t)
+  local families, known = {}, {}
+  for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
+  for name, by in sorted_pairs(body.agreed) do
+    local where = string.format("%spolicy '%s' is agreed: ", body.where, name)
+    if by ~= "world" and not families[by] then core.unknown("family", by, known, where) end
+    if by ~= "world" and families[by].coverage == "cover" then
+      core.raise_at(where, string.format("the groups of '%s' share ranks; a family whose groups do not would do, or "
+        .. "\"world\"", by))
+    end
+  end
+  for _, fn in sorted_pairs(body.policy) do
+    if made[fn] then made[fn].look(t) end
+  end
+end
+
 -- Build the topology of a recipe and record its parameters there.
 function M.evaluate(self, world, given)
   local body = body_of(self)
   local p = resolve(body, given)
   local t = body.build(world, p)
+  if next(body.policy) then check_policies(body, t) end
   for _, param in ipairs(body.params) do
     local value = evaluated[p][param.name]
     if value ~= nil then core.note(t, param.name, text_of(param, value)) end
@@ -445,8 +469,9 @@ end
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
-  if not fn then return core.unknown("policy", name, core.keys(body.policy)) end
-  return fn, resolve(body, core.params(state)), body.agreed[name], made[fn] or core.where_of(fn)
+  if not fn then return core.unknown("policy", name, core.keys(body.policy), body.where) end
+  local bundled = made[fn]
+  return fn, resolve(body, core.params(state)), body.agreed[name], bundled and bundled.where or core.where_of(fn)
 end
 
 -- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },

@@ -43,6 +43,7 @@ char *mg_strdup(const char *s); /* NULL when out of memory */
 
 /* Is it a name of a dim, grid or family? */
 bool mg_is_name(const char *s);
+void mg_sort_names(const char **names, size_t n); /* by their bytes, not by the locale */
 /* The candidate that is most like `word`, or NULL when none is alike. */
 const char *mg_nearest(const char *word, const char *const *candidates, size_t n);
 /* "; nearest is 'tp' (tp, cp, dp)": the tail of every unknown-name message. */

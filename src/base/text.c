@@ -110,6 +110,10 @@ static int distance(const char *a, const char *b) {
   return row[n % 3][m];
 }
 
+static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+void mg_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
+
 const char *mg_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;

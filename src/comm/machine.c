@@ -79,9 +79,10 @@ mg_status mg_seats_verdict(mg_backend *b, mg_seat *seats, mg_status mine, const 
 }
 
 void mg_state_machine(const mg_state *s, mg_machine *m) {
-  const mg_place *p = &s->backend->place;
-  cpu_set_t       set;
+  cpu_set_t set;
   memset(m, 0, sizeof *m);
+  if (!s) return;
+  const mg_place *p = &s->backend->place;
   m->hosts = p->hosts, m->host = p->host;
   m->local_size = p->local_size, m->local_rank = p->local_rank;
   m->gpus = p->gpus, m->gpu = p->gpus ? p->gpu : -1;

@@ -44,27 +44,26 @@ static mg_status mpi_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg
 
 static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhandler handler, void **native,
                             mg_error *err) {
-  MPI_Group group;
-  MPI_Comm *comm = malloc(sizeof *comm);
-  if (!comm) return mg_oom(err);
-  *comm = MPI_COMM_NULL;
+  MPI_Group   group;
+  MPI_Comm    comm = MPI_COMM_NULL;
   const char *call = "MPI_Group_incl";
   int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
   if (!rc) {
     call = "MPI_Comm_create_group";
-    rc = MPI_Comm_create_group(m->parent, group, spec->tag, comm);
+    rc = MPI_Comm_create_group(m->parent, group, spec->tag, &comm);
     MPI_Group_free(&group);
   }
-  if (rc || *comm == MPI_COMM_NULL) {
-    free(comm);
-    return rc ? mg_mpi_failed(err, rc, call, spec->name)
-              : mg_fail(err, MG_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
-  }
+  if (rc) return mg_mpi_failed(err, rc, call, spec->name);
+  if (comm == MPI_COMM_NULL)
+    return mg_fail(err, MG_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
+  MPI_Comm *box = malloc(sizeof *box); /* only now: the other members wait for us above */
+  if (!box) return mg_oom(err);        /* and it is left behind, since to free it is collective as well */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
-  MPI_Comm_set_name(*comm, name);
-  MPI_Comm_set_errhandler(*comm, handler);
-  *native = comm;
+  MPI_Comm_set_name(comm, name);
+  MPI_Comm_set_errhandler(comm, handler);
+  *box = comm;
+  *native = box;
   return MG_OK;
 }
 
@@ -206,6 +205,7 @@ static void mpi_close(mg_backend *b) {
     if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
     if (m->finalize) MPI_Finalize();
   }
+  if (!m->broken) free(m->words);
   free(m);
 }
 

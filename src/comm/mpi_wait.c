@@ -145,16 +145,12 @@ static mg_status usable(const mpi_backend *m, mg_error *err) {
 ** did not end. */
 
 static mg_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mg_error *err) {
-  uint64_t *own = malloc(n * sizeof *own);
-  if (!own) return mg_oom(err);
-  memcpy(own, words, n * sizeof *own);
   MPI_Request request;
-  int         rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
-  mg_status   s = finish(m, &request, rc, "MPI_Iallreduce", err);
-  if (s) return s;
-  memcpy(words, own, n * sizeof *own);
-  free(own);
-  return MG_OK;
+  memcpy(m->words, words, n * sizeof *words);
+  int       rc = MPI_Iallreduce(MPI_IN_PLACE, m->words, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
+  mg_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
+  if (!s) memcpy(words, m->words, n * sizeof *words);
+  return s;
 }
 
 static mg_status timed_allgather(mpi_backend *m, const void *mine, void *all, size_t bytes, mg_error *err) {
@@ -244,7 +240,8 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
   MPI_Comm_size(local, local_size);
   MPI_Comm_free(&local);
   b->seconds = seconds;
-  return MG_OK;
+  if (!m->words) m->words = malloc((size_t)(b->world + 8) * sizeof *m->words);
+  return m->words ? MG_OK : mg_oom(err);
 }
 
 /* Until the message is through; a receive that is given up is taken back. *through: may the buffer be

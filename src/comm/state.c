@@ -150,6 +150,7 @@ mg_status mg_state_unknown(const mg_state *s, const char *family, mg_error *err)
 }
 
 mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
+  if (!s) return MG_USAGE;
   mg_error  mine = { 0 };
   int       entry = mg_plan_find(s->plan, family);
   mg_status status = entry < 0 ? mg_state_unknown(s, family, &mine) : MG_OK;
@@ -170,6 +171,7 @@ mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
 }
 
 mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err) {
+  if (!s) return MG_USAGE;
   mg_error  mine = { 0 };
   mg_status status = MG_OK;
   int64_t   n = 0;
@@ -197,6 +199,7 @@ size_t mg_state_ncomms(const mg_state *s) {
 }
 
 const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth, mg_error *err) {
+  if (!s) return NULL;
   int entry = mg_plan_find(s->plan, family);
   if (entry < 0) {
     mg_state_unknown(s, family, err);
@@ -211,6 +214,7 @@ const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *
 }
 
 int64_t mg_state_coord(const mg_state *s, const char *grid, const char *dim, mg_error *err) {
+  if (!s) return -1;
   const mg_grid *g = mg_plan_grid(s->plan, grid);
   int            d = g ? mg_grid_find(g, dim) : -1;
   if (d < 0) {

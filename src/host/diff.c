@@ -38,9 +38,10 @@ int cli_run_diff(int argc, char **argv) {
   argv[at] = argv[0];
   if ((s = cli_parse(&b, argc - at, argv + at, "rwk"))) return s;
   if (!a.recipe) return cli_usage(&a, "diff wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!a.nworlds) return cli_usage(&a, "diff wants --world N, the number of ranks");
+  if (!a.nworlds && !b.nworlds) return cli_usage(&a, "diff wants --world N, the number of ranks");
   if (!b.recipe) b.recipe = a.recipe;
   if (!b.nworlds) b.worlds[0] = a.worlds[0];
+  if (!a.nworlds) a.worlds[0] = b.worlds[0];
   mg_plan *was = evaluate(&a, &rt[0], &err), *is = was ? evaluate(&b, &rt[1], &err) : NULL;
   if (was && is)
     s = mg_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);

@@ -108,7 +108,16 @@ static size_t diff_families(report *r, const mg_content *a, const mg_content *b)
   return kept;
 }
 
-/* Communicators of a rank that the other plan has too: equal members, options that may share. */
+static bool is_lazy(const mg_plan *p, const mg_creation *c) { return p->content.entry[c->entry].choice.lazy; }
+
+static int64_t count_now(const mg_plan *p, const mg_view *v) {
+  int64_t n = 0;
+  for (size_t i = 0; i < v->ncomms; i++) n += !is_lazy(p, &v->comm[i]);
+  return n;
+}
+
+/* Communicators of a rank that the other plan has too: equal members, options that may share. What is
+** lazy in either is as if nobody had asked for it. */
 static mg_status count_kept(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *out, mg_error *err) {
   mg_view   va = { 0 }, vb = { 0 };
   mg_status s = mg_view_init(&va, a, rank, err);
@@ -118,15 +127,15 @@ static mg_status count_kept(const mg_plan *a, const mg_plan *b, int64_t rank, mg
     const mg_creation *c = &vb.comm[i];
     const mg_entry    *e = &b->content.entry[c->entry];
     bool               found = false;
-    for (size_t k = 0; k < va.ncomms && !found; k++) {
+    for (size_t k = 0; k < va.ncomms && !found && !is_lazy(b, c); k++) {
       const mg_entry *was = &a->content.entry[va.comm[k].entry];
-      found = mg_choice_shares(&was->choice, &e->choice) &&
+      found = !is_lazy(a, &va.comm[k]) && mg_choice_shares(&was->choice, &e->choice) &&
               mg_same_group(was->family, va.comm[k].group, e->family, c->group);
     }
     out->kept += found;
   }
-  out->created = (int64_t)vb.ncomms - out->kept;
-  out->dropped = (int64_t)va.ncomms - out->kept;
+  out->created = count_now(b, &vb) - out->kept;
+  out->dropped = count_now(a, &va) - out->kept;
   mg_view_free(&va);
   mg_view_free(&vb);
   return s;

@@ -78,9 +78,16 @@ void mg_lua_check_keys(lua_State *L, int i, const char *what, const char *const 
 /* The methods live in the metatable under this key, also where __index is a function. */
 static const char methods_key = 'm';
 
+static int no_assignment(lua_State *L) {
+  return mg_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
+}
+
 void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
                   lua_CFunction index) {
   luaL_newmetatable(L, name);
+  lua_pushstring(L, name);
+  lua_pushcclosure(L, no_assignment, 1);
+  lua_setfield(L, -2, "__newindex"); /* unless meta has one */
   luaL_setfuncs(L, meta, 0);
   lua_newtable(L);
   luaL_setfuncs(L, methods, 0);

@@ -52,6 +52,11 @@ static mg_budget *budget_of(lua_State *L) {
   return b;
 }
 
+static void say_memory(const mg_budget *b, char *text, size_t size) {
+  bool mib = b->limits.memory >> 20;
+  snprintf(text, size, "the recipe needs more than %zu %s of memory", b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
+}
+
 static void budget_hook(lua_State *L, lua_Debug *ar);
 
 static void spend(lua_State *L, mg_budget *b, uint64_t work) {
@@ -64,7 +69,7 @@ static void spend(lua_State *L, mg_budget *b, uint64_t work) {
     mg_lua_where(L);
     const char *where = lua_tostring(L, -1);
     if (b->no_memory)
-      snprintf(b->verdict, sizeof b->verdict, "the recipe needs more than %zu MiB of memory", b->limits.memory >> 20);
+      say_memory(b, b->verdict, sizeof b->verdict);
     else if (slow)
       snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %g seconds", where, b->limits.seconds);
     else
@@ -102,8 +107,7 @@ void mg_budget_stop(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
 
 /* ------------------------------------------------------------ error messages */
 
-/* Split "file:line: text" for the struct; the message keeps the whole. */
-static void fill_position(mg_error *err) {
+void mg_budget_position(mg_error *err) {
   const char *colon = strchr(err->message, ':');
   while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
   char *end;
@@ -130,8 +134,11 @@ static const char *without_prelude(const char *message) {
 mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MG_OK;
   mg_status s = b->over || b->status == MG_LIMIT ? MG_LIMIT : MG_REFUSED;
-  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) /* also when the recipe caught it */
-    return mg_fail(err, MG_LIMIT, "the recipe needs more than %zu MiB of memory", b->limits.memory >> 20);
+  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) { /* also when the recipe caught it */
+    char text[64];
+    say_memory(b, text, sizeof text);
+    return mg_fail(err, MG_LIMIT, "%s", text);
+  }
   if (lua_type(L, -1) == LUA_TSTRING)
     mg_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
   else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
@@ -140,6 +147,6 @@ mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *
     mg_fail(err, s, "%.14g", lua_tonumber(L, -1));
   else /* never call a script's __tostring */
     mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
-  if (err) fill_position(err);
+  if (err) mg_budget_position(err);
   return s;
 }

@@ -27,6 +27,8 @@ void mg_budget_attach(lua_State *L, mg_budget *b);
 /* A fresh allowance for one protected call, and its end. */
 void mg_budget_start(lua_State *L, mg_budget *b);
 void mg_budget_stop(lua_State *L);
+/* Split "file:line: text" for the struct; the message keeps the whole. */
+void mg_budget_position(mg_error *err);
 /* What a call that ended with `rc` of lua_pcall, its error on the top, comes to. */
 mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *err);
 

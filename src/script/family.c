@@ -271,10 +271,6 @@ static void flag_option(lua_State *L, const char *key, bool *out) {
   lua_pop(L, 1);
 }
 
-static int ascending_names(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* { max_ctas = 16 } at the top -> "max_ctas=16 ", by name */
 static void nccl_text(lua_State *L, char *out, size_t room) {
   enum { MAX = 32 };
@@ -289,7 +285,7 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
     if (n == MAX) mg_lua_raise(L, "more than %d nccl fields", MAX);
     names[n++] = lua_tostring(L, -1); /* anchored by the table */
   }
-  qsort(names, n, sizeof *names, ascending_names);
+  mg_sort_names(names, n);
   for (size_t i = 0; i < n; i++) {
     int type = lua_getfield(L, fields, names[i]), wrote;
     if (type == LUA_TSTRING && strpbrk(lua_tostring(L, -1), " ,=\t"))

@@ -162,10 +162,6 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-static int ascending_names(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sizes for names that the order does not have: larger than 1 is an error, 1 goes last. */
 static size_t append_unordered(lua_State *L, int sizes, mg_dim *dims, size_t n, const char *order) {
   const char *extra[MG_DIMS_MAX], *known[MG_DIMS_MAX];
@@ -181,7 +177,7 @@ static size_t append_unordered(lua_State *L, int sizes, mg_dim *dims, size_t n, 
     if (!found && n + nextra == MG_DIMS_MAX) mg_lua_raise(L, "a grid has at most %d dims", MG_DIMS_MAX);
     if (!found) extra[nextra++] = name;
   }
-  qsort(extra, nextra, sizeof *extra, ascending_names);
+  mg_sort_names(extra, nextra);
   for (size_t i = 0; i < nextra; i++) {
     char tail[512];
     lua_getfield(L, sizes, extra[i]);

@@ -88,23 +88,30 @@ static int recipe_ask(lua_State *L) {
   return 1;
 }
 
+static int push_result(lua_State *L) {
+  const mg_policy *p = lua_touserdata(L, 1);
+  if (!mg_policy_push_result(p, L)) lua_pushnil(L);
+  return 1;
+}
+
 /* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective where the policy is agreed; a
 ** difference between ranks is the job's failure, and comes back as nil, message, status. */
 static int recipe_call(lua_State *L) {
   mg_runtime *rt = check_recipe(L, 1);
   mg_state   *s = mg_lua_check_state(L, 2);
   const char *name = luaL_checkstring(L, 3);
-  lua_settop(L, 4);
-  json_t     *args = check_values(L, 4, "arguments of a policy");
-  json_t    **answer = new_json_box(L);
   mg_error    e;
-  mg_policy  *p = mg_policy_new(rt, s, name, &e);
-  mg_status   status = p ? mg_policy_call_json(p, args, answer, &e) : e.status;
+  lua_settop(L, 4);
+  if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  mg_policy *p = mg_policy_new(rt, s, name, &e);
+  mg_status  status = p ? mg_policy_call_from(p, L, 4, &e) : e.status;
+  lua_pushcfunction(L, push_result);
+  lua_pushlightuserdata(L, p);
+  int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* the policy is freed whatever happens */
   mg_policy_free(p);
   if (status == MG_DISAGREE || status == MG_BACKEND) return mg_lua_failure(L, &e);
-  if (status) return raise_runtime(L, &e);
-  mg_push_json(L, *answer);
-  return 1;
+  return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
 /* recipe:info() -> { doc, params, queries } */
@@ -238,6 +245,16 @@ static int recipes(lua_State *L) {
   return 1;
 }
 
+static int module_missing(lua_State *L) {
+  const char *known[32];
+  size_t      n = 0;
+  luaL_checktype(L, 1, LUA_TTABLE);
+  for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
+    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all are names */
+  mg_sort_names(known, n);
+  return mg_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
+}
+
 int mg_lua_open(lua_State *L) {
   static const luaL_Reg recipe_methods[] = {
     { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
@@ -249,6 +266,7 @@ int mg_lua_open(lua_State *L) {
   };
   static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
   mg_lua_class(L, MG_LUA_JOB, job_methods, job_meta, job_index);
@@ -264,5 +282,7 @@ int mg_lua_open(lua_State *L) {
   mg_lua_open_use(L);
   lua_pushliteral(L, "moongrid " MG_VERSION);
   lua_setfield(L, -2, "_VERSION");
+  luaL_newlib(L, module_meta);
+  lua_setmetatable(L, -2);
   return 1;
 }

@@ -4,25 +4,13 @@
 ** once: its function, its State and its parameters wait in the registry of the runtime, so that a
 ** call is a lua_pcall and a table of arguments.
 */
-#include "script/runtime.h"
+#include "script/policy.h"
 
 #include "script/prelude.h"
 #include "script/values.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-enum { NAME = 64 };
-
-struct mg_policy {
-  mg_runtime *rt;
-  mg_state   *state;
-  int         function, box, params, result; /* references in the registry */
-  char        name[NAME], agreed[NAME];       /* "": nobody compares; "world" or a family */
-  char        where[256];                     /* "file:line: " of the function */
-};
 
 /* ----------------------------------------------------------------------- look-up */
 
@@ -36,11 +24,7 @@ static int new_body(lua_State *L) {
   lua_pushstring(L, p->name);
   lua_call(L, 3, 4);
   snprintf(p->where, sizeof p->where, "%s", luaL_optstring(L, -1, ""));
-  const char *agreed = luaL_optstring(L, -2, "");
-  if (*agreed && strcmp(agreed, "world") != 0 && mg_plan_find(p->state->plan, agreed) < 0)
-    return luaL_error(L, "%spolicy '%s' is agreed by the family '%s', which the plan does not have", p->where, p->name,
-                      agreed);
-  snprintf(p->agreed, sizeof p->agreed, "%s", agreed);
+  snprintf(p->agreed, sizeof p->agreed, "%s", luaL_optstring(L, -2, ""));
   lua_pop(L, 2);
   p->params = luaL_ref(L, LUA_REGISTRYINDEX);
   p->function = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -48,14 +32,16 @@ static int new_body(lua_State *L) {
 }
 
 mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err) {
+  if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
   if (mg_runtime_check_state(rt, s, "policy", err)) return NULL;
-  if (strlen(name) >= NAME) return mg_null(err, MG_USAGE, "unknown policy '%s'", name);
+  if (strlen(name) >= sizeof ((mg_policy *)0)->name) return mg_null(err, MG_USAGE, "unknown policy '%s'", name);
   mg_policy *p = calloc(1, sizeof *p);
   if (!p) return mg_null_oom(err);
   p->rt = rt, p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
   mg_status status = mg_runtime_protected(rt, new_body, p, err);
+  if (!status) status = mg_policy_open_circle(p, err);
   if (!status) return p;
   if (err && status == MG_REFUSED && strstr(err->message, "unknown policy")) err->status = MG_USAGE;
   mg_policy_free(p);
@@ -80,6 +66,7 @@ void mg_policy_free(mg_policy *p) {
   luaL_unref(L, LUA_REGISTRYINDEX, p->box);
   luaL_unref(L, LUA_REGISTRYINDEX, p->params);
   luaL_unref(L, LUA_REGISTRYINDEX, p->result);
+  mg_policy_close_circle(p);
   free(p);
 }
 
@@ -128,23 +115,27 @@ typedef struct call {
   mg_policy    *p;
   size_t        n;
   const mg_arg *args;
-  const json_t *q; /* instead of these, or NULL */
+  lua_State    *from; /* instead of these the value at `at` of another Lua, or NULL */
+  int           at;
 } call;
 
 static int call_body(lua_State *L) {
   call *c = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
-  if (c->q)
-    mg_push_json(L, c->q);
-  else
+  if (!c->from)
     push_table(L, c->n, c->args, 0);
+  else if (!mg_copy_value(c->from, c->at, L))
+    return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
   int type = lua_type(L, -1);
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
     return luaL_error(L, "%spolicy '%s' returned a %s; plain values alone leave it", c->p->where, c->p->name,
                       lua_typename(L, type));
+  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* of recipes ours alone have one: they are views */
+    return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
+                      c->p->where, c->p->name);
   if (c->p->result == LUA_NOREF)
     c->p->result = luaL_ref(L, LUA_REGISTRYINDEX);
   else
@@ -152,86 +143,35 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-static json_t *result_of(const mg_policy *p) {
-  lua_State *L = p->rt->L;
-  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  json_t *v = mg_json_of(L, -1);
-  lua_settop(L, 0);
-  return v;
-}
-
-/* The result in canonical text, which equal values have alike on every rank. */
-static char *canonical(const mg_policy *p) {
-  json_t *v = result_of(p);
-  char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
-  json_decref(v);
-  return text;
-}
-
-/* Do all who agree have this? Their minimum of the number and of its complement. */
-static mg_status compare(const mg_policy *p, uint64_t mine, bool *same, mg_error *err) {
-  mg_backend *b = p->state->backend;
-  if (strcmp(p->agreed, "world") == 0) {
-    uint64_t  words[2] = { mine, ~mine };
-    mg_status s = b->ops->allreduce_min(b, words, 2, err);
-    *same = words[0] == ~words[1];
-    return s;
-  }
-  const mg_group *g = mg_state_group(p->state, p->agreed, NULL);
-  *same = true;
-  if (!g || mg_group_size(g) == 1 || !b->ops->collective) return MG_OK; /* alone, or a dry state */
-  int64_t   words[2] = { (int64_t)(mine >> 1), -(int64_t)(mine >> 1) };
-  void     *buffer = b->ops->buffer_new(b, mg_group_kind(g), sizeof words, err);
-  mg_work   w = { .call = MG_ALLREDUCE, .type = MG_INT64, .reduction = MG_MIN, .send = buffer, .recv = buffer, .count = 2 };
-  if (!buffer) return MG_BACKEND;
-  mg_status s = b->ops->copy(b, mg_group_kind(g), buffer, words, sizeof words, true, err);
-  if (!s) s = mg_group_work(g, &w, err);
-  if (!s) s = b->ops->copy(b, mg_group_kind(g), words, buffer, sizeof words, false, err);
-  b->ops->buffer_free(b, mg_group_kind(g), buffer);
-  *same = words[0] == -words[1];
-  return s;
-}
-
-/* A policy that is agreed cannot split the job: one that failed somewhere, or gave something else, is
-** an error everywhere. */
-static mg_status agree(mg_policy *p, mg_status status, mg_error *err) {
-  char    *text = status ? NULL : canonical(p);
-  uint64_t mine = text ? XXH3_64bits(text, strlen(text)) | 2 : (uint64_t)(status ? 0 : 1); /* 0 or 1: there is none */
-  bool     same = true;
-  mg_error why = { 0 };
-  mg_status s = compare(p, mine, &same, &why);
-  if (!s && status) {
-    free(text);
-    return status; /* its own error is already told */
-  }
-  if (s) {
-    if (err) *err = why;
-  } else if (!text) {
-    s = mg_fail(err, MG_REFUSED, "%spolicy '%s' is agreed, and returned what is no plain value", p->where, p->name);
-  } else if (!same) {
-    s = mg_fail(err, MG_DISAGREE, "%spolicy '%s' is agreed by %s%s, and did not return the same on all ranks; on rank %" PRId64
-                " it is %.200s",
-                p->where, p->name, strcmp(p->agreed, "world") == 0 ? "the " : "", p->agreed, p->state->view.rank, text);
-  }
-  free(text);
-  return s;
+/* What has no place in the recipe, such as a limit that is hit below it, happened in this policy. */
+static void place(const mg_policy *p, mg_error *err) {
+  char text[sizeof err->message];
+  if (!err || err->line || !*p->where) return;
+  snprintf(text, sizeof text, "%s", err->message);
+  mg_fail(err, err->status, "%spolicy '%s': %.800s", p->where, p->name, text);
+  mg_budget_position(err);
 }
 
 static mg_status run(call *c, mg_error *err) {
-  mg_status s = mg_runtime_protected(c->p->rt, call_body, c, err);
-  return *c->p->agreed ? agree(c->p, s, err) : s;
+  mg_error  own;
+  mg_error *e = err ? err : &own; /* who agrees tells it to the others */
+  mg_status s = mg_runtime_protected(c->p->rt, call_body, c, e);
+  if (s) place(c->p, e);
+  return *c->p->agreed ? mg_policy_agree(c->p, s, e) : s;
 }
 
 mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err) {
-  return p ? run(&(call){ p, n, args, NULL }, err) : mg_fail(err, MG_USAGE, "there is no policy");
+  return p ? run(&(call){ p, n, args, NULL, 0 }, err) : MG_USAGE;
 }
 
-mg_status mg_policy_call_json(mg_policy *p, const json_t *q, json_t **result, mg_error *err) {
-  *result = NULL;
-  mg_status s = run(&(call){ p, 0, NULL, q }, err);
-  if (s) return s;
-  *result = result_of(p);
-  return *result ? MG_OK : mg_fail(err, MG_REFUSED, "%spolicy '%s' returned what is no plain value", p->where, p->name);
+mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *err) {
+  return run(&(call){ p, 0, NULL, from, at }, err);
+}
+
+bool mg_policy_push_result(const mg_policy *p, lua_State *to) {
+  lua_State *L = p->rt->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  return mg_copy_value(L, lua_gettop(L), to);
 }
 
 /* ------------------------------------------------------------------------ result */
@@ -276,6 +216,7 @@ static mg_kind push_result(const mg_policy *p, const char *key) {
 }
 
 mg_kind mg_policy_kind(const mg_policy *p, const char *key) {
+  if (!p) return MG_IS_NONE;
   mg_kind k = push_result(p, key);
   lua_settop(p->rt->L, 0);
   return k;
@@ -287,6 +228,7 @@ static mg_status wrong_kind(const mg_policy *p, const char *key, mg_kind is, mg_
 }
 
 mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind is = push_result(p, key);
   *out = lua_toboolean(p->rt->L, -1);
   lua_settop(p->rt->L, 0);
@@ -294,6 +236,7 @@ mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_e
 }
 
 mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind is = push_result(p, key);
   int     whole = 0;
   int64_t value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
@@ -304,6 +247,7 @@ mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, m
 }
 
 mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind is = push_result(p, key);
   double  value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
   lua_settop(p->rt->L, 0);
@@ -313,6 +257,7 @@ mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_
 }
 
 mg_status mg_policy_text(const mg_policy *p, const char *key, const char **out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind     is = push_result(p, key);
   const char *text = is == MG_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
   lua_settop(p->rt->L, 0);
@@ -327,10 +272,11 @@ static mg_status copy_list(const mg_policy *p, const char *key, mg_kind is, mg_k
   lua_State *L = p->rt->L;
   size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
   bool       empty = is == MG_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
-  bool       fits = is == MG_IS_INTEGERS || (is == MG_IS_NUMBERS && wanted == MG_IS_NUMBERS) || empty;
-  for (size_t i = 0; fits && i < n && i < room; i++) {
+  int        fits = is == MG_IS_INTEGERS || is == MG_IS_NUMBERS || empty;
+  for (size_t i = 0; fits && i < n && (i < room || integers); i++) {
     lua_rawgeti(L, -1, (lua_Integer)i + 1);
-    if (integers) integers[i] = lua_tointeger(L, -1);
+    int64_t whole = integers ? lua_tointegerx(L, -1, &fits) : 0;
+    if (integers && i < room) integers[i] = whole;
     if (numbers) numbers[i] = lua_tonumber(L, -1);
     lua_pop(L, 1);
   }
@@ -342,12 +288,14 @@ static mg_status copy_list(const mg_policy *p, const char *key, mg_kind is, mg_k
 
 mg_status mg_policy_integers(const mg_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
                              mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind is = push_result(p, key);
   return copy_list(p, key, is, MG_IS_INTEGERS, out, NULL, room, length, err);
 }
 
 mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *out, size_t room, size_t *length,
                             mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_kind is = push_result(p, key);
   return copy_list(p, key, is, MG_IS_NUMBERS, NULL, out, room, length, err);
 }

@@ -75,6 +75,7 @@ typedef struct key {
   const char *name; /* NULL: a number, or what comes last */
   size_t      len;
   double      number;
+  int         other; /* neither: its type, and which boolean; nobody tells tables apart */
   int         place; /* as lua_next gave it */
 } key;
 
@@ -82,6 +83,7 @@ static int by_bytes(const void *a, const void *b) {
   const key *x = a, *y = b;
   if (!x->name != !y->name) return x->name ? -1 : 1;
   if (!x->name && x->number != y->number) return x->number < y->number ? -1 : 1;
+  if (!x->name && x->other != y->other) return x->other - y->other;
   int c = x->name ? memcmp(x->name, y->name, x->len < y->len ? x->len : y->len) : 0;
   if (c) return c;
   if (x->len != y->len) return x->len < y->len ? -1 : 1;
@@ -100,11 +102,13 @@ static int core_keys(lua_State *L) {
   for (lua_pushnil(L); lua_next(L, 1); place++) {
     lua_pop(L, 1);
     key *k = &list[place];
-    *k = (key){ NULL, 0, 0, place };
+    *k = (key){ NULL, 0, 0, 0, place };
     if (lua_type(L, -1) == LUA_TSTRING)
       k->name = lua_tolstring(L, -1, &k->len);
+    else if (lua_type(L, -1) == LUA_TNUMBER)
+      k->number = lua_tonumber(L, -1);
     else
-      k->number = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : HUGE_VAL;
+      k->number = HUGE_VAL, k->other = 2 * lua_type(L, -1) + lua_toboolean(L, -1);
     lua_pushvalue(L, -1);
     lua_rawseti(L, 3, place + 1);
   }

@@ -40,15 +40,20 @@ static int open_body(lua_State *L) {
 }
 
 mg_runtime *mg_runtime_new(const mg_limits *given, mg_error *err) {
+  if (given && (given->size < sizeof(size_t) || given->size > 4096))
+    return mg_null(err, MG_USAGE, "limits without MG_LIMITS_INIT (size %zu)", given->size);
   mg_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) return mg_null_oom(err);
   mg_limits *limits = &rt->budget.limits;
   *limits = (mg_limits)MG_LIMITS_INIT;
   if (given) memcpy(limits, given, given->size < sizeof *limits ? given->size : sizeof *limits);
-  rt->L = lua_newstate(mg_budget_alloc, &rt->budget);
+  bool some = limits->memory > 0 && limits->instructions > 0 && limits->seconds > 0;
+  rt->L = some ? lua_newstate(mg_budget_alloc, &rt->budget) : NULL;
+  if (!some) mg_fail(err, MG_USAGE, "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds",
+                     limits->memory, limits->instructions, limits->seconds);
   if (!rt->L) {
     free(rt);
-    return mg_null(err, MG_LIMIT, "no memory for a Lua state");
+    return some ? mg_null(err, MG_LIMIT, "no memory for a Lua state") : NULL;
   }
   if (mg_runtime_protected(rt, open_body, &rt->budget, err)) {
     mg_runtime_free(rt);
@@ -78,14 +83,20 @@ static int load_body(lua_State *L) {
 mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err) {
   if (!rt) return MG_USAGE;
   if (rt->recipe) return mg_fail(err, MG_USAGE, "the runtime has a recipe already: %s", rt->recipe);
-  mg_status s = mg_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, err);
-  if (s) return s;
-  rt->recipe = mg_strdup(recipe);
-  return rt->recipe ? MG_OK : mg_oom(err);
+  mg_error  own;
+  mg_error *e = err ? err : &own;
+  mg_status s = mg_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, e);
+  if (!s && !(rt->recipe = mg_strdup(recipe))) s = mg_oom(e);
+  if (s) rt->unloaded = *e;
+  return s;
 }
 
 static mg_status check_loaded(const mg_runtime *rt, mg_error *err) {
   if (!rt) return mg_fail(err, MG_USAGE, "there is no runtime");
+  if (!rt->recipe && rt->unloaded.status) { /* the first error is the one to see */
+    if (err) *err = rt->unloaded;
+    return rt->unloaded.status;
+  }
   return rt->recipe ? MG_OK : mg_fail(err, MG_USAGE, "the runtime has no recipe: call mg_runtime_load first");
 }
 

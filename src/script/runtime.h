@@ -13,6 +13,7 @@ struct mg_runtime {
   lua_State *L;
   mg_budget  budget;
   char      *recipe; /* as it was asked for */
+  mg_error   unloaded; /* why there is none, where one was asked for */
 };
 
 extern const char mg_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -28,8 +29,9 @@ mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args,
 /* Ask a query of the recipe over a state of this process. *answer is a new reference. */
 mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
                          mg_error *err);
-/* mg_policy_call with a JSON object; *result is a new reference. */
-mg_status mg_policy_call_json(mg_policy *p, const json_t *q, json_t **result, mg_error *err);
+/* mg_policy_call with the table at `at` of a host's Lua, and the result for it; false: it is not plain. */
+mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *err);
+bool      mg_policy_push_result(const mg_policy *p, lua_State *to);
 /* Doc, parameters and queries: a new reference. */
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */

@@ -110,6 +110,7 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
+  if (lua_getmetatable(L, i)) return mg_lua_raise(L, "this table is to be read"); /* ours: recipes have none */
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -252,8 +253,6 @@ static int checked_assert(lua_State *L) {
   return mg_lua_raise(L, "assertion failed");
 }
 
-static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
-
 /* __index of the recipe's globals: upvalues are the real table and who is told of reads */
 static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
@@ -270,7 +269,7 @@ static int read_global(lua_State *L) {
     if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
     lua_pop(L, 1);
   }
-  qsort(known, n, sizeof *known, by_bytes); /* of equally near names every rank takes the same */
+  mg_sort_names(known, n); /* of equally near names every rank takes the same */
   const char *near = mg_nearest(name, known, n);
   if (near) return mg_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
   return mg_lua_raise(L, "undefined global '%s'", name);

@@ -214,6 +214,8 @@ static int state_create(lua_State *L) {
 }
 
 static int state_close(lua_State *L) {
+  state_box *box = check_state_box(L, 1);
+  if (box->s && !box->owned) return mg_lua_raise(L, "a query or policy cannot close the state");
   mg_lua_close_state(L, 1);
   return 0;
 }

@@ -5,7 +5,6 @@
 #include "script/values.h"
 
 #include <lauxlib.h>
-#include <stdbool.h>
 
 enum { DEPTH = 32 };
 
@@ -99,3 +98,41 @@ void mg_push_json(lua_State *L, const json_t *v) {
   }
   }
 }
+
+static bool copy(lua_State *from, int i, lua_State *to, int depth) {
+  size_t      len;
+  const char *s;
+  if (depth > DEPTH || !lua_checkstack(from, 4)) return false;
+  luaL_checkstack(to, 6, "value nested too deep");
+  switch (lua_type(from, i)) {
+  case LUA_TNONE:
+  case LUA_TNIL: lua_pushnil(to); return true;
+  case LUA_TBOOLEAN: lua_pushboolean(to, lua_toboolean(from, i)); return true;
+  case LUA_TNUMBER:
+    if (lua_isinteger(from, i))
+      lua_pushinteger(to, lua_tointeger(from, i));
+    else
+      lua_pushnumber(to, lua_tonumber(from, i));
+    return true;
+  case LUA_TSTRING:
+    s = lua_tolstring(from, i, &len);
+    lua_pushlstring(to, s, len);
+    return true;
+  case LUA_TTABLE:
+    lua_newtable(to);
+    for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
+      int  key = lua_gettop(from) - 1;
+      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key)) && copy(from, key, to, depth + 1) &&
+                   copy(from, key + 1, to, depth + 1);
+      if (!plain) {
+        lua_pop(from, 2);
+        return false;
+      }
+      lua_rawset(to, -3);
+    }
+    return true;
+  default: return false;
+  }
+}
+
+bool mg_copy_value(lua_State *from, int i, lua_State *to) { return copy(from, lua_absindex(from, i), to, 0); }

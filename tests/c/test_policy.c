@@ -36,8 +36,16 @@ static const char recipe[] =
   "    talks = function(state) return state:prove() end,\n"
   "    sees = function(state) return { state.rank, state.world, state.dense.tp, state.tp.size, state.dp:at(0) } end,\n"
   "    by_tp = function(state) return state.rank end,\n"
+  "    throws = function() error { code = 3 } end,\n"
+  "    closes = function(state) state:close() end,\n"
+  "    gives = function(state) return state.machine end,\n"
+  "    writes = function(state) table.insert(state.machine, 7) end,\n"
+  "    assigns = function(state) state.rank = 3 end,\n"
+  "    wholes = function() return { 1.0, 2.0, 1 << 40 } end,\n"
+  "    split = policies.layers(),\n"
+  "    nan = function() return 0 / 0 end,\n"
   "  },\n"
-  "  agreed = { by_tp = 'tp', microbatches = 'world' },\n"
+  "  agreed = { by_tp = 'tp', microbatches = 'world', nan = 'world' },\n"
   "}\n";
 
 typedef struct fixture {
@@ -164,6 +172,30 @@ static void refused(mg_policy *p, mg_status s, mg_status want, const char *text)
   if (!strstr(why.message, text)) fail_msg("\"%s\" is not in \"%s\"", text, why.message);
 }
 
+/* A list of numbers that are whole is one of integers as well. */
+static void test_whole_numbers(void **state) {
+  mg_policy *p = policy(state, "wholes");
+  int64_t    list[2] = { 0 };
+  size_t     n = 0;
+  assert_int_equal(mg_policy_call(p, 0, NULL, &why), MG_OK);
+  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NUMBERS);
+  assert_int_equal(mg_policy_integers(p, NULL, list, 2, &n, &why), MG_OK);
+  assert_true(n == 3 && list[0] == 1 && list[1] == 2);
+  mg_policy_free(p);
+}
+
+/* What a bundled policy is asked for at a size that nobody has ends as every limit does, with its place. */
+static void test_bundled_limits(void **state) {
+  mg_policy *p = policy(state, "split");
+  mg_arg     q[] = { { "layers", MG_IS_INTEGER, { .integer = 8 } }, { "stages", MG_IS_INTEGER, { .integer = 100000000 } } };
+  mg_status  s = mg_policy_call(p, 2, q, &why);
+  assert_int_equal(s, MG_LIMIT);
+  assert_true(why.line == 32 && strstr(why.message, ".lua:32: policy 'split': the recipe "));
+  q[1].as.integer = 3;
+  assert_int_equal(mg_policy_call(p, 2, q, &why), MG_OK);
+  mg_policy_free(p);
+}
+
 static void test_wrong_kinds(void **state) {
   mg_policy  *p = policy(state, "value");
   mg_arg      q = { "value", MG_IS_TEXT, { .text = "4" } };
@@ -195,9 +227,16 @@ static void test_errors(void **state) {
     mg_status   status;
   } bad[] = { { "raises", ".lua:19: not today", MG_REFUSED },
               { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MG_LIMIT },
-              { "eats", "the recipe needs more than 4 MiB of memory", MG_LIMIT },
+              { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MG_LIMIT },
               { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MG_REFUSED },
-              { "talks", "a query or policy cannot communicate: one rank asks it alone", MG_REFUSED } };
+              { "talks", "a query or policy cannot communicate: one rank asks it alone", MG_REFUSED },
+              { "throws", ".lua:26: policy 'throws': (error object is a table value)", MG_REFUSED },
+              { "closes", ".lua:27: a query or policy cannot close the state", MG_REFUSED },
+              { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it", MG_REFUSED },
+              { "writes", ".lua:29: this table is to be read", MG_REFUSED },
+              { "assigns", ".lua:30: a State cannot be changed", MG_REFUSED },
+              { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none", MG_REFUSED },
+              { "nan", ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is not finite", MG_REFUSED } };
   mg_policy *good = policy(state, "value");
   mg_arg     q = { "value", MG_IS_INTEGER, { .integer = 1 } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -208,7 +247,8 @@ static void test_errors(void **state) {
       assert_int_equal(mg_policy_call(good, 1, &q, &why), MG_OK); /* the runtime is as good as before */
       assert_int_equal(mg_policy_integer(good, NULL, &n, &why), MG_OK);
     }
-    assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NONE);
+    if (strcmp(bad[i].name, "nan") != 0) assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NONE);
+    assert_true(why.line > 18 && strncmp(why.file, "/tmp/policy-", 12) == 0);
     mg_policy_free(p);
   }
   mg_policy_free(good);
@@ -218,8 +258,10 @@ static void test_look_up(void **state) {
   fixture *f = *state;
   assert_null(mg_policy_new(f->rt, f->state, "microbatch", &why));
   refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
-  assert_null(mg_policy_new(f->rt, NULL, "value", &why));
-  refused(NULL, why.status, MG_USAGE, "a policy needs a state");
+  assert_null(mg_policy_new(f->rt, NULL, "value", &why)); /* the first error is the one to see */
+  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
+  assert_int_equal(mg_policy_call(NULL, 0, NULL, &why), MG_USAGE);
+  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
   mg_runtime *other = mg_runtime_new(NULL, &why);
   assert_null(mg_policy_new(other, f->state, "value", &why));
   refused(NULL, why.status, MG_USAGE, "the runtime has no recipe");
@@ -227,7 +269,6 @@ static void test_look_up(void **state) {
   assert_null(mg_policy_new(other, f->state, "value", &why));
   refused(NULL, why.status, MG_USAGE, "the state's plan is not of this recipe (picotron) but of /tmp/policy-");
   mg_runtime_free(other);
-  refused(NULL, mg_policy_call(NULL, 0, NULL, &why), MG_USAGE, "there is no policy");
   mg_policy_free(NULL);
 }
 
@@ -249,7 +290,7 @@ static void test_definitions(void **state) {
   } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is no function by name" },
               { "policy = { function() end }", "policy '1' is no function by name" },
               { "policy = 'rate'", "field 'policy' of a recipe is a table, not a string" },
-              { "policy = { rate = function() end }, agreed = { rat = 'world' }", "unknown policy 'rat'; nearest is 'rate'" },
+              { "policy = { rate = function() end }, agreed = { rat = 'world' }", ":1: agreed: unknown policy 'rat'; nearest is 'rate'" },
               { "policy = { rate = function() end }, agreed = { rate = true }", "policy 'rate' is agreed by a family, or by \"world\", not by true" },
               { "polcy = {}", "unknown field of a recipe 'polcy'; nearest is 'policy'" } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -261,17 +302,22 @@ static void test_definitions(void **state) {
     refused(NULL, why.status, MG_REFUSED, bad[i].text);
     mg_runtime_free(rt);
   }
-  write_recipe(f->path, "return recipe { build = function(world) return topology(world) end,\n"
-                        "policy = { a = function() return 1 end }, agreed = { a = 'tp' } }");
-  mg_runtime *rt = mg_runtime_new(NULL, &why);
-  assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_OK);
-  mg_plan  *p = mg_runtime_plan(rt, 8, 0, NULL, &why);
-  mg_state *s = mg_materialize(p, f->backend, NULL, &why);
-  assert_null(mg_policy_new(rt, s, "a", &why));
-  refused(NULL, why.status, MG_REFUSED, "policy 'a' is agreed by the family 'tp', which the plan does not have");
-  mg_state_free(s);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  static const struct {
+    const char *by, *text;
+  } groups[] = { { "tpp", ":1: policy 'a' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, ring)" },
+                 { "ring", ":1: policy 'a' is agreed: the groups of 'ring' share ranks; a family whose groups do not would do, or \"world\"" } };
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    char text[512];
+    snprintf(text, sizeof text, "return recipe { build = function(world) local t, g = topology(world), grid(world, 'tp', { tp = fill })\n"
+             "t.tp = g 'tp' t.ring = t.tp:pairs() return t end,\n"
+             "policy = { a = function() return 1 end }, agreed = { a = '%s' } }", groups[i].by);
+    write_recipe(f->path, text);
+    mg_runtime *rt = mg_runtime_new(NULL, &why);
+    assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_OK);
+    assert_null(mg_runtime_plan(rt, 8, 0, NULL, &why));
+    refused(NULL, why.status, MG_REFUSED, groups[i].text);
+    mg_runtime_free(rt);
+  }
 }
 
 /* Parameters as C values, and as the same text. */
@@ -302,6 +348,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_every_kind, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_tables, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_whole_numbers, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_bundled_limits, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_wrong_kinds, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_look_up, set_up, tear_down),

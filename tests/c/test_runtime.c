@@ -226,13 +226,60 @@ static void test_backends_by_name(void **state) {
   assert_string_equal(err.message, "the dry backend has no world of its own: use mg_backend_dry");
 }
 
+/* What is no limit is refused, and says so. */
+static void test_limits_given(void **state) {
+  mg_error  err = { 0 };
+  mg_limits none = { 0 }, odd = MG_LIMITS_INIT, small = MG_LIMITS_INIT;
+  (void)state;
+  assert_null(mg_runtime_new(&none, &err));
+  assert_string_equal(err.message, "limits without MG_LIMITS_INIT (size 0)");
+  odd.seconds = -1;
+  assert_null(mg_runtime_new(&odd, &err));
+  assert_int_equal(err.status, MG_USAGE);
+  assert_string_equal(err.message, "limits are above 0: memory 67108864 bytes, 200000000 instructions, -1 seconds");
+  small.memory = 40 << 10;
+  assert_null(mg_runtime_new(&small, &err));
+  assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");
+}
+
+/* Calls may be chained: the first error is the one that is seen. */
+static void test_first_error(void **state) {
+  mg_error    err = { 0 }, was;
+  mg_machine  m;
+  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  (void)state;
+  assert_int_equal(mg_runtime_load(rt, "layuot.lua", &err), MG_REFUSED);
+  was = err;
+  mg_plan *p = mg_runtime_plan(rt, 8, 0, NULL, &err);
+  assert_null(p);
+  assert_string_equal(err.message, was.message);
+  assert_non_null(strstr(err.message, "layuot.lua"));
+  mg_backend *b = mg_backend_dry(8, 0, &was);
+  mg_state   *s = mg_materialize(p, b, NULL, &err);
+  assert_null(s);
+  assert_null(mg_state_group(s, "tp", &err));
+  assert_int_equal(mg_state_coord(s, "dense", "tp", &err), -1);
+  assert_int_equal(mg_state_create(s, "tp", &err), MG_USAGE);
+  assert_int_equal(mg_state_prove(s, NULL, &err), MG_USAGE);
+  assert_null(mg_policy_new(rt, s, "layers", &err));
+  assert_int_equal(mg_policy_call(NULL, 0, NULL, &err), MG_USAGE);
+  assert_int_equal(mg_policy_integer(NULL, NULL, NULL, &err), MG_USAGE);
+  assert_int_equal(mg_policy_kind(NULL, NULL), MG_IS_NONE);
+  mg_state_machine(s, &m);
+  assert_int_equal(m.hosts, 0);
+  assert_non_null(strstr(err.message, "layuot.lua"));
+  mg_backend_free(b);
+  mg_runtime_free(rt);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_plan),       cmocka_unit_test(test_same_plan_in_two_runtimes),
     cmocka_unit_test(test_position),   cmocka_unit_test(test_budgets),
     cmocka_unit_test(test_what_a_recipe_returns), cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_queries),    cmocka_unit_test(test_kept_state),
-       cmocka_unit_test(test_backends_by_name),
+    cmocka_unit_test(test_backends_by_name), cmocka_unit_test(test_limits_given),
+    cmocka_unit_test(test_first_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

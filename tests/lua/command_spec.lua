@@ -281,6 +281,16 @@ describe("moongrid diff", function()
     assert.equal("no difference\n6 of 6 families as before\nrank 0 keeps 2 communicators, creates 0, destroys 0\n", out)
     out = run "build/moongrid diff picotron --world 8 vs nanotron"
     assert.truthy(out:find("\n+ family   world_pg: 1 group (8:1) x (1)\n", 1, true), out)
+    assert.equal((run "build/moongrid diff picotron --world 8 vs nanotron"), (run "build/moongrid diff picotron vs nanotron --world 8"))
+    local lazy = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      t.tp = g "tp"
+      t.dp = g "dp":with { lazy = true }
+      return t
+    end }]]
+    assert.equal("no difference\n2 of 2 families as before\nrank 0 keeps 1 communicators, creates 0, destroys 0\n",
+      (run("build/moongrid diff " .. lazy .. " --world 8 vs")))
+    os.remove(lazy)
     out = run "build/moongrid diff picotron --world 8 vs --world 16"
     assert.truthy(out:find("^~ world    size: 8 %-> 16 ranks\n"), out)
     assert.falsy(out:find "keeps")

@@ -93,6 +93,29 @@ describe("make install", function()
     assert.equal(0, code, err)
   end)
 
+  it("links as C++ too, without the C++ bindings of MPI", function()
+    local _, _, have = run "command -v c++ && pkg-config --exists ompi-c || pkg-config --exists mpich"
+    if have ~= 0 then return pending("no C++ compiler or no MPI here") end
+    local source, own = os.tmpname(), os.tmpname()
+    os.remove(own)
+    local out, err, code = run(("make -s install PREFIX=%s"):format(own))
+    assert.equal(0, code, out .. err)
+    local file = assert(io.open(source .. ".cc", "w"))
+    file:write [[
+      #include <moongrid_mpi.h>
+      int main() {
+        mg_error e;
+        mg_backend *b = mg_mpi_backend(MPI_COMM_NULL, &e);
+        return b == nullptr && e.status == MG_USAGE && mg_mpi_comm(nullptr) == MPI_COMM_NULL ? 0 : 1;
+      }]]
+    file:close()
+    _, err, code = run(("export PKG_CONFIG_PATH=%s/lib/pkgconfig; c++ %s.cc -o %s $(pkg-config --cflags --libs moongrid_mpi) "
+      .. "-Wl,-rpath,%s/lib && %s"):format(own, source, source, own, source))
+    run(("rm -rf %s %s %s.cc"):format(own, source, source))
+    assert.equal("", err)
+    assert.equal(0, code)
+  end)
+
   it("brings the manual pages, which are the help texts and the header", function()
     local one, three = io.open(prefix .. "/share/man/man1/moongrid.1"), io.open(prefix .. "/share/man/man3/moongrid.3")
     assert.truthy(one:read("a"):find("usage: moongrid plan RECIPE", 1, true))

@@ -30,12 +30,13 @@ local function asked(policy, params)
   return function(q) return recipe:call(state, "it", q) end
 end
 
--- The message without the file's name, which changes: "recipe:9: ...".
+-- The message without the file's name, which changes: "recipe:9: ...". q nil: without asking it.
 local function refusal(policy, q)
   local path = recipe_of(policy)
   local ok, message = pcall(function()
     local recipe = mg.load(path)
-    return recipe:call(recipe:plan(8, {}):dry(3), "it", q)
+    local state = recipe:plan(8, {}):dry(3)
+    return q and recipe:call(state, "it", q)
   end)
   os.remove(path)
   assert.is_false(ok)
@@ -44,8 +45,8 @@ end
 
 local function refused(cases)
   for _, case in ipairs(cases) do
-    it("refuses " .. case[1] .. (case[2] and "" or " when it is made"), function()
-      assert.equal("recipe:9: " .. case[3], refusal(case[1], case[2] or {}))
+    it("refuses " .. case[1] .. (case[2] and "" or " before it is asked"), function()
+      assert.equal(("recipe:%d: %s"):format(case.line or 9, case[3]), refusal(case[1], case[2]))
     end)
   end
 end
@@ -91,27 +92,42 @@ describe("policies.layers", function()
     assert.are.same({ 1, 4, 3 }, asked "policies.layers { first = 1 }" { layers = 8, stages = 3 })
     assert.are.same({ 5, 3 }, asked "policies.layers { first = 5, last = 3 }" { layers = 8, stages = 2 })
     assert.are.same({ 8 }, asked "policies.layers { last = 8 }" { layers = 8, stages = 1 })
+    local many = asked "policies.layers { last = 0 }" { layers = 2147483647, stages = 3 }
+    assert.are.same({ 1073741824, 1073741823, 0 }, many)
   end)
 
   refused {
     { "policies.layers { first = 4, last = 6 }", { layers = 8, stages = 4 },
-      "policy 'layers': 8 layers on 4 stages, of which the first has 4 and the last 6" },
+      "policies.layers: 8 layers on 4 stages, of which the first has 4 and the last 6" },
     { "policies.layers { first = 4, last = 3 }", { layers = 8, stages = 2 },
-      "policy 'layers': 8 layers on 2 stages, of which the first has 4 and the last 3" },
+      "policies.layers: 8 layers on 2 stages, of which the first has 4 and the last 3" },
     { "policies.layers { first = 4 }", { layers = 8, stages = 1 },
-      "policy 'layers': 8 layers on 1 stages, of which the first has 4 and the last any" },
+      "policies.layers: 8 layers on 1 stages, of which the first has 4 and the last any" },
     { "policies.layers { first = 4, last = 4 }", { layers = 8, stages = 1 },
-      "policy 'layers': one stage is both the first and the last" },
-    { "policies.layers()", { layers = 8 }, "policy 'layers': argument 'stages' is an integer of 1 or more, not nil" },
-    { "policies.layers()", { layers = 8, stages = "4" }, "policy 'layers': argument 'stages' is an integer of 1 or more, not '4'" },
-    { "policies.layers()", { layers = 2.5, stages = 4 }, "policy 'layers': argument 'layers' is an integer of 0 or more, not 2.5" },
-    { "policies.layers { loss = -1 }", nil, "policy 'layers': setting 'loss' is a number of 0 or more, not -1" },
+      "policies.layers: one stage is both the first and the last" },
+    { "policies.layers()", { layers = 8 }, "policies.layers: argument 'stages' is missing, an integer of 1 to 2147483647; given: layers" },
+    { "policies.layers()", { layers = 8, stages = "4" }, "policies.layers: argument 'stages' is an integer of 1 to 2147483647, not '4'" },
+    { "policies.layers()", { layers = 2.5, stages = 4 }, "policies.layers: argument 'layers' is an integer of 0 to 2147483647, not 2.5" },
+    { "policies.layers { loss = -1 }", nil, "policies.layers: setting 'loss' is a number of 0 or more, not -1" },
+    { "policies.layers { first = 1, embedding = 1 }", nil,
+      "policies.layers: 'first' and 'embedding' both say what the first stage gets" },
+    { "policies.layers { last = function() return 1 end, loss = 2 }", { layers = 8, stages = 2 },
+      "policies.layers: 'last' and 'loss' both say what the last stage gets" },
+    { "policies.layers { first = policies.layers }", nil,
+      "policies.layers: setting 'first' is an integer of 0 to 2147483647, not policies.layers" },
+    { "policies.layers", nil, "policy 'it' is policies.layers, not what that makes: write policies.layers()", line = 1 },
+    { "function(s) return policies.layers()(s) end", {}, "policies.layers: a policy takes (state, q, p), and q is nil" },
+    { "policies.layers { [{}] = 1 }", nil,
+      "unknown setting of policies.layers '{}'; known: first, last, embedding, loss" },
+    { "policies.layers { [print or {}] = 1 }", nil, "undefined global 'print'" },
+    { "policies.layers { [function() end] = 1, [{}] = 1, [true] = 1 }", nil,
+      "unknown setting of policies.layers 'true'; known: first, last, embedding, loss" },
     { "policies.layers { los = 1 }", nil,
       "unknown setting of policies.layers 'los'; nearest is 'loss' (first, last, embedding, loss)" },
     { "policies.layers { 1 }", nil, "unknown setting of policies.layers '1'; known: first, last, embedding, loss" },
     { "policies.layers(4)", nil, "policies.layers takes a table of settings, not 4" },
     { "policies.layers { last = function() return 'x' end }", { layers = 8, stages = 2 },
-      "policy 'layers': setting 'last' is an integer of 0 or more, not 'x'" },
+      "policies.layers: setting 'last' is an integer of 0 to 2147483647, not 'x'" },
     { "policies.layer()", nil, "unknown bundled policy 'layer'; nearest is 'layers' (bucket_bytes, checkpoint, "
       .. "gradient_family, layers, learning_rate, on_lost, schedule)" },
   }
@@ -125,9 +141,23 @@ describe("policies.schedule", function()
       for ranks = 1, 6 do
         local n, best = ask { samples = samples, ranks = ranks }.microbatches, 0
         for k = 1, math.min(samples, 2 * ranks) do best = samples % k == 0 and k or best end
+        for k = samples, ranks, -1 do best = best < ranks and samples % k == 0 and k or best end -- see below
+        for k = ranks, samples do
+          if best > 2 * ranks and samples % k == 0 and k < best then best = k end
+        end
         assert.equal(best, n)
       end
     end
+  end)
+
+  it("takes more than that, where fewer would leave ranks idle", function()
+    local ask = asked "policies.schedule()"
+    assert.equal(13, ask { samples = 13, ranks = 4 }.microbatches)
+    assert.equal(11, ask { samples = 22, ranks = 4 }.microbatches)
+    assert.equal(3, ask { samples = 3, ranks = 4 }.microbatches)
+    assert.equal(2147483647, ask { samples = 2147483647, ranks = 4 }.microbatches)
+    assert.equal(7 * (2147483647 // 7), asked "policies.schedule { chunks = 2, per_rank = 1 << 30 }"
+      { samples = 7 * (2147483647 // 7), ranks = 2147483647 // 7 }.microbatches)
   end)
 
   it("interleaves in whole rounds", function()
@@ -145,19 +175,19 @@ describe("policies.schedule", function()
 
   refused {
     { "policies.schedule { microbatch = 4 }", { samples = 10, ranks = 2 },
-      "policy 'schedule': 10 samples do not divide into microbatches of 4; nearest: 8 or 12" },
+      "policies.schedule: 10 samples do not divide into microbatches of 4; nearest: 8 or 12" },
     { "policies.schedule { microbatch = 4 }", { samples = 3, ranks = 2 },
-      "policy 'schedule': 3 samples do not divide into microbatches of 4; nearest: 4" },
+      "policies.schedule: 3 samples do not divide into microbatches of 4; nearest: 4" },
     { "policies.schedule { microbatch = 2, chunks = 2 }", { samples = 12, ranks = 4 },
-      "policy 'schedule': 12 samples do not divide into rounds of 4 microbatches of 2; nearest: 8 or 16" },
+      "policies.schedule: 12 samples do not divide into rounds of 4 microbatches of 2; nearest: 8 or 16" },
     { "policies.schedule { chunks = 2 }", { samples = 10, ranks = 4 },
-      "policy 'schedule': 10 samples do not divide into rounds of 4 microbatches; nearest: 8 or 12" },
-    { "policies.schedule { order = '1f1b', chunks = 2 }", { samples = 8, ranks = 4 },
-      "policy 'schedule': the order '1f1b' with 2 chunks per rank; 'interleaved' alone has several" },
-    { "policies.schedule { order = 'interleaved' }", { samples = 8, ranks = 4 },
-      "policy 'schedule': the order 'interleaved' with 1 chunk per rank; 'interleaved' alone has several" },
+      "policies.schedule: 10 samples do not divide into rounds of 4 microbatches; nearest: 8 or 12" },
+    { "policies.schedule { order = '1f1b', chunks = 2 }", nil,
+      "policies.schedule: the order '1f1b' with 2 chunks per rank; 'interleaved' alone has several" },
+    { "policies.schedule { order = 'interleaved' }", nil,
+      "policies.schedule: the order 'interleaved' with 1 chunk per rank; 'interleaved' alone has several" },
     { "policies.schedule { order = '1b1f' }", nil,
-      "policy 'schedule': setting 'order' is '1f1b', 'gpipe', 'interleaved', not '1b1f'" },
+      "policies.schedule: setting 'order' is '1f1b', 'gpipe', 'interleaved', not '1b1f'" },
   }
 end)
 
@@ -175,8 +205,8 @@ describe("policies.bucket_bytes", function()
   end)
 
   refused {
-    { "policies.bucket_bytes { least = 0 }", nil, "policy 'bucket_bytes': setting 'least' is an integer of 1 or more, not 0" },
-    { "policies.bucket_bytes()", {}, "policy 'bucket_bytes': argument 'ranks' is an integer of 1 or more, not nil" },
+    { "policies.bucket_bytes { least = 0 }", nil, "policies.bucket_bytes: setting 'least' is an integer of 1 to 2^53, not 0" },
+    { "policies.bucket_bytes()", {}, "policies.bucket_bytes: argument 'ranks' is missing, an integer of 1 to 2147483647; given: none" },
   }
 end)
 
@@ -189,10 +219,10 @@ describe("policies.gradient_family", function()
 
   refused {
     { "policies.gradient_family()", { expert = true },
-      "policy 'gradient_family': unknown family 'expert_data'; known: dp_cp, tp" },
-    { "policies.gradient_family { dense = 'dp' }", { expert = false },
-      "policy 'gradient_family': unknown family 'dp'; nearest is 'tp' (dp_cp, tp)" },
-    { "policies.gradient_family()", {}, "policy 'gradient_family': argument 'expert' is true or false, not nil" },
+      "policies.gradient_family: unknown family 'expert_data'; known: dp_cp, tp" },
+    { "policies.gradient_family { dense = 'dp' }", nil,
+      "policies.gradient_family: unknown family 'dp'; nearest is 'tp' (dp_cp, tp)" },
+    { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert' is missing, true or false; given: none" },
   }
 end)
 
@@ -246,14 +276,15 @@ describe("policies.learning_rate", function()
 
   refused {
     { "policies.learning_rate()", nil, "policies.learning_rate needs 'peak', a number of 0 or more" },
-    { "policies.learning_rate { peak = '3e-3' }", nil, "policy 'learning_rate': setting 'peak' is a number of 0 or more, not '3e-3'" },
-    { "policies.learning_rate { peak = 1 / 0 }", nil, "policy 'learning_rate': setting 'peak' is a number of 0 or more, not inf" },
-    { "policies.learning_rate { peak = 1, least = 2 }", { step = 0, steps = 1 },
-      "policy 'learning_rate': its least, 2, is above its peak, 1" },
+    { "policies.learning_rate { peak = '3e-3' }", nil, "policies.learning_rate: setting 'peak' is a number of 0 or more, not '3e-3'" },
+    { "policies.learning_rate { peak = 1 / 0 }", nil, "policies.learning_rate: setting 'peak' is a number of 0 or more, not inf" },
+    { "policies.learning_rate { peak = 1, least = 2 }", nil, "policies.learning_rate: its least, 2, is above its peak, 1" },
+    { "policies.learning_rate { peak = 1, decay = 2, shape = 'constant' }", nil,
+      "policies.learning_rate: 'decay' says when 'cosine' and 'linear' begin to fall, not 'constant'" },
     { "policies.learning_rate { peak = 1 }", { step = -1, steps = 1 },
-      "policy 'learning_rate': argument 'step' is an integer of 0 or more, not -1" },
+      "policies.learning_rate: argument 'step' is an integer of 0 to 2147483647, not -1" },
     { "policies.learning_rate { peak = function() end }", { step = 0, steps = 1 },
-      "policy 'learning_rate': setting 'peak' is a number of 0 or more, not nil" },
+      "policies.learning_rate: setting 'peak' is a number of 0 or more, not nil" },
   }
 end)
 
@@ -268,7 +299,7 @@ describe("policies.checkpoint", function()
     assert.is_true(asked "policies.checkpoint()" { step = 999, steps = 5000 })
   end)
 
-  refused { { "policies.checkpoint { last = 1 }", nil, "policy 'checkpoint': setting 'last' is true or false, not 1" } }
+  refused { { "policies.checkpoint { last = 1 }", nil, "policies.checkpoint: setting 'last' is true or false, not 1" } }
 end)
 
 describe("policies.on_lost", function()
@@ -282,10 +313,12 @@ describe("policies.on_lost", function()
   end)
 
   refused {
-    { "policies.on_lost { keep = { 'dq_cp' } }", { family = "tp", ranks = 2 },
-      "policy 'on_lost': unknown family 'dq_cp'; nearest is 'dp_cp' (dp_cp, tp)" },
-    { "policies.on_lost { shrink = 'dp_cp' }", nil, "policy 'on_lost': setting 'shrink' is a list of names, not 'dp_cp'" },
-    { "policies.on_lost { keep = { tp = 'tp' } }", nil, "policy 'on_lost': setting 'keep' is a list of names, not a table" },
+    { "policies.on_lost()", { family = "zz", ranks = 2 }, "policies.on_lost: unknown family 'zz'; known: dp_cp, tp" },
+    { "policies.on_lost()", { family = "tp", ranks = 2, lost = 3 }, "policies.on_lost: 3 ranks of 2 are lost" },
+    { "policies.on_lost { keep = { 'dq_cp' } }", nil,
+      "policies.on_lost: unknown family 'dq_cp'; nearest is 'dp_cp' (dp_cp, tp)" },
+    { "policies.on_lost { shrink = 'dp_cp' }", nil, "policies.on_lost: setting 'shrink' is a list of names of families, not 'dp_cp'" },
+    { "policies.on_lost { keep = { tp = 'tp' } }", nil, "policies.on_lost: setting 'keep' is a list of names of families, not a table" },
   }
 end)
 
@@ -319,7 +352,8 @@ describe("recipe:call", function()
     os.remove(path)
     local state = recipe:plan(8, {}):dry(0)
     assert.has_error(function() recipe:call(state, "its") end, "unknown policy 'its'; nearest is 'it' (it)")
-    assert.has_error(function() recipe:call(state, "it", 5) end, "arguments of a policy: a table of values by name")
+    assert.has_error(function() recipe:call(state, "it", 5) end, "bad argument #3 to 'call' (table expected, got number)")
+    assert.has_error(function() recipe:call(state, "it", { layers = print }) end)
     assert.has_error(function() recipe:call(mg.load("picotron"):plan(8, {}):dry(0), "it") end)
   end)
 
@@ -346,7 +380,11 @@ describe("recipe:call", function()
       assert(same == 0, message)
       local value, why, status = recipe:call(state, "it", { each = 1 })
       assert(value == nil and status == 5)
-      assert(why:find("policy 'it' is agreed by the world", 1, true), why)
+      -- one rank's argument is none: it raises there, and the others are told
+      local ok, got, told = pcall(recipe.call, recipe, state, "it", { each = state.rank == 1 and print or 4 })
+      assert(ok == (state.rank ~= 1) and (ok and told or got):find("policy 'it': an argument is no plain value", 1, true), got)
+      assert(recipe:call(state, "it", { each = state.rank == 1 and 8.0 or 8 }) == nil) -- 0.0 is not 0
+      assert(why:find("policy 'it' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1", 1, true), why)
       if state.rank == 0 then print "agreed" end
     ]]):format(path))
     local out, err, code = support.launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)

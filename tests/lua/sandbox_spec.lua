@@ -95,12 +95,19 @@ for library, names in pairs {
       ("1: recipes have no %s.%s; they mean the same in every process, and end"):format(library, name) }
   end
 end
+hostile.view_inserted = { "table.insert(policies, 5)", 1, "1: this table is to be read" }
+hostile.view_removed = { "table.remove(param)", 1, "1: this table is to be read" }
+hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
+hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
+  "1: unknown setting of policies.layers '{}'; known: first, last, embedding, loss" }
+hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
+  "1: unknown field of a recipe 'true'; known: doc, base, params, build, queries, arguments, policy, agreed" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, "1: attempt to call a nil value (method 'find')" }
 hostile.string_dump = { "local _ = ('x').dump", 1, function(message) return message:find "returned nothing" end }
 hostile.environment = { "_ENV.os = 1", 1, "1: assignment to global 'os': use 'local'" }
 hostile.own_environment = { "local _ENV = {} tostring(1)", 1, "1: attempt to call a nil value (global 'tostring')" }
 hostile.change_world = { "return recipe { build = function(w)\nw.size = 1 end }", 1,
-  "2: attempt to index a moongrid.World value (local 'w')" }
+  "2: a World cannot be changed" }
 hostile.bytecode = { string.dump(function() return 1 end), 1, " a recipe is text, and this is a binary chunk" }
 hostile.read_a_file = { "recipe '/etc/passwd'", 1 }
 hostile.empty = { "", 1, function(message) return message:find "^ ?returned nothing; end it with" end }
