@@ -21,13 +21,14 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
--- A file without what no message shows: indentation, and lines that are comments. The lines stay,
--- so that their numbers do. (No long string here spans lines; that is checked.)
+-- A file without what no message shows: indentation and comments (those behind a string stay, in
+-- case they are in it). The lines stay, so that their numbers do. (No long string here spans lines;
+-- that is checked.)
 local function read(path)
   local lines = {}
   for line in io.lines(path) do
     assert(not line:find("%[=*%["), path .. ": a long string would lose its indentation")
-    lines[#lines + 1] = line:gsub("^%s+", ""):gsub("^%-%-.*", "")
+    lines[#lines + 1] = line:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
   end
   return table.concat(lines, "\n") .. "\n"
 end

@@ -396,7 +396,8 @@ MG_API mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *fa
 ** with equal members and options share a communicator, also with earlier states of the
 ** same backend. `name` (NULL: "") goes into the names of the communicators.
 ** A rank whose planning failed calls with plan NULL and the error of that in *err: it takes
-** part, so that nobody waits for it, and every rank is told. */
+** part, so that nobody waits for it, and every rank is told. Of a recipe with policies the texts are
+** compared as well: ranks with equal groups and another file are MG_DISAGREE. */
 MG_API mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name,
                                 mg_error *err);
 /* Collective like mg_materialize, in the same order on all ranks. Communicators that

@@ -5,9 +5,10 @@
 --
 -- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
 -- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
--- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key; library(...) runs
+-- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text; library(...) runs
 -- policies.lua; is_topology(value);
--- note(topology, name, text) records a parameter, params(state) gives those back; keys(table)
+-- note(topology, name, text) records a parameter, params(state) gives those back,
+-- note_policies(topology, hash) has ranks compare the texts of the recipe and its base; keys(table)
 -- lists them: names by their bytes, then numbers, then the rest;
 -- encode(value) and decode(text) speak JSON.
 
@@ -319,6 +320,8 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
+local running = {} -- { path, text } of the recipe files that are being run, the innermost last
+
 local function define(def, where)
   for key in sorted_pairs(def) do
     local known = false
@@ -340,6 +343,8 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
+  local file = running[#running] -- none where build makes a recipe
+  body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = merge_params(base and base.params or {}, params_of(def.params or {}, where))
   by_any_name(body.params) -- refuses clashes where they are written
   for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
@@ -386,17 +391,17 @@ local function define(def, where)
 end
 
 local loaded, loading = {}, {}
-local running = {} -- paths of the recipe files that are being run, the innermost last
 
 -- recipe{...} defines one; recipe "name" is another one: bundled, or a file beside this one.
 function M.recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
-  local path, chunk, key = core.load(what, running[#running])
+  local from = running[#running]
+  local path, chunk, key, text = core.load(what, from and from.path)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
-  loading[key], running[#running + 1] = true, path
+  loading[key], running[#running + 1] = true, { path = path, text = text }
   local ok, value = pcall(chunk) -- a recipe may catch the error and ask again
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
@@ -437,7 +442,10 @@ function M.evaluate(self, world, given)
   local body = body_of(self)
   local p = resolve(body, given)
   local t = body.build(world, p)
-  if next(body.policy) then check_policies(body, t) end
+  if next(body.policy) then
+    check_policies(body, t)
+    core.note_policies(t, body.text | 1)
+  end
   for _, param in ipairs(body.params) do
     local value = evaluated[p][param.name]
     if value ~= nil then core.note(t, param.name, text_of(param, value)) end

@@ -131,6 +131,8 @@ static mg_status explain(mg_backend *b, const mg_plan *plan, const uint64_t *dig
       mg_text_add(&story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story.len ? ";" : "", who,
                   here, reference, there);
   }
+  if (!s && story.len == 0)
+    mg_text_str(&story, " the groups are the same, but not the text of the recipe, and it has policies");
   if (!s) {
     mg_text_add(&story, "; differing from rank %" PRId64 ": ", reference);
     list_ranks(&story, digest, b->world, reference);
@@ -170,7 +172,7 @@ mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *failed, m
             mg_plan_world(plan), b->world);
     plan = NULL;
   }
-  uint64_t d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] : 0;
+  uint64_t d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
   uint64_t words[8] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
   if (plan) words[2] = d0, words[3] = d1, words[4] = ~d0, words[5] = ~d1;
   if (!b->place.hosts) words[6] = mg_machine_id(), words[7] = ~words[6];

@@ -154,6 +154,8 @@ mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_chan
   diff_params(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
+  if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
+    line(&r, "~", "policies", "maybe: the text of the recipe is another", "");
   if (r.changes == 0) mg_text_str(&r.text, "no difference\n");
   mg_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
   if (change) *change = (mg_change){ 0, 0, 0 };

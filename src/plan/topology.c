@@ -122,6 +122,7 @@ mg_status mg_content_copy(mg_content *to, const mg_content *from, mg_error *err)
   memset(to, 0, sizeof *to);
   to->world = from->world;
   to->recipe = mg_strdup(from->recipe);
+  to->policies = from->policies;
   mg_status s = to->recipe ? MG_OK : mg_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, &from->entry[i].choice, err);

@@ -51,6 +51,7 @@ typedef struct mg_index {
 typedef struct mg_content {
   int64_t        world;
   char          *recipe; /* "" where there is none */
+  uint64_t       policies; /* of a recipe with policies: a hash of its text, which ranks compare; else 0 */
   size_t         nentries, ngrids, nparams;
   mg_entry      *entry;
   mg_named_grid *grid;

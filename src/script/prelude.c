@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* Registry keys: their addresses. */
 static const char prelude_key = 'p', env_key = 'e', place_key = 'l';
@@ -190,6 +191,22 @@ int mg_bundle_load(lua_State *L, const mg_chunk *c) {
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
+/* A hash of a file's text: ranks whose plans are equal may have policies that are not. */
+static uint64_t text_hash(const char *path) {
+  char     text[4096];
+  uint64_t hash = 0;
+  FILE    *file = fopen(path, "rb");
+  for (size_t n; file && (n = fread(text, 1, sizeof text, file)) > 0;) hash = XXH3_64bits_withSeed(text, n, hash);
+  if (file) fclose(file);
+  return hash;
+}
+
+/* note_policies(topology, hash): it is of a recipe with policies */
+static int core_note_policies(lua_State *L) {
+  mg_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
+  return 0;
+}
+
 static bool looks_like_path(const char *name) {
   size_t len = strlen(name);
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
@@ -233,7 +250,7 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 }
 
 /* load(name [, path of the file that is being run]) -> path, chunk with the recipe environment,
-** key: one for all spellings of a path */
+** key: one for all spellings of a path, hash of its text (0: bundled) */
 static int core_load(lua_State *L) {
   const char     *name = luaL_checkstring(L, 1);
   const mg_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
@@ -250,7 +267,8 @@ static int core_load(lua_State *L) {
   lua_setupvalue(L, -2, 1);
   char real[PATH_MAX];
   lua_pushstring(L, ours || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
-  return 3;
+  lua_pushinteger(L, ours ? 0 : (lua_Integer)text_hash(lua_tostring(L, -1)));
+  return 4;
 }
 
 /* library(...): run policies.lua */
@@ -270,6 +288,7 @@ static const luaL_Reg core[] = { { "raise", core_raise },
                                  { "keys", core_keys },
                                  { "is_topology", core_is_topology },
                                  { "note", core_note },
+                                 { "note_policies", core_note_policies },
                                  { "params", core_params },
                                  { "encode", core_encode },
                                  { "decode", core_decode },

@@ -291,6 +291,13 @@ describe("moongrid diff", function()
     assert.equal("no difference\n2 of 2 families as before\nrank 0 keeps 1 communicators, creates 0, destroys 0\n",
       (run("build/moongrid diff " .. lazy .. " --world 8 vs")))
     os.remove(lazy)
+    local a = support.file(("return recipe { base = 'picotron', policy = { n = function() return %d end } }"):format(1))
+    local b = support.file(("return recipe { base = 'picotron', policy = { n = function() return %d end } }"):format(2))
+    out = run(("build/moongrid diff %s --world 8 vs %s"):format(a, b))
+    assert.truthy(out:find("^~ policies maybe: the text of the recipe is another\n6 of 6 families as before\n"), out)
+    assert.truthy((run(("build/moongrid diff %s --world 8 vs"):format(a))):find "^no difference\n")
+    os.remove(a)
+    os.remove(b)
     out = run "build/moongrid diff picotron --world 8 vs --world 16"
     assert.truthy(out:find("^~ world    size: 8 %-> 16 ranks\n"), out)
     assert.falsy(out:find "keeps")
