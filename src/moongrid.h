@@ -41,7 +41,8 @@
 **   failed call should have made returns NULL, -1 or MG_USAGE and leaves *err
 **   alone, so that calls may be chained and the first error is the one that is
 **   seen. Other pointers, group handles among them, are not NULL unless it says so.
-**   The library never prints, exits or aborts.
+**   The error is the caller's: code, message, file and line of that call, which no
+**   later call or other thread overwrites. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
 **   What a constructor (_new, mg_grid_along, mg_family_..., mg_materialize, ...)
