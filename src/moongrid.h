@@ -37,9 +37,9 @@
 ** ERRORS
 **   A constructor returns NULL on failure, other functions a status that is not
 **   MG_OK; both fill *err (which may be NULL). Nothing is half made: on failure
-**   the arguments are as before. A call that is given a NULL object which a
-**   failed call should have made returns NULL, -1 or MG_USAGE and leaves *err
-**   alone, so that calls may be chained and the first error is the one that is
+**   the arguments are as before. A call with an *err that is given a NULL object,
+**   which a failed call should have made, returns NULL, -1 or MG_USAGE and leaves
+**   *err alone, so that calls may be chained and the first error is the one that is
 **   seen. Other pointers, group handles among them, are not NULL unless it says so.
 **   The error is the caller's: code, message, file and line of that call, which no
 **   later call or other thread overwrites. The library never prints, exits or aborts.

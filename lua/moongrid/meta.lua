@@ -602,7 +602,7 @@ function recipe(what) end
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
 ---@field arguments? string[] names of arguments that some query understands; others are refused
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mg_policy_call; plain values alone leave them
----@field agreed? table<string, string> by name of a policy: the family whose groups compare its results, or "world"
+---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false takes back what the base says
 
 ---A declared parameter.
 ---@class moongrid.Param
@@ -625,8 +625,8 @@ param = {}
 ---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
 ---setting is a value, or a function (state, q, p) that gives it when the policy is asked; a wrong
 ---setting, argument or unknown name is an error at the line of the recipe that made the policy, and a
----family that the topology does not have one when the recipe is planned. Arguments that a policy does
----not know are the trainer's business. All mean the same on every machine, so ranks can agree on them.
+---family that the topology does not have one when the recipe is planned (one that it has sometimes is
+---given by a function). Arguments that a policy does not know are the trainer's business. All mean the same on every machine, so ranks can agree on them.
 ---@class moongrid.Policies
 local Policies = {}
 

@@ -76,7 +76,7 @@ library.layers = {
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
-        if work[stage] < least + 1 then turn[#turn + 1] = stage end
+        if work[stage] < least + 1 or work[stage] == least then turn[#turn + 1] = stage end
       end
       table.sort(turn, function(a, b)
         if work[a] ~= work[b] then return work[a] < work[b] end
@@ -324,7 +324,8 @@ local function maker(name, policy)
     local function look(topology)
       local known = knower(topology)
       for _, setting in ipairs(policy.settings) do
-        local value = given[setting[1]] -- not a default: nobody may ever want that
+        local value = given[setting[1]]
+        if value == setting[3] then value = nil end -- a default that nobody may ever want
         if type(value) == "string" and setting[2] == "family" then known(value) end
         local list = type(value) == "table" and setting[2] == "families" and value or {}
         for _, family in ipairs(list) do known(family) end

@@ -353,7 +353,8 @@ local function define(def, where)
       body.queries[name] = fn
     end
   end
-  body.policy, body.agreed = {}, {} -- functions by name; by name: the family that compares results, or "world"
+  -- functions by name; by name: the family that compares results, or "world", and who says so
+  body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
       if type(name) ~= "string" or type(fn) ~= "function" then
@@ -367,11 +368,11 @@ local function define(def, where)
     end
     for name, family in sorted_pairs(from.agreed or {}) do
       if not body.policy[name] then core.unknown("policy", word(name), core.keys(body.policy), where .. "agreed: ") end
-      if type(family) ~= "string" then
-        core.raise_at(where, string.format("policy '%s' is agreed by a family, or by \"world\", not by %s", name,
+      if type(family) ~= "string" and family ~= false then
+        core.raise_at(where, string.format("policy '%s' is agreed by a family, by \"world\", or false, not by %s", name,
           show(family)))
       end
-      body.agreed[name] = family
+      body.agreed[name], body.agreed_at[name] = family or nil, from.agreed_at and from.agreed_at[name] or where
     end
   end
   body.arguments = {} -- names that some query understands; a list with "..." stands for any
@@ -415,6 +416,12 @@ end
 
 -- For C -----------------------------------------------------------------------
 
+-- A load that hit a limit was left in the middle.
+function M.load(name)
+  loading, running = {}, {}
+  return M.recipe(name)
+end
+
 local function text_of(p, value)
   local text = kinds[p.kind].text or tostring
   return text(value)
@@ -425,7 +432,7 @@ local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
   for name, by in sorted_pairs(body.agreed) do
-    local where = string.format("%spolicy '%s' is agreed: ", body.where, name)
+    local where = string.format("%spolicy '%s' is agreed: ", body.agreed_at[name], name)
     if by ~= "world" and not families[by] then core.unknown("family", by, known, where) end
     if by ~= "world" and families[by].coverage == "cover" then
       core.raise_at(where, string.format("the groups of '%s' share ranks; a family whose groups do not would do, or "

@@ -174,6 +174,7 @@ mg_status mg_script_play(const mg_script *s, const mg_plan *p, mg_rehearsal *out
 }
 
 mg_status mg_plan_rehearse(const mg_plan *p, mg_rehearsal *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_script    script;
   mg_rehearsal unused;
   mg_status    s = mg_script_of(&script, p, err);

@@ -205,7 +205,8 @@ static void mpi_close(mg_backend *b) {
     if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
     if (m->finalize) MPI_Finalize();
   }
-  if (!m->broken) free(m->words);
+  if (m->broken) return; /* and it may still write */
+  free(m->words);
   free(m);
 }
 

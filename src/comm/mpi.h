@@ -16,7 +16,7 @@ typedef struct mpi_backend {
   /* Of a backend that waits no longer than base.seconds (mg_mpi_own): our own duplicates of the
   ** parent, since a call that never ends would block the host's. */
   MPI_Comm own, notes;
-  uint64_t *words; /* [world + 8]: what a call with a deadline works on; left behind where it did not end */
+  uint64_t few[8], *words; /* [world + 1]: what a call with a deadline works on; left behind where it did not end */
   uint64_t calls;  /* over all ranks with a deadline, so far: equal on all */
   bool     broken; /* a call over all ranks did not end: MPI cannot be relied on any more */
 } mpi_backend;

@@ -146,10 +146,11 @@ static mg_status usable(const mpi_backend *m, mg_error *err) {
 
 static mg_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mg_error *err) {
   MPI_Request request;
-  memcpy(m->words, words, n * sizeof *words);
-  int       rc = MPI_Iallreduce(MPI_IN_PLACE, m->words, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
+  uint64_t   *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
+  memcpy(own, words, n * sizeof *words);
+  int       rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
   mg_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
-  if (!s) memcpy(words, m->words, n * sizeof *words);
+  if (!s) memcpy(words, own, n * sizeof *words);
   return s;
 }
 
@@ -240,8 +241,8 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
   MPI_Comm_size(local, local_size);
   MPI_Comm_free(&local);
   b->seconds = seconds;
-  if (!m->words) m->words = malloc((size_t)(b->world + 8) * sizeof *m->words);
-  return m->words ? MG_OK : mg_oom(err);
+  if (!m->words) m->words = malloc((size_t)(b->world + 1) * sizeof *m->words);
+  return m->words ? MG_OK : mg_oom(err); /* MG_LIMIT: a verdict can still be had */
 }
 
 /* Until the message is through; a receive that is given up is taken back. *through: may the buffer be

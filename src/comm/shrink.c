@@ -91,6 +91,7 @@ static void lose_all(mg_state *s, size_t n, const int64_t *lost) {
 }
 
 mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err) {
+  if (!s) return NULL;
   int entry = mg_plan_find(s->plan, family);
   if (entry < 0) {
     mg_state_unknown(s, family, err);
@@ -125,6 +126,7 @@ mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64
 }
 
 mg_status mg_state_revoke(mg_state *s, mg_error *err) {
+  if (!s) return MG_USAGE;
   mg_status status = MG_OK;
   for (size_t i = 0; i < s->view.ncomms; i++) {
     mg_status one = mg_pool_revoke(s->backend, s->comm[i], status ? NULL : err);

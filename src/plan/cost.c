@@ -19,6 +19,7 @@ static mg_status add(const mg_entry *e, int64_t size, int64_t times, mg_gpu_memo
 }
 
 mg_status mg_plan_gpu_memory(const mg_plan *p, int64_t rank, mg_gpu_memory *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_status s = MG_OK;
   memset(out, 0, sizeof *out);
   if (rank >= 0) {

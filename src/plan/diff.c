@@ -143,6 +143,7 @@ static mg_status count_kept(const mg_plan *a, const mg_plan *b, int64_t rank, mg
 
 mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *change, mg_sink sink, void *ud,
                        mg_error *err) {
+  if (!a || !b) return MG_USAGE;
   report    r = { { 0 }, 0 };
   mg_status s = MG_OK;
   bool      one_world = a->content.world == b->content.world;

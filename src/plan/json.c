@@ -239,6 +239,7 @@ static void put_rank(writer *w, const mg_plan *p, const mg_view *v) {
 }
 
 mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
+  if (!p) return MG_USAGE;
   writer  w = { .sink = sink, .ud = ud, .first = true };
   mg_view v = { 0 };
   if (rank >= 0) {

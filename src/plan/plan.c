@@ -135,6 +135,7 @@ static int64_t singles(const mg_family *f) {
 }
 
 mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   (void)err;
   memset(out, 0, sizeof *out);
   out->families = (int64_t)p->content.nentries;
@@ -149,6 +150,7 @@ mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *err) {
 }
 
 mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_counts *out, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_view   v;
   mg_status s = mg_view_init(&v, p, rank, err);
   if (s) return s;

@@ -51,6 +51,7 @@ mg_status mg_plan_entry_text(const mg_plan *p, size_t i, mg_text *t, mg_error *e
 }
 
 mg_status mg_plan_print(const mg_plan *p, mg_sink sink, void *ud, mg_error *err) {
+  if (!p) return MG_USAGE;
   mg_text   t = { 0 };
   mg_status s = mg_plan_head_text(p, &t, err);
   if (!s) s = flush(&t, sink, ud, err);
@@ -136,5 +137,6 @@ static mg_status print_rank_steps(const mg_plan *p, int64_t rank, mg_sink sink, 
 }
 
 mg_status mg_plan_print_schedule(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
+  if (!p) return MG_USAGE;
   return rank < 0 ? print_all_steps(p, sink, ud, err) : print_rank_steps(p, rank, sink, ud, err);
 }

@@ -89,8 +89,7 @@ static int recipe_ask(lua_State *L) {
 }
 
 static int push_result(lua_State *L) {
-  const mg_policy *p = lua_touserdata(L, 1);
-  if (!mg_policy_push_result(p, L)) lua_pushnil(L);
+  mg_policy_push_result(lua_touserdata(L, 1), L);
   return 1;
 }
 

@@ -137,7 +137,7 @@ mg_plan *mg_runtime_plan_file(mg_runtime *rt, int64_t world, const char *path, s
                               mg_error *err) {
   json_t   *object = NULL;
   mg_plan  *p = NULL;
-  if (!rt) return NULL;
+  if (!rt || mg_runtime_check_loaded(rt, err)) return NULL;
   mg_status s = path ? read_file(rt, path, &object, err) : MG_OK;
   if (!s && !object && !(object = json_object())) s = mg_oom(err);
   if (!s) s = add_strings(object, n, args, err);

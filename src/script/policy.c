@@ -33,7 +33,7 @@ static int new_body(lua_State *L) {
 
 mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err) {
   if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
-  if (mg_runtime_check_state(rt, s, "policy", err)) return NULL;
+  if (mg_runtime_check_state(rt, s, err)) return NULL;
   if (strlen(name) >= sizeof ((mg_policy *)0)->name) return mg_null(err, MG_USAGE, "unknown policy '%s'", name);
   mg_policy *p = calloc(1, sizeof *p);
   if (!p) return mg_null_oom(err);
@@ -125,7 +125,7 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
   if (!c->from)
     push_table(L, c->n, c->args, 0);
-  else if (!mg_copy_value(c->from, c->at, L))
+  else if (!mg_copy_value(c->from, c->at, L, false))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
@@ -143,8 +143,7 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-/* What has no place in the recipe, such as a limit that is hit below it, happened in this policy. */
-static void place(const mg_policy *p, mg_error *err) {
+void mg_policy_place(const mg_policy *p, mg_error *err) {
   char text[sizeof err->message];
   if (!err || err->line || !*p->where) return;
   snprintf(text, sizeof text, "%s", err->message);
@@ -152,12 +151,21 @@ static void place(const mg_policy *p, mg_error *err) {
   mg_budget_position(err);
 }
 
+/* A failed call has no result: not that of the call before, nor one that nobody agreed on. */
+static void forget_result(const mg_policy *p) {
+  if (p->result == LUA_NOREF) return;
+  lua_pushnil(p->rt->L);
+  lua_rawseti(p->rt->L, LUA_REGISTRYINDEX, p->result);
+}
+
 static mg_status run(call *c, mg_error *err) {
   mg_error  own;
   mg_error *e = err ? err : &own; /* who agrees tells it to the others */
   mg_status s = mg_runtime_protected(c->p->rt, call_body, c, e);
-  if (s) place(c->p, e);
-  return *c->p->agreed ? mg_policy_agree(c->p, s, e) : s;
+  if (s) mg_policy_place(c->p, e);
+  if (*c->p->agreed) s = mg_policy_agree(c->p, s, e);
+  if (s) forget_result(c->p);
+  return s;
 }
 
 mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err) {
@@ -168,10 +176,12 @@ mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *e
   return run(&(call){ p, 0, NULL, from, at }, err);
 }
 
-bool mg_policy_push_result(const mg_policy *p, lua_State *to) {
+void mg_policy_push_result(const mg_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  return mg_copy_value(L, lua_gettop(L), to);
+  if (!mg_copy_value(L, lua_gettop(L), to, true))
+    luaL_error(to, "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
+               p->where, p->name);
 }
 
 /* ------------------------------------------------------------------------ result */

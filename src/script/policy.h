@@ -18,6 +18,8 @@ struct mg_policy {
   void           *buffer; /* of the backend, for what they tell each other */
 };
 
+/* What has no place in the recipe, such as a limit that is hit below it, happened in this policy. */
+void mg_policy_place(const mg_policy *p, mg_error *err);
 /* Room for the comparison, so that no rank misses one for want of memory. Local. */
 mg_status mg_policy_open_circle(mg_policy *p, mg_error *err);
 void      mg_policy_close_circle(mg_policy *p);

@@ -107,9 +107,8 @@ mg_status mg_policy_agree(mg_policy *p, mg_status status, mg_error *err) {
   if (!s && !status && mine.hash == 1) {
     s = mg_fail(&why, MG_REFUSED, "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
                 "finite, text that is not UTF-8, or a table that is neither a list nor by name", p->where, p->name);
-    mg_budget_position(&why);
   }
-  if (status && (!s || s == MG_DISAGREE)) return status; /* its own error is the one to see */
-  if (s) *err = why;
+  if (status && s != MG_BACKEND) return status; /* its own error is the one to see */
+  if (s) mg_policy_place(p, &why), *err = why;
   return s;
 }

@@ -9,6 +9,7 @@
 #include "script/sandbox.h"
 #include "script/values.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <lualib.h>
@@ -191,14 +192,39 @@ int mg_bundle_load(lua_State *L, const mg_chunk *c) {
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
-/* A hash of a file's text: ranks whose plans are equal may have policies that are not. */
-static uint64_t text_hash(const char *path) {
-  char     text[4096];
-  uint64_t hash = 0;
-  FILE    *file = fopen(path, "rb");
-  for (size_t n; file && (n = fread(text, 1, sizeof text, file)) > 0;) hash = XXH3_64bits_withSeed(text, n, hash);
-  if (file) fclose(file);
-  return hash;
+enum { RECIPE_MAX = 16 << 20 }; /* bytes; what is longer is no recipe */
+
+static int file_failed(lua_State *L, const char *what, const char *path) {
+  lua_pushfstring(L, "cannot %s %s: %s", what, path, strerror(errno));
+  return LUA_ERRFILE;
+}
+
+/* Push a file as a function, as luaL_loadfilex does, and a hash of its text: ranks whose plans are equal
+** may have policies that are not. It is read once, for it may be edited meanwhile. */
+static int load_file(lua_State *L, const char *path, uint64_t *hash) {
+  char    piece[4096];
+  mg_text t = { 0 };
+  FILE   *file = fopen(path, "rb");
+  if (!file) return file_failed(L, "open", path);
+  for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mg_text_put(&t, piece, n);
+  bool unread = ferror(file), ended = feof(file);
+  int  why = errno;
+  fclose(file);
+  const char *text = t.data ? t.data : "";
+  size_t      len = t.len, skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+  int         rc = LUA_ERRFILE;
+  *hash = XXH3_64bits(text, len);
+  if (text[skip] == '#') skip += strcspn(text + skip, "\n"); /* as of a script; the line break stays */
+  if (t.failed || unread || !ended) {
+    mg_text_free(&t);
+    errno = t.failed ? ENOMEM : unread ? why : EFBIG;
+    return file_failed(L, "read", path);
+  }
+  lua_pushfstring(L, "@%s", path);
+  rc = luaL_loadbufferx(L, text + skip, len - skip, lua_tostring(L, -1), "t");
+  lua_remove(L, -2);
+  mg_text_free(&t);
+  return rc;
 }
 
 /* note_policies(topology, hash): it is of a recipe with policies */
@@ -254,20 +280,21 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 static int core_load(lua_State *L) {
   const char     *name = luaL_checkstring(L, 1);
   const mg_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  uint64_t        hash = 0;
   int             rc;
   if (ours) {
     lua_pushvalue(L, 1);
     rc = mg_bundle_load(L, ours);
   } else {
     push_path(L, name, luaL_optstring(L, 2, NULL));
-    rc = luaL_loadfilex(L, lua_tostring(L, -1), "t");
+    rc = load_file(L, lua_tostring(L, -1), &hash);
   }
   if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
   lua_setupvalue(L, -2, 1);
   char real[PATH_MAX];
   lua_pushstring(L, ours || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
-  lua_pushinteger(L, ours ? 0 : (lua_Integer)text_hash(lua_tostring(L, -1)));
+  lua_pushinteger(L, (lua_Integer)hash);
   return 4;
 }
 
@@ -345,7 +372,8 @@ void mg_prelude_push(lua_State *L, const char *name) {
 }
 
 void mg_prelude_load(lua_State *L, const char *path) {
-  if (luaL_loadfilex(L, path, "t")) lua_error(L); /* with its place, or why it cannot be read */
+  uint64_t hash;
+  if (load_file(L, path, &hash)) lua_error(L); /* with its place, or why it cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);
   lua_setupvalue(L, -2, 1);
 }

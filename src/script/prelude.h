@@ -10,7 +10,7 @@
 
 /* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
 void mg_prelude_open(lua_State *L);
-/* Push a function of the prelude: "recipe", "evaluate", "ask", "info". */
+/* Push a function of the prelude: "load", "evaluate", "ask", "policy", "info". */
 void mg_prelude_push(lua_State *L, const char *name);
 
 /* Push the chunk of a Lua file, with what recipes see as its environment. Raises. */

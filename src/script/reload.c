@@ -12,7 +12,7 @@ mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_
   mg_error mine = { 0 };
   *new_rt = NULL;
   *new_s = NULL;
-  if (!rt || !s) return mg_fail(err, MG_USAGE, "reload wants the runtime and the state that run");
+  if (!rt || !s) return MG_USAGE;
   mg_runtime *fresh = mg_runtime_new(&rt->budget.limits, &mine);
   mg_plan    *plan = NULL;
   if (fresh && mg_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine) == MG_OK)

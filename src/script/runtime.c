@@ -73,7 +73,7 @@ void mg_runtime_free(mg_runtime *rt) {
 
 static int load_body(lua_State *L) {
   const char *recipe = lua_touserdata(L, 1);
-  mg_prelude_push(L, "recipe");
+  mg_prelude_push(L, "load");
   lua_pushstring(L, recipe);
   lua_call(L, 1, 1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
@@ -91,8 +91,8 @@ mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err) {
   return s;
 }
 
-static mg_status check_loaded(const mg_runtime *rt, mg_error *err) {
-  if (!rt) return mg_fail(err, MG_USAGE, "there is no runtime");
+mg_status mg_runtime_check_loaded(const mg_runtime *rt, mg_error *err) {
+  if (!rt) return MG_USAGE; /* the error of what did not make it is the one to see */
   if (!rt->recipe && rt->unloaded.status) { /* the first error is the one to see */
     if (err) *err = rt->unloaded;
     return rt->unloaded.status;
@@ -125,7 +125,7 @@ static int plan_body(lua_State *L) {
 }
 
 mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args, mg_error *err) {
-  if (!rt || check_loaded(rt, err)) return NULL;
+  if (!rt || mg_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MG_WORLD_MAX)
     return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
   evaluation e = { rt->recipe, world, args, NULL };
@@ -160,10 +160,9 @@ static int ask_body(lua_State *L) {
   return 0;
 }
 
-mg_status mg_runtime_check_state(const mg_runtime *rt, const mg_state *s, const char *what, mg_error *err) {
-  mg_status status = check_loaded(rt, err);
-  if (status) return status;
-  if (!s) return mg_fail(err, MG_USAGE, "a %s needs a state", what);
+mg_status mg_runtime_check_state(const mg_runtime *rt, const mg_state *s, mg_error *err) {
+  mg_status status = mg_runtime_check_loaded(rt, err);
+  if (status || !s) return status ? status : MG_USAGE;
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MG_OK;
   return mg_fail(err, MG_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
@@ -188,7 +187,7 @@ static void close_asked(lua_State *L) {
 mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
                          mg_error *err) {
   question  q = { s, query, args, NULL };
-  mg_status status = mg_runtime_check_state(rt, s, "query", err);
+  mg_status status = mg_runtime_check_state(rt, s, err);
   if (!status) {
     status = mg_runtime_protected(rt, ask_body, &q, err);
     close_asked(rt->L);
@@ -255,7 +254,7 @@ static int info_body(lua_State *L) {
 }
 
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err) {
-  mg_status s = check_loaded(rt, err);
+  mg_status s = mg_runtime_check_loaded(rt, err);
   *info = NULL;
   if (!s) s = mg_runtime_protected(rt, info_body, info, err);
   if (s) {

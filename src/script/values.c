@@ -99,7 +99,7 @@ void mg_push_json(lua_State *L, const json_t *v) {
   }
 }
 
-static bool copy(lua_State *from, int i, lua_State *to, int depth) {
+static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
   size_t      len;
   const char *s;
   if (depth > DEPTH || !lua_checkstack(from, 4)) return false;
@@ -119,11 +119,15 @@ static bool copy(lua_State *from, int i, lua_State *to, int depth) {
     lua_pushlstring(to, s, len);
     return true;
   case LUA_TTABLE:
+    if (views && lua_getmetatable(from, i)) {
+      lua_pop(from, 1);
+      return false;
+    }
     lua_newtable(to);
     for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
       int  key = lua_gettop(from) - 1;
-      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key)) && copy(from, key, to, depth + 1) &&
-                   copy(from, key + 1, to, depth + 1);
+      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key)) && copy(from, key, to, views, depth + 1) &&
+                   copy(from, key + 1, to, views, depth + 1);
       if (!plain) {
         lua_pop(from, 2);
         return false;
@@ -135,4 +139,6 @@ static bool copy(lua_State *from, int i, lua_State *to, int depth) {
   }
 }
 
-bool mg_copy_value(lua_State *from, int i, lua_State *to) { return copy(from, lua_absindex(from, i), to, 0); }
+bool mg_copy_value(lua_State *from, int i, lua_State *to, bool views) {
+  return copy(from, lua_absindex(from, i), to, views, 0);
+}

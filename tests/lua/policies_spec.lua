@@ -92,6 +92,8 @@ describe("policies.layers", function()
     assert.are.same({ 1, 4, 3 }, asked "policies.layers { first = 1 }" { layers = 8, stages = 3 })
     assert.are.same({ 5, 3 }, asked "policies.layers { first = 5, last = 3 }" { layers = 8, stages = 2 })
     assert.are.same({ 8 }, asked "policies.layers { last = 8 }" { layers = 8, stages = 1 })
+    assert.are.same({ 0, 3 }, asked "policies.layers { embedding = 1e17, loss = 1e17 - 32 }" { layers = 3, stages = 2 })
+    assert.are.same({ 2, 1 }, asked "policies.layers { embedding = 1e17, loss = 1e17 }" { layers = 3, stages = 2 })
     local many = asked "policies.layers { last = 0 }" { layers = 2147483647, stages = 3 }
     assert.are.same({ 1073741824, 1073741823, 0 }, many)
   end)
@@ -345,6 +347,38 @@ describe("a bundled policy", function()
   end)
 end)
 
+describe("agreed", function()
+  local function plan(base, text)
+    local b = support.file(base)
+    local d = support.file(text:gsub("BASE", (b:gsub("%%", "%%%%"))))
+    local ok, said = pcall(function() return mg.load(d):plan(8) end)
+    local info = ok and mg.load(d):info().policies
+    os.remove(b)
+    os.remove(d)
+    return ok and info or (said:gsub(b:gsub("%p", "%%%0"), "base"):gsub(d:gsub("%p", "%%%0"), "derived"))
+  end
+  local base = [[
+return recipe {
+  build = function(world) local t = topology(world) t.tp = grid(world, "tp", { tp = fill }) "tp" return t end,
+  policy = { r = function() end },
+  agreed = { r = "tp" },
+}]]
+  local other = [[return recipe { base = "BASE", build = function(world) return topology(world) end%s }]]
+
+  it("is inherited, and may be another or taken back", function()
+    assert.are.same({ { name = "r", agreed = "tp" } }, plan(base, 'return recipe { base = "BASE" }'))
+    assert.are.same({ { name = "r", agreed = "world" } }, plan(base, 'return recipe { base = "BASE", agreed = { r = "world" } }'))
+    assert.are.same({ { name = "r" } }, plan(base, 'return recipe { base = "BASE", agreed = { r = false } }'))
+    assert.are.same({ { name = "r" } }, plan(base, other:format(", agreed = { r = false }")))
+  end)
+
+  it("is missed by the recipe that says it", function()
+    assert.equal("base:1: policy 'r' is agreed: unknown family 'tp'; there are none", plan(base, other:format ""))
+    assert.equal("derived:1: policy 'r' is agreed: unknown family 'tpp'; nearest is 'tp' (tp)",
+      plan(base, 'return recipe { base = "BASE", agreed = { r = "tpp" } }'))
+  end)
+end)
+
 describe("recipe:call", function()
   it("refuses what is no policy and no table", function()
     local path = recipe_of "policies.layers()"
@@ -363,6 +397,17 @@ describe("recipe:call", function()
     local out = support.run("build/moongrid recipes " .. path)
     os.remove(path)
     assert.truthy(out:find("\npolicies\n  it +agreed by tp\n"), out)
+  end)
+
+  it("refuses what is no plain value, however deep", function()
+    local told = "recipe:9: policy 'it' returned what is no plain value: a function, a state, or a table of such, or in itself"
+    assert.equal(told, refusal("function() return { f = function() end } end", {}))
+    assert.equal(told, refusal("function() local t = {} t.t = t return t end", {}))
+    assert.equal(told, refusal("function(s) return { s = s } end", {}))
+    assert.equal(told, refusal("function(_, _, p) return { p = p } end", {}))
+    assert.equal(told, refusal("function() return { [1.5] = 1 } end", {}))
+    assert.are.same({ a = { 1, 2.5, { b = false } }, c = 1 / 0 },
+      asked "function() return { a = { 1, 2.5, { b = false } }, c = 1 / 0 } end" {})
   end)
 
   it("gives nothing for nothing", function()

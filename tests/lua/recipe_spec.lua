@@ -73,6 +73,42 @@ local function values(params, given)
   return r:ask(r:plan(8, given or {}):dry(0), "all", {})
 end
 
+describe("a recipe's file", function()
+  local support = dofile "tests/lua/support.lua"
+  local text = "return recipe { base = 'picotron' }\n"
+
+  it("may begin as a script does, or with a byte order mark", function()
+    for _, before in ipairs { "#!/usr/bin/env moongrid\n", "\xEF\xBB\xBF", "\xEF\xBB\xBF# x\n", "" } do
+      local path = support.file(before .. text)
+      assert.equal(8, mg.load(path):plan(8).world)
+      os.remove(path)
+    end
+    local path = support.file "#!/usr/bin/env moongrid\nreturn 5 +"
+    local ok, said = pcall(mg.load, path)
+    assert.is_false(ok)
+    assert.truthy(said:find(":2: ", 1, true), said)
+    os.remove(path)
+  end)
+
+  it("is read once, so that it may be a pipe", function()
+    local path = support.file(text)
+    local _, err, code = support.run(("mkfifo %s.pipe.lua && cat %s > %s.pipe.lua & sleep 0.2; timeout 10 build/moongrid plan "
+      .. "%s.pipe.lua --world 8 > /dev/null"):format(path, path, path, path))
+    os.remove(path)
+    os.remove(path .. ".pipe.lua")
+    assert.equal(0, code, err)
+  end)
+
+  it("is a file, and not without end", function()
+    local ok, said = pcall(mg.load, "/dev/zero")
+    assert.is_false(ok)
+    assert.truthy(said:find("cannot read /dev/zero: File too large", 1, true), said)
+    ok, said = pcall(mg.load, "./lua")
+    assert.is_false(ok)
+    assert.truthy(said:find("cannot read lua: Is a directory", 1, true), said)
+  end)
+end)
+
 describe("a recipe", function()
   it("makes the plan that its families say", function()
     local p = recipe(simple):plan(8, { tp = 2 })

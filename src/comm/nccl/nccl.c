@@ -164,8 +164,8 @@ mg_backend *mg_nccl_over(mg_backend *host, const mg_nccl_options *given, bool ow
   n->base.whole = n->options.parent != NULL;
   if (!(n->options.timeout > 0)) n->options.timeout = MG_NCCL_TIMEOUT;
   mg_status s = host->ops->own(host, n->options.timeout, &n->local_rank, &n->local_size, &why);
-  if (!s) { /* all ranks find out together */
-    s = nccl_open(&n->lib, &why);
+  if (!s || s == MG_LIMIT) { /* all ranks find out together */
+    if (!s) s = nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
     s = mg_verdict(host, s, &why, &why);
