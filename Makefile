@@ -52,7 +52,7 @@ STAGES := base algebra plan comm script
 SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 HOST   := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/host/*.c)))
-LUATEXT := lua/moongrid/recipe.lua lua/moongrid/policies.lua $(wildcard lua/moongrid/recipes/*.lua)
+LUATEXT := $(patsubst %,lua/moongrid/%.lua,recipe shared parameters policies) $(wildcard lua/moongrid/recipes/*.lua)
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
@@ -151,7 +151,7 @@ lint:
 # --------------------------------------------------------------------- install
 HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h) $(if $(HAVE_NCCL),src/moongrid_nccl.h)
 D = $(DESTDIR)
-# the annotations, and the layers for stock Lua; recipe.lua and policies.lua are inside the library
+# the annotations, and the layers for stock Lua; the prelude and the recipes are inside the library
 LUA_FILES := $(filter-out $(LUATEXT),$(wildcard lua/moongrid/*.lua))
 
 install: all man

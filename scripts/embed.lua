@@ -21,14 +21,18 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
--- A file without what no message shows: indentation and comments (those behind a string stay, in
--- case they are in it). The lines stay, so that their numbers do. (No long string here spans lines;
--- that is checked.)
+-- A file without what no message shows: indentation, comments, blanks. The lines stay, so that their
+-- numbers do, and a line with a string is left alone behind its indentation. (No long string here
+-- spans lines; that is checked.)
 local function read(path)
   local lines = {}
   for line in io.lines(path) do
     assert(not line:find("%[=*%["), path .. ": a long string would lose its indentation")
-    lines[#lines + 1] = line:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
+    line = line:gsub("^%s+", ""):gsub("^%-%-.*", ""):gsub("^([^\"']-)%s+%-%-%s.*$", "%1")
+    if not line:find("[\"']") then
+      line = line:gsub("%s+", " "):gsub("([,{]) ", "%1"):gsub(" }", "}"):gsub(" = ", "=")
+    end
+    lines[#lines + 1] = line
   end
   return table.concat(lines, "\n") .. "\n"
 end
@@ -40,30 +44,36 @@ local function release()
 end
 
 -- name in error messages, file
-local chunks = {
-  { "moongrid/recipe.lua", "lua/moongrid/recipe.lua" },
-  { "moongrid/policies.lua", "lua/moongrid/policies.lua" },
-}
+local prelude, recipes = {}, {}
+for _, name in ipairs { "recipe", "shared", "parameters", "policies" } do
+  prelude[#prelude + 1] = { "moongrid/" .. name .. ".lua", "lua/moongrid/" .. name .. ".lua" }
+end
 for path in io.popen("ls lua/moongrid/recipes/*.lua | LC_ALL=C sort"):lines() do
-  chunks[#chunks + 1] = { path:match("([^/]+)%.lua$"), path }
+  recipes[#recipes + 1] = { path:match("([^/]+)%.lua$"), path }
 end
 
 local out = assert(io.open(arg[1], "wb"))
 out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "script/bundle.h"\n\n')
 out:write(('const char mg_bundle_release[] = "%s";\n\n'):format(release()))
-for i, chunk in ipairs(chunks) do
-  local name, text = chunk[1], read(chunk[2])
-  local binary = string.dump(assert(load(text, "=" .. name, "t"))) -- with its line numbers
-  out:write(("static const char text%d[] =\n  %s;\n"):format(i, quoted(text)))
-  out:write(("static const unsigned char binary%d[] = {\n  %s };\n\n"):format(i, numbers(binary)))
+
+local count = 0
+local function write_chunks(name, chunks)
+  local entries = {}
+  for _, chunk in ipairs(chunks) do
+    count = count + 1
+    local text = read(chunk[2])
+    local binary = string.dump(assert(load(text, "=" .. chunk[1], "t"))) -- with its line numbers
+    out:write(("static const char text%d[] =\n  %s;\n"):format(count, quoted(text)))
+    out:write(("static const unsigned char binary%d[] = {\n  %s };\n\n"):format(count, numbers(binary)))
+    entries[#entries + 1] = ('  { "%s", text%d, sizeof text%d - 1, binary%d, sizeof binary%d },\n')
+      :format(chunk[1], count, count, count, count)
+  end
+  out:write(("const mg_chunk %s[] = {\n%s  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(entries)))
 end
-local function entry(i)
-  return ('{ "%s", text%d, sizeof text%d - 1, binary%d, sizeof binary%d }'):format(chunks[i][1], i, i, i, i)
-end
-out:write("const mg_chunk mg_prelude = ", entry(1), ";\n\nconst mg_chunk mg_policies = ", entry(2))
-out:write(";\n\nconst mg_chunk mg_bundled[] = {\n")
-for i = 3, #chunks do out:write("  ", entry(i), ",\n") end
-out:write("  { NULL, NULL, 0, NULL, 0 }\n};\n\nconst char *const mg_bundled_names[] = {\n")
-for i = 3, #chunks do out:write(('  "%s",\n'):format(chunks[i][1])) end
+
+write_chunks("mg_prelude", prelude)
+write_chunks("mg_bundled", recipes)
+out:write("const char *const mg_bundled_names[] = {\n")
+for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[1])) end
 out:write("  NULL\n};\n")
 out:close()

@@ -22,8 +22,7 @@ typedef struct mg_chunk {
 } mg_chunk;
 
 extern const char        mg_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
-extern const mg_chunk    mg_prelude;          /* lua/moongrid/recipe.lua */
-extern const mg_chunk    mg_policies;         /* lua/moongrid/policies.lua */
+extern const mg_chunk    mg_prelude[];        /* lua/moongrid/recipe.lua, then what it asks for by name */
 extern const mg_chunk    mg_bundled[];        /* the recipes; a NULL name at the end */
 extern const char *const mg_bundled_names[];  /* NULL at the end */
 

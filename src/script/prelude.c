@@ -298,10 +298,14 @@ static int core_load(lua_State *L) {
   return 4;
 }
 
-/* library(...): run policies.lua */
+/* library(name, ...): run another file of the prelude */
 static int core_library(lua_State *L) {
-  if (mg_bundle_load(L, &mg_policies)) return lua_error(L);
-  lua_insert(L, 1);
+  const mg_chunk *c = mg_prelude;
+  char            name[64];
+  snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
+  while (strcmp(c->name, name) != 0) c++; /* it is there: nobody else asks */
+  if (mg_bundle_load(L, c)) return lua_error(L);
+  lua_replace(L, 1);
   lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
   return lua_gettop(L);
 }
@@ -352,7 +356,7 @@ void mg_prelude_open(lua_State *L) {
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }
-  if (mg_bundle_load(L, &mg_prelude)) lua_error(L);
+  if (mg_bundle_load(L, mg_prelude)) lua_error(L);
   luaL_newlib(L, core);
   lua_call(L, 1, 1);
   static const char *const from_prelude[] = { "recipe", "param", "policies" };

@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the files of the prelude share: tables walked in one order, values in messages, tables that a
+-- recipe sees.
+
+local core = ...
+
+-- Every rank must find the same first error: tables are walked by name.
+local function sorted_pairs(t)
+  local keys, i = core.keys(t), 0
+  return function()
+    i = i + 1
+    return keys[i], t[keys[i]]
+  end
+end
+
+local function is_list(value)
+  if type(value) ~= "table" then return false end
+  local n = 0
+  for _, item in pairs(value) do
+    n = n + 1
+    if math.type(item) ~= "integer" then return false end
+  end
+  return n == #value
+end
+
+-- A value in a message: never an address, which differs between ranks.
+local function show(value)
+  if type(value) == "string" then return "'" .. value .. "'" end
+  if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
+  if type(value) == "number" or type(value) == "boolean" or value == nil then return tostring(value) end
+  return "a " .. type(value)
+end
+
+-- A key in a message: names without quotes of their own.
+local function word(key) return type(key) == "string" and key or show(key) end
+
+-- What a recipe sees of the table that all() returns: names that are not there are errors, and
+-- nothing is assigned to it.
+local function vocabulary(what, all)
+  return setmetatable({}, {
+    __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,
+    __newindex = function(_, name) core.raise(string.format("%s '%s' cannot be changed", what, word(name))) end,
+    __metatable = false,
+  })
+end
+
+return { sorted_pairs = sorted_pairs, is_list = is_list, show = show, word = word, vocabulary = vocabulary }
