@@ -166,6 +166,7 @@ end
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
+  known[#known + 1] = "world"
   for name, by in sorted_pairs(body.agreed) do
     local where = string.format("%spolicy '%s' is agreed: ", body.agreed_at[name], name)
     if by ~= "world" and not families[by] then core.unknown("family", by, known, where) end

@@ -307,7 +307,7 @@ static void test_definitions(void **state) {
   }
   static const struct {
     const char *by, *text;
-  } groups[] = { { "tpp", ":1: policy 'a' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, ring)" },
+  } groups[] = { { "tpp", ":1: policy 'a' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, ring, world)" },
                  { "ring", ":1: policy 'a' is agreed: the groups of 'ring' share ranks; a family whose groups do not would do, or \"world\"" } };
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     char text[512];

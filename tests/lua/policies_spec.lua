@@ -373,8 +373,8 @@ return recipe {
   end)
 
   it("is missed by the recipe that says it", function()
-    assert.equal("base:1: policy 'r' is agreed: unknown family 'tp'; there are none", plan(base, other:format ""))
-    assert.equal("derived:1: policy 'r' is agreed: unknown family 'tpp'; nearest is 'tp' (tp)",
+    assert.equal("base:1: policy 'r' is agreed: unknown family 'tp'; known: world", plan(base, other:format ""))
+    assert.equal("derived:1: policy 'r' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, world)",
       plan(base, 'return recipe { base = "BASE", agreed = { r = "tpp" } }'))
   end)
 end)
