@@ -105,7 +105,7 @@ $(B)/libmoongrid.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(LIB_MPI): $(OBJ_MPI) $(B)/base/error.o
+$(LIB_MPI): $(OBJ_MPI) $(B)/base/error.o $(B)/base/clock.o
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_mpi.so.$(SOVER) -o $@ $^ $(MPI_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_mpi.so
@@ -114,7 +114,7 @@ $(B)/libmoongrid_mpi.a: $(OBJ_MPI)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(B)/base/error.o $(B)/base/text.o $(B)/plan/nccl.o
+$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(patsubst %,$(B)/base/%.o,error text clock host) $(B)/plan/nccl.o
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_nccl.so.$(SOVER) -o $@ $^ $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
 	ln -sf $(@F) $(B)/libmoongrid_nccl.so

@@ -20,7 +20,7 @@ $(B)/tests/test_%: tests/c/test_%.c $(wildcard tests/c/*.h) $(B)/libmoongrid.a
 $(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # As a trainer links: against the shared libraries and the public headers alone.
-$(B)/tests/mpi/%: tests/mpi/%.c $(LIB) $(LIB_MPI)
+$(B)/tests/mpi/%: tests/mpi/%.c tests/mpi/tap.h $(LIB) $(LIB_MPI)
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
@@ -30,10 +30,10 @@ ifeq ($(HAVE_MPI)$(HAVE_NCCL),yesyes)
 tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
 endif
 
-$(B)/tests/nccl/trainer: tests/nccl/trainer.c $(LIB) $(LIB_MPI)
+$(B)/tests/nccl/trainer: tests/nccl/trainer.c tests/mpi/tap.h $(LIB) $(LIB_MPI)
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(NCCL_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS) -ldl
+	$(CC) $(ALL_CFLAGS) -Itests/mpi $(MPI_FLAGS) $(NCCL_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS) -ldl
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
 	$(call SAY,CC,tests/nccl/standin)

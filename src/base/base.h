@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** base.h - what every stage stands on: errors, growing text, nearest names.
+** base.h - what every stage stands on: errors, growing text, nearest names, the clock.
 */
 #ifndef MG_BASE_H
 #define MG_BASE_H
@@ -48,5 +48,10 @@ void mg_sort_names(const char **names, size_t n); /* by their bytes, not by the 
 const char *mg_nearest(const char *word, const char *const *candidates, size_t n);
 /* "; nearest is 'tp' (tp, cp, dp)": the tail of every unknown-name message. */
 void mg_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
+
+/* clock.c, host.c */
+double   mg_now(void); /* seconds of a clock that goes forward */
+void     mg_pause(int look); /* between two looks at something, the 0th and the next: soon, later every millisecond */
+uint64_t mg_machine_id(void); /* equal for all processes of a machine */
 
 #endif

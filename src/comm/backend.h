@@ -81,7 +81,7 @@ typedef struct mg_backend_ops {
   int64_t (*heard)(mg_backend *b);
 
   /* Use, for proofs and benchmarks. A buffer lies where the communicators want it (on the GPU).
-  ** `native` says which kind; all calls have ended when they return. */
+  ** `backend` says which kind; all calls have ended when they return. */
   void *(*buffer_new)(mg_backend *b, const char *backend, size_t bytes, mg_error *err);
   void (*buffer_free)(mg_backend *b, const char *backend, void *buffer);
   mg_status (*copy)(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,

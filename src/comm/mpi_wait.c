@@ -8,30 +8,12 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 }; /* on `notes` */
 
 enum { ANSWER = 256 }; /* bytes of rank 0's word on who is missing */
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Between two looks: soon at first, then every millisecond. */
-static void pause_a_bit(int look) {
-  if (look < 200) {
-    sched_yield();
-    return;
-  }
-  struct timespec t = { 0, look < 1000 ? 50000 : 1000000 };
-  nanosleep(&t, NULL);
-}
 
 /* ------------------------------------------------------------------ roll call
 ** When a call over all ranks takes long, everybody in it reports to rank 0, which notes who is
@@ -87,11 +69,11 @@ static void end_roll(waiting *w, char *missing, size_t size) {
   MPI_Request  request;
   int          there = 0;
   if (m->base.rank != 0) {
-    double until = now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
+    double until = mg_now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
     MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &request);
-    for (int look = 0; !there && now() < until; look++) {
+    for (int look = 0; !there && mg_now() < until; look++) {
       MPI_Test(&request, &there, MPI_STATUS_IGNORE);
-      pause_a_bit(look);
+      mg_pause(look);
     }
     if (!there) {
       MPI_Cancel(&request);
@@ -109,16 +91,16 @@ static void end_roll(waiting *w, char *missing, size_t size) {
 
 /* Wait for a call over all ranks, whose buffers are ours: after a failure MPI may still write there. */
 static mg_status finish(mpi_backend *m, MPI_Request *request, int rc, const char *call, mg_error *err) {
-  waiting w = { m, ++m->calls, now(), false, NULL };
+  waiting w = { m, ++m->calls, mg_now(), false, NULL };
   int     done = 0;
   for (int look = 0; !rc && !done; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (rc || done) break;
-    double waited = now() - w.begun;
+    double waited = mg_now() - w.begun;
     if (waited > m->base.seconds / 4) report(&w);
     take_reports(&w);
     if (waited > m->base.seconds) break;
-    pause_a_bit(look);
+    mg_pause(look);
   }
   mg_status s = MG_OK;
   if (rc) {
@@ -249,12 +231,12 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
 ** used again? */
 static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer, bool send,
                                 double seconds, bool *through, mg_error *err) {
-  double begun = now();
+  double begun = mg_now();
   *through = true;
   for (int look = 0, done = 0; !rc; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (!rc && done) return MG_OK;
-    bool    late = now() - begun > seconds;
+    bool    late = mg_now() - begun > seconds;
     int64_t who = late ? -1 : mg_mpi_heard(&m->base);
     if (rc) break;
     if (late || who >= 0) {
@@ -267,7 +249,7 @@ static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, co
       mg_fail(err, MG_BACKEND, "rank %" PRId64 " gave up", who);
       return MG_GAVE_UP;
     }
-    pause_a_bit(look);
+    mg_pause(look);
   }
   return mg_mpi_failed(err, rc, call, "the channel of the library");
 }

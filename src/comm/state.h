@@ -64,7 +64,6 @@ struct mg_group {
   const mg_shared *comm; /* NULL for a group of one rank */
 };
 
-uint64_t mg_machine_id(void); /* equal on all ranks of a machine */
 /* Room for a seat per rank, before the ranks agree; NULL where their places are known already. */
 typedef struct mg_seat mg_seat;
 mg_status mg_seats_new(const mg_backend *b, mg_seat **seats, mg_error *err);

@@ -9,15 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { BYTES = 4 << 20, WARM = 2, TIMED = 5 };
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -28,10 +21,10 @@ static int ascending(const void *a, const void *b) {
 static mg_status measure(mg_backend *b, const mg_shared *c, const mg_work *w, double *seconds, mg_error *err) {
   double spent[TIMED];
   for (int i = 0; i < WARM + TIMED; i++) {
-    double    begun = now();
+    double    begun = mg_now();
     mg_status s = mg_pool_work(b, c, w, err);
     if (s) return s;
-    if (i >= WARM) spent[i - WARM] = now() - begun;
+    if (i >= WARM) spent[i - WARM] = mg_now() - begun;
   }
   qsort(spent, TIMED, sizeof *spent, ascending);
   *seconds = spent[TIMED / 2];

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { HOOK_STEP = 1000 };
 
@@ -33,12 +32,6 @@ void *mg_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   return block;
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void mg_budget_attach(lua_State *L, mg_budget *b) {
   lua_pushlightuserdata(L, b);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
@@ -61,7 +54,7 @@ static void budget_hook(lua_State *L, lua_Debug *ar);
 
 static void spend(lua_State *L, mg_budget *b, uint64_t work) {
   b->count += work;
-  bool slow = now() - b->started > b->limits.seconds;
+  bool slow = mg_now() - b->started > b->limits.seconds;
   if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return;
   if (!b->over) {
     b->over = true;
@@ -96,7 +89,7 @@ void mg_lua_note(lua_State *L, mg_status status) {
 }
 
 void mg_budget_start(lua_State *L, mg_budget *b) {
-  b->count = 0, b->started = now();
+  b->count = 0, b->started = mg_now();
   b->over = b->no_memory = false;
   b->refused = 0;
   b->status = MG_OK;

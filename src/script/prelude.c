@@ -196,6 +196,7 @@ enum { RECIPE_MAX = 16 << 20 }; /* bytes; what is longer is no recipe */
 
 static int file_failed(lua_State *L, const char *what, const char *path) {
   lua_pushfstring(L, "cannot %s %s: %s", what, path, strerror(errno));
+  lua_remove(L, -2); /* the name of the chunk that is none */
   return LUA_ERRFILE;
 }
 
@@ -204,24 +205,22 @@ static int file_failed(lua_State *L, const char *what, const char *path) {
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   char    piece[4096];
   mg_text t = { 0 };
-  FILE   *file = fopen(path, "rb");
+  lua_pushfstring(L, "@%s", path); /* may raise: before anything is held */
+  FILE *file = fopen(path, "rb");
   if (!file) return file_failed(L, "open", path);
   for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mg_text_put(&t, piece, n);
-  bool unread = ferror(file), ended = feof(file);
-  int  why = errno;
+  int why = t.failed ? ENOMEM : ferror(file) ? errno : !feof(file) ? EFBIG : 0;
   fclose(file);
-  const char *text = t.data ? t.data : "";
-  size_t      len = t.len, skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-  int         rc = LUA_ERRFILE;
-  *hash = XXH3_64bits(text, len);
-  if (text[skip] == '#') skip += strcspn(text + skip, "\n"); /* as of a script; the line break stays */
-  if (t.failed || unread || !ended) {
+  if (why) {
     mg_text_free(&t);
-    errno = t.failed ? ENOMEM : unread ? why : EFBIG;
+    errno = why;
     return file_failed(L, "read", path);
   }
-  lua_pushfstring(L, "@%s", path);
-  rc = luaL_loadbufferx(L, text + skip, len - skip, lua_tostring(L, -1), "t");
+  const char *text = t.data ? t.data : "";
+  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+  if (text[skip] == '#') skip += strcspn(text + skip, "\n");      /* as of a script; the line break stays */
+  *hash = XXH3_64bits(text, t.len);
+  int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
   lua_remove(L, -2);
   mg_text_free(&t);
   return rc;

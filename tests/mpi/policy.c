@@ -3,24 +3,17 @@
 ** policy.c - what policies and a reload are across ranks: agreed policies that split, a recipe that is
 ** edited while the job runs. TAP from rank 0; every test is judged on all ranks.
 */
+#include "tap.h"
+
 #include "moongrid_mpi.h"
 
-#include <stdio.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int  rank, size, number, failures;
 static char path[64];
-
-static void test(bool ok, const char *what) {
-  int mine = ok, all;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (!ok) fprintf(stderr, "# rank %d: %s\n", rank, what);
-  if (rank == 0) printf("%sok %d - %s\n", all ? "" : "not ", ++number, what);
-  failures += !all;
-}
 
 /* One file for all ranks, as on a cluster. */
 static void write_recipe(const char *text) {
@@ -149,9 +142,7 @@ static void reload(mg_runtime **rt, mg_state **s) {
 
 int main(int argc, char **argv) {
   mg_error e = { 0 };
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  tap_begin(&argc, &argv);
   move_out();
   int id = (int)getpid();
   MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -171,10 +162,6 @@ int main(int argc, char **argv) {
   mg_state_free(s);
   mg_backend_free(b);
   mg_runtime_free(rt);
-  if (rank == 0) {
-    unlink(path);
-    printf("1..%d\n", number);
-  }
-  MPI_Finalize();
-  return failures ? 1 : 0;
+  if (rank == 0) unlink(path);
+  return tap_end();
 }

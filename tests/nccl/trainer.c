@@ -6,6 +6,8 @@
 **
 **     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone
 */
+#include "tap.h"
+
 #include "moongrid_mpi.h"
 #include "moongrid_nccl.h"
 
@@ -14,9 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int rank, size, number;
-static int failures;
 
 /* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
 #define FUNCTIONS(X) \
@@ -35,15 +34,6 @@ static void load(void) {
   memcpy(&p_##name, &found_##name, sizeof p_##name);
   FUNCTIONS(X)
 #undef X
-}
-
-/* Every rank has a verdict; the test passes when all do. */
-static void test(bool ok, const char *what) {
-  int mine = ok, all;
-  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (!ok) fprintf(stderr, "# rank %d: %s\n", rank, what);
-  if (rank == 0) printf("%sok %d - %s\n", all ? "" : "not ", ++number, what);
-  failures += !all;
 }
 
 static mg_plan *plan_of(const char *const *args, size_t n, mg_error *e) {
@@ -350,9 +340,7 @@ static void blocking(mg_backend *mpi) {
 
 int main(int argc, char **argv) {
   mg_error e;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  tap_begin(&argc, &argv);
   load();
   mg_backend *mpi = mg_mpi_backend(MPI_COMM_WORLD, &e);
   const char *what = argc > 1 ? argv[1] : "use";
@@ -366,7 +354,5 @@ int main(int argc, char **argv) {
   if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
   mg_backend_free(mpi);
-  if (rank == 0) printf("1..%d\n", number);
-  MPI_Finalize();
-  return failures ? 1 : 0;
+  return tap_end();
 }

@@ -8,24 +8,8 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-double nccl_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void nccl_pause(int look) {
-  struct timespec t = { 0, look < 1000 ? 100000 : 1000000 };
-  if (look < 50)
-    sched_yield();
-  else
-    nanosleep(&t, NULL);
-}
 
 double nccl_patience(const nccl_backend *n, const mg_comm_spec *spec) {
   return spec->timeout > 0 ? spec->timeout : n->options.timeout;
@@ -77,7 +61,7 @@ static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, flight *f, m
   mg_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
   if (!s) f->made->bytes = mg_nccl_memory(&f->values, spec->size);
   f->made->blocking = is_blocking(f);
-  double left = n->begun + nccl_patience(n, spec) - nccl_now();
+  double left = n->begun + nccl_patience(n, spec) - mg_now();
   return s ? s : nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
@@ -134,7 +118,7 @@ static mg_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mg
     return MG_OK;
   }
   bool      left_behind;
-  double    left = n->begun + seconds - nccl_now();
+  double    left = n->begun + seconds - mg_now();
   mg_status s = nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
                            &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
@@ -162,7 +146,7 @@ static mg_status wait_all(nccl_backend *n, size_t nflights, flight *f, mg_error 
         return nccl_failed(n, err, state, "creation", f[i].spec->name);
       f[i].done = state == ncclSuccess;
       if (f[i].done) continue;
-      if (nccl_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
+      if (mg_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
       left++;
     }
     if (left == 0) return MG_OK;
@@ -171,7 +155,7 @@ static mg_status wait_all(nccl_backend *n, size_t nflights, flight *f, mg_error 
       mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
       return MG_GAVE_UP;
     }
-    nccl_pause(look);
+    mg_pause(look);
   }
 }
 
@@ -207,10 +191,10 @@ void nccl_tell(nccl_backend *n, const mg_comm_spec *spec) {
 /* A creation that failed may have failed because another rank gave up, and the word of that is
 ** still on its way. Who fails listens before telling, so that the first of all hears nothing. */
 static mg_status whose_failure(nccl_backend *n, mg_status s) {
-  const double listen = 0.1, until = nccl_now() + listen;
-  for (int look = 0; s == MG_BACKEND && nccl_now() < until; look++) {
+  const double listen = 0.1, until = mg_now() + listen;
+  for (int look = 0; s == MG_BACKEND && mg_now() < until; look++) {
     if (n->host->ops->heard(n->host) >= 0) return MG_GAVE_UP;
-    nccl_pause(look);
+    mg_pause(look);
   }
   return s;
 }
@@ -244,7 +228,7 @@ mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, vo
   nccl_backend *n = (nccl_backend *)b;
   mg_error      why = { 0 };
   n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
-  n->begun = nccl_now();
+  n->begun = mg_now();
   n->after = true;
   if (b->whole) {
     mg_status host = create_on_host(n, nspecs, spec, native, &why);

@@ -47,14 +47,14 @@ static mg_status derive(nccl_backend *n, const mg_comm_spec *spec, derive_job *j
                         ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen, bool *keep,
                         mg_error *err) {
   nccl_comm from = { .comm = j->from };
-  double    seconds = nccl_patience(n, spec), until = nccl_now() + seconds;
+  double    seconds = nccl_patience(n, spec), until = mg_now() + seconds;
   mg_status s = nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
-  s = nccl_settle(n, &from, until - nccl_now(), listen, what, spec->name, err);
+  s = nccl_settle(n, &from, until - mg_now(), listen, what, spec->name, err);
   *keep = s != MG_OK; /* NCCL is still in it */
   if (s || !j->made) return s;
   if (!j->made->comm) return mg_fail(err, MG_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
-  s = nccl_settle(n, j->made, until - nccl_now(), listen, what, spec->name, err);
+  s = nccl_settle(n, j->made, until - mg_now(), listen, what, spec->name, err);
   return s ? s : nccl_finish(n, spec, j->made, err);
 }
 

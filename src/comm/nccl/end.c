@@ -27,7 +27,7 @@ static void forget(nccl_backend *n, nccl_comm *c) {
 
 mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
                       mg_error *err) {
-  double begun = nccl_now();
+  double begun = mg_now();
   for (int look = 0;; look++) {
     int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
     ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
@@ -38,9 +38,9 @@ mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen
       mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
       return MG_GAVE_UP;
     }
-    if (nccl_now() - begun > seconds)
+    if (mg_now() - begun > seconds)
       return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
-    nccl_pause(look);
+    mg_pause(look);
   }
 }
 
@@ -49,8 +49,8 @@ static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   for (int look = 0;; look++) {
     cudaError_t e = n->lib.cudaStreamQuery(c->stream);
     if (e != cudaErrorNotReady) return e == cudaSuccess;
-    if (nccl_now() > until) return false;
-    nccl_pause(look);
+    if (mg_now() > until) return false;
+    mg_pause(look);
   }
 }
 
@@ -65,7 +65,7 @@ static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
 /* Begin the end of one communicator, within the time; false: it has to be aborted. One that blocks
 ** ends here, others go on by themselves. */
 static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
-  double left = until - nccl_now();
+  double left = until - mg_now();
   if (!c->blocking) {
     ncclResult_t r = n->lib.CommFinalize(c->comm);
     return r == ncclSuccess || r == ncclInProgress;
@@ -112,7 +112,7 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
   }
   split(n, count, native, n->host->ops->destroy);
   n->lib.cudaSetDevice(n->device);
-  double until = nccl_now() + n->options.timeout; /* for all of them */
+  double until = mg_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++) {
     nccl_comm *c = native[i];
     if (!c) continue;
@@ -126,7 +126,7 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
   }
   for (size_t i = 0; i < count; i++) { /* every one has begun: now they can end in any order */
     nccl_comm *c = native[i];
-    double     left = until - nccl_now();
+    double     left = until - mg_now();
     if (!c || !c->comm) continue;
     if (nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MG_OK) continue;
     n->lib.CommAbort(c->comm);

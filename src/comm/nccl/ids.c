@@ -23,11 +23,11 @@ typedef struct parcel {
 /* Of a creation that failed there may be messages that nobody took: they are dropped. */
 static mg_status receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
                          mg_error *err) {
-  double    until = nccl_now() + seconds;
+  double    until = mg_now() + seconds;
   uint64_t  epoch = 0;
   mg_status s = MG_OK;
   while (!s && epoch < n->base.epoch) {
-    double left = until - nccl_now();
+    double left = until - mg_now();
     s = n->host->ops->recv(n->host, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     memcpy(&epoch, data, sizeof epoch);
   }

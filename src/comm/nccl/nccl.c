@@ -69,19 +69,16 @@ static mg_status choose_device(nccl_backend *n, mg_error *err) {
   return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaSetDevice", "");
 }
 
-/* Where a rank is: machines may have one name, so their boot is in it too. */
-typedef struct place {
-  char host[64], boot[40], bus[32];
-  bool share;
-} place;
+typedef struct seat { /* where a rank is */
+  uint64_t machine;
+  char     bus[32];
+  bool     share;
+} seat;
 
-static mg_status find_place(const nccl_backend *n, place *p, mg_error *err) {
+static mg_status find_seat(const nccl_backend *n, seat *p, mg_error *err) {
   memset(p, 0, sizeof *p);
-  memcpy(p->host, n->lib.host, sizeof p->host);
+  p->machine = mg_machine_id();
   p->share = n->options.share_gpu;
-  FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
-  if (boot && !fgets(p->boot, sizeof p->boot, boot)) p->boot[0] = '\0';
-  if (boot) fclose(boot);
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(p->bus, sizeof p->bus, n->device);
   return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
 }
@@ -90,13 +87,13 @@ static mg_status find_place(const nccl_backend *n, place *p, mg_error *err) {
 ** Where it is, NCCL_HOSTID keeps it from noticing; it reads that once, before its first
 ** communicator. Every rank goes through the same calls, whatever it finds. */
 static mg_status check_sharing(nccl_backend *n, mg_error *err) {
-  place     mine, *all = calloc((size_t)n->base.world, sizeof *all);
+  seat      mine, *all = calloc((size_t)n->base.world, sizeof *all);
   mg_error  own = { 0 };
-  mg_status found = all ? find_place(n, &mine, &own) : mg_oom(&own);
+  mg_status found = all ? find_seat(n, &mine, &own) : mg_oom(&own);
   mg_status s = mg_verdict(n->host, found, &own, err);
   if (!s) s = n->host->ops->allgather(n->host, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
-    const place *other = &all[r];
+    const seat *other = &all[r];
     if (other->share != mine.share) {
       s = mg_fail(err, MG_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
                   mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
@@ -104,7 +101,7 @@ static mg_status check_sharing(nccl_backend *n, mg_error *err) {
       int64_t low = r < n->base.rank ? r : n->base.rank, high = r < n->base.rank ? n->base.rank : r;
       s = mg_fail(err, MG_BACKEND, "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
                   "its own, or let them share it (--share-gpu, mg_nccl_options.share_gpu)",
-                  low, high, mine.bus, mine.host);
+                  low, high, mine.bus, n->lib.host);
     }
   }
   if (!s && mine.share) {

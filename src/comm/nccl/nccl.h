@@ -38,8 +38,6 @@ typedef struct nccl_backend {
   bool            broken; /* a collective failed: communicators are aborted, not destroyed */
 } nccl_backend;
 
-double nccl_now(void);
-void   nccl_pause(int look); /* between two looks: soon at first, then every millisecond */
 /* "nccl: what for name: ncclInvalidUsage (...)" */
 mg_status nccl_failed(const nccl_backend *n, mg_error *err, ncclResult_t r, const char *call, const char *name);
 mg_status cuda_failed(const nccl_backend *n, mg_error *err, cudaError_t r, const char *call, const char *name);

@@ -78,7 +78,7 @@ static const char *const names[] = { "ncclAllReduce",     "ncclBroadcast", "nccl
 
 /* The stream ran dry, an error, or its time is over; or another rank gave up. */
 static mg_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mg_error *err) {
-  double begun = nccl_now();
+  double begun = mg_now();
   for (int look = 0;; look++) {
     ncclResult_t state = ncclSuccess;
     cudaError_t  e = n->lib.cudaStreamQuery(c->stream);
@@ -86,14 +86,14 @@ static mg_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, co
     if (e != cudaErrorNotReady) return cuda_failed(n, err, e, call, name);
     if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
       return nccl_failed(n, err, state, call, name);
-    if (nccl_now() - begun > n->options.timeout)
+    if (mg_now() - begun > n->options.timeout)
       return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
     int64_t who = n->host->ops->heard(n->host);
     if (who >= 0) {
       mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
       return MG_GAVE_UP;
     }
-    nccl_pause(look);
+    mg_pause(look);
   }
 }
 

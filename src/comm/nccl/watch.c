@@ -37,11 +37,11 @@ mg_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t 
     free(w);
     return mg_fail(err, MG_BACKEND, "nccl: no thread for %s of %s", what, name);
   }
-  double  begun = nccl_now();
+  double  begun = mg_now();
   int64_t who = -1;
-  for (int look = 0; !atomic_load(&w->done) && who < 0 && nccl_now() - begun < seconds; look++) {
+  for (int look = 0; !atomic_load(&w->done) && who < 0 && mg_now() - begun < seconds; look++) {
     if (listen) who = n->host->ops->heard(n->host);
-    nccl_pause(look);
+    mg_pause(look);
   }
   if (!atomic_load(&w->done)) {
     *left_behind = true;

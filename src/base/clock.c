@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+**
+** clock.c - the time, and how long to wait between two looks at something.
+*/
+#include "base/base.h"
+
+#include <sched.h>
+#include <time.h>
+
+double mg_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void mg_pause(int look) {
+  struct timespec t = { 0, look < 1000 ? 50000 : 1000000 };
+  if (look < 200)
+    sched_yield();
+  else
+    nanosleep(&t, NULL);
+}
