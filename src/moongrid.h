@@ -523,7 +523,7 @@ MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, vo
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
 ** machine read-only, the arguments by name in q, and in p what the plan was made with; policies.NAME
-** of a recipe makes bundled ones, whose arguments and results lua/moongrid/meta.lua tells. Every call has the
+** of a recipe makes bundled ones, whose arguments and results lua/moongrid/meta_recipe.lua tells. Every call has the
 ** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
 ** keeps in a local of the recipe stays until the next reload. */
 

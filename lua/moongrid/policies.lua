@@ -2,7 +2,7 @@
 --
 -- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a
 -- recipe. A setting is a value, or a function (state, q, p) that gives it when the policy is asked.
--- What each takes from a trainer (q) and returns is told in meta.lua, for who writes the trainer.
+-- What each takes from a trainer (q) and returns is told in meta_recipe.lua, for who writes the trainer.
 --
 -- A policy means the same on every machine: only + - * / and sqrt touch a float, which IEEE 754
 -- fixes to the last bit, so that ranks of unlike machines agree on it.

@@ -1,0 +1,158 @@
+---@meta moongrid.recipe
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations for editors (LuaCATS) of the language of recipes: nothing here runs. Grids, families,
+-- topologies and states are those of meta.lua.
+--
+-- A recipe is Lua text that returns `recipe { ... }`. It sees the names below and this much
+-- of Lua (a global it assigns to, or any other name it reads, is an error):
+--
+--   globals  assert error ipairs pairs pcall select tonumber tostring type
+--   math     abs ceil floor fmod huge max maxinteger min mininteger sqrt tointeger type ult
+--   string   byte char format len lower rep split sub upper
+--   table    concat insert pack remove sort unpack
+--
+-- Changed, so that a recipe means the same in every process: `pairs` goes through integers in
+-- order, then strings in order of their bytes, and refuses other keys; `table.sort` is
+-- stable; `tostring` and `string.format` show no address, and %p is refused; `string.rep`
+-- makes at most 65536 bytes; `assert` adds the position to its message.
+
+local moongrid = require "moongrid"
+
+---The pieces of a text between separators; no separator gives one piece.
+---@param text string
+---@param separator string plain text, not empty
+---@return string[]
+function string.split(text, separator) end
+
+---`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside this.
+---@param what moongrid.Definition|string
+---@return moongrid.Definition
+function recipe(what) end
+
+---@class moongrid.Definition
+---@field doc? string one line for `moongrid recipes`
+---@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
+---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
+---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
+---@field arguments? string[] names of arguments that some query understands; others are refused
+---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mg_policy_call; plain values alone leave them
+---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false takes back what the base says
+
+---A declared parameter.
+---@class moongrid.Param
+
+---Each kind takes (default, doc, aliases...). A default of nil makes the parameter optional:
+---build sees nil where it is left out. In brackets how a command line writes it.
+---@class moongrid.Params
+---@field size fun(default?: integer, doc?: string, ...: string): moongrid.Param 1 or more
+---@field integer fun(default?: integer, doc?: string, ...: string): moongrid.Param
+---@field number fun(default?: number, doc?: string, ...: string): moongrid.Param
+---@field flag fun(default?: boolean, doc?: string, ...: string): moongrid.Param (true, 1, false or 0)
+---@field text fun(default?: string, doc?: string, ...: string): moongrid.Param
+---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
+---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
+---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)
+
+---@type moongrid.Params
+param = {}
+
+---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
+---setting is a value, or a function (state, q, p) that gives it when the policy is asked; a wrong
+---setting, argument or unknown name is an error at the line of the recipe that made the policy, and a
+---family that the topology does not have one when the recipe is planned (one that it has sometimes is
+---given by a function). Arguments that a policy does not know are the trainer's business. All mean the same on every machine, so ranks can agree on them.
+---@class moongrid.Policies
+local Policies = {}
+
+---@class moongrid.LayersSettings
+---@field first? integer layers of the first stage, 0 or more
+---@field last? integer layers of the last stage, 0 or more
+---@field embedding? number what the first stage does besides, in layers; 0 or more (0); not with `first`
+---@field loss? number what the last stage does besides, in layers; 0 or more (0); not with `last`
+
+---Layers of each pipeline stage: as even as may be, the larger ones first.
+---Asked with q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
+---ranks, in the order of the model). Returns a list of q.stages integers whose sum is q.layers.
+---@param settings? moongrid.LayersSettings
+---@return function policy
+function Policies.layers(settings) end
+
+---@class moongrid.ScheduleSettings
+---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
+---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
+---@field microbatch? integer samples of a microbatch, 1 or more; left out, `per_rank` decides
+---@field per_rank? integer microbatches for each rank of the pipeline, at most, but for samples whose
+---divisors up to that would leave ranks idle (2)
+
+---How the samples of one replica go through a pipeline.
+---Asked with q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
+---chunks, bubble }: microbatches divide the samples, and with "interleaved" are a multiple of the
+---ranks; bubble is the time that a stage waits, in parts of the ideal one, (ranks - 1) / (chunks x microbatches).
+---@param settings? moongrid.ScheduleSettings
+---@return function policy
+function Policies.schedule(settings) end
+
+---@class moongrid.BucketSettings
+---@field least? integer bytes, 1 or more (160000000)
+---@field per_rank? integer bytes, 0 or more (4000000)
+
+---Gradients are summed in buckets of so many bytes: the larger of `least` and `per_rank` times the ranks.
+---Asked with q.ranks (1 or more) of the family that sums. Returns an integer. The defaults are
+---Megatron-core's: max(40e6, 1e6 x ranks) parameters, of 4 bytes.
+---@param settings? moongrid.BucketSettings
+---@return function policy
+function Policies.bucket_bytes(settings) end
+
+---@class moongrid.GradientSettings
+---@field dense? string family ("dp_cp")
+---@field expert? string family ("expert_data")
+
+---The family over which a parameter's gradient is summed.
+---Asked with q.expert, true for a parameter of an expert. Returns a name; a family that the plan does
+---not have is an error.
+---@param settings? moongrid.GradientSettings
+---@return function policy
+function Policies.gradient_family(settings) end
+
+---@class moongrid.RateSettings
+---@field peak number after the warm-up, 0 or more
+---@field least? number after the last step, 0 to peak (0)
+---@field warmup? integer steps, 0 or more (0); with as many as q.steps or more `peak` is not reached
+---@field decay? integer steps over which it falls, at the end; at most, and by default, all after the warm-up
+---@field shape? "cosine"|"linear"|"constant"|"inverse_sqrt" how it falls ("cosine")
+
+---The learning rate of a step: a line from 0 up to `peak`, then down to `least`. "inverse_sqrt" is
+---peak x sqrt(warmup / step), not below `least`, and does not look at `decay`; "constant" stays at `peak`.
+---Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a number.
+---@param settings moongrid.RateSettings
+---@return function policy
+function Policies.learning_rate(settings) end
+
+---@class moongrid.CheckpointSettings
+---@field every? integer steps, 1 or more (1000)
+---@field last? boolean also after the last step (true)
+
+---Is this step followed by a checkpoint?
+---Asked with q.step (0 or more, counted from 0) and q.steps (1 or more). Returns a boolean.
+---@param settings? moongrid.CheckpointSettings
+---@return function policy
+function Policies.checkpoint(settings) end
+
+---@class moongrid.LostSettings
+---@field keep? string[] families that the trainer can do without
+---@field shrink? string[] families whose groups go on without the lost
+---@field least? integer ranks of a group that must remain for that, 1 or more (1)
+
+---What to do when a call over a family failed, since ranks are lost.
+---Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; left out, 1).
+---Returns "keep", "shrink" or "stop". Asked by the ranks that remain: not one to declare agreed.
+---@param settings? moongrid.LostSettings
+---@return function policy
+function Policies.on_lost(settings) end
+
+policies = Policies ---@type moongrid.Policies
+
+grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
+union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
