@@ -34,9 +34,8 @@ static mg_status set_up(multi_gpu *m, const char *backend, int nargs, char **arg
   MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
   mg_runtime *rt = mg_runtime_new(NULL, err);
-  mg_plan    *plan = NULL;
-  if (mg_runtime_load(rt, "picotron", err) == MG_OK)
-    plan = mg_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
+  mg_runtime_load(rt, "picotron", err);
+  mg_plan *plan = mg_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
   m->mpi = mg_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
   m->backend = strcmp(backend, "nccl") == 0 ? mg_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
   m->state = mg_materialize(plan, m->backend, "train", err); /* also without a plan: the others are told */

@@ -516,7 +516,7 @@ MG_API mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, 
 ** where it is something else. */
 MG_API mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char *query, const char *args,
                                         int64_t *answer, mg_error *err);
-/* Doc, parameters and queries of the loaded recipe, for a person or as JSON. */
+/* Doc, parameters, policies and queries of the loaded recipe, for a person or as JSON. */
 MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
                                      mg_error *err);
 /* ---------------------------------------------------------------- policies

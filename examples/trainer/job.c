@@ -45,11 +45,11 @@ static mg_status part_open(const job *j, job_part *p, mg_error *err) {
 
 mg_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mg_error *err) {
   job_part *p = &j->part;
-  mg_plan  *plan = NULL;
   MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j->world);
-  if ((p->rt = mg_runtime_new(NULL, err)) && mg_runtime_load(p->rt, recipe, err) == MG_OK)
-    plan = mg_runtime_plan(p->rt, j->world, n, args, err);
+  p->rt = mg_runtime_new(NULL, err);
+  mg_runtime_load(p->rt, recipe, err);
+  mg_plan *plan = mg_runtime_plan(p->rt, j->world, n, args, err);
   /* A rank that has no plan takes part all the same and tells the others why. */
   j->mpi = mg_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
   p->state = mg_materialize(plan, j->mpi, "train", err);

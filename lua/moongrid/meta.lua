@@ -465,7 +465,7 @@ function Recipe:ask(state, query, arguments) end
 ---@return integer? status 4: the backend failed, 5: ranks disagree
 function Recipe:call(state, policy, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], queries: string[], policies: moongrid.PolicyInfo[] }
+---@return { doc: string, params: moongrid.ParamInfo[], queries: string[], arguments: string[], policies: moongrid.PolicyInfo[] }
 function Recipe:info() end
 
 ---@class moongrid.PolicyInfo

@@ -11,7 +11,8 @@ static const char help[] =
   "usage: moongrid recipes [RECIPE] [--json]\n"
   "\n"
   "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-  "parameters with their defaults and other names, its families and its queries.\n";
+  "parameters with their defaults and other names, its policies and who agrees on them, its\n"
+  "queries, and its families.\n";
 
 /* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
 static mg_plan *default_plan(mg_runtime *rt) {

@@ -113,7 +113,7 @@ static int recipe_call(lua_State *L) {
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
-/* recipe:info() -> { doc, params, queries } */
+/* recipe:info() -> { doc, params, queries, arguments, policies } */
 static int recipe_info(lua_State *L) {
   json_t **info = new_json_box(L);
   mg_error e;

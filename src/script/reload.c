@@ -14,9 +14,8 @@ mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_
   *new_s = NULL;
   if (!rt || !s) return MG_USAGE;
   mg_runtime *fresh = mg_runtime_new(&rt->budget.limits, &mine);
-  mg_plan    *plan = NULL;
-  if (fresh && mg_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine) == MG_OK)
-    plan = mg_runtime_plan(fresh, mg_plan_world(s->plan), n, args, &mine);
+  mg_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine);
+  mg_plan *plan = mg_runtime_plan(fresh, mg_plan_world(s->plan), n, args, &mine);
   /* Collective from here on: who has no plan says so, and every rank is told. */
   mg_state *state = mg_materialize(plan, s->backend, "reload", &mine);
   if (state && change) mg_plan_diff(s->plan, plan, s->view.rank, change, NULL, NULL, NULL);

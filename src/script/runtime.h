@@ -33,7 +33,7 @@ mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, co
 /* mg_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
 mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *err);
 void      mg_policy_push_result(const mg_policy *p, lua_State *to);
-/* Doc, parameters and queries: a new reference. */
+/* Doc, parameters, policies and queries: a new reference. */
 mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */
 const char *mg_lua_release(void);
