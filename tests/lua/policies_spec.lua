@@ -136,16 +136,18 @@ describe("policies.layers", function()
 end)
 
 describe("policies.schedule", function()
-  it("takes the most microbatches that divide, up to two for each rank", function()
+  it("takes the most microbatches that divide, up to two for each rank, and keeps all ranks busy", function()
     local ask = asked "policies.schedule()"
     assert.are.same({ microbatches = 8, order = "1f1b", chunks = 1, bubble = 3 / 8 }, ask { samples = 16, ranks = 4 })
     for samples = 1, 60 do
       for ranks = 1, 6 do
         local n, best = ask { samples = samples, ranks = ranks }.microbatches, 0
         for k = 1, math.min(samples, 2 * ranks) do best = samples % k == 0 and k or best end
-        for k = samples, ranks, -1 do best = best < ranks and samples % k == 0 and k or best end -- see below
-        for k = ranks, samples do
-          if best > 2 * ranks and samples % k == 0 and k < best then best = k end
+        for k = ranks, best < ranks and samples or 0 do -- too few for the ranks: the next larger one
+          if samples % k == 0 then
+            best = k
+            break
+          end
         end
         assert.equal(best, n)
       end
