@@ -25,44 +25,44 @@ typedef struct multi_gpu {
   cudaStream_t nccl_stream;
 #endif
   MPI_Comm        mpi_comm; /* the same group where NCCL is not used */
-  mg_backend     *mpi, *backend;
-  mg_state       *state;
-  const mg_group *dp;
+  mgrid_backend     *mpi, *backend;
+  mgrid_state       *state;
+  const mgrid_group *dp;
 } multi_gpu;
 
-static mg_status set_up(multi_gpu *m, const char *backend, int nargs, char **args, mg_error *err) {
+static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **args, mgrid_error *err) {
   MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
-  mg_runtime *rt = mg_runtime_new(NULL, err);
-  mg_runtime_load(rt, "picotron", err);
-  mg_plan *plan = mg_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
-  m->mpi = mg_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
-  m->backend = strcmp(backend, "nccl") == 0 ? mg_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
-  m->state = mg_materialize(plan, m->backend, "train", err); /* also without a plan: the others are told */
-  mg_plan_free(plan);
-  mg_runtime_free(rt);
-  if (!m->state) return err->status ? err->status : MG_BACKEND;
-  m->dp = mg_state_group(m->state, "dp", err);
-  m->mpi_comm = mg_mpi_comm(m->dp);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
+  mgrid_runtime_load(rt, "picotron", err);
+  mgrid_plan *plan = mgrid_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
+  m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
+  m->backend = strcmp(backend, "nccl") == 0 ? mgrid_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
+  m->state = mgrid_materialize(plan, m->backend, "train", err); /* also without a plan: the others are told */
+  mgrid_plan_free(plan);
+  mgrid_runtime_free(rt);
+  if (!m->state) return err->status ? err->status : MGRID_BACKEND;
+  m->dp = mgrid_state_group(m->state, "dp", err);
+  m->mpi_comm = mgrid_mpi_comm(m->dp);
 #ifdef WITH_NCCL
-  m->nccl_comm = mg_nccl_comm(m->dp);
-  m->nccl_stream = mg_nccl_stream(m->dp);
+  m->nccl_comm = mgrid_nccl_comm(m->dp);
+  m->nccl_stream = mgrid_nccl_stream(m->dp);
 #endif
-  return mg_state_prove(m->state, NULL, err); /* first uses, in one order */
+  return mgrid_state_prove(m->state, NULL, err); /* first uses, in one order */
 }
 
 static void tear_down(multi_gpu *m) {
-  mg_state_free(m->state);
-  if (m->backend != m->mpi) mg_backend_free(m->backend);
-  mg_backend_free(m->mpi);
+  mgrid_state_free(m->state);
+  if (m->backend != m->mpi) mgrid_backend_free(m->backend);
+  mgrid_backend_free(m->mpi);
 }
 
 int main(int argc, char **argv) {
   multi_gpu m = { 0 };
-  mg_error  err = { 0 };
+  mgrid_error  err = { 0 };
   MPI_Init(&argc, &argv);
   const char *backend = argc > 1 ? argv[1] : "mpi";
-  mg_status   s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
+  mgrid_status   s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
   if (s) {
     if (m.process_rank == 0) fprintf(stderr, "multi_gpu: %s\n", err.message);
   } else {
@@ -71,8 +71,8 @@ int main(int argc, char **argv) {
     if (m.nccl_comm) have = "an ncclComm_t";
 #endif
     if (m.process_rank == 0)
-      printf("rank 0 of %d is %d of %d in dp, and has %s\n", m.num_processes, (int)mg_group_rank(m.dp),
-             (int)mg_group_size(m.dp), have);
+      printf("rank 0 of %d is %d of %d in dp, and has %s\n", m.num_processes, (int)mgrid_group_rank(m.dp),
+             (int)mgrid_group_size(m.dp), have);
   }
   tear_down(&m);
   MPI_Finalize();

@@ -54,7 +54,7 @@ end
 
 local out = assert(io.open(arg[1], "wb"))
 out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "script/bundle.h"\n\n')
-out:write(('const char mg_bundle_release[] = "%s";\n\n'):format(release()))
+out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
 
 local count = 0
 local function write_chunks(name, chunks)
@@ -68,12 +68,12 @@ local function write_chunks(name, chunks)
     entries[#entries + 1] = ('  { "%s", text%d, sizeof text%d - 1, binary%d, sizeof binary%d },\n')
       :format(chunk[1], count, count, count, count)
   end
-  out:write(("const mg_chunk %s[] = {\n%s  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(entries)))
+  out:write(("const mgrid_chunk %s[] = {\n%s  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(entries)))
 end
 
-write_chunks("mg_prelude", prelude)
-write_chunks("mg_bundled", recipes)
-out:write("const char *const mg_bundled_names[] = {\n")
+write_chunks("mgrid_prelude", prelude)
+write_chunks("mgrid_bundled", recipes)
+out:write("const char *const mgrid_bundled_names[] = {\n")
 for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[1])) end
 out:write("  NULL\n};\n")
 out:close()

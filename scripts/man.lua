@@ -34,7 +34,7 @@ local function output(command)
 end
 
 local header = read "src/moongrid.h"
-local version = header:match 'MG_VERSION "([%d.]+)"'
+local version = header:match 'MGRID_VERSION "([%d.]+)"'
 put('.\\" Made by scripts/man.lua; do not edit.')
 put('.TH MOONGRID %s "" "moongrid %s" "moongrid"', section, version)
 put ".SH NAME"
@@ -61,7 +61,7 @@ else
   local function close()
     if title then
       put(".SH %s", title:upper())
-      block((table.concat(body, "\n"):gsub("MG_API ", ""):gsub("^%s+", ""):gsub("%s+$", "")))
+      block((table.concat(body, "\n"):gsub("MGRID_API ", ""):gsub("^%s+", ""):gsub("%s+$", "")))
     end
     body = {}
   end
@@ -81,7 +81,7 @@ else
   end
   for _, name in ipairs { "src/moongrid_mpi.h", "src/moongrid_nccl.h" } do
     put(".SH %s", name:match "[%w_.]+$")
-    block((read(name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MG_API ", "")))
+    block((read(name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))
   end
   put ".SH SEE ALSO"
   put ".BR moongrid (1)"

@@ -5,22 +5,22 @@
 ** A trainer that embeds moongrid needs this header and, for the communicators
 ** themselves, moongrid_mpi.h. The whole way, without Lua:
 **
-**     mg_error e;
-**     mg_dim   dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MG_FILL } };   // fastest first
+**     mgrid_error e;
+**     mgrid_dim   dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first
 **     const char *tp = "tp", *dp = "dp";
-**     mg_grid   *grid = mg_grid_new(mg_world(8), 3, dims, &e);
-**     mg_family *ftp  = mg_grid_along(grid, 1, &tp, MG_GRID_ORDER, &e);
-**     mg_family *fdp  = mg_grid_along(grid, 1, &dp, MG_GRID_ORDER, &e);
-**     mg_topology *t  = mg_topology_new(8, &e);
-**     mg_topology_add(t, "tp", ftp, NULL, &e);
-**     mg_topology_add(t, "dp", fdp, NULL, &e);
-**     mg_plan    *plan  = mg_plan_new(t, &e);
-**     mg_backend *mpi   = mg_mpi_backend(MPI_COMM_WORLD, &e);     // moongrid_mpi.h
-**     mg_state   *state = mg_materialize(plan, mpi, "train", &e); // collective
-**     const mg_group *g = mg_state_group(state, "tp", &e);
-**     MPI_Allreduce(..., mg_mpi_comm(g));
+**     mgrid_grid   *grid = mgrid_grid_new(mgrid_world(8), 3, dims, &e);
+**     mgrid_family *ftp  = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
+**     mgrid_family *fdp  = mgrid_grid_along(grid, 1, &dp, MGRID_GRID_ORDER, &e);
+**     mgrid_topology *t  = mgrid_topology_new(8, &e);
+**     mgrid_topology_add(t, "tp", ftp, NULL, &e);
+**     mgrid_topology_add(t, "dp", fdp, NULL, &e);
+**     mgrid_plan    *plan  = mgrid_plan_new(t, &e);
+**     mgrid_backend *mpi   = mgrid_mpi_backend(MPI_COMM_WORLD, &e);     // moongrid_mpi.h
+**     mgrid_state   *state = mgrid_materialize(plan, mpi, "train", &e); // collective
+**     const mgrid_group *g = mgrid_state_group(state, "tp", &e);
+**     MPI_Allreduce(..., mgrid_mpi_comm(g));
 **
-** or, from a recipe: mg_runtime_new, mg_runtime_load, mg_runtime_plan.
+** or, from a recipe: mgrid_runtime_new, mgrid_runtime_load, mgrid_runtime_plan.
 **
 ** WORDS
 **   rank      0-based index in the world, the communicator the host hands over
@@ -36,16 +36,16 @@
 **
 ** ERRORS
 **   A constructor returns NULL on failure, other functions a status that is not
-**   MG_OK; both fill *err (which may be NULL). Nothing is half made: on failure
+**   MGRID_OK; both fill *err (which may be NULL). Nothing is half made: on failure
 **   the arguments are as before. A call with an *err that is given a NULL object,
-**   which a failed call should have made, returns NULL, -1 or MG_USAGE and leaves
+**   which a failed call should have made, returns NULL, -1 or MGRID_USAGE and leaves
 **   *err alone, so that calls may be chained and the first error is the one that is
 **   seen. Other pointers, group handles among them, are not NULL unless it says so.
 **   The error is the caller's: code, message, file and line of that call, which no
 **   later call or other thread overwrites. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
-**   What a constructor (_new, mg_grid_along, mg_family_..., mg_materialize, ...)
+**   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)
 **   returns belongs to the caller, who gives it back with the matching _free.
 **   _free functions return nothing and accept NULL. Grids, families and plans
 **   are immutable and counted: an object keeps alive what it was made from, so
@@ -65,297 +65,297 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MG_VERSION_MAJOR 0
-#define MG_VERSION_MINOR 1
-#define MG_VERSION_PATCH 0
-#define MG_VERSION "0.1.0"
+#define MGRID_VERSION_MAJOR 0
+#define MGRID_VERSION_MINOR 1
+#define MGRID_VERSION_PATCH 0
+#define MGRID_VERSION "0.1.0"
 
 #if defined(__GNUC__)
-#define MG_API __attribute__((visibility("default")))
+#define MGRID_API __attribute__((visibility("default")))
 #else
-#define MG_API
+#define MGRID_API
 #endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Version of the library that runs, "0.1.0"; MG_VERSION is that of the header. */
-MG_API const char *mg_version(void);
+/* Version of the library that runs, "0.1.0"; MGRID_VERSION is that of the header. */
+MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
 /* The values are the exit codes of the command. */
-typedef enum mg_status {
-  MG_OK       = 0,
-  MG_REFUSED  = 1, /* the recipe, a size or a name is not acceptable */
-  MG_USAGE    = 2, /* the call itself is wrong: a bad argument, a bad option */
-  MG_LIMIT    = 3, /* a budget was spent: memory, instructions, time */
-  MG_BACKEND  = 4, /* MPI or NCCL failed or is not here */
-  MG_DISAGREE = 5  /* ranks do not have the same plan */
-} mg_status;
+typedef enum mgrid_status {
+  MGRID_OK       = 0,
+  MGRID_REFUSED  = 1, /* the recipe, a size or a name is not acceptable */
+  MGRID_USAGE    = 2, /* the call itself is wrong: a bad argument, a bad option */
+  MGRID_LIMIT    = 3, /* a budget was spent: memory, instructions, time */
+  MGRID_BACKEND  = 4, /* MPI or NCCL failed or is not here */
+  MGRID_DISAGREE = 5  /* ranks do not have the same plan */
+} mgrid_status;
 
-typedef struct mg_error {
-  mg_status status;
+typedef struct mgrid_error {
+  mgrid_status status;
   int       line;          /* of the recipe, 0 where there is none */
   char      file[200];     /* of the recipe, "" where there is none */
   char      message[1024]; /* one line; begins with file:line: where there is one */
-} mg_error;
+} mgrid_error;
 
 /* ----------------------------------------------------------------- algebra */
 
 /* Where a grid lies: `size` consecutive ranks from `offset` of a world of `world`. */
-typedef struct mg_window {
+typedef struct mgrid_window {
   int64_t world, offset, size;
-} mg_window;
+} mgrid_window;
 
 /* The window that is the whole world of `size` ranks. */
-MG_API mg_window mg_world(int64_t size);
+MGRID_API mgrid_window mgrid_world(int64_t size);
 
-#define MG_FILL (-1) /* size of the one dim that takes what the others leave */
+#define MGRID_FILL (-1) /* size of the one dim that takes what the others leave */
 
-typedef struct mg_dim {
+typedef struct mgrid_dim {
   const char *name; /* a letter or _, then letters, digits or _; at most 31 */
-  int64_t     size; /* 1 to 2^31 - 1, or MG_FILL */
-} mg_dim;
+  int64_t     size; /* 1 to 2^31 - 1, or MGRID_FILL */
+} mgrid_dim;
 
-typedef struct mg_grid   mg_grid;
-typedef struct mg_family mg_family;
+typedef struct mgrid_grid   mgrid_grid;
+typedef struct mgrid_family mgrid_family;
 
 /* Ordered dims over a window, fastest-varying first: the stride of a dim is the
-** product of the sizes before it. n in [0, 64]; at most one size is MG_FILL. The
+** product of the sizes before it. n in [0, 64]; at most one size is MGRID_FILL. The
 ** product must be the window's size; refused with the nearest sizes that fit. */
-MG_API mg_grid *mg_grid_new(mg_window window, size_t n, const mg_dim *dims, mg_error *err);
-MG_API void     mg_grid_free(mg_grid *g);
+MGRID_API mgrid_grid *mgrid_grid_new(mgrid_window window, size_t n, const mgrid_dim *dims, mgrid_error *err);
+MGRID_API void     mgrid_grid_free(mgrid_grid *g);
 
-MG_API size_t    mg_grid_ndims(const mg_grid *g);
-MG_API mg_dim    mg_grid_dim(const mg_grid *g, size_t i);  /* i in [0, ndims) */
-MG_API mg_window mg_grid_window(const mg_grid *g);
+MGRID_API size_t    mgrid_grid_ndims(const mgrid_grid *g);
+MGRID_API mgrid_dim    mgrid_grid_dim(const mgrid_grid *g, size_t i);  /* i in [0, ndims) */
+MGRID_API mgrid_window mgrid_grid_window(const mgrid_grid *g);
 /* Index of a dim, or -1 where the grid has no dim of that name. */
-MG_API int mg_grid_find(const mg_grid *g, const char *dim);
+MGRID_API int mgrid_grid_find(const mgrid_grid *g, const char *dim);
 /* The rank's coordinate in dim i, or -1 for a rank outside the window. O(1). */
-MG_API int64_t mg_grid_coord(const mg_grid *g, int64_t rank, size_t i);
+MGRID_API int64_t mgrid_grid_coord(const mgrid_grid *g, int64_t rank, size_t i);
 /* The rank at coords[0..ndims), or -1 where a coordinate is out of range. */
-MG_API int64_t mg_grid_rank(const mg_grid *g, const int64_t *coords);
+MGRID_API int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords);
 /* "tp 2 x pp 2 x dp 2 over ranks 0..7", as snprintf. */
-MG_API size_t mg_grid_describe(const mg_grid *g, char *buf, size_t len);
+MGRID_API size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len);
 
-typedef enum mg_order {
-  MG_GRID_ORDER = 0, /* members in the grid's order, whatever the order of the names */
-  MG_AS_WRITTEN = 1  /* the first name varies fastest */
-} mg_order;
+typedef enum mgrid_order {
+  MGRID_GRID_ORDER = 0, /* members in the grid's order, whatever the order of the names */
+  MGRID_AS_WRITTEN = 1  /* the first name varies fastest */
+} mgrid_order;
 
 /* Family of the named dims: they vary inside a group, the other dims tell the groups
 ** apart (in grid order). No dim (n = 0): a group per rank. */
-MG_API mg_family *mg_grid_along(const mg_grid *g, size_t n, const char *const *dims,
-                                mg_order order, mg_error *err);
+MGRID_API mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims,
+                                mgrid_order order, mgrid_error *err);
 /* The same, with the dims that tell the groups apart in a chosen order, first fastest;
 ** each dim of the grid that is larger than 1 is named once, inside or as index. */
-MG_API mg_family *mg_grid_along_by(const mg_grid *g, size_t n, const char *const *dims,
-                                   size_t nindex, const char *const *index, mg_error *err);
+MGRID_API mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims,
+                                   size_t nindex, const char *const *index, mgrid_error *err);
 
-MG_API mg_family *mg_family_ref(const mg_family *f); /* another owner; never fails */
-MG_API void       mg_family_free(mg_family *f);
+MGRID_API mgrid_family *mgrid_family_ref(const mgrid_family *f); /* another owner; never fails */
+MGRID_API void       mgrid_family_free(mgrid_family *f);
 
 /* Cut each group into runs of k consecutive positions: *inner has the runs, *outer the
 ** ranks at equal positions of the runs. Pieces of a group follow each other in index
 ** order. Refused where k does not meet the mode boundaries (no layout exists then),
 ** with the sizes that would; with `lists` both are made as explicit lists instead,
 ** O(world). Either output may be NULL. */
-MG_API mg_status mg_family_split(const mg_family *f, int64_t k, bool lists, mg_family **inner,
-                                 mg_family **outer, mg_error *err);
+MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
+                                 mgrid_family **outer, mgrid_error *err);
 /* Repeated split: out[i] has the groups of level i, sizes[0] the innermost. The
 ** product of the n sizes must be the group size. out has n elements. From group to group
 ** of a level the positions below it vary first, then the runs of a group, then the groups. */
-MG_API mg_status mg_family_levels(const mg_family *f, size_t n, const int64_t *sizes,
-                                  mg_family **out, mg_error *err);
+MGRID_API mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes,
+                                  mgrid_family **out, mgrid_error *err);
 /* Keep the n given positions of every group, in that order; negative ones count from
 ** the end, duplicates drop. The result leaves ranks out. */
-MG_API mg_family *mg_family_pick(const mg_family *f, size_t n, const int64_t *positions,
-                                 mg_error *err);
+MGRID_API mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions,
+                                 mgrid_error *err);
 /* The same by a function of the group size: it writes at most `cap` positions and
 ** returns how many, or -1 after filling *err. It must depend on `size` alone. */
-typedef int64_t (*mg_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap,
-                              mg_error *err);
-MG_API mg_family *mg_family_pick_by(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *err);
+typedef int64_t (*mgrid_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap,
+                              mgrid_error *err);
+MGRID_API mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
 /* n consecutive groups become one: the members of the first, then of the second, ... */
-MG_API mg_family *mg_family_bundle(const mg_family *f, int64_t n, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 /* Pairs (position i, position i + step) of every group; with `wrap` also those that go
 ** around the end. A cover: a rank may be in two groups. step in [1, size). Groups of
 ** one rank give no pairs. */
-MG_API mg_family *mg_family_neighbours(const mg_family *f, int64_t step, bool wrap,
-                                       mg_error *err);
+MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap,
+                                       mgrid_error *err);
 /* The groups of all n families, one family after the other; they must not share ranks. */
-MG_API mg_family *mg_family_union(size_t n, const mg_family *const *fs, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 /* Group i is group i of each family, joined; equal numbers of groups, no shared ranks. */
-MG_API mg_family *mg_family_zip(size_t n, const mg_family *const *fs, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 
-typedef enum mg_coverage {
-  MG_PARTITION = 0, /* every rank of the window is in exactly one group */
-  MG_PARTIAL   = 1, /* ... in at most one group */
-  MG_COVER     = 2  /* a rank may be in several groups */
-} mg_coverage;
+typedef enum mgrid_coverage {
+  MGRID_PARTITION = 0, /* every rank of the window is in exactly one group */
+  MGRID_PARTIAL   = 1, /* ... in at most one group */
+  MGRID_COVER     = 2  /* a rank may be in several groups */
+} mgrid_coverage;
 
 /* Explicit lists: group i is ranks[starts[i]] .. ranks[starts[i+1] - 1]. Refused where
 ** the lists are not what `declared` says. O(members); a table that is regular is
 ** recognized and costs nothing afterwards. */
-MG_API mg_family *mg_family_table(mg_window window, int64_t ngroups, const int64_t *starts,
-                                  const int32_t *ranks, mg_coverage declared, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_table(mgrid_window window, int64_t ngroups, const int64_t *starts,
+                                  const int32_t *ranks, mgrid_coverage declared, mgrid_error *err);
 /* Every group through a function: it gets n members in `ranks` and leaves the new ones
 ** there (at most `cap`), and returns how many, or -1 after filling *err. The result is
 ** an explicit table: O(world). Groups must come out disjoint. */
-typedef int64_t (*mg_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap,
-                             mg_error *err);
-MG_API mg_family *mg_family_map(const mg_family *f, mg_map_fn fn, void *ud, mg_error *err);
+typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap,
+                             mgrid_error *err);
+MGRID_API mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err);
 /* The same groups as explicit lists, for operations that need them. O(world). */
-MG_API mg_family *mg_family_lists(const mg_family *f, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err);
 /* The same members; in a topology they get communicators of their own. */
-MG_API mg_family *mg_family_twin(const mg_family *f, mg_error *err);
+MGRID_API mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err);
 
 /* Same groups in the same order with the same order inside. O(modes) for families of
 ** grids; families that are not strided are compared group by group. */
-MG_API bool mg_family_equal(const mg_family *a, const mg_family *b);
+MGRID_API bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b);
 
-MG_API int64_t     mg_family_world(const mg_family *f);
-MG_API int64_t     mg_family_count(const mg_family *f);              /* groups */
-MG_API int64_t     mg_family_size(const mg_family *f, int64_t group); /* -1: no such group */
-MG_API int64_t     mg_family_max_size(const mg_family *f);
-MG_API int64_t     mg_family_total(const mg_family *f); /* members of all groups */
-MG_API mg_coverage mg_family_coverage(const mg_family *f); /* PARTITION: of the world */
+MGRID_API int64_t     mgrid_family_world(const mgrid_family *f);
+MGRID_API int64_t     mgrid_family_count(const mgrid_family *f);              /* groups */
+MGRID_API int64_t     mgrid_family_size(const mgrid_family *f, int64_t group); /* -1: no such group */
+MGRID_API int64_t     mgrid_family_max_size(const mgrid_family *f);
+MGRID_API int64_t     mgrid_family_total(const mgrid_family *f); /* members of all groups */
+MGRID_API mgrid_coverage mgrid_family_coverage(const mgrid_family *f); /* PARTITION: of the world */
 /* Rank at a position of a group, or -1. O(modes). */
-MG_API int64_t mg_family_rank(const mg_family *f, int64_t group, int64_t position);
+MGRID_API int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position);
 /* The rank's nth group (nth = 0, 1, ...; only a cover has more than one) and its
 ** position there; false where there is none. O(modes). */
-MG_API bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+MGRID_API bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                              int64_t *position);
-/* Write the members of a group, mg_family_size(f, group) of them, in order. */
-MG_API void mg_family_members(const mg_family *f, int64_t group, int32_t *out);
+/* Write the members of a group, mgrid_family_size(f, group) of them, in order. */
+MGRID_API void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out);
 /* The same for n groups from `group` on, one after the other; returns how many ranks that
 ** are, or -1 where there are no such groups. Many small groups are written several times
 ** faster than by a call for each. */
-MG_API int64_t mg_family_range(const mg_family *f, int64_t group, int64_t n, int32_t *out);
+MGRID_API int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out);
 /* Canonical text of the rule, as snprintf: equal families have equal text where they
 ** are strided. "(2:1) x (4:2)" is 4 groups, 2 apart, of 2 neighbours. */
-MG_API size_t mg_family_describe(const mg_family *f, char *buf, size_t len);
+MGRID_API size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len);
 
 /* ------------------------------------------------------- topology and plan */
 
 /* Options of a family. Families share a communicator only when these are equal
 ** (`first` and `lazy` aside, which change when it is made, not what it is). Set to
-** MG_OPTIONS_INIT, then change what is wanted. */
-typedef struct mg_options {
-  size_t      size;          /* sizeof(mg_options) */
+** MGRID_OPTIONS_INIT, then change what is wanted. */
+typedef struct mgrid_options {
+  size_t      size;          /* sizeof(mgrid_options) */
   bool        unique;        /* never share a communicator with another family */
   bool        first;         /* create before the families that do not say so */
-  bool        lazy;          /* leave out of mg_materialize; mg_state_create makes it */
+  bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool        high_priority; /* stream priority of the NCCL backend */
   double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see src/comm/README.md */
-} mg_options;
-#define MG_OPTIONS_INIT { sizeof(mg_options), false, false, false, false, 0, "", "" }
+} mgrid_options;
+#define MGRID_OPTIONS_INIT { sizeof(mgrid_options), false, false, false, false, 0, "", "" }
 
-typedef struct mg_topology mg_topology;
-typedef struct mg_plan     mg_plan;
+typedef struct mgrid_topology mgrid_topology;
+typedef struct mgrid_plan     mgrid_plan;
 
 /* world in [1, 2^31 - 1]. */
-MG_API mg_topology *mg_topology_new(int64_t world, mg_error *err);
-MG_API void         mg_topology_free(mg_topology *t);
+MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
+MGRID_API void         mgrid_topology_free(mgrid_topology *t);
 /* Add a family; the order of the calls is the order of creation. Names of families and
 ** grids are one name space; a name given twice is refused. options may be NULL. */
-MG_API mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f,
-                                 const mg_options *options, mg_error *err);
+MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                 const mgrid_options *options, mgrid_error *err);
 /* Name a grid, so that coordinates can be asked of the plan and the state. */
-MG_API mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *g,
-                                      mg_error *err);
+MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
+                                      mgrid_error *err);
 /* Remember a parameter that led here: printed, and part of the digest. */
-MG_API mg_status mg_topology_param(mg_topology *t, const char *name, const char *value,
-                                   mg_error *err);
+MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
+                                   mgrid_error *err);
 /* The recipe's name: printed, not part of the digest (paths differ between machines). */
-MG_API mg_status mg_topology_recipe(mg_topology *t, const char *name, mg_error *err);
+MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
 
 /* Make the topology canonical. O(families^2 x modes) for symbolic families, whatever
 ** the world. Local: no communication. */
-MG_API mg_plan *mg_plan_new(const mg_topology *t, mg_error *err);
-MG_API mg_plan *mg_plan_ref(const mg_plan *p);
-MG_API void     mg_plan_free(mg_plan *p);
+MGRID_API mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err);
+MGRID_API mgrid_plan *mgrid_plan_ref(const mgrid_plan *p);
+MGRID_API void     mgrid_plan_free(mgrid_plan *p);
 
-MG_API int64_t          mg_plan_world(const mg_plan *p);
-MG_API size_t           mg_plan_nfamilies(const mg_plan *p);
-MG_API const char      *mg_plan_family_name(const mg_plan *p, size_t i);
-MG_API const mg_family *mg_plan_family(const mg_plan *p, size_t i);
-MG_API int              mg_plan_find(const mg_plan *p, const char *family); /* or -1 */
-MG_API size_t           mg_plan_ngrids(const mg_plan *p);
-MG_API const char      *mg_plan_grid_name(const mg_plan *p, size_t i);
-MG_API const mg_grid   *mg_plan_grid(const mg_plan *p, const char *name); /* or NULL */
+MGRID_API int64_t          mgrid_plan_world(const mgrid_plan *p);
+MGRID_API size_t           mgrid_plan_nfamilies(const mgrid_plan *p);
+MGRID_API const char      *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
+MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i);
+MGRID_API int              mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
+MGRID_API size_t           mgrid_plan_ngrids(const mgrid_plan *p);
+MGRID_API const char      *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
+MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* The earlier family whose communicators all groups of family i use, or -1. */
-MG_API int mg_plan_shares(const mg_plan *p, size_t i);
+MGRID_API int mgrid_plan_shares(const mgrid_plan *p, size_t i);
 /* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text. */
-MG_API void mg_plan_digest(const mg_plan *p, char out[33]);
+MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */
-typedef int (*mg_sink)(void *ud, const char *text, size_t len);
+typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
 /* The canonical text, the creation schedule, and JSON. rank < 0: everything; else that
-** rank's view. MG_USAGE for a rank outside the world, MG_LIMIT when the sink stops. */
-MG_API mg_status mg_plan_print(const mg_plan *p, mg_sink sink, void *ud, mg_error *err);
-MG_API mg_status mg_plan_print_schedule(const mg_plan *p, int64_t rank, mg_sink sink, void *ud,
-                                        mg_error *err);
-MG_API mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud,
-                                    mg_error *err);
+** rank's view. MGRID_USAGE for a rank outside the world, MGRID_LIMIT when the sink stops. */
+MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                        mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
+                                    mgrid_error *err);
 
 /* Counts over the whole plan. groups and communicators leave groups of one rank out. */
-typedef struct mg_plan_counts {
+typedef struct mgrid_plan_counts {
   int64_t families, groups, singles, communicators;
-} mg_plan_counts;
-MG_API mg_status mg_plan_count(const mg_plan *p, mg_plan_counts *out, mg_error *err);
+} mgrid_plan_counts;
+MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err);
 /* Counts for one rank: groups it is in, of them groups of one rank, communicators. */
-MG_API mg_status mg_plan_count_rank(const mg_plan *p, int64_t rank, mg_plan_counts *out,
-                                    mg_error *err);
+MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
+                                    mgrid_error *err);
 
 /* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
 ** parameter, grid and family that is new (+), gone (-) or another (~), and in one world what a rank
 ** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0).
 ** Those of unique families and twins are made anew; lazy ones are not counted. */
-typedef struct mg_change {
+typedef struct mgrid_change {
   int64_t kept, created, dropped;
-} mg_change;
-MG_API mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *change, mg_sink sink,
-                              void *ud, mg_error *err);
+} mgrid_change;
+MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_sink sink,
+                              void *ud, mgrid_error *err);
 
 /* What NCCL communicators would take of a GPU, by the sizes of its allocations (the source of the
 ** formula is told in src/comm/README.md): when they are made, and by the first all-reduce on each.
 ** Channels are max_ctas of the family; where that is not given 32, which a node of H100 has at
 ** most. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
-typedef struct mg_gpu_memory {
+typedef struct mgrid_gpu_memory {
   int64_t communicators, created, first_use; /* first_use: bytes on top of created */
-} mg_gpu_memory;
-MG_API mg_status mg_plan_gpu_memory(const mg_plan *p, int64_t rank, mg_gpu_memory *out, mg_error *err);
+} mgrid_gpu_memory;
+MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err);
 
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
-** each creation until all members are there. MG_BACKEND when they would wait for ever
+** each creation until all members are there. MGRID_BACKEND when they would wait for ever
 ** or do not see the same group; the message names rank, family and group. O(members). */
-typedef struct mg_rehearsal {
+typedef struct mgrid_rehearsal {
   int64_t communicators, memberships, most_per_rank;
-} mg_rehearsal;
-MG_API mg_status mg_plan_rehearse(const mg_plan *p, mg_rehearsal *out, mg_error *err);
+} mgrid_rehearsal;
+MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
 
 /* ------------------------------------------------------ backends and state */
 
-typedef struct mg_backend mg_backend; /* who creates communicators */
-typedef struct mg_state   mg_state;   /* a plan made real, seen from this rank */
-typedef struct mg_group   mg_group;   /* a handle: this rank's group of a family */
+typedef struct mgrid_backend mgrid_backend; /* who creates communicators */
+typedef struct mgrid_state   mgrid_state;   /* a plan made real, seen from this rank */
+typedef struct mgrid_group   mgrid_group;   /* a handle: this rank's group of a family */
 
 /* Open a backend by name: "mpi", "nccl", or "auto", which is nccl where every rank can have it and
 ** mpi elsewhere. "mpi": loads libmoongrid_mpi, initializes MPI where nobody
-** has (and then finalizes it in mg_backend_free) and takes MPI_COMM_WORLD; collective.
-** A host that has MPI uses mg_mpi_backend of moongrid_mpi.h with its own communicator. */
-MG_API mg_backend *mg_backend_open(const char *name, mg_error *err);
+** has (and then finalizes it in mgrid_backend_free) and takes MPI_COMM_WORLD; collective.
+** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
+MGRID_API mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err);
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
-MG_API mg_backend *mg_backend_dry(int64_t world, int64_t rank, mg_error *err);
+MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
 /* "nccl": NCCL communicators on the GPUs of the ranks. It stands on the mpi backend, which carries
 ** NCCL's unique ids between ranks and makes the groups whose family asks for mpi. */
-typedef struct mg_nccl_options {
-  size_t  size;      /* sizeof(mg_nccl_options) */
+typedef struct mgrid_nccl_options {
+  size_t  size;      /* sizeof(mgrid_nccl_options) */
   int     device;    /* GPU of this rank, -1: by its index among the ranks of its machine */
   bool    share_gpu; /* let several ranks use one GPU: for tests; slow */
   double  timeout;   /* seconds that a creation, or a call over all ranks, may take (> 0) */
@@ -369,156 +369,156 @@ typedef struct mg_nccl_options {
   int     ndevices;   /* 0: GPU i for index i, around again where ranks share */
   int     ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
                            rank (ncclCommInitRankScalable, NCCL 2.23.4); > 0, equal on all ranks */
-} mg_nccl_options;
-enum { MG_NCCL_TIMEOUT = 120, MG_NCCL_RANKS_PER_ID = 128 };
-#define MG_NCCL_OPTIONS_INIT \
-  { sizeof(mg_nccl_options), -1, false, MG_NCCL_TIMEOUT, 0, NULL, NULL, 0, MG_NCCL_RANKS_PER_ID }
-/* Over a backend of the host's (mg_mpi_backend), which stays the host's and outlives it; or with
-** host NULL as mg_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
+} mgrid_nccl_options;
+enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
+#define MGRID_NCCL_OPTIONS_INIT \
+  { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID }
+/* Over a backend of the host's (mgrid_mpi_backend), which stays the host's and outlives it; or with
+** host NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
 ** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
 ** one rank that has no GPU is an error on all. */
-MG_API mg_backend *mg_nccl_backend(mg_backend *host, const mg_nccl_options *options, mg_error *err);
+MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *host, const mgrid_nccl_options *options, mgrid_error *err);
 /* All states of a backend are freed before it. Collective where it finalizes MPI. */
-MG_API void        mg_backend_free(mg_backend *b);
-MG_API const char *mg_backend_name(const mg_backend *b);
-MG_API int64_t     mg_backend_rank(const mg_backend *b);
-MG_API int64_t     mg_backend_world(const mg_backend *b);
+MGRID_API void        mgrid_backend_free(mgrid_backend *b);
+MGRID_API const char *mgrid_backend_name(const mgrid_backend *b);
+MGRID_API int64_t     mgrid_backend_rank(const mgrid_backend *b);
+MGRID_API int64_t     mgrid_backend_world(const mgrid_backend *b);
 /* Communicators that all states of the backend hold on this rank, shared ones once. */
-MG_API size_t mg_backend_ncomms(const mg_backend *b);
+MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 
 /* Collective over the backend: do all ranks hold the same plan? A rank whose planning
 ** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
-** MG_DISAGREE on every rank, naming the first family that differs and who differs;
+** MGRID_DISAGREE on every rank, naming the first family that differs and who differs;
 ** where all ranks failed alike each gets its own error back. failed may be NULL. */
-MG_API mg_status mg_agree(mg_backend *b, const mg_plan *plan, const mg_error *failed,
-                          mg_error *err);
+MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
+                          mgrid_error *err);
 /* Collective over the backend: agree, then create this rank's communicators in schedule
 ** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
 ** with equal members and options share a communicator, also with earlier states of the
 ** same backend. `name` (NULL: "") goes into the names of the communicators.
 ** A rank whose planning failed calls with plan NULL and the error of that in *err: it takes
 ** part, so that nobody waits for it, and every rank is told. Of a recipe with policies the texts are
-** compared as well: ranks with equal groups and another file are MG_DISAGREE. */
-MG_API mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name,
-                                mg_error *err);
-/* Collective like mg_materialize, in the same order on all ranks. Communicators that
+** compared as well: ranks with equal groups and another file are MGRID_DISAGREE. */
+MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                                mgrid_error *err);
+/* Collective like mgrid_materialize, in the same order on all ranks. Communicators that
 ** other states use stay. The state's group handles end here. */
-MG_API void mg_state_free(mg_state *s);
+MGRID_API void mgrid_state_free(mgrid_state *s);
 /* Create the communicators of a lazy family. Collective over the backend; calling it
 ** again is harmless. */
-MG_API mg_status mg_state_create(mg_state *s, const char *family, mg_error *err);
+MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
 /* Ranks are lost: the groups of a family without them, in the same order, as a state of its own
 ** with that one family. NCCL (2.27 and later) makes its communicators out of the old ones, without
 ** ids or a word to the lost, and ends what was running on those; groups that lost nobody keep
 ** theirs. Called by every rank that remains of groups that lost somebody, with the same n ranks;
 ** not over the world: the lost cannot answer. The old state is freed as ever, what lost ranks is
-** aborted then. MPI's communicators cannot shrink (MG_BACKEND). */
-MG_API mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err);
+** aborted then. MPI's communicators cannot shrink (MGRID_BACKEND). */
+MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
-** lost rank returns with an error. They are good for mg_state_shrink and mg_state_free alone
-** afterwards. NCCL 2.28.7 and later, else MG_BACKEND. Local. */
-MG_API mg_status mg_state_revoke(mg_state *s, mg_error *err);
+** lost rank returns with an error. They are good for mgrid_state_shrink and mgrid_state_free alone
+** afterwards. NCCL 2.28.7 and later, else MGRID_BACKEND. Local. */
+MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every
 ** rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
-MG_API mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err);
+MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
-MG_API const mg_plan *mg_state_plan(const mg_state *s);
-MG_API int64_t        mg_state_rank(const mg_state *s);
+MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
+MGRID_API int64_t        mgrid_state_rank(const mgrid_state *s);
 /* Communicators this state holds, and groups this rank belongs to. */
-MG_API size_t mg_state_ncomms(const mg_state *s);
-MG_API size_t mg_state_ngroups(const mg_state *s);
+MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
+MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
 
 /* The machine this rank runs on, and how the job lies over machines: what is called a machine is a
 ** host name and a boot. They are numbered by their lowest rank. Learned with the first state of a
 ** backend, so local here; of a dry state as if the whole job ran where it is planned. */
-typedef struct mg_machine {
+typedef struct mgrid_machine {
   int64_t hosts, host;            /* machines of the job; which of them this is, 0 to hosts - 1 */
   int64_t local_size, local_rank; /* ranks of the job on this machine; where this one is among them */
   int64_t cores, usable_cores;    /* logical processors online; those that this process is bound to */
   int64_t memory;                 /* bytes of the machine */
   int64_t gpus, gpu;              /* that this process sees by the nccl backend, and its own's index; else 0, -1 */
   char    name[64];               /* of the host */
-} mg_machine;
-MG_API void mg_state_machine(const mg_state *s, mg_machine *m);
+} mgrid_machine;
+MGRID_API void mgrid_state_machine(const mgrid_state *s, mgrid_machine *m);
 
 /* This rank's group of a family; NULL where the rank is in none (*err untouched, its
-** status set to MG_OK) and for an unknown name (MG_USAGE, with the nearest one). Looked
+** status set to MGRID_OK) and for an unknown name (MGRID_USAGE, with the nearest one). Looked
 ** up once; the handle then costs a pointer read and lives as long as the state. */
-MG_API const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *err);
+MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err);
 /* The nth of them, for covers; NULL past the last. */
-MG_API const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth,
-                                          mg_error *err);
-/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (MG_OK)
-** or for an unknown name (MG_USAGE). */
-MG_API int64_t mg_state_coord(const mg_state *s, const char *grid, const char *dim,
-                              mg_error *err);
+MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
+                                          mgrid_error *err);
+/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (MGRID_OK)
+** or for an unknown name (MGRID_USAGE). */
+MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim,
+                              mgrid_error *err);
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
-MG_API const char *mg_group_family(const mg_group *g);
-MG_API int64_t     mg_group_rank(const mg_group *g);  /* my position */
-MG_API int64_t     mg_group_size(const mg_group *g);
-MG_API int64_t     mg_group_index(const mg_group *g); /* which group of the family */
-MG_API int64_t     mg_group_at(const mg_group *g, int64_t position); /* global rank or -1 */
-MG_API int64_t     mg_group_first(const mg_group *g);
-MG_API int64_t     mg_group_last(const mg_group *g);
+MGRID_API const char *mgrid_group_family(const mgrid_group *g);
+MGRID_API int64_t     mgrid_group_rank(const mgrid_group *g);  /* my position */
+MGRID_API int64_t     mgrid_group_size(const mgrid_group *g);
+MGRID_API int64_t     mgrid_group_index(const mgrid_group *g); /* which group of the family */
+MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
+MGRID_API int64_t     mgrid_group_first(const mgrid_group *g);
+MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
 /* Global rank one position on or back; at the ends around the group with wrap, else -1. */
-MG_API int64_t mg_group_next(const mg_group *g, bool wrap);
-MG_API int64_t mg_group_prev(const mg_group *g, bool wrap);
+MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
+MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 /* Position of a global rank in the group, or -1. */
-MG_API int64_t mg_group_position(const mg_group *g, int64_t rank);
-/* Write all members in order, mg_group_size(g) of them. */
-MG_API void mg_group_ranks(const mg_group *g, int32_t *out);
+MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
+/* Write all members in order, mgrid_group_size(g) of them. */
+MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
 /* Who made the group's communicator: "mpi" or "nccl" (a family may ask for one with the option
 ** `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
-MG_API const char *mg_group_backend(const mg_group *g);
-/* The communicator, an MPI_Comm * or an ncclComm_t * by mg_group_backend, or NULL: a group of one
-** rank, a lazy family not created yet, a dry state. See mg_mpi_comm in moongrid_mpi.h and
-** mg_nccl_comm in moongrid_nccl.h. */
-MG_API void *mg_group_native(const mg_group *g);
+MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
+/* The communicator, an MPI_Comm * or an ncclComm_t * by mgrid_group_backend, or NULL: a group of one
+** rank, a lazy family not created yet, a dry state. See mgrid_mpi_comm in moongrid_mpi.h and
+** mgrid_nccl_comm in moongrid_nccl.h. */
+MGRID_API void *mgrid_group_native(const mgrid_group *g);
 
 /* ----------------------------------------------------------------- recipes */
 
-typedef struct mg_runtime mg_runtime; /* a capped Lua state with one recipe */
+typedef struct mgrid_runtime mgrid_runtime; /* a capped Lua state with one recipe */
 
-typedef struct mg_limits {
-  size_t   size;         /* sizeof(mg_limits) */
+typedef struct mgrid_limits {
+  size_t   size;         /* sizeof(mgrid_limits) */
   size_t   memory;       /* bytes of Lua heap; default 64 MiB */
   uint64_t instructions; /* Lua instructions per call; default 200 million */
   double   seconds;      /* wall clock per call, which may only abort; default 20 */
-} mg_limits;
-#define MG_LIMITS_INIT { sizeof(mg_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
+} mgrid_limits;
+#define MGRID_LIMITS_INIT { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
 
 /* limits may be NULL; each is above 0. */
-MG_API mg_runtime *mg_runtime_new(const mg_limits *limits, mg_error *err);
-MG_API void        mg_runtime_free(mg_runtime *rt);
+MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, mgrid_error *err);
+MGRID_API void        mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
-MG_API mg_status mg_runtime_load(mg_runtime *rt, const char *recipe, mg_error *err);
+MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
 /* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value". The runtime stays
 ** usable after a failure and outlives the plan. */
-MG_API mg_plan *mg_runtime_plan(mg_runtime *rt, int64_t world, size_t n,
-                                const char *const *args, mg_error *err);
+MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n,
+                                const char *const *args, mgrid_error *err);
 /* The same with parameters out of a file, which args override: a JSON object (a path that ends with
 ** .json), or Lua that returns a table, return { tp = 2 }, run as a recipe is. path NULL: no file. */
-MG_API mg_plan *mg_runtime_plan_file(mg_runtime *rt, int64_t world, const char *path, size_t n,
-                                     const char *const *args, mg_error *err);
-/* The same with C values (mg_arg is below, at policies). */
-typedef struct mg_arg mg_arg;
-MG_API mg_plan *mg_runtime_plan_values(mg_runtime *rt, int64_t world, size_t n, const mg_arg *args, mg_error *err);
+MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                                     const char *const *args, mgrid_error *err);
+/* The same with C values (mgrid_arg is below, at policies). */
+typedef struct mgrid_arg mgrid_arg;
+MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args, mgrid_error *err);
 /* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
 ** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
 ** NULL) is that of the whole. "null": no value on this rank. Local. */
-MG_API mg_status mg_runtime_ask(mg_runtime *rt, mg_state *s, const char *query, const char *args, char *buf,
-                                size_t len, size_t *length, mg_error *err);
-/* The same where the answer is a number or a truth value (1, 0); -1 for no value. MG_REFUSED
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                                size_t len, size_t *length, mgrid_error *err);
+/* The same where the answer is a number or a truth value (1, 0); -1 for no value. MGRID_REFUSED
 ** where it is something else. */
-MG_API mg_status mg_runtime_ask_integer(mg_runtime *rt, mg_state *s, const char *query, const char *args,
-                                        int64_t *answer, mg_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                        int64_t *answer, mgrid_error *err);
 /* Doc, parameters, policies and queries of the loaded recipe, for a person or as JSON. */
-MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, void *ud,
-                                     mg_error *err);
+MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
+                                     mgrid_error *err);
 /* ---------------------------------------------------------------- policies
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
@@ -527,20 +527,20 @@ MG_API mg_status mg_runtime_describe(mg_runtime *rt, bool json, mg_sink sink, vo
 ** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
 ** keeps in a local of the recipe stays until the next reload. */
 
-typedef enum mg_kind {
-  MG_IS_NONE, /* nil */
-  MG_IS_BOOLEAN,
-  MG_IS_INTEGER,
-  MG_IS_NUMBER,
-  MG_IS_TEXT,
-  MG_IS_INTEGERS, /* a list */
-  MG_IS_NUMBERS,  /* a list, of which some are no integers */
-  MG_IS_TABLE     /* by key */
-} mg_kind;
+typedef enum mgrid_kind {
+  MGRID_IS_NONE, /* nil */
+  MGRID_IS_BOOLEAN,
+  MGRID_IS_INTEGER,
+  MGRID_IS_NUMBER,
+  MGRID_IS_TEXT,
+  MGRID_IS_INTEGERS, /* a list */
+  MGRID_IS_NUMBERS,  /* a list, of which some are no integers */
+  MGRID_IS_TABLE     /* by key */
+} mgrid_kind;
 
-struct mg_arg {
+struct mgrid_arg {
   const char *name; /* key in q */
-  mg_kind     kind;
+  mgrid_kind     kind;
   union {
     bool        boolean;
     int64_t     integer;
@@ -556,37 +556,37 @@ struct mg_arg {
     } numbers;
     struct {
       size_t        n;
-      const mg_arg *at;
+      const mgrid_arg *at;
     } table;
   } as;
 };
 
-typedef struct mg_policy mg_policy;
+typedef struct mgrid_policy mgrid_policy;
 
-/* Look up a policy of the loaded recipe for a state of its plan. MG_USAGE with the nearest name
+/* Look up a policy of the loaded recipe for a state of its plan. MGRID_USAGE with the nearest name
 ** where there is none. Freed before the state and the runtime. */
-MG_API mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err);
-MG_API void       mg_policy_free(mg_policy *p);
+MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
+MGRID_API void       mgrid_policy_free(mgrid_policy *p);
 /* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and
-** ranks that do not return the same all get MG_DISAGREE, with what two of them have; a rank on which
+** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
 ** it failed gets its own error instead. An integer and a number of equal value are not the same. */
-MG_API mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err);
+MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 /* The kind of the result, or of what is at `key` in it; key NULL: the whole. */
-MG_API mg_kind mg_policy_kind(const mg_policy *p, const char *key);
-/* Read it, or what is at a key of it (a table within that is not read). MG_REFUSED where it is of
+MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *key);
+/* Read it, or what is at a key of it (a table within that is not read). MGRID_REFUSED where it is of
 ** another kind, naming the policy, the key and both. A number is read from an integer as well, an
 ** integer from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed
 ** until the next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
-MG_API mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err);
-MG_API mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err);
-MG_API mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err);
-MG_API mg_status mg_policy_text(const mg_policy *p, const char *key, const char **out, mg_error *err);
-MG_API mg_status mg_policy_integers(const mg_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
-                                    mg_error *err);
-MG_API mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *out, size_t room, size_t *length,
-                                   mg_error *err);
+MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
+                                    mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room, size_t *length,
+                                   mgrid_error *err);
 
 /* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same
 ** one) with n arguments, agree, and materialize beside what runs: communicators that are equal are
@@ -594,13 +594,13 @@ MG_API mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *
 ** caller's, who frees the policies, the state and the runtime that were, which destroys what is not
 ** used any more. On failure, of this rank or another, every rank gets the error and what runs is
 ** untouched. change may be NULL. Parameters are not carried over: args are all there are. A trainer
-** that has them in a file or as C values does the same by mg_runtime_new, _load, _plan_file or
-** _plan_values, and mg_materialize over the same backend while the old state is still there. */
-MG_API mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_t n, const char *const *args,
-                           mg_runtime **new_rt, mg_state **new_s, mg_change *change, mg_error *err);
+** that has them in a file or as C values does the same by mgrid_runtime_new, _load, _plan_file or
+** _plan_values, and mgrid_materialize over the same backend while the old state is still there. */
+MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n, const char *const *args,
+                           mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change, mgrid_error *err);
 
 /* Names of the bundled recipes, NULL at the end. */
-MG_API const char *const *mg_recipe_names(void);
+MGRID_API const char *const *mgrid_recipe_names(void);
 
 #ifdef __cplusplus
 }

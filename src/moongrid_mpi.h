@@ -21,16 +21,16 @@ extern "C" {
 /* A backend over the host's communicator, whose ranks are the world. MPI is initialized
 ** and stays the host's: free the backend and its states before MPI_Finalize. `parent` is
 ** borrowed and must outlive the backend. Local. */
-MG_API mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err);
+MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err);
 
 /* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
 ** may be shared by families of equal members. A group of one rank has MPI_COMM_SELF; a
 ** rank that is in no group (g NULL), a lazy family not created yet, a dry state and a group
 ** whose communicator is NCCL's have MPI_COMM_NULL. */
-static inline MPI_Comm mg_mpi_comm(const mg_group *g) {
-  void *native = g ? mg_group_native(g) : NULL;
-  if (native) return mg_group_backend(g)[0] == 'm' ? *(MPI_Comm *)native : MPI_COMM_NULL;
-  return g && mg_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
+static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
+  void *native = g ? mgrid_group_native(g) : NULL;
+  if (native) return mgrid_group_backend(g)[0] == 'm' ? *(MPI_Comm *)native : MPI_COMM_NULL;
+  return g && mgrid_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
 #ifdef __cplusplus

@@ -16,11 +16,11 @@
 extern "C" {
 #endif
 
-/* What mg_group_native points to where mg_group_backend is "nccl". */
-typedef struct mg_nccl_pair {
+/* What mgrid_group_native points to where mgrid_group_backend is "nccl". */
+typedef struct mgrid_nccl_pair {
   ncclComm_t   comm;
   cudaStream_t stream;
-} mg_nccl_pair;
+} mgrid_nccl_pair;
 
 /* The communicator of a group, ranks in group order. Borrowed: never destroy it; it may be shared
 ** by families of equal members, and ends with the last state that uses it. It is non-blocking
@@ -28,16 +28,16 @@ typedef struct mg_nccl_pair {
 ** ncclInProgress, and is then looked at with ncclCommGetAsyncError. NULL for a group of one rank,
 ** a rank that is in no group (g NULL), a lazy family not created yet, a dry state, and a group
 ** whose communicator is MPI's. */
-static inline ncclComm_t mg_nccl_comm(const mg_group *g) {
-  void *native = g && mg_group_backend(g)[0] == 'n' ? mg_group_native(g) : NULL;
-  return native ? ((mg_nccl_pair *)native)->comm : NULL;
+static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
+  void *native = g && mgrid_group_backend(g)[0] == 'n' ? mgrid_group_native(g) : NULL;
+  return native ? ((mgrid_nccl_pair *)native)->comm : NULL;
 }
 
 /* A stream of its own for the calls of this communicator, of high priority where the family says
 ** so. Borrowed. NULL where there is no communicator. */
-static inline cudaStream_t mg_nccl_stream(const mg_group *g) {
-  void *native = g && mg_group_backend(g)[0] == 'n' ? mg_group_native(g) : NULL;
-  return native ? ((mg_nccl_pair *)native)->stream : NULL;
+static inline cudaStream_t mgrid_nccl_stream(const mgrid_group *g) {
+  void *native = g && mgrid_group_backend(g)[0] == 'n' ? mgrid_group_native(g) : NULL;
+  return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }
 
 #ifdef __cplusplus

@@ -168,7 +168,7 @@ static void show(report *r, const model *m, const options *o, int64_t step, doub
 
 static void fail(int rank, const char *what, const char *why) {
   fprintf(stderr, "trainer: rank %d: %s: %s\n", rank, what, why);
-  MPI_Abort(MPI_COMM_WORLD, MG_USAGE);
+  MPI_Abort(MPI_COMM_WORLD, MGRID_USAGE);
 }
 
 /* Has the recipe's file changed since we asked last? Rank 0 looks, for all. */
@@ -187,12 +187,12 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
   const change_at *was = *now;
   bool             asked = o->watch && changed(j, o->rest[0], last);
-  mg_change        c;
-  mg_error         e = { 0 };
+  mgrid_change        c;
+  mgrid_error         e = { 0 };
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
-  mg_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
+  mgrid_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
   if (s) *now = was;
   else name_layout(&j->part.layout, r->name, sizeof r->name);
   if (j->rank) return;
@@ -236,7 +236,7 @@ static int run(job *j, const options *o) {
   if (o->gradient_check) {
     if (j->world == 1) return gradient_check(j->part.model, j->rank) ? 1 : 0;
     if (j->rank == 0) fprintf(stderr, "trainer: --gradient-check is for one rank\n");
-    return MG_USAGE;
+    return MGRID_USAGE;
   }
   if (j->rank == 0) {
     bool is_auto = !o->progress || strcmp(o->progress, "auto") == 0;
@@ -246,15 +246,15 @@ static int run(job *j, const options *o) {
     if (r.curve) fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
   train(j, o, &r);
-  if (r.curve && fclose(r.curve)) code = MG_USAGE;
+  if (r.curve && fclose(r.curve)) code = MGRID_USAGE;
   return code;
 }
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
   job       j = { .c = o->c, .text = text, .length = length };
-  mg_error  e = { 0 };
-  mg_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
+  mgrid_error  e = { 0 };
+  mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   int       code = s ? (int)s : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);
@@ -266,7 +266,7 @@ static int write_text(const char *path, const char *text, size_t length) {
   bool  ok = f && fwrite(text, 1, length, f) == length;
   if (f && fclose(f)) ok = false;
   if (!ok) fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
-  return ok ? 0 : MG_USAGE;
+  return ok ? 0 : MGRID_USAGE;
 }
 
 int main(int argc, char **argv) {
@@ -278,7 +278,7 @@ int main(int argc, char **argv) {
   if (wrong || o.help) {
     if (wrong) fprintf(stderr, "trainer: %s%s%s\n", o.at ? o.at : "", o.at ? ": " : "", wrong);
     fputs(help, wrong ? stderr : stdout);
-    return wrong ? MG_USAGE : 0;
+    return wrong ? MGRID_USAGE : 0;
   }
   if (!o.stop || o.stop > o.steps) o.stop = o.steps;
   if (o.plot) return plot(o.plot, o.nrest, (const char *const *)o.rest);
@@ -286,7 +286,7 @@ int main(int argc, char **argv) {
   if (!text || length <= (size_t)o.c.seq) {
     fprintf(stderr, "trainer: %s: %s\n", o.text, text ? "too short" : strerror(errno));
     free(text);
-    return MG_USAGE;
+    return MGRID_USAGE;
   }
   int code;
   if (o.write_text) {

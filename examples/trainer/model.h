@@ -63,9 +63,9 @@ typedef struct layout {
 
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
-mg_status    layout_open(const mg_state *state, layout *l, mg_error *err);
+mgrid_status    layout_open(const mgrid_state *state, layout *l, mgrid_error *err);
 /* Has no rank an error in *err? Otherwise all have the first one's, and may give up together. */
-bool         everybody(const group *all, mg_error *err);
+bool         everybody(const group *all, mgrid_error *err);
 void         layout_ask(layout *l, policies *p); /* p is asked when a call fails */
 group       *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void         group_sum(const group *g, real *x, int n);
@@ -90,15 +90,15 @@ void         group_receive(const group *g, int from, int tag, real *x, int n);
 /* What the recipe decides (layout.lua, `policy`). The first four are asked when a model is made, on
 ** every rank alike, and may fail; the others between steps, where a mistake is told on standard
 ** error and what held before holds on. */
-policies *policies_open(mg_runtime *rt, mg_state *state, bool talks, mg_error *err);
+policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err);
 void      policies_free(policies *p);
 /* For `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
 ** "gpipe" or "interleaved", the policy's until it is asked again. */
-mg_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
-                          mg_error *err);
-mg_status policy_layers(policies *p, int layers, int stages, int64_t *each, mg_error *err); /* each: [stages] */
-mg_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mg_error *err);
-mg_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mg_error *err);
+mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
+                          mgrid_error *err);
+mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err); /* each: [stages] */
+mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mgrid_error *err);
+mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mgrid_error *err);
 double    policy_learning_rate(policies *p, int64_t step, int64_t steps);
 double    policies_rate(const policies *p); /* the last one: it goes over in a reload */
 void      policies_set_rate(policies *p, double rate);
@@ -240,7 +240,7 @@ void   head_backward(model *m, slot *s);
 
 /* Collective over `job`. NULL with an error, on every rank, where layout or policies do not fit the
 ** model on one. */
-model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err);
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err);
 void   model_free(model *m);
 
 /* Gradients of the batch of `step` on this rank; returns this rank's sum of losses. */
@@ -260,8 +260,8 @@ void model_carry(model *from, model *to);
 /* ------------------------------------------------------------------ job.c */
 
 typedef struct job_part { /* what a reload replaces */
-  mg_runtime *rt;
-  mg_state   *state;
+  mgrid_runtime *rt;
+  mgrid_state   *state;
   policies   *policies;
   layout      layout;
   model      *model;
@@ -272,16 +272,16 @@ typedef struct job {
   const char *text;
   size_t      length;
   int         rank, world;
-  mg_backend *mpi;
+  mgrid_backend *mpi;
   job_part    part;
 } job;
 
 /* Both are collective over MPI_COMM_WORLD. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
-mg_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mg_error *err);
-mg_status job_reload(job *j, size_t n, const char *const *args, mg_change *change, mg_error *err);
+mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
+mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
 void      job_close(job *j);
-mg_status refuse(mg_error *err, const char *format, ...) __attribute__((format(printf, 2, 3))); /* MG_REFUSED */
+mgrid_status refuse(mgrid_error *err, const char *format, ...) __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
 
 /* Differences of the loss against gradients; returns the number of values that do not agree. */
 int gradient_check(model *m, int rank);

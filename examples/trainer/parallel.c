@@ -20,16 +20,16 @@ static void groups(layout *l, group *all[GROUPS]) {
   memcpy(all, each, sizeof each);
 }
 
-mg_status layout_open(const mg_state *state, layout *l, mg_error *err) {
+mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) {
   static const char *const names[GROUPS] = { "tp", "cp", "dp", "pp", "ep", "dp_cp", "expert_data", "embedding", "job" };
   group                   *all[GROUPS];
   groups(l, all);
   for (int i = 0; i < GROUPS; i++) {
-    const mg_group *g = mg_state_group(state, names[i], err);
+    const mgrid_group *g = mgrid_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
-    *all[i] = (group){ names[i], mg_mpi_comm(g), g ? (int)mg_group_rank(g) : -1, g ? (int)mg_group_size(g) : 0, 0, NULL };
+    *all[i] = (group){ names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_rank(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0, NULL };
   }
-  return MG_OK;
+  return MGRID_OK;
 }
 
 void layout_ask(layout *l, policies *p) {
@@ -54,10 +54,10 @@ static void check(const group *g, int code, const char *what) {
   MPI_Error_string(code, text, &n);
   fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
   if (g->policies) policy_on_lost(g->policies, g->family, g->size);
-  MPI_Abort(g->comm, MG_BACKEND);
+  MPI_Abort(g->comm, MGRID_BACKEND);
 }
 
-bool everybody(const group *all, mg_error *err) {
+bool everybody(const group *all, mgrid_error *err) {
   double mine[2] = { err->status ? all->size - all->rank : 0, !err->status }; /* who fails first; who does not */
   if (all->size > 1) check(all, MPI_Allreduce(MPI_IN_PLACE, mine, 2, MPI_DOUBLE, MPI_MAX, all->comm), "verdict");
   if (mine[0] == 0) return true;

@@ -136,13 +136,13 @@ static void make_slots(model *m) {
   }
 }
 
-static bool fits(int what, int by, const char *name, const char *dim, mg_error *err) {
+static bool fits(int what, int by, const char *name, const char *dim, mgrid_error *err) {
   if (by >= 1 && what % by == 0) return true;
   refuse(err, "%s %d of the model does not divide by %s %d", name, what, dim, by);
   return false;
 }
 
-static void cut_up(model *m, policies *ask, mg_error *err) {
+static void cut_up(model *m, policies *ask, mgrid_error *err) {
   const config *c = &m->c;
   const layout *l = &m->l;
   if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err) ||
@@ -174,17 +174,17 @@ static void cut_up(model *m, policies *ask, mg_error *err) {
 /* Where gradients are summed, and in which portions. After a mistake the other questions are asked all
 ** the same, because the policies may be agreed: the families' are the same on every rank, those of the
 ** parameters within a dp_cp group. */
-static void choose_sums(model *m, policies *ask, mg_error *err) {
+static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   group *both[] = { &m->l.dp_cp, &m->l.expert_data };
   for (int i = 0; i < 2; i++) {
-    mg_error one = { 0 };
+    mgrid_error one = { 0 };
     if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, &one) && !err->status) *err = one;
   }
   for (int i = 0; i < m->nparams; i++) {
     param      *p = &m->params[i];
     const char *family = "";
-    mg_error    one = { 0 };
-    mg_status   s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
+    mgrid_error    one = { 0 };
+    mgrid_status   s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
     p->sum = s ? NULL : layout_find(&m->l, family);
     if (!s && p->sum != both[0] && p->sum != both[1])
       s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family, p->name);
@@ -192,7 +192,7 @@ static void choose_sums(model *m, policies *ask, mg_error *err) {
   }
 }
 
-model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mg_error *err) {
+model *model_new(const config *c, const layout *l, policies *ask, const char *text, size_t length, mgrid_error *err) {
   model *m = room(1, sizeof *m);
   m->c = *c, m->l = *l, m->text = text, m->length = length;
   layout_ask(&m->l, ask);

@@ -454,7 +454,7 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
----Call one of the recipe's policies, as a trainer in C does by mg_policy_call. Collective where the
+---Call one of the recipe's policies, as a trainer in C does by mgrid_policy_call. Collective where the
 ---policy is agreed: over the job, or this rank's group of the family. What the policy does wrong
 ---raises; ranks that do not return the same get nil, message, status.
 ---@param state moongrid.State of a plan of this recipe

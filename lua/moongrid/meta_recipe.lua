@@ -37,7 +37,7 @@ function recipe(what) end
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
 ---@field arguments? string[] names of arguments that some query understands; others are refused
----@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mg_policy_call; plain values alone leave them
+---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; plain values alone leave them
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false takes back what the base says
 
 ---A declared parameter.

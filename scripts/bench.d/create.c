@@ -15,7 +15,7 @@
 enum { MOST = 64 };
 
 typedef struct job {
-  const mg_plan *plan;
+  const mgrid_plan *plan;
   int            rank, size, n; /* n communicators are held, `calls` were made */
   int            calls;
   MPI_Comm       comm[MOST];
@@ -25,7 +25,7 @@ typedef struct job {
   /* made before the clock starts: member lists */
   int32_t **all[MOST]; /* [family][group], for `world` */
   int32_t  *mine[MOST];
-  mg_view   view;
+  mgrid_view   view;
   int32_t  *shared[MOST]; /* of the communicators of the view */
 } job;
 
@@ -37,23 +37,23 @@ static int threads(void) {
   return n - 2;
 }
 
-static int32_t *members_of(const mg_family *f, int64_t group) {
-  int32_t *list = malloc((size_t)mg_family_size(f, group) * sizeof *list);
+static int32_t *members_of(const mgrid_family *f, int64_t group) {
+  int32_t *list = malloc((size_t)mgrid_family_size(f, group) * sizeof *list);
   if (!list) die("no memory");
-  mg_family_members(f, group, list);
+  mgrid_family_members(f, group, list);
   return list;
 }
 
 static int32_t *members(const job *j, int family, int64_t group) {
-  return members_of(mg_plan_family(j->plan, (size_t)family), group);
+  return members_of(mgrid_plan_family(j->plan, (size_t)family), group);
 }
 
-static void hold(job *j, MPI_Comm comm, const mg_family *f, int64_t group, int64_t position) {
-  int64_t n = mg_family_size(f, group);
+static void hold(job *j, MPI_Comm comm, const mgrid_family *f, int64_t group, int64_t position) {
+  int64_t n = mgrid_family_size(f, group);
   j->want_rank[j->n] = (int)position;
   j->want_size[j->n] = (int)n;
   j->want_sum[j->n] = 0;
-  for (int64_t p = 0; p < n; p++) j->want_sum[j->n] += mg_family_rank(f, group, p);
+  for (int64_t p = 0; p < n; p++) j->want_sum[j->n] += mgrid_family_rank(f, group, p);
   j->comm[j->n++] = comm;
 }
 
@@ -87,18 +87,18 @@ static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n
 
 /* (a) Megatron's way: every group of every family by everybody, over the world. */
 static void by_world(job *j, bool kind) {
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, (size_t)i);
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
     int64_t          group = -1, position = -1;
-    bool             in = mg_family_locate(f, j->rank, 0, &group, &position);
+    bool             in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm         own = MPI_COMM_NULL;
     if (kind) { /* disjoint groups in one call */
-      own = in ? of_group(j, MPI_COMM_WORLD, j->mine[i], mg_family_size(f, group), -1)
+      own = in ? of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), -1)
                : of_group(j, MPI_COMM_WORLD, NULL, 0, -1);
       j->calls++;
     } else {
-      for (int64_t g = 0; g < mg_family_count(f); g++) {
-        MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->all[i][g], mg_family_size(f, g), -1);
+      for (int64_t g = 0; g < mgrid_family_count(f); g++) {
+        MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->all[i][g], mgrid_family_size(f, g), -1);
         if (in && g == group) own = c;
         j->calls++;
       }
@@ -109,10 +109,10 @@ static void by_world(job *j, bool kind) {
 
 /* (b) One split per family. */
 static void by_split(job *j) {
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, (size_t)i);
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
     int64_t          group = -1, position = 0;
-    bool             in = mg_family_locate(f, j->rank, 0, &group, &position);
+    bool             in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm         c;
     MPI_Comm_split(MPI_COMM_WORLD, in ? (int)group : MPI_UNDEFINED, (int)position, &c);
     j->calls++;
@@ -122,25 +122,25 @@ static void by_split(job *j) {
 
 /* (c) Members only, nothing shared. */
 static void by_group(job *j) {
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, (size_t)i);
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
     int64_t          group, position;
-    if (!mg_family_locate(f, j->rank, 0, &group, &position)) continue;
-    MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->mine[i], mg_family_size(f, group), i);
+    if (!mgrid_family_locate(f, j->rank, 0, &group, &position)) continue;
+    MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), i);
     j->calls++;
     hold(j, c, f, group, position);
   }
 }
 
 static void hold_shared(job *j, int k, MPI_Comm c) {
-  const mg_creation *m = &j->view.comm[k];
-  hold(j, c, mg_plan_family(j->plan, (size_t)m->entry), m->group, m->position);
+  const mgrid_creation *m = &j->view.comm[k];
+  hold(j, c, mgrid_plan_family(j->plan, (size_t)m->entry), m->group, m->position);
 }
 
 /* The communicators that moongrid makes, by plain C with lists made before: the floor. */
 static void by_best(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) {
-    const mg_creation *m = &j->view.comm[k];
+    const mgrid_creation *m = &j->view.comm[k];
     MPI_Comm           c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
     j->calls++;
     hold_shared(j, k, c);
@@ -151,7 +151,7 @@ static void by_best(job *j) {
 static void by_size(job *j) {
   for (int64_t size = 2; size <= j->size; size++)
     for (int k = 0; k < (int)j->view.ncomms; k++) {
-      const mg_creation *m = &j->view.comm[k];
+      const mgrid_creation *m = &j->view.comm[k];
       if (m->size != size) continue;
       MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
       j->calls++;
@@ -165,7 +165,7 @@ static void by_idup(job *j) {
   MPI_Request wait[MOST];
   int         n = 0, of[MOST], at[MOST];
   for (int k = 0; k < (int)j->view.ncomms; k++) {
-    const mg_creation *m = &j->view.comm[k];
+    const mgrid_creation *m = &j->view.comm[k];
     of[k] = -1;
     for (int i = 0; i < k && of[k] < 0; i++)
       if (j->view.comm[i].size == m->size && memcmp(j->shared[i], j->shared[k], (size_t)m->size * sizeof **j->shared) == 0)
@@ -188,11 +188,11 @@ static void by_idup(job *j) {
 
 /* The same by splits of the world, one for each family that leads anywhere in the job. */
 static void by_split_best(job *j) {
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, (size_t)i);
-    if (mg_plan_shares(j->plan, (size_t)i) >= 0 || mg_family_max_size(f) < 2) continue;
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
+    if (mgrid_plan_shares(j->plan, (size_t)i) >= 0 || mgrid_family_max_size(f) < 2) continue;
     int64_t  group = -1, position = 0;
-    bool     in = mg_family_locate(f, j->rank, 0, &group, &position);
+    bool     in = mgrid_family_locate(f, j->rank, 0, &group, &position);
     MPI_Comm c;
     MPI_Comm_split(MPI_COMM_WORLD, in ? (int)group : MPI_UNDEFINED, (int)position, &c);
     j->calls++;
@@ -209,7 +209,7 @@ typedef struct errand {
 
 static void *run_errand(void *ud) {
   errand            *e = ud;
-  const mg_creation *m = &e->j->view.comm[e->k];
+  const mgrid_creation *m = &e->j->view.comm[e->k];
   e->comm = of_group(e->j, MPI_COMM_WORLD, e->j->shared[e->k], m->size, m->entry);
   return NULL;
 }
@@ -249,35 +249,35 @@ static void say_wall(const char *key, double began, double done) {
 }
 
 static void prepare(job *j, bool everything) {
-  mg_error e;
+  mgrid_error e;
   MPI_Comm_group(MPI_COMM_WORLD, &j->members);
-  if (mg_view_init(&j->view, j->plan, j->rank, &e)) die(e.message);
-  if (j->view.ncomms > MOST || mg_plan_nfamilies(j->plan) > MOST) die("too many communicators");
+  if (mgrid_view_init(&j->view, j->plan, j->rank, &e)) die(e.message);
+  if (j->view.ncomms > MOST || mgrid_plan_nfamilies(j->plan) > MOST) die("too many communicators");
   for (int k = 0; k < (int)j->view.ncomms; k++) j->shared[k] = members(j, j->view.comm[k].entry, j->view.comm[k].group);
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, (size_t)i);
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
     int64_t          group, position;
-    j->mine[i] = mg_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group) : NULL;
+    j->mine[i] = mgrid_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group) : NULL;
     if (!everything) continue;
-    j->all[i] = malloc((size_t)mg_family_count(f) * sizeof *j->all[i]);
+    j->all[i] = malloc((size_t)mgrid_family_count(f) * sizeof *j->all[i]);
     if (!j->all[i]) die("no memory");
-    for (int64_t g = 0; g < mg_family_count(f); g++) j->all[i][g] = members_of(f, g);
+    for (int64_t g = 0; g < mgrid_family_count(f); g++) j->all[i][g] = members_of(f, g);
   }
 }
 
 static void release(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) free(j->shared[k]);
-  for (int i = 0; i < (int)mg_plan_nfamilies(j->plan); i++) {
-    for (int64_t g = 0; j->all[i] && g < mg_family_count(mg_plan_family(j->plan, (size_t)i)); g++) free(j->all[i][g]);
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
+    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(mgrid_plan_family(j->plan, (size_t)i)); g++) free(j->all[i][g]);
     free(j->all[i]);
     free(j->mine[i]);
   }
-  mg_view_free(&j->view);
+  mgrid_view_free(&j->view);
   MPI_Group_free(&j->members);
 }
 
 int main(int argc, char **argv) {
-  mg_error e;
+  mgrid_error e;
   job      j = { 0 };
   int      level;
   if (argc != 3) die("create LAYOUT WAY");
@@ -294,39 +294,39 @@ int main(int argc, char **argv) {
   if (ours && !facts) {
     const char *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
     double      t0 = now();
-    mg_runtime *rt = mg_runtime_new(NULL, &e);
-    if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
-    mg_plan *p = mg_runtime_plan(rt, j.size, 5, args, &e);
+    mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+    if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
+    mgrid_plan *p = mgrid_runtime_plan(rt, j.size, 5, args, &e);
     if (!p) die(e.message);
     double t1 = now();
-    mg_plan_free(p);
-    mg_runtime_free(rt);
+    mgrid_plan_free(p);
+    mgrid_runtime_free(rt);
     say_wall("recipe", t0, t1);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   double       t0 = now();
-  mg_topology *t = layout_topology(facts ? &FACTS : &MEGATRON, s, true, &e);
-  mg_plan     *p = mg_plan_new(t, &e);
+  mgrid_topology *t = layout_topology(facts ? &FACTS : &MEGATRON, s, true, &e);
+  mgrid_plan     *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t1 = now();
-  mg_topology_free(t);
+  mgrid_topology_free(t);
   say_wall("plan", t0, t1);
   j.plan = p;
   if (!ours) prepare(&j, strcmp(way, "world") == 0);
   int before = threads();
 
   for (int turn = 0; turn < 2; turn++) {
-    mg_backend *b = NULL;
-    mg_state   *state = NULL;
+    mgrid_backend *b = NULL;
+    mgrid_state   *state = NULL;
     j.n = j.calls = 0;
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     double began = now();
     if (ours) {
-      b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-      state = mg_materialize(p, b, "bench", &e);
+      b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+      state = mgrid_materialize(p, b, "bench", &e);
       if (!state) die(e.message);
-      j.calls = (int)mg_backend_ncomms(b);
+      j.calls = (int)mgrid_backend_ncomms(b);
     } else if (strcmp(way, "world") == 0)
       by_world(&j, false);
     else if (strcmp(way, "world_kind") == 0)
@@ -351,10 +351,10 @@ int main(int argc, char **argv) {
     say_wall(turn ? "warm" : "cold", began, done);
     if (ours) {
       int64_t proved;
-      if (mg_state_prove(state, &proved, &e)) die(e.message);
-      j.n = (int)mg_state_ncomms(state);
+      if (mgrid_state_prove(state, &proved, &e)) die(e.message);
+      j.n = (int)mgrid_state_ncomms(state);
       if (turn == 0) say_max("threads added", threads() - before);
-      if (turn == 0) say_max("ranks of a rank", (double)mg_state_ngroups(state));
+      if (turn == 0) say_max("ranks of a rank", (double)mgrid_state_ngroups(state));
     } else {
       check(&j);
     }
@@ -364,8 +364,8 @@ int main(int argc, char **argv) {
       say_max("fewest comms", -j.n);
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    mg_state_free(state);
-    mg_backend_free(b);
+    mgrid_state_free(state);
+    mgrid_backend_free(b);
     for (int i = 0; i < j.n && !ours; i++) MPI_Comm_free(&j.comm[i]);
   }
 
@@ -377,7 +377,7 @@ int main(int argc, char **argv) {
     say_wall("allreduce", a, now());
   }
   if (!ours) release(&j);
-  mg_plan_free(p);
+  mgrid_plan_free(p);
   MPI_Finalize();
   return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** enumerate.c - every group of every family of `megatron` at a world, written into one warm
-** buffer: by mg_family_members, and by plain C loops over the same sizes and strides.
+** buffer: by mgrid_family_members, and by plain C loops over the same sizes and strides.
 **
 **     enumerate ROUNDS WORLD
 */
@@ -31,17 +31,17 @@ __attribute__((noipa)) static int32_t *plain(const bare *b, int32_t *out) {
   return out;
 }
 
-__attribute__((noipa)) static int32_t *ours(const mg_family *f, int32_t *out) {
-  return out + mg_family_range(f, 0, mg_family_count(f), out);
+__attribute__((noipa)) static int32_t *ours(const mgrid_family *f, int32_t *out) {
+  return out + mgrid_family_range(f, 0, mgrid_family_count(f), out);
 }
 
 int main(int argc, char **argv) {
   if (argc != 3) die("enumerate ROUNDS WORLD");
-  mg_error     e;
+  mgrid_error     e;
   sizes        s = plan_sizes(strtoll(argv[2], NULL, 10));
-  mg_dim       dims[GRIDS][AXES];
-  mg_topology *t = layout_topology(&MEGATRON, s, true, &e);
-  mg_plan     *p = mg_plan_new(t, &e);
+  mgrid_dim       dims[GRIDS][AXES];
+  mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
+  mgrid_plan     *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   bare   b[RULES_MAX];
   size_t most = 0, all = 0;
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < MEGATRON.n; i++) {
     b[i] = bare_rule(&MEGATRON, &MEGATRON.rule[i], dims);
     if (b[i].nindex > 4 || b[i].ninside > 4) die("a rule of more than four loops");
-    size_t total = (size_t)mg_family_total(mg_plan_family(p, (size_t)i));
+    size_t total = (size_t)mgrid_family_total(mgrid_plan_family(p, (size_t)i));
     most = total > most ? total : most;
     all += total;
   }
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
   for (int round = -1; round < atoi(argv[1]); round++) { /* the first warms up, and compares */
     double sum[3] = { 0, 0, 0 };
     for (int i = 0; i < MEGATRON.n; i++) {
-      const mg_family *f = mg_plan_family(p, (size_t)i);
+      const mgrid_family *f = mgrid_plan_family(p, (size_t)i);
       double           t0 = now();
       int32_t         *end = ours(f, mine);
       double           t1 = now();
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
       double           t2 = now();
       size_t           n = (size_t)(end - mine);
       if (round < 0 && (last - theirs != end - mine || memcmp(mine, theirs, n * sizeof *mine) != 0))
-        die(mg_plan_family_name(p, (size_t)i));
+        die(mgrid_plan_family_name(p, (size_t)i));
       double t3 = now();
       memcpy(theirs, mine, n * sizeof *mine);
       sum[0] += t1 - t0, sum[1] += t2 - t1, sum[2] += now() - t3;
@@ -86,7 +86,7 @@ int main(int argc, char **argv) {
   }
   free(mine);
   free(theirs);
-  mg_plan_free(p);
-  mg_topology_free(t);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   return 0;
 }

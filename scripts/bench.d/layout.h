@@ -96,8 +96,8 @@ static inline sizes plan_sizes(int64_t world) {
   return world == 64 ? (sizes){ world, 4, 2, 4, 4, 1 } : (sizes){ world, 8, 2, 8, 8, 1 };
 }
 
-static inline void layout_dims(sizes s, mg_dim dims[GRIDS][AXES]) {
-  const mg_dim made[GRIDS][AXES] = {
+static inline void layout_dims(sizes s, mgrid_dim dims[GRIDS][AXES]) {
+  const mgrid_dim made[GRIDS][AXES] = {
     { { "tp", s.tp }, { "gtp_remat", 1 }, { "cp", s.cp }, { "ep", 1 }, { "dp", s.world / (s.tp * s.cp * s.pp) },
       { "pp", s.pp } },
     { { "etp", s.etp }, { "cp", 1 }, { "ep", s.ep }, { "egtp_remat", 1 },
@@ -115,17 +115,17 @@ static inline size_t rule_ndims(const rule *r) {
 /* ------------------------------------------------------------ by moongrid */
 
 /* The layout as a topology. NULL with *err filled where anything fails. */
-static inline mg_topology *layout_topology(const layout *l, sizes s, bool host, mg_error *err) {
+static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool host, mgrid_error *err) {
   static const int64_t ends[] = { 0, -1 };
-  mg_dim       dims[GRIDS][AXES];
-  mg_family   *made[RULES_MAX];
-  mg_options   on_host = MG_OPTIONS_INIT;
-  mg_topology *t = mg_topology_new(s.world, err);
+  mgrid_dim       dims[GRIDS][AXES];
+  mgrid_family   *made[RULES_MAX];
+  mgrid_options   on_host = MGRID_OPTIONS_INIT;
+  mgrid_topology *t = mgrid_topology_new(s.world, err);
   layout_dims(s, dims);
-  mg_grid *grid[GRIDS] = { mg_grid_new(mg_world(s.world), AXES, dims[DENSE], err),
-                           mg_grid_new(mg_world(s.world), AXES, dims[EXPERT], err) };
-  mg_status status = mg_topology_add_grid(t, "dense", grid[DENSE], err);
-  if (!status) status = mg_topology_add_grid(t, "expert", grid[EXPERT], err);
+  mgrid_grid *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
+                           mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
+  mgrid_status status = mgrid_topology_add_grid(t, "dense", grid[DENSE], err);
+  if (!status) status = mgrid_topology_add_grid(t, "expert", grid[EXPERT], err);
   on_host.backend = "mpi";
   int n = 0;
   for (int i = 0; i < l->n && !status; i++) {
@@ -137,23 +137,23 @@ static inline mg_topology *layout_topology(const layout *l, sizes s, bool host, 
     }
     if (r->same) {
       for (int k = 0; k < i; k++)
-        if (strcmp(l->rule[k].name, r->same) == 0) made[n] = mg_family_ref(made[k]);
+        if (strcmp(l->rule[k].name, r->same) == 0) made[n] = mgrid_family_ref(made[k]);
     } else {
-      mg_family *f = mg_grid_along(grid[r->grid], rule_ndims(r), r->dims, MG_GRID_ORDER, err);
+      mgrid_family *f = mgrid_grid_along(grid[r->grid], rule_ndims(r), r->dims, MGRID_GRID_ORDER, err);
       if (r->then == WHOLE) {
         made[n] = f;
       } else {
-        made[n] = r->then == BUNDLE ? mg_family_bundle(f, mg_family_count(f), err)
-                                    : mg_family_pick(f, r->then == ENDS ? 2 : 1, ends, err);
-        mg_family_free(f);
+        made[n] = r->then == BUNDLE ? mgrid_family_bundle(f, mgrid_family_count(f), err)
+                                    : mgrid_family_pick(f, r->then == ENDS ? 2 : 1, ends, err);
+        mgrid_family_free(f);
       }
     }
-    status = mg_topology_add(t, r->name, made[n++], r->host ? &on_host : NULL, err);
+    status = mgrid_topology_add(t, r->name, made[n++], r->host ? &on_host : NULL, err);
   }
-  while (n > 0) mg_family_free(made[--n]);
-  for (int g = 0; g < GRIDS; g++) mg_grid_free(grid[g]);
+  while (n > 0) mgrid_family_free(made[--n]);
+  for (int g = 0; g < GRIDS; g++) mgrid_grid_free(grid[g]);
   if (!status) return t;
-  mg_topology_free(t);
+  mgrid_topology_free(t);
   return NULL;
 }
 
@@ -176,7 +176,7 @@ static inline void bare_push(axis *list, int *n, int64_t size, int64_t stride) {
     list[(*n)++] = (axis){ size, stride };
 }
 
-static inline bare bare_rule(const layout *l, const rule *r, mg_dim dims[GRIDS][AXES]) {
+static inline bare bare_rule(const layout *l, const rule *r, mgrid_dim dims[GRIDS][AXES]) {
   while (r->same) {
     const rule *of = l->rule;
     while (strcmp(of->name, r->same) != 0) of++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** plain.c - a shared library of one function: what a getter costs whose struct is not the
-** caller's. The measure for mg_group_rank.
+** caller's. The measure for mgrid_group_rank.
 */
 #include <stdint.h>
 

@@ -25,42 +25,42 @@ typedef struct stages { /* seconds */
 
 /* A fresh Lua state, the recipe compiled and run, the plan, this rank's view of it. */
 __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *spent) {
-  mg_error       e;
-  mg_plan_counts mine;
+  mgrid_error       e;
+  mgrid_plan_counts mine;
   char           text[7][48];
   const char    *args[7];
   int            n = recipe_args(s, host, text, args);
   double         t0 = now();
-  mg_runtime    *rt = mg_runtime_new(NULL, &e);
+  mgrid_runtime    *rt = mgrid_runtime_new(NULL, &e);
   double         t1 = now();
-  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
+  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
   double   t2 = now();
-  mg_plan *p = mg_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
   if (!p) die(e.message);
   double t3 = now();
-  if (mg_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  if (mgrid_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
   double t4 = now();
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
   if (spent) *spent = (stages){ t1 - t0, t2 - t1, t3 - t2, t4 - t3, now() - t4 };
   return mine.communicators;
 }
 
 /* The same families through the C functions. */
 __attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) {
-  mg_error       e;
-  mg_plan_counts mine;
+  mgrid_error       e;
+  mgrid_plan_counts mine;
   double         t0 = now();
-  mg_topology   *t = layout_topology(&MEGATRON, s, host, &e);
+  mgrid_topology   *t = layout_topology(&MEGATRON, s, host, &e);
   if (!t) die(e.message);
   double   t1 = now();
-  mg_plan *p = mg_plan_new(t, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t2 = now();
-  if (mg_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
+  if (mgrid_plan_count_rank(p, s.world / 2 + 5, &mine, &e)) die(e.message);
   double t3 = now();
-  mg_plan_free(p);
-  mg_topology_free(t);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   if (spent) *spent = (stages){ t1 - t0, 0, t2 - t1, t3 - t2, now() - t3 };
   return mine.communicators;
 }
@@ -94,7 +94,7 @@ static void measure(int rounds, int nworlds, char **worlds) {
   for (int round = -1; round < rounds; round++) /* one to warm up */
     for (int i = 0; i < nworlds; i++) {
       sizes  s = plan_sizes(strtoll(worlds[i], NULL, 10));
-      mg_dim dims[GRIDS][AXES];
+      mgrid_dim dims[GRIDS][AXES];
       bare   b[RULES_MAX];
       layout_dims(s, dims);
       for (int r = 0; r < MEGATRON.n; r++) b[r] = bare_rule(&MEGATRON, &MEGATRON.rule[r], dims);
@@ -128,33 +128,33 @@ static void measure(int rounds, int nworlds, char **worlds) {
 }
 
 static void check(int64_t world) {
-  mg_error    e;
+  mgrid_error    e;
   sizes       s = plan_sizes(world);
   char        text[7][48];
   const char *args[7];
   int         n = recipe_args(s, true, text, args);
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
-  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
-  mg_plan     *a = mg_runtime_plan(rt, world, (size_t)n, args, &e);
-  mg_topology *t = layout_topology(&MEGATRON, s, true, &e);
-  mg_plan     *b = mg_plan_new(t, &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
+  mgrid_plan     *a = mgrid_runtime_plan(rt, world, (size_t)n, args, &e);
+  mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
+  mgrid_plan     *b = mgrid_plan_new(t, &e);
   if (!a || !b) die(e.message);
-  if (mg_plan_nfamilies(a) != mg_plan_nfamilies(b)) die("the C layout has another number of families than the recipe");
-  for (size_t i = 0; i < mg_plan_nfamilies(a); i++)
-    if (strcmp(mg_plan_family_name(a, i), mg_plan_family_name(b, i)) != 0 ||
-        !mg_family_equal(mg_plan_family(a, i), mg_plan_family(b, i)) || mg_plan_shares(a, i) != mg_plan_shares(b, i))
-      die(mg_plan_family_name(a, i));
-  sample((double)mg_plan_nfamilies(a), "families");
-  mg_plan_free(a);
-  mg_plan_free(b);
-  mg_topology_free(t);
-  mg_runtime_free(rt);
+  if (mgrid_plan_nfamilies(a) != mgrid_plan_nfamilies(b)) die("the C layout has another number of families than the recipe");
+  for (size_t i = 0; i < mgrid_plan_nfamilies(a); i++)
+    if (strcmp(mgrid_plan_family_name(a, i), mgrid_plan_family_name(b, i)) != 0 ||
+        !mgrid_family_equal(mgrid_plan_family(a, i), mgrid_plan_family(b, i)) || mgrid_plan_shares(a, i) != mgrid_plan_shares(b, i))
+      die(mgrid_plan_family_name(a, i));
+  sample((double)mgrid_plan_nfamilies(a), "families");
+  mgrid_plan_free(a);
+  mgrid_plan_free(b);
+  mgrid_topology_free(t);
+  mgrid_runtime_free(rt);
 }
 
 #ifdef WITH_MEMORY
 /* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
 static void once(bool recipe, sizes s, bool host) {
-  mg_error    e;
+  mgrid_error    e;
   char        text[7][48];
   const char *args[7];
   int         n = recipe_args(s, host, text, args);
@@ -168,13 +168,13 @@ static void once(bool recipe, sizes s, bool host) {
   if (after.live != before.live) die("planning leaves memory behind");
   if (!recipe) return;
   before = memory_used;
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
-  if (!rt || mg_runtime_load(rt, "megatron", &e)) die(e.message);
-  mg_plan *p = mg_runtime_plan(rt, s.world, (size_t)n, args, &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
+  mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
   if (!p) die(e.message);
-  mg_runtime_free(rt);
+  mgrid_runtime_free(rt);
   sample((double)(memory_used.live - before.live), "plan keeps %lld", (long long)s.world);
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 #else
 static void once(bool recipe, sizes s, bool host) { recipe ? from_recipe(s, host, NULL) : from_c(s, host, NULL); }

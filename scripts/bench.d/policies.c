@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** policies.c - what a decision in Lua costs, in nanoseconds: mg_policy_call of a small function
+** policies.c - what a decision in Lua costs, in nanoseconds: mgrid_policy_call of a small function
 ** with one argument, and the same function called by Lua's own C interface with the same table; and
 ** a bundled policy of the largest kind.
 **
@@ -36,25 +36,25 @@ static double plain(lua_State *L) {
   return 1e9 * (now() - t0) / TURNS;
 }
 
-static double ours(mg_policy *p) {
-  mg_error e;
+static double ours(mgrid_policy *p) {
+  mgrid_error e;
   int64_t  n = 0;
   double   t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    mg_arg q = { "global_batch", MG_IS_INTEGER, { .integer = turn } };
-    if (mg_policy_call(p, 1, &q, &e) || mg_policy_integer(p, NULL, &n, &e)) die(e.message);
+    mgrid_arg q = { "global_batch", MGRID_IS_INTEGER, { .integer = turn } };
+    if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_integer(p, NULL, &n, &e)) die(e.message);
     sink = n;
   }
   return 1e9 * (now() - t0) / TURNS;
 }
 
 /* The cosine of the bundled learning rate. */
-static double bundled(mg_policy *p) {
-  mg_error e;
+static double bundled(mgrid_policy *p) {
+  mgrid_error e;
   double   rate = 0, t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    mg_arg q[] = { { "step", MG_IS_INTEGER, { .integer = turn } }, { "steps", MG_IS_INTEGER, { .integer = TURNS } } };
-    if (mg_policy_call(p, 2, q, &e) || mg_policy_number(p, NULL, &rate, &e)) die(e.message);
+    mgrid_arg q[] = { { "step", MGRID_IS_INTEGER, { .integer = turn } }, { "steps", MGRID_IS_INTEGER, { .integer = TURNS } } };
+    if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_number(p, NULL, &rate, &e)) die(e.message);
     sink = rate > 0;
   }
   return 1e9 * (now() - t0) / TURNS;
@@ -62,7 +62,7 @@ static double bundled(mg_policy *p) {
 
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
-  mg_error e;
+  mgrid_error e;
   char     path[64], code[128];
   snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
@@ -70,14 +70,14 @@ int main(int argc, char **argv) {
   fprintf(file, "return recipe { build = function(world) return topology(world) end, policy = { f = %s,"
           "rate = policies.learning_rate { peak = 1e-3, warmup = 10 } } }", function);
   fclose(file);
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
-  if (mg_runtime_load(rt, path, &e)) die(e.message);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  if (mgrid_runtime_load(rt, path, &e)) die(e.message);
   unlink(path);
-  mg_plan    *p = mg_runtime_plan(rt, 8, 0, NULL, &e);
-  mg_backend *b = mg_backend_dry(8, 3, &e);
-  mg_state   *s = mg_materialize(p, b, "", &e);
-  mg_policy  *f = mg_policy_new(rt, s, "f", &e);
-  mg_policy  *rate = mg_policy_new(rt, s, "rate", &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  mgrid_backend *b = mgrid_backend_dry(8, 3, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "", &e);
+  mgrid_policy  *f = mgrid_policy_new(rt, s, "f", &e);
+  mgrid_policy  *rate = mgrid_policy_new(rt, s, "rate", &e);
   if (!f || !rate) die(e.message);
   lua_State *L = luaL_newstate();
   snprintf(code, sizeof code, "return %s", function);
@@ -91,11 +91,11 @@ int main(int argc, char **argv) {
     sample(rates, "bundled");
   }
   lua_close(L);
-  mg_policy_free(f);
-  mg_policy_free(rate);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_policy_free(f);
+  mgrid_policy_free(rate);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
   return 0;
 }

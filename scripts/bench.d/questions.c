@@ -31,33 +31,33 @@ static volatile int64_t sink;
 
 int main(int argc, char **argv) {
   if (argc != 2) die("questions ROUNDS");
-  mg_error     e;
-  mg_topology *t = layout_topology(&MEGATRON, plan_sizes(1048576), true, &e);
-  mg_plan     *p = mg_plan_new(t, &e);
-  mg_backend  *b = mg_backend_dry(1048576, 524293, &e);
-  mg_state    *s = mg_materialize(p, b, "", &e);
+  mgrid_error     e;
+  mgrid_topology *t = layout_topology(&MEGATRON, plan_sizes(1048576), true, &e);
+  mgrid_plan     *p = mgrid_plan_new(t, &e);
+  mgrid_backend  *b = mgrid_backend_dry(1048576, 524293, &e);
+  mgrid_state    *s = mgrid_materialize(p, b, "", &e);
   if (!s) die(e.message);
-  const mg_group *g = mg_state_group(s, "dp_cp", &e);
-  plain           mine = { mg_group_rank(g), mg_group_size(g) };
+  const mgrid_group *g = mgrid_state_group(s, "dp_cp", &e);
+  plain           mine = { mgrid_group_rank(g), mgrid_group_size(g) };
   const char     *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
   for (int round = -1; round < atoi(argv[1]); round++) {
     MEASURE("loop", turn);
     MEASURE("struct", *(volatile int64_t *)&mine.rank);
     MEASURE("function", plain_rank(&mine));
     MEASURE("library", plain_size(&mine));
-    MEASURE("handle rank", mg_group_rank(g));
-    MEASURE("handle size", mg_group_size(g));
-    MEASURE("handle next", mg_group_next(g, true));
-    MEASURE("handle at", mg_group_at(g, 3));
-    MEASURE("handle position", mg_group_position(g, 524293));
-    MEASURE("name first", (intptr_t)mg_state_group(s, early, &e));
-    MEASURE("name tp", (intptr_t)mg_state_group(s, middle, &e));
-    MEASURE("name last", (intptr_t)mg_state_group(s, late, &e));
-    MEASURE("coord", mg_state_coord(s, "dense", "pp", &e));
+    MEASURE("handle rank", mgrid_group_rank(g));
+    MEASURE("handle size", mgrid_group_size(g));
+    MEASURE("handle next", mgrid_group_next(g, true));
+    MEASURE("handle at", mgrid_group_at(g, 3));
+    MEASURE("handle position", mgrid_group_position(g, 524293));
+    MEASURE("name first", (intptr_t)mgrid_state_group(s, early, &e));
+    MEASURE("name tp", (intptr_t)mgrid_state_group(s, middle, &e));
+    MEASURE("name last", (intptr_t)mgrid_state_group(s, late, &e));
+    MEASURE("coord", mgrid_state_coord(s, "dense", "pp", &e));
   }
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_topology_free(t);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   return 0;
 }

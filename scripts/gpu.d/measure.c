@@ -67,12 +67,12 @@ static void about(void) {
 
 typedef struct held {
   ncclComm_t       comm;
-  const mg_family *family;
+  const mgrid_family *family;
   int64_t          group, position;
 } held;
 
 typedef struct job {
-  const mg_plan *plan;
+  const mgrid_plan *plan;
   int            n; /* communicators held */
   held           comm[MOST];
 } job;
@@ -83,7 +83,7 @@ static ncclConfig_t plain_config(void) {
   return config;
 }
 
-static void hold(job *j, ncclComm_t comm, const mg_family *f, int64_t group, int64_t position) {
+static void hold(job *j, ncclComm_t comm, const mgrid_family *f, int64_t group, int64_t position) {
   if (j->n == MOST) fail("too many communicators");
   j->comm[j->n++] = (held){ comm, f, group, position };
 }
@@ -91,20 +91,20 @@ static void hold(job *j, ncclComm_t comm, const mg_family *f, int64_t group, int
 /* Families with groups of several ranks; of those with equal members all, or the first alone, as
 ** moongrid shares them. */
 static bool wanted(const job *j, size_t i, bool all) {
-  return mg_family_max_size(mg_plan_family(j->plan, i)) > 1 && (all || mg_plan_shares(j->plan, i) < 0);
+  return mgrid_family_max_size(mgrid_plan_family(j->plan, i)) > 1 && (all || mgrid_plan_shares(j->plan, i) < 0);
 }
 
-static ncclComm_t init(const mg_family *f, int64_t group, int64_t position, int tag) {
+static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, int tag) {
   ncclUniqueId id;
   ncclConfig_t config = plain_config();
   ncclComm_t   comm = NULL;
-  int64_t      size = mg_family_size(f, group);
+  int64_t      size = mgrid_family_size(f, group);
   if (position > 0) {
-    MPI_Recv(&id, sizeof id, MPI_BYTE, (int)mg_family_rank(f, group, 0), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&id, sizeof id, MPI_BYTE, (int)mgrid_family_rank(f, group, 0), tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else {
     nccl_must(gpu.GetUniqueId(&id), "ncclGetUniqueId");
     for (int64_t p = 1; p < size; p++)
-      MPI_Send(&id, sizeof id, MPI_BYTE, (int)mg_family_rank(f, group, p), tag, MPI_COMM_WORLD);
+      MPI_Send(&id, sizeof id, MPI_BYTE, (int)mgrid_family_rank(f, group, p), tag, MPI_COMM_WORLD);
   }
   nccl_must(gpu.CommInitRankConfig(&comm, (int)size, id, (int)position, &config), "ncclCommInitRankConfig");
   return comm;
@@ -112,35 +112,35 @@ static ncclComm_t init(const mg_family *f, int64_t group, int64_t position, int 
 
 /* One after the other, in the order of the families: the same on all ranks, so nobody waits for ever. */
 static void by_init(job *j, bool all) {
-  for (size_t i = 0; i < mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, i);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, i);
     int64_t          group, position;
-    if (!wanted(j, i, all) || !mg_family_locate(f, gpu.rank, 0, &group, &position)) continue;
-    if (mg_family_size(f, group) > 1) hold(j, init(f, group, position, (int)i), f, group, position);
+    if (!wanted(j, i, all) || !mgrid_family_locate(f, gpu.rank, 0, &group, &position)) continue;
+    if (mgrid_family_size(f, group) > 1) hold(j, init(f, group, position, (int)i), f, group, position);
   }
 }
 
 /* A communicator of the world, and of it a split for each family, by everybody. */
-static void by_split(job *j, const mg_family *world, bool all) {
+static void by_split(job *j, const mgrid_family *world, bool all) {
   ncclComm_t parent = init(world, 0, gpu.rank, MOST);
   hold(j, parent, world, 0, gpu.rank);
-  for (size_t i = 0; i < mg_plan_nfamilies(j->plan); i++) {
-    const mg_family *f = mg_plan_family(j->plan, i);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
+    const mgrid_family *f = mgrid_plan_family(j->plan, i);
     int64_t          group = -1, position = 0;
     ncclComm_t       comm = NULL;
     if (!wanted(j, i, all)) continue;
-    bool in = mg_family_locate(f, gpu.rank, 0, &group, &position);
+    bool in = mgrid_family_locate(f, gpu.rank, 0, &group, &position);
     nccl_must(gpu.CommSplit(parent, in ? (int)group : NCCL_SPLIT_NOCOLOR, (int)position, &comm, NULL), "ncclCommSplit");
     if (in) hold(j, comm, f, group, position);
   }
 }
 
-static void by_moongrid(job *j, mg_state *state) {
-  for (size_t i = 0; i < mg_plan_nfamilies(j->plan); i++) {
-    mg_error         e;
-    const mg_family *f = mg_plan_family(j->plan, i);
-    const mg_group  *g = mg_state_group(state, mg_plan_family_name(j->plan, i), &e);
-    if (wanted(j, i, false) && mg_nccl_comm(g)) hold(j, mg_nccl_comm(g), f, mg_group_index(g), mg_group_rank(g));
+static void by_moongrid(job *j, mgrid_state *state) {
+  for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
+    mgrid_error         e;
+    const mgrid_family *f = mgrid_plan_family(j->plan, i);
+    const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
+    if (wanted(j, i, false) && mgrid_nccl_comm(g)) hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_rank(g));
   }
 }
 
@@ -150,8 +150,8 @@ static void use(const job *j, int64_t *data, cudaStream_t stream) {
     const held *h = &j->comm[i];
     int         count = -1, rank = -1;
     char        what[32];
-    int64_t     sum = 0, size = mg_family_size(h->family, h->group);
-    for (int64_t p = 0; p < size; p++) sum += mg_family_rank(h->family, h->group, p);
+    int64_t     sum = 0, size = mgrid_family_size(h->family, h->group);
+    for (int64_t p = 0; p < size; p++) sum += mgrid_family_rank(h->family, h->group, p);
     nccl_must(gpu.CommCount(h->comm, &count), "ncclCommCount");
     nccl_must(gpu.CommUserRank(h->comm, &rank), "ncclCommUserRank");
     if (count != size || rank != h->position) fail("communicator %d: rank %d of %d", i, rank, count);
@@ -177,33 +177,33 @@ static void say_wall(const char *key, double began, double done) {
   if (gpu.rank == 0) printf("%s\t%.1f\n", key, 1e3 * (last - first));
 }
 
-static mg_backend *open_backend(mg_backend *mpi) {
-  mg_error        e;
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
+static mgrid_backend *open_backend(mgrid_backend *mpi) {
+  mgrid_error        e;
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   o.device = gpu.device;
   o.share_gpu = gpu.devices < gpu.ranks;
-  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
   if (!b) fail("%s", e.message);
   return b;
 }
 
 static void create(const char *way) {
   static const sizes of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
-  mg_error           e;
+  mgrid_error           e;
   const sizes       *s = NULL;
   for (int i = 0; i < 3; i++)
     if (of[i].world == gpu.ranks) s = &of[i];
   if (!s) fail("the layouts are for 2, 4 and 8 ranks");
-  mg_topology *t = layout_topology(&MEGATRON, *s, false, &e);
-  mg_plan     *p = mg_plan_new(t, &e);
-  mg_dim       dim = { "world", gpu.ranks };
+  mgrid_topology *t = layout_topology(&MEGATRON, *s, false, &e);
+  mgrid_plan     *p = mgrid_plan_new(t, &e);
+  mgrid_dim       dim = { "world", gpu.ranks };
   const char  *name = dim.name;
-  mg_grid     *grid = mg_grid_new(mg_world(gpu.ranks), 1, &dim, &e);
-  mg_family   *world = mg_grid_along(grid, 1, &name, MG_GRID_ORDER, &e);
-  mg_backend  *mpi = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
+  mgrid_family   *world = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
+  mgrid_backend  *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   if (!p || !world || !mpi) fail("%s", e.message);
-  mg_topology_free(t);
-  mg_grid_free(grid);
+  mgrid_topology_free(t);
+  mgrid_grid_free(grid);
 
   int64_t     *data = NULL;
   cudaStream_t stream;
@@ -213,14 +213,14 @@ static void create(const char *way) {
   if (!ours && strncmp(way, "serial", 6) != 0 && strncmp(way, "split", 5) != 0) fail("no way '%s'", way);
   for (int turn = 0; turn < 2; turn++) {
     job         j = { .plan = p };
-    mg_backend *b = NULL;
-    mg_state   *state = NULL;
+    mgrid_backend *b = NULL;
+    mgrid_state   *state = NULL;
     MPI_Barrier(MPI_COMM_WORLD);
     double began = now();
     if (ours) {
       b = open_backend(mpi);
       double opened = now();
-      state = mg_materialize(p, b, "gpu", &e);
+      state = mgrid_materialize(p, b, "gpu", &e);
       double done = now();
       if (!state) fail("%s", e.message);
       say_wall(turn ? "again" : "cold", opened, done);
@@ -241,14 +241,14 @@ static void create(const char *way) {
     if (turn == 0 && gpu.rank == 0) printf("comms\t%d\n", j.n);
     MPI_Barrier(MPI_COMM_WORLD);
     if (!ours) destroy(&j);
-    mg_state_free(state);
-    mg_backend_free(b);
+    mgrid_state_free(state);
+    mgrid_backend_free(b);
   }
   cuda_must(gpu.cudaStreamDestroy(stream), "cudaStreamDestroy");
   cuda_must(gpu.cudaFree(data), "cudaFree");
-  mg_backend_free(mpi);
-  mg_family_free(world);
-  mg_plan_free(p);
+  mgrid_backend_free(mpi);
+  mgrid_family_free(world);
+  mgrid_plan_free(p);
 }
 
 /* ----------------------------------------------------------------------- memory */
@@ -295,45 +295,45 @@ static int seen_ranks(void) {
   return seen;
 }
 
-static mg_plan *world_plan(int copies, const char *spec) {
-  mg_error     e;
-  mg_dim       dim = { "world", gpu.ranks };
+static mgrid_plan *world_plan(int copies, const char *spec) {
+  mgrid_error     e;
+  mgrid_dim       dim = { "world", gpu.ranks };
   const char  *name = dim.name;
-  mg_options   options = MG_OPTIONS_INIT;
-  mg_topology *t = mg_topology_new(gpu.ranks, &e);
-  mg_grid     *grid = mg_grid_new(mg_world(gpu.ranks), 1, &dim, &e);
-  mg_family   *f = mg_grid_along(grid, 1, &name, MG_GRID_ORDER, &e);
-  mg_status    s = f && t ? MG_OK : MG_USAGE;
+  mgrid_options   options = MGRID_OPTIONS_INIT;
+  mgrid_topology *t = mgrid_topology_new(gpu.ranks, &e);
+  mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
+  mgrid_family   *f = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
+  mgrid_status    s = f && t ? MGRID_OK : MGRID_USAGE;
   options.unique = true; /* equal members would share one */
   options.nccl = spec;
   for (int i = 0; i < copies && !s; i++) {
     char family[16];
     snprintf(family, sizeof family, "copy_%d", i);
-    s = mg_topology_add(t, family, f, &options, &e);
+    s = mgrid_topology_add(t, family, f, &options, &e);
   }
-  mg_plan *p = s ? NULL : mg_plan_new(t, &e);
+  mgrid_plan *p = s ? NULL : mgrid_plan_new(t, &e);
   if (!p) fail("%s", e.message);
-  mg_family_free(f);
-  mg_grid_free(grid);
-  mg_topology_free(t);
+  mgrid_family_free(f);
+  mgrid_grid_free(grid);
+  mgrid_topology_free(t);
   return p;
 }
 
-static mg_state *make(const mg_plan *p, mg_backend *b, const char *name) {
-  mg_error  e;
-  mg_state *state = mg_materialize(p, b, name, &e);
+static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name) {
+  mgrid_error  e;
+  mgrid_state *state = mgrid_materialize(p, b, name, &e);
   if (!state) fail("%s", e.message);
   return state;
 }
 
-static void use_state(mg_state *state, int64_t *data) {
+static void use_state(mgrid_state *state, int64_t *data) {
   int64_t sum = (int64_t)gpu.ranks * (gpu.ranks - 1) / 2;
-  for (size_t i = 0; i < mg_plan_nfamilies(mg_state_plan(state)); i++) {
-    mg_error        e;
-    const char     *name = mg_plan_family_name(mg_state_plan(state), i);
-    const mg_group *g = mg_state_group(state, name, &e);
-    if (!mg_nccl_comm(g)) fail("%s has no communicator", name);
-    sum_checked(mg_nccl_comm(g), mg_nccl_stream(g), data, ELEMENTS, gpu.ranks, sum, name);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(mgrid_state_plan(state)); i++) {
+    mgrid_error        e;
+    const char     *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
+    const mgrid_group *g = mgrid_state_group(state, name, &e);
+    if (!mgrid_nccl_comm(g)) fail("%s has no communicator", name);
+    sum_checked(mgrid_nccl_comm(g), mgrid_nccl_stream(g), data, ELEMENTS, gpu.ranks, sum, name);
   }
 }
 
@@ -344,25 +344,25 @@ static void say(const char *key, double sum, double by) {
 /* The first communicator of a process brings what all share: it is made and used before anything
 ** is measured. */
 static void cost(const char *spec) {
-  mg_error      e;
-  mg_gpu_memory predicted;
+  mgrid_error      e;
+  mgrid_gpu_memory predicted;
   int64_t      *data = NULL;
-  mg_plan      *one = world_plan(1, spec), *more = world_plan(COPIES, spec);
-  mg_backend   *mpi = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_plan      *one = world_plan(1, spec), *more = world_plan(COPIES, spec);
+  mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   if (!mpi) fail("%s", e.message);
   cuda_must(gpu.cudaMalloc((void **)&data, ELEMENTS * sizeof *data), "cudaMalloc");
   int         seen = seen_ranks();
-  mg_backend *b = open_backend(mpi);
-  mg_state   *first = make(one, b, "first");
+  mgrid_backend *b = open_backend(mpi);
+  mgrid_state   *first = make(one, b, "first");
   use_state(first, data);
   level     before = look();
-  mg_state *state = make(more, b, "more");
+  mgrid_state *state = make(more, b, "more");
   level     made = look();
   use_state(state, data);
   level used = look();
-  mg_state_free(state);
+  mgrid_state_free(state);
   level freed = look();
-  if (mg_plan_gpu_memory(more, 0, &predicted, &e)) fail("%s", e.message);
+  if (mgrid_plan_gpu_memory(more, 0, &predicted, &e)) fail("%s", e.message);
   double by = (double)COPIES * seen, mib = 1 << 20, all = (double)COPIES * gpu.ranks;
   say("seen", seen, 1);
   say("created", made.device - before.device, by);
@@ -372,12 +372,12 @@ static void cost(const char *spec) {
   say("host_first_use", used.host - made.host, all);
   say("predicted_created", (double)predicted.created, COPIES * mib);
   say("predicted_first_use", (double)predicted.first_use, COPIES * mib);
-  mg_state_free(first);
-  mg_backend_free(b);
-  mg_backend_free(mpi);
+  mgrid_state_free(first);
+  mgrid_backend_free(b);
+  mgrid_backend_free(mpi);
   cuda_must(gpu.cudaFree(data), "cudaFree");
-  mg_plan_free(one);
-  mg_plan_free(more);
+  mgrid_plan_free(one);
+  mgrid_plan_free(more);
 }
 
 /* ------------------------------------------------------------------------- main */

@@ -64,7 +64,7 @@ report_create() {
 }
 
 declare -A way_name=(
-  [ours]="**moongrid**: \`mg_materialize\`"
+  [ours]="**moongrid**: \`mgrid_materialize\`"
   [serial]="\`ncclCommInitRankConfig\`, one after the other, the same communicators"
   [serial_all]="the same for every family, nothing shared"
   [split]="a world communicator, and \`ncclCommSplit\` for the same communicators"
@@ -145,7 +145,7 @@ write_record() {
     printf '\n## Memory of one communicator, MiB a rank\n\n'
     echo "Four communicators of all ranks are made, then used (an all-reduce of 512 KiB, every value checked), then"
     echo "destroyed; one before them is not counted. All ranks stand still while rank 0 reads \`cudaMemGetInfo\`; the"
-    echo "difference is divided by four and by the ranks whose memory it sees. Predicted: \`mg_plan_gpu_memory\`. Between"
+    echo "difference is divided by four and by the ranks whose memory it sees. Predicted: \`mgrid_plan_gpu_memory\`. Between"
     echo "ranks that share a GPU messages go over sockets, whose buffers are on the host (MemAvailable, of the machine)."
     echo
     echo "| ranks | options | ranks seen | created | predicted | first use | predicted | host: created | host: first use | left at the end |"

@@ -11,9 +11,9 @@
 
 /* -------------------------------------------------------------------- life */
 
-mg_family *mg_family_alloc(mg_form form, int64_t world, int nmodes, mg_error *err) {
-  mg_family *f = malloc(sizeof *f + (size_t)nmodes * (sizeof(mg_mode) + sizeof(mg_digit)));
-  if (!f) return mg_null_oom(err);
+mgrid_family *mgrid_family_alloc(mgrid_form form, int64_t world, int nmodes, mgrid_error *err) {
+  mgrid_family *f = malloc(sizeof *f + (size_t)nmodes * (sizeof(mgrid_mode) + sizeof(mgrid_digit)));
+  if (!f) return mgrid_null_oom(err);
   memset(f, 0, sizeof *f);
   atomic_init(&f->refs, 1);
   f->form = form;
@@ -21,30 +21,30 @@ mg_family *mg_family_alloc(mg_form form, int64_t world, int nmodes, mg_error *er
   return f;
 }
 
-mg_family *mg_family_ref(const mg_family *f) {
-  mg_family *owned = (mg_family *)f; /* only the count changes */
+mgrid_family *mgrid_family_ref(const mgrid_family *f) {
+  mgrid_family *owned = (mgrid_family *)f; /* only the count changes */
   if (owned) atomic_fetch_add(&owned->refs, 1);
   return owned;
 }
 
-void mg_family_free(mg_family *f) {
+void mgrid_family_free(mgrid_family *f) {
   if (!f || atomic_fetch_sub(&f->refs, 1) != 1) return;
   if (f->origin) {
-    mg_family_free(f->origin);
+    mgrid_family_free(f->origin);
   } else {
     switch (f->form) {
-    case MG_STRIDED: break;
-    case MG_PICKED:
+    case MGRID_STRIDED: break;
+    case MGRID_PICKED:
       free(f->as.picked.positions);
       free(f->as.picked.sorted);
       break;
-    case MG_PAIRS: mg_family_free(f->as.pairs.base); break;
-    case MG_UNION:
-    case MG_ZIP:
-      for (size_t i = 0; i < f->as.parts.n; i++) mg_family_free(f->as.parts.child[i]);
+    case MGRID_PAIRS: mgrid_family_free(f->as.pairs.base); break;
+    case MGRID_UNION:
+    case MGRID_ZIP:
+      for (size_t i = 0; i < f->as.parts.n; i++) mgrid_family_free(f->as.parts.child[i]);
       free(f->as.parts.child);
       break;
-    case MG_TABLE:
+    case MGRID_TABLE:
       free(f->as.table.starts);
       free(f->as.table.ranks);
       free(f->as.table.by_rank);
@@ -55,14 +55,14 @@ void mg_family_free(mg_family *f) {
   free(f);
 }
 
-mg_family *mg_family_twin(const mg_family *f, mg_error *err) {
+mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   if (!f) return NULL;
-  mg_family *twin = malloc(sizeof *twin);
-  if (!twin) return mg_null_oom(err);
-  size_t after = offsetof(mg_family, form); /* not the count, which others may be changing */
+  mgrid_family *twin = malloc(sizeof *twin);
+  if (!twin) return mgrid_null_oom(err);
+  size_t after = offsetof(mgrid_family, form); /* not the count, which others may be changing */
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
-  twin->origin = mg_family_ref(f);
+  twin->origin = mgrid_family_ref(f);
   twin->twin = true;
   return twin;
 }
@@ -70,16 +70,16 @@ mg_family *mg_family_twin(const mg_family *f, mg_error *err) {
 /* ----------------------------------------------------------------- strided */
 
 /* Sort the digits by stride and check that no two sums of digits can meet. */
-static bool order_digits(mg_strided *s) {
-  const mg_modes *list[2] = { &s->inside, &s->index };
+static bool order_digits(mgrid_strided *s) {
+  const mgrid_modes *list[2] = { &s->inside, &s->index };
   s->ndigits = 0;
   for (int side = 0; side < 2; side++) {
     int64_t weight = 1;
     for (int i = 0; i < list[side]->n; i++) {
-      mg_mode m = list[side]->at[i];
+      mgrid_mode m = list[side]->at[i];
       int     at = s->ndigits++;
       for (; at > 0 && s->digits[at - 1].stride < m.stride; at--) s->digits[at] = s->digits[at - 1];
-      s->digits[at] = (mg_digit){ m.stride, m.size, weight, side == 0 };
+      s->digits[at] = (mgrid_digit){ m.stride, m.size, weight, side == 0 };
       weight *= m.size;
     }
   }
@@ -91,38 +91,38 @@ static bool order_digits(mg_strided *s) {
   return true;
 }
 
-bool mg_strided_put(mg_family *f, mg_strided *s, int64_t offset, const mg_modes *inside, const mg_modes *index) {
-  mg_mode *room = (mg_mode *)(f + 1);
+bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index) {
+  mgrid_mode *room = (mgrid_mode *)(f + 1);
   s->offset = offset;
-  s->inside = (mg_modes){ inside->n, room };
-  s->index = (mg_modes){ index->n, room + inside->n };
-  s->digits = (mg_digit *)(room + inside->n + index->n);
+  s->inside = (mgrid_modes){ inside->n, room };
+  s->index = (mgrid_modes){ index->n, room + inside->n };
+  s->digits = (mgrid_digit *)(room + inside->n + index->n);
   memcpy(s->inside.at, inside->at, (size_t)inside->n * sizeof *room);
   memcpy(s->index.at, index->at, (size_t)index->n * sizeof *room);
   return order_digits(s);
 }
 
-mg_family *mg_strided_new(int64_t world, int64_t offset, const mg_modes *inside,
-                          const mg_modes *index, mg_error *err) {
-  mg_family *f = mg_family_alloc(MG_STRIDED, world, inside->n + index->n, err);
+mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside,
+                          const mgrid_modes *index, mgrid_error *err) {
+  mgrid_family *f = mgrid_family_alloc(MGRID_STRIDED, world, inside->n + index->n, err);
   if (!f) return NULL;
-  if (!mg_strided_put(f, &f->as.strided, offset, inside, index)) {
-    mg_family_free(f);
+  if (!mgrid_strided_put(f, &f->as.strided, offset, inside, index)) {
+    mgrid_family_free(f);
     return NULL;
   }
-  f->size = f->max_size = mg_modes_count(inside);
-  f->count = mg_modes_count(index);
+  f->size = f->max_size = mgrid_modes_count(inside);
+  f->count = mgrid_modes_count(index);
   f->total = f->size * f->count;
   f->low = offset;
-  f->high = offset + mg_modes_span(inside) + mg_modes_span(index);
+  f->high = offset + mgrid_modes_span(inside) + mgrid_modes_span(index);
   return f;
 }
 
-static bool strided_locate(const mg_strided *s, int64_t rank, int64_t *group, int64_t *position) {
+static bool strided_locate(const mgrid_strided *s, int64_t rank, int64_t *group, int64_t *position) {
   int64_t rest = rank - s->offset, side[2] = { 0, 0 };
   if (rest < 0) return false;
   for (int i = 0; i < s->ndigits; i++) {
-    const mg_digit *d = &s->digits[i];
+    const mgrid_digit *d = &s->digits[i];
     int64_t         digit = rest / d->stride;
     if (digit >= d->size) return false;
     rest -= digit * d->stride;
@@ -135,7 +135,7 @@ static bool strided_locate(const mg_strided *s, int64_t rank, int64_t *group, in
 
 /* --------------------------------------------------------- the other forms */
 
-static bool picked_position(const mg_family *f, int64_t base_position, int64_t *position) {
+static bool picked_position(const mgrid_family *f, int64_t base_position, int64_t *position) {
   const int64_t *sorted = f->as.picked.sorted; /* pairs (position in the base, position) */
   int64_t        lo = 0, hi = f->size;
   while (lo < hi) {
@@ -150,15 +150,15 @@ static bool picked_position(const mg_family *f, int64_t base_position, int64_t *
   return true;
 }
 
-int64_t mg_pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
+int64_t mgrid_pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
 
 /* A rank at base position p opens pair p and closes pair p - step; in index order. */
-static bool pairs_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                          int64_t *position) {
-  const mg_family *base = f->as.pairs.base;
+  const mgrid_family *base = f->as.pairs.base;
   int64_t          n = base->size, step = f->as.pairs.step, g, p;
-  int64_t          per = mg_pairs_of(n, step, f->as.pairs.wrap);
-  if (per == 0 || !mg_family_locate(base, rank, 0, &g, &p)) return false;
+  int64_t          per = mgrid_pairs_of(n, step, f->as.pairs.wrap);
+  if (per == 0 || !mgrid_family_locate(base, rank, 0, &g, &p)) return false;
   int64_t opens = p < per ? p : -1;
   int64_t closes = p >= step ? p - step : f->as.pairs.wrap ? p - step + n : -1;
   int64_t lower = opens < closes ? opens : closes, upper = opens < closes ? closes : opens;
@@ -169,7 +169,7 @@ static bool pairs_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t 
   return true;
 }
 
-static bool table_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                          int64_t *position) {
   const uint64_t *by_rank = f->as.table.by_rank;
   const int64_t  *starts = f->as.table.starts;
@@ -196,7 +196,7 @@ static bool table_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t 
   return true;
 }
 
-const mg_family *mg_union_child(const mg_family *f, int64_t *group) {
+const mgrid_family *mgrid_union_child(const mgrid_family *f, int64_t *group) {
   size_t i = 0;
   while (*group >= f->as.parts.child[i]->count) *group -= f->as.parts.child[i++]->count;
   return f->as.parts.child[i];
@@ -204,74 +204,74 @@ const mg_family *mg_union_child(const mg_family *f, int64_t *group) {
 
 /* --------------------------------------------------------------- questions */
 
-int64_t mg_family_world(const mg_family *f) { return f->world; }
-int64_t mg_family_count(const mg_family *f) { return f->count; }
-int64_t mg_family_max_size(const mg_family *f) { return f->max_size; }
-int64_t mg_family_total(const mg_family *f) { return f->total; }
+int64_t mgrid_family_world(const mgrid_family *f) { return f->world; }
+int64_t mgrid_family_count(const mgrid_family *f) { return f->count; }
+int64_t mgrid_family_max_size(const mgrid_family *f) { return f->max_size; }
+int64_t mgrid_family_total(const mgrid_family *f) { return f->total; }
 
-mg_coverage mg_family_coverage(const mg_family *f) {
-  return f->overlapping ? MG_COVER : f->total == f->world ? MG_PARTITION : MG_PARTIAL;
+mgrid_coverage mgrid_family_coverage(const mgrid_family *f) {
+  return f->overlapping ? MGRID_COVER : f->total == f->world ? MGRID_PARTITION : MGRID_PARTIAL;
 }
 
-int64_t mg_family_size(const mg_family *f, int64_t group) {
+int64_t mgrid_family_size(const mgrid_family *f, int64_t group) {
   if (group < 0 || group >= f->count) return -1;
   if (f->size >= 0) return f->size;
-  if (f->form == MG_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
-  if (f->form == MG_UNION) {
-    const mg_family *child = mg_union_child(f, &group);
-    return mg_family_size(child, group);
+  if (f->form == MGRID_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
+  if (f->form == MGRID_UNION) {
+    const mgrid_family *child = mgrid_union_child(f, &group);
+    return mgrid_family_size(child, group);
   }
   int64_t size = 0; /* ZIP */
-  for (size_t i = 0; i < f->as.parts.n; i++) size += mg_family_size(f->as.parts.child[i], group);
+  for (size_t i = 0; i < f->as.parts.n; i++) size += mgrid_family_size(f->as.parts.child[i], group);
   return size;
 }
 
-int64_t mg_family_rank(const mg_family *f, int64_t group, int64_t position) {
-  if (position < 0 || position >= mg_family_size(f, group)) return -1;
+int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position) {
+  if (position < 0 || position >= mgrid_family_size(f, group)) return -1;
   switch (f->form) {
-  case MG_STRIDED:
-    return mg_strided_start(&f->as.strided, group) + mg_modes_offset(&f->as.strided.inside, position);
-  case MG_PICKED:
-    return mg_strided_start(&f->as.picked.base, group) +
-           mg_modes_offset(&f->as.picked.base.inside, f->as.picked.positions[position]);
-  case MG_PAIRS: {
-    const mg_family *base = f->as.pairs.base;
-    int64_t          per = mg_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
+  case MGRID_STRIDED:
+    return mgrid_strided_start(&f->as.strided, group) + mgrid_modes_offset(&f->as.strided.inside, position);
+  case MGRID_PICKED:
+    return mgrid_strided_start(&f->as.picked.base, group) +
+           mgrid_modes_offset(&f->as.picked.base.inside, f->as.picked.positions[position]);
+  case MGRID_PAIRS: {
+    const mgrid_family *base = f->as.pairs.base;
+    int64_t          per = mgrid_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
     int64_t          at = group % per + position * f->as.pairs.step;
-    return mg_family_rank(base, group / per, at % base->size);
+    return mgrid_family_rank(base, group / per, at % base->size);
   }
-  case MG_UNION: {
-    const mg_family *child = mg_union_child(f, &group);
-    return mg_family_rank(child, group, position);
+  case MGRID_UNION: {
+    const mgrid_family *child = mgrid_union_child(f, &group);
+    return mgrid_family_rank(child, group, position);
   }
-  case MG_ZIP:
+  case MGRID_ZIP:
     for (size_t i = 0; i < f->as.parts.n; i++) {
-      int64_t n = mg_family_size(f->as.parts.child[i], group);
-      if (position < n) return mg_family_rank(f->as.parts.child[i], group, position);
+      int64_t n = mgrid_family_size(f->as.parts.child[i], group);
+      if (position < n) return mgrid_family_rank(f->as.parts.child[i], group, position);
       position -= n;
     }
     return -1;
-  case MG_TABLE: return f->as.table.ranks[f->as.table.starts[group] + position];
+  case MGRID_TABLE: return f->as.table.ranks[f->as.table.starts[group] + position];
   }
   return -1;
 }
 
-bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *group,
+bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
                       int64_t *position) {
   if (rank < f->low || rank > f->high || nth < 0) return false;
   switch (f->form) {
-  case MG_STRIDED: return nth == 0 && strided_locate(&f->as.strided, rank, group, position);
-  case MG_PICKED: {
+  case MGRID_STRIDED: return nth == 0 && strided_locate(&f->as.strided, rank, group, position);
+  case MGRID_PICKED: {
     int64_t p;
     return nth == 0 && strided_locate(&f->as.picked.base, rank, group, &p) &&
            picked_position(f, p, position);
   }
-  case MG_PAIRS: return pairs_locate(f, rank, nth, group, position);
-  case MG_UNION: {
+  case MGRID_PAIRS: return pairs_locate(f, rank, nth, group, position);
+  case MGRID_UNION: {
     int64_t before = 0;
     for (size_t i = 0; i < f->as.parts.n; i++) {
-      const mg_family *child = f->as.parts.child[i];
-      for (int64_t k = 0; mg_family_locate(child, rank, k, group, position); k++)
+      const mgrid_family *child = f->as.parts.child[i];
+      for (int64_t k = 0; mgrid_family_locate(child, rank, k, group, position); k++)
         if (nth-- == 0) {
           *group += before;
           return true;
@@ -280,119 +280,119 @@ bool mg_family_locate(const mg_family *f, int64_t rank, int64_t nth, int64_t *gr
     }
     return false;
   }
-  case MG_ZIP:
+  case MGRID_ZIP:
     if (nth > 0) return false;
     for (size_t i = 0; i < f->as.parts.n; i++) {
-      if (!mg_family_locate(f->as.parts.child[i], rank, 0, group, position)) continue;
-      for (size_t k = 0; k < i; k++) *position += mg_family_size(f->as.parts.child[k], *group);
+      if (!mgrid_family_locate(f->as.parts.child[i], rank, 0, group, position)) continue;
+      for (size_t k = 0; k < i; k++) *position += mgrid_family_size(f->as.parts.child[k], *group);
       return true;
     }
     return false;
-  case MG_TABLE: return table_locate(f, rank, nth, group, position);
+  case MGRID_TABLE: return table_locate(f, rank, nth, group, position);
   }
   return false;
 }
 
 /* ------------------------------------------------------- equality and text */
 
-static bool same_strided(const mg_strided *x, const mg_strided *y) {
-  return x->offset == y->offset && mg_modes_equal(&x->inside, &y->inside) && mg_modes_equal(&x->index, &y->index);
+static bool same_strided(const mgrid_strided *x, const mgrid_strided *y) {
+  return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside) && mgrid_modes_equal(&x->index, &y->index);
 }
 
 /* The same rule, part by part. */
-bool mg_family_same_rule(const mg_family *a, const mg_family *b) {
+bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
   if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   switch (a->form) {
-  case MG_STRIDED: return same_strided(&a->as.strided, &b->as.strided);
-  case MG_PICKED:
+  case MGRID_STRIDED: return same_strided(&a->as.strided, &b->as.strided);
+  case MGRID_PICKED:
     return same_strided(&a->as.picked.base, &b->as.picked.base) &&
            memcmp(a->as.picked.positions, b->as.picked.positions,
                   (size_t)a->size * sizeof *a->as.picked.positions) == 0;
-  case MG_PAIRS:
+  case MGRID_PAIRS:
     return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap &&
-           mg_family_same_rule(a->as.pairs.base, b->as.pairs.base);
-  case MG_UNION:
-  case MG_ZIP:
+           mgrid_family_same_rule(a->as.pairs.base, b->as.pairs.base);
+  case MGRID_UNION:
+  case MGRID_ZIP:
     if (a->as.parts.n != b->as.parts.n) return false;
     for (size_t i = 0; i < a->as.parts.n; i++)
-      if (!mg_family_same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
+      if (!mgrid_family_same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
     return true;
-  case MG_TABLE:
+  case MGRID_TABLE:
     return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0 &&
            memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
   }
   return false;
 }
 
-bool mg_family_equal(const mg_family *a, const mg_family *b) {
+bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) {
   if (a == b) return true;
   if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
-  if (mg_family_same_rule(a, b)) return true;
-  if (a->form == MG_STRIDED && b->form == MG_STRIDED) return false;
+  if (mgrid_family_same_rule(a, b)) return true;
+  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) return false;
   for (int64_t g = 0; g < a->count; g++) {
-    int64_t n = mg_family_size(a, g);
-    if (n != mg_family_size(b, g)) return false;
+    int64_t n = mgrid_family_size(a, g);
+    if (n != mgrid_family_size(b, g)) return false;
     for (int64_t p = 0; p < n; p++)
-      if (mg_family_rank(a, g, p) != mg_family_rank(b, g, p)) return false;
+      if (mgrid_family_rank(a, g, p) != mgrid_family_rank(b, g, p)) return false;
   }
   return true;
 }
 
-static void strided_text(const mg_strided *s, mg_text *t) {
-  mg_modes_text(&s->inside, t);
-  mg_text_str(t, " x ");
-  mg_modes_text(&s->index, t);
+static void strided_text(const mgrid_strided *s, mgrid_text *t) {
+  mgrid_modes_text(&s->inside, t);
+  mgrid_text_str(t, " x ");
+  mgrid_modes_text(&s->index, t);
   if (s->offset == 0) return;
-  mg_text_str(t, " + ");
-  mg_text_int(t, s->offset);
+  mgrid_text_str(t, " + ");
+  mgrid_text_int(t, s->offset);
 }
 
-static void rule_text(const mg_family *f, mg_text *t) {
+static void rule_text(const mgrid_family *f, mgrid_text *t) {
   switch (f->form) {
-  case MG_STRIDED: strided_text(&f->as.strided, t); return;
-  case MG_PICKED:
-    mg_text_str(t, "pick{");
+  case MGRID_STRIDED: strided_text(&f->as.strided, t); return;
+  case MGRID_PICKED:
+    mgrid_text_str(t, "pick{");
     for (int64_t i = 0; i < f->size; i++) {
-      if (i) mg_text_str(t, ",");
-      mg_text_int(t, f->as.picked.positions[i]);
+      if (i) mgrid_text_str(t, ",");
+      mgrid_text_int(t, f->as.picked.positions[i]);
     }
-    mg_text_str(t, "} of ");
+    mgrid_text_str(t, "} of ");
     strided_text(&f->as.picked.base, t);
     return;
-  case MG_PAIRS:
-    mg_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step,
+  case MGRID_PAIRS:
+    mgrid_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step,
                 f->as.pairs.wrap ? ", wrap" : "");
     rule_text(f->as.pairs.base, t);
-    mg_text_add(t, "]");
+    mgrid_text_add(t, "]");
     return;
-  case MG_UNION:
-  case MG_ZIP:
-    mg_text_add(t, f->form == MG_UNION ? "union[" : "zip[");
+  case MGRID_UNION:
+  case MGRID_ZIP:
+    mgrid_text_add(t, f->form == MGRID_UNION ? "union[" : "zip[");
     for (size_t i = 0; i < f->as.parts.n; i++) {
-      if (i) mg_text_add(t, " | ");
+      if (i) mgrid_text_add(t, " | ");
       rule_text(f->as.parts.child[i], t);
     }
-    mg_text_add(t, "]");
+    mgrid_text_add(t, "]");
     return;
-  case MG_TABLE:
+  case MGRID_TABLE:
     for (int64_t g = 0; g < f->count; g++) {
       for (int64_t i = f->as.table.starts[g]; i < f->as.table.starts[g + 1]; i++) {
-        mg_text_str(t, i == f->as.table.starts[g] ? "{" : ",");
-        mg_text_int(t, f->as.table.ranks[i]);
+        mgrid_text_str(t, i == f->as.table.starts[g] ? "{" : ",");
+        mgrid_text_int(t, f->as.table.ranks[i]);
       }
-      mg_text_str(t, "}");
+      mgrid_text_str(t, "}");
     }
     return;
   }
 }
 
-void mg_family_text(const mg_family *f, mg_text *t) {
+void mgrid_family_text(const mgrid_family *f, mgrid_text *t) {
   rule_text(f, t);
-  if (f->count == 0) mg_text_str(t, " (no groups)");
+  if (f->count == 0) mgrid_text_str(t, " (no groups)");
 }
 
-size_t mg_family_describe(const mg_family *f, char *buf, size_t len) {
-  mg_text t = { 0 };
-  mg_family_text(f, &t);
-  return mg_text_finish(&t, buf, len);
+size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len) {
+  mgrid_text t = { 0 };
+  mgrid_family_text(f, &t);
+  return mgrid_text_finish(&t, buf, len);
 }

@@ -2,25 +2,25 @@
 **
 ** grid.h - what a grid is inside.
 */
-#ifndef MG_GRID_H
-#define MG_GRID_H
+#ifndef MGRID_GRID_H
+#define MGRID_GRID_H
 
 #include "algebra/family.h"
 
-enum { MG_DIMS_MAX = 64 };
+enum { MGRID_DIMS_MAX = 64 };
 
-typedef struct mg_axis {
-  char    name[MG_NAME_MAX + 1];
+typedef struct mgrid_axis {
+  char    name[MGRID_NAME_MAX + 1];
   int64_t size, stride;
-} mg_axis;
+} mgrid_axis;
 
-struct mg_grid {
+struct mgrid_grid {
   atomic_int refs;
-  mg_window  window;
+  mgrid_window  window;
   size_t     n;
-  mg_axis    axis[];
+  mgrid_axis    axis[];
 };
 
-mg_grid *mg_grid_ref(const mg_grid *g);
+mgrid_grid *mgrid_grid_ref(const mgrid_grid *g);
 
 #endif

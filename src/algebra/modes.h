@@ -9,47 +9,47 @@
 ** its first mode is the longest run at the front. Sizes are 2 or more and their product
 ** is below 2^31, so 31 modes are always enough.
 */
-#ifndef MG_MODES_H
-#define MG_MODES_H
+#ifndef MGRID_MODES_H
+#define MGRID_MODES_H
 
 #include "base/base.h"
 
-enum { MG_MODES_MAX = 31 };
+enum { MGRID_MODES_MAX = 31 };
 
-typedef struct mg_mode {
+typedef struct mgrid_mode {
   int64_t size, stride;
-} mg_mode;
+} mgrid_mode;
 
 /* The array belongs to whoever made the list: a family, or a function that fills one. */
-typedef struct mg_modes {
+typedef struct mgrid_modes {
   int      n;
-  mg_mode *at;
-} mg_modes;
+  mgrid_mode *at;
+} mgrid_modes;
 
 /* A local, empty list with room for whatever comes. */
-#define MG_MODES(list) \
-  mg_mode  list##_room[MG_MODES_MAX]; \
-  mg_modes list = { 0, list##_room }
+#define MGRID_MODES(list) \
+  mgrid_mode  list##_room[MGRID_MODES_MAX]; \
+  mgrid_modes list = { 0, list##_room }
 
-void    mg_modes_push(mg_modes *m, int64_t size, int64_t stride); /* keeps m canonical */
-void    mg_modes_append(mg_modes *m, const mg_modes *tail);
-int64_t mg_modes_count(const mg_modes *m);             /* product of the sizes */
-int64_t mg_modes_offset(const mg_modes *m, int64_t i); /* i-th offset, i in [0, count) */
-int64_t mg_modes_span(const mg_modes *m);              /* largest offset */
-bool    mg_modes_equal(const mg_modes *a, const mg_modes *b);
+void    mgrid_modes_push(mgrid_modes *m, int64_t size, int64_t stride); /* keeps m canonical */
+void    mgrid_modes_append(mgrid_modes *m, const mgrid_modes *tail);
+int64_t mgrid_modes_count(const mgrid_modes *m);             /* product of the sizes */
+int64_t mgrid_modes_offset(const mgrid_modes *m, int64_t i); /* i-th offset, i in [0, count) */
+int64_t mgrid_modes_span(const mgrid_modes *m);              /* largest offset */
+bool    mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b);
 
 /* Cut after the first k offsets: inner has those, outer the starts of all runs of k.
 ** False when k meets no mode boundary, which is exactly when the runs of k are not
 ** shifted copies of each other: then *blocking is the mode in the way. k >= 1 divides
 ** the count. */
-bool mg_modes_cut(const mg_modes *m, int64_t k, mg_modes *inner, mg_modes *outer, mg_mode *blocking);
+bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer, mgrid_mode *blocking);
 
 /* The modes of n offsets that begin with 0, if there are any with positive strides. */
-bool mg_modes_of(const int64_t *offsets, int64_t n, mg_modes *out);
+bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out);
 
 /* Nearest divisors of n on both sides of k, 0 where there is none: for messages. */
-void mg_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
+void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above);
 
-void mg_modes_text(const mg_modes *m, mg_text *t); /* "(2:1)(4:8)", "(1)" when empty */
+void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t); /* "(2:1)(4:8)", "(1)" when empty */
 
 #endif

@@ -38,7 +38,7 @@ static int64_t pair_round(int64_t n, int64_t step, bool wrap, int64_t i) {
 }
 
 static int64_t pair_rounds(int64_t n, int64_t step, bool wrap) {
-  int64_t per = mg_pairs_of(n, step, wrap);
+  int64_t per = mgrid_pairs_of(n, step, wrap);
   if (!wrap) return per > step ? 2 : 1;
   return n / gcd(n, step) % 2 == 1 ? 3 : 2;
 }
@@ -54,53 +54,53 @@ static int64_t pairs_in_round(int64_t n, int64_t step, bool wrap, int64_t round)
   return step * ((runs + (round == 0)) / 2) + (runs % 2 == round ? pairs % step : 0);
 }
 
-int64_t mg_family_rounds(const mg_family *f) {
+int64_t mgrid_family_rounds(const mgrid_family *f) {
   int64_t rounds = 1;
   if (!f->overlapping) return 1;
-  if (f->form == MG_PAIRS)
+  if (f->form == MGRID_PAIRS)
     return pair_rounds(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap);
-  if (f->form == MG_UNION)
+  if (f->form == MGRID_UNION)
     for (size_t i = 0; i < f->as.parts.n; i++) {
-      int64_t r = mg_family_rounds(f->as.parts.child[i]);
+      int64_t r = mgrid_family_rounds(f->as.parts.child[i]);
       if (r > rounds) rounds = r;
     }
-  if (f->form == MG_TABLE)
+  if (f->form == MGRID_TABLE)
     for (int64_t g = 0; g < f->count; g++)
       if (f->as.table.round[g] >= rounds) rounds = f->as.table.round[g] + 1;
   return rounds;
 }
 
-int64_t mg_family_round(const mg_family *f, int64_t group) {
+int64_t mgrid_family_round(const mgrid_family *f, int64_t group) {
   if (!f->overlapping) return 0;
-  if (f->form == MG_PAIRS) {
+  if (f->form == MGRID_PAIRS) {
     int64_t n = f->as.pairs.base->size, step = f->as.pairs.step;
     bool    wrap = f->as.pairs.wrap;
-    return pair_round(n, step, wrap, group % mg_pairs_of(n, step, wrap));
+    return pair_round(n, step, wrap, group % mgrid_pairs_of(n, step, wrap));
   }
-  if (f->form == MG_UNION) { /* the children share no rank: their rounds run together */
+  if (f->form == MGRID_UNION) { /* the children share no rank: their rounds run together */
     size_t i = 0;
     while (group >= f->as.parts.child[i]->count) group -= f->as.parts.child[i++]->count;
-    return mg_family_round(f->as.parts.child[i], group);
+    return mgrid_family_round(f->as.parts.child[i], group);
   }
-  return f->form == MG_TABLE ? f->as.table.round[group] : 0;
+  return f->form == MGRID_TABLE ? f->as.table.round[group] : 0;
 }
 
-int64_t mg_family_in_round(const mg_family *f, int64_t round) {
+int64_t mgrid_family_in_round(const mgrid_family *f, int64_t round) {
   int64_t n = 0;
   if (!f->overlapping) return round == 0 ? f->count : 0;
-  if (f->form == MG_UNION) {
-    for (size_t i = 0; i < f->as.parts.n; i++) n += mg_family_in_round(f->as.parts.child[i], round);
+  if (f->form == MGRID_UNION) {
+    for (size_t i = 0; i < f->as.parts.n; i++) n += mgrid_family_in_round(f->as.parts.child[i], round);
     return n;
   }
-  if (f->form == MG_PAIRS)
+  if (f->form == MGRID_PAIRS)
     return f->as.pairs.base->count * pairs_in_round(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap, round);
-  for (int64_t g = 0; g < f->count; g++) n += mg_family_round(f, g) == round;
+  for (int64_t g = 0; g < f->count; g++) n += mgrid_family_round(f, g) == round;
   return n;
 }
 
 /* The lowest round that no member has yet. Per rank the first 64 rounds are a bit mask;
 ** beyond that a counter, so that a rank in very many groups still gets an answer. */
-mg_status mg_table_rounds(mg_family *f, mg_error *err) {
+mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err) {
   size_t    ranks = (size_t)(f->high - f->low + 1);
   uint64_t *taken = calloc(ranks, sizeof *taken);
   int32_t  *later = calloc(ranks, sizeof *later);
@@ -108,11 +108,11 @@ mg_status mg_table_rounds(mg_family *f, mg_error *err) {
   if (!taken || !later || !f->as.table.round) {
     free(taken);
     free(later);
-    return mg_oom(err);
+    return mgrid_oom(err);
   }
   for (int64_t g = 0; g < f->count; g++) {
     const int32_t *member = f->as.table.ranks + f->as.table.starts[g];
-    int64_t        n = mg_family_size(f, g);
+    int64_t        n = mgrid_family_size(f, g);
     uint64_t       mask = 0;
     int32_t        next = 64;
     for (int64_t i = 0; i < n; i++) {
@@ -130,5 +130,5 @@ mg_status mg_table_rounds(mg_family *f, mg_error *err) {
   }
   free(taken);
   free(later);
-  return MG_OK;
+  return MGRID_OK;
 }

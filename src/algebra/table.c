@@ -27,22 +27,22 @@ static int64_t group_of(const int64_t *starts, int64_t count, int64_t slot) {
 }
 
 /* Every member in the window, no rank twice in a group. */
-static mg_status check_members(mg_window w, int64_t count, const int64_t *starts,
-                               const int32_t *ranks, mg_error *err) {
+static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts,
+                               const int32_t *ranks, mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
-    if (starts[g + 1] <= starts[g]) return mg_fail(err, MG_REFUSED, "group %" PRId64 " of the table is empty", g);
+    if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
     for (int64_t i = starts[g]; i < starts[g + 1]; i++)
       if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
-        return mg_fail(err, MG_REFUSED, "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64
+        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64
                        " to %" PRId64,
                        ranks[i], g, w.offset, w.offset + w.size - 1);
   }
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* What the sorted keys say against the declared coverage. `hint`: the user can declare it. */
-static mg_status check_coverage(mg_window w, const mg_family *f, mg_coverage declared, bool hint, bool *overlap,
-                                mg_error *err) {
+static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint, bool *overlap,
+                                mgrid_error *err) {
   const uint64_t *key = f->as.table.by_rank;
   const int64_t  *starts = f->as.table.starts;
   int64_t         next = w.offset; /* the lowest rank not seen yet */
@@ -52,24 +52,24 @@ static mg_status check_coverage(mg_window w, const mg_family *f, mg_coverage dec
       int64_t before = group_of(starts, f->count, (int64_t)(key[i - 1] & UINT32_MAX));
       int64_t group = group_of(starts, f->count, slot);
       if (before == group)
-        return mg_fail(err, MG_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank, group);
-      if (declared != MG_COVER)
-        return mg_fail(err, MG_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank, before,
+        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank, group);
+      if (declared != MGRID_COVER)
+        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank, before,
                        group, hint ? " of the table; declare a 'cover' if that is meant" : "; groups must be disjoint");
       *overlap = true;
-    } else if (declared == MG_PARTITION && rank != next) {
+    } else if (declared == MGRID_PARTITION && rank != next) {
       break;
     }
     next = rank + 1;
   }
-  if (declared == MG_PARTITION && next != w.offset + w.size)
-    return mg_fail(err, MG_REFUSED, "rank %" PRId64 " is in no group of the table; declare it 'partial' if that is meant",
+  if (declared == MGRID_PARTITION && next != w.offset + w.size)
+    return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group of the table; declare it 'partial' if that is meant",
                    next);
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* The strided family with the same groups, if there is one. */
-static mg_family *recognized(const mg_family *f) {
+static mgrid_family *recognized(const mgrid_family *f) {
   const int32_t *ranks = f->as.table.ranks;
   int64_t        n = f->size, count = f->count;
   if (f->overlapping || n < 1 || count < 1) return NULL;
@@ -78,21 +78,21 @@ static mg_family *recognized(const mg_family *f) {
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
   if (!offsets) return NULL;
-  MG_MODES(inside);
-  MG_MODES(index);
-  mg_family *s = NULL;
+  MGRID_MODES(inside);
+  MGRID_MODES(index);
+  mgrid_family *s = NULL;
   for (int64_t p = 0; p < n; p++) offsets[p] = ranks[p] - ranks[0];
-  if (mg_modes_of(offsets, n, &inside)) {
+  if (mgrid_modes_of(offsets, n, &inside)) {
     for (int64_t g = 0; g < count; g++) offsets[g] = ranks[g * n] - ranks[0];
-    if (mg_modes_of(offsets, count, &index)) s = mg_strided_new(f->world, ranks[0], &inside, &index, NULL);
+    if (mgrid_modes_of(offsets, count, &index)) s = mgrid_strided_new(f->world, ranks[0], &inside, &index, NULL);
   }
   free(offsets);
   return s;
 }
 
-static mg_family *adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks, mg_coverage declared,
-                        bool declared_by_user, bool recognize, mg_error *err) {
-  mg_family *f = starts && ranks ? mg_family_alloc(MG_TABLE, w.world, 0, err) : mg_null_oom(err);
+static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
+                        bool declared_by_user, bool recognize, mgrid_error *err) {
+  mgrid_family *f = starts && ranks ? mgrid_family_alloc(MGRID_TABLE, w.world, 0, err) : mgrid_null_oom(err);
   if (!f) {
     free(starts);
     free(ranks);
@@ -108,11 +108,11 @@ static mg_family *adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ra
     if (n != f->size) f->size = -1;
     if (n > f->max_size) f->max_size = n;
   }
-  mg_status s = check_members(w, count, starts, ranks, err);
-  if (!s && f->total > (int64_t)UINT32_MAX) s = mg_fail(err, MG_LIMIT, "a table of more than 2^32 members");
+  mgrid_status s = check_members(w, count, starts, ranks, err);
+  if (!s && f->total > (int64_t)UINT32_MAX) s = mgrid_fail(err, MGRID_LIMIT, "a table of more than 2^32 members");
   if (!s) {
     f->as.table.by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof(uint64_t));
-    if (!f->as.table.by_rank) s = mg_oom(err);
+    if (!f->as.table.by_rank) s = mgrid_oom(err);
   }
   if (!s) {
     for (int64_t i = 0; i < f->total; i++) f->as.table.by_rank[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
@@ -120,30 +120,30 @@ static mg_family *adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ra
     f->low = f->total > 0 ? (int64_t)(f->as.table.by_rank[0] >> 32) : 0;
     f->high = f->total > 0 ? (int64_t)(f->as.table.by_rank[f->total - 1] >> 32) : -1;
     s = check_coverage(w, f, declared, declared_by_user, &f->overlapping, err);
-    if (!s && f->overlapping) s = mg_table_rounds(f, err);
+    if (!s && f->overlapping) s = mgrid_table_rounds(f, err);
   }
   if (s) {
-    mg_family_free(f);
+    mgrid_family_free(f);
     return NULL;
   }
-  mg_family *strided = recognize ? recognized(f) : NULL;
-  if (strided) mg_family_free(f);
+  mgrid_family *strided = recognize ? recognized(f) : NULL;
+  if (strided) mgrid_family_free(f);
   return strided ? strided : f;
 }
 
-mg_family *mg_table_adopt(mg_window w, int64_t count, int64_t *starts, int32_t *ranks, mg_coverage declared,
-                          bool recognize, mg_error *err) {
+mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
+                          bool recognize, mgrid_error *err) {
   return adopt(w, count, starts, ranks, declared, false, recognize, err);
 }
 
-mg_family *mg_family_table(mg_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
-                           mg_coverage declared, mg_error *err) {
-  if (w.world < 1 || w.world > MG_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
-    return mg_null(err, MG_REFUSED, "the table's window does not fit its world");
-  if (ngroups < 1) return mg_null(err, MG_REFUSED, "a table without groups");
+mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
+                           mgrid_coverage declared, mgrid_error *err) {
+  if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
+    return mgrid_null(err, MGRID_REFUSED, "the table's window does not fit its world");
+  if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
-      return mg_null(err, MG_REFUSED, starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty", g);
+      return mgrid_null(err, MGRID_REFUSED, starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty", g);
   int64_t  total = starts[ngroups];
   int64_t *s = malloc((size_t)(ngroups + 1) * sizeof *s);
   int32_t *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
@@ -155,55 +155,55 @@ mg_family *mg_family_table(mg_window w, int64_t ngroups, const int64_t *starts, 
 }
 
 /* Lists of f's shape: all groups written out. */
-static bool write_out(const mg_family *f, int64_t **starts, int32_t **ranks) {
+static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
   *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
   if (!*starts || !*ranks) return false;
   (*starts)[0] = 0;
   for (int64_t g = 0; g < f->count; g++) {
-    mg_family_members(f, g, *ranks + (*starts)[g]);
-    (*starts)[g + 1] = (*starts)[g] + mg_family_size(f, g);
+    mgrid_family_members(f, g, *ranks + (*starts)[g]);
+    (*starts)[g + 1] = (*starts)[g] + mgrid_family_size(f, g);
   }
   return true;
 }
 
-static mg_coverage declared_of(const mg_family *f) { return f->overlapping ? MG_COVER : MG_PARTIAL; }
+static mgrid_coverage declared_of(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
 
-mg_family *mg_family_lists(const mg_family *f, mg_error *err) {
+mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
   int64_t *starts = NULL;
   int32_t *ranks = NULL;
   if (!f) return NULL;
   if (!write_out(f, &starts, &ranks)) {
     free(starts);
     free(ranks);
-    return mg_null_oom(err);
+    return mgrid_null_oom(err);
   }
-  return mg_table_adopt(mg_world(f->world), f->count, starts, ranks, declared_of(f), false, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), false, err);
 }
 
-mg_family *mg_family_map(const mg_family *f, mg_map_fn fn, void *ud, mg_error *err) {
+mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
   if (!f) return NULL;
   int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0, room = f->total + cap;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)room * sizeof *ranks);
   if (starts) starts[0] = 0;
   bool failed = !starts || !ranks;
-  if (failed) mg_oom(err);
+  if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
     if (room - total < cap) {
       int32_t *more = realloc(ranks, (size_t)(2 * room) * sizeof *ranks);
       if (!more) {
-        mg_oom(err);
+        mgrid_oom(err);
         failed = true;
         break;
       }
       ranks = more;
       room *= 2;
     }
-    mg_family_members(f, g, ranks + total);
-    int64_t n = fn(ud, g, ranks + total, mg_family_size(f, g), cap, err);
+    mgrid_family_members(f, g, ranks + total);
+    int64_t n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, err);
     failed = n < 0 || n > cap;
-    if (n > cap) mg_fail(err, MG_REFUSED, "map: group %" PRId64 " came out with %" PRId64 " ranks", g, n);
+    if (n > cap) mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " came out with %" PRId64 " ranks", g, n);
     total += failed ? 0 : n;
     starts[g + 1] = total;
   }
@@ -212,19 +212,19 @@ mg_family *mg_family_map(const mg_family *f, mg_map_fn fn, void *ud, mg_error *e
     free(ranks);
     return NULL;
   }
-  return mg_table_adopt(mg_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
 }
 
 /* -------------------------------------------------------------- operations */
 
-mg_status mg_table_split(const mg_family *f, int64_t k, mg_family **inner, mg_family **outer,
-                         mg_error *err) {
+mgrid_status mgrid_table_split(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
+                         mgrid_error *err) {
   const int64_t *from = f->as.table.starts;
   int64_t        pieces = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = from[g + 1] - from[g];
     if (n % k != 0)
-      return mg_fail(err, MG_REFUSED, "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
+      return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
     pieces += n / k;
   }
   int64_t *in_starts = malloc((size_t)(pieces + 1) * sizeof *in_starts);
@@ -233,7 +233,7 @@ mg_status mg_table_split(const mg_family *f, int64_t k, mg_family **inner, mg_fa
   int32_t *out_ranks = malloc((size_t)f->total * sizeof *out_ranks);
   if (!in_starts || !out_starts || !in_ranks || !out_ranks) {
     free(in_starts), free(out_starts), free(in_ranks), free(out_ranks);
-    return mg_oom(err);
+    return mgrid_oom(err);
   }
   memcpy(in_ranks, f->as.table.ranks, (size_t)f->total * sizeof *in_ranks);
   for (int64_t i = 0; i <= pieces; i++) in_starts[i] = i * k;
@@ -246,13 +246,13 @@ mg_status mg_table_split(const mg_family *f, int64_t k, mg_family **inner, mg_fa
     }
   }
   out_starts[group] = at;
-  mg_window w = mg_world(f->world);
-  *inner = mg_table_adopt(w, pieces, in_starts, in_ranks, MG_PARTIAL, true, err);
-  *outer = mg_table_adopt(w, group, out_starts, out_ranks, MG_PARTIAL, true, err);
-  return *inner && *outer ? MG_OK : MG_LIMIT;
+  mgrid_window w = mgrid_world(f->world);
+  *inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
+  *outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
+  return *inner && *outer ? MGRID_OK : MGRID_LIMIT;
 }
 
-mg_family *mg_table_bundle(const mg_family *f, int64_t n, mg_error *err) {
+mgrid_family *mgrid_table_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   int64_t  count = f->count / n;
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
@@ -260,20 +260,20 @@ mg_family *mg_table_bundle(const mg_family *f, int64_t n, mg_error *err) {
     for (int64_t g = 0; g <= count; g++) starts[g] = f->as.table.starts[g * n];
     memcpy(ranks, f->as.table.ranks, (size_t)f->total * sizeof *ranks);
   }
-  return mg_table_adopt(mg_world(f->world), count, starts, ranks, MG_PARTIAL, true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_PARTIAL, true, err);
 }
 
-mg_family *mg_table_pick(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *err) {
+mgrid_family *mgrid_table_pick(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
   int64_t  cap = 2 * f->max_size + 16, total = 0;
   int64_t *positions = malloc((size_t)cap * sizeof *positions);
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
   bool     failed = !positions || !starts || !ranks;
-  if (failed) mg_oom(err);
+  if (failed) mgrid_oom(err);
   for (int64_t g = 0; g < f->count && !failed; g++) {
-    int64_t size = mg_family_size(f, g), n = fn(ud, size, positions, cap, err);
-    if (n > cap) mg_fail(err, MG_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
-    failed = n < 0 || n > cap || (n = mg_positions(size, positions, n, err)) < 0;
+    int64_t size = mgrid_family_size(f, g), n = fn(ud, size, positions, cap, err);
+    if (n > cap) mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
+    failed = n < 0 || n > cap || (n = mgrid_positions(size, positions, n, err)) < 0;
     starts[g] = total;
     for (int64_t i = 0; i < n && !failed; i++)
       ranks[total++] = f->as.table.ranks[f->as.table.starts[g] + positions[i]];
@@ -285,28 +285,28 @@ mg_family *mg_table_pick(const mg_family *f, mg_pick_fn fn, void *ud, mg_error *
     return NULL;
   }
   starts[f->count] = total;
-  return mg_table_adopt(mg_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
 }
 
-mg_family *mg_table_neighbours(const mg_family *f, int64_t step, bool wrap, mg_error *err) {
+mgrid_family *mgrid_table_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   int64_t count = 0, at = 0;
   for (int64_t g = 0; g < f->count; g++) {
-    int64_t n = mg_family_size(f, g);
+    int64_t n = mgrid_family_size(f, g);
     if (n > 1 && step >= n)
-      return mg_null(err, MG_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g, n);
-    count += mg_pairs_of(n, step, wrap);
+      return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g, n);
+    count += mgrid_pairs_of(n, step, wrap);
   }
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)(count > 0 ? 2 * count : 1) * sizeof *ranks);
   if (starts && ranks) {
     for (int64_t i = 0; i <= count; i++) starts[i] = 2 * i;
     for (int64_t g = 0; g < f->count; g++) {
-      int64_t n = mg_family_size(f, g);
-      for (int64_t i = 0, pairs = mg_pairs_of(n, step, wrap); i < pairs; i++) {
-        ranks[at++] = (int32_t)mg_family_rank(f, g, i);
-        ranks[at++] = (int32_t)mg_family_rank(f, g, (i + step) % n);
+      int64_t n = mgrid_family_size(f, g);
+      for (int64_t i = 0, pairs = mgrid_pairs_of(n, step, wrap); i < pairs; i++) {
+        ranks[at++] = (int32_t)mgrid_family_rank(f, g, i);
+        ranks[at++] = (int32_t)mgrid_family_rank(f, g, (i + step) % n);
       }
     }
   }
-  return mg_table_adopt(mg_world(f->world), count, starts, ranks, MG_COVER, true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_COVER, true, err);
 }

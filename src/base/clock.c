@@ -7,13 +7,13 @@
 #include <sched.h>
 #include <time.h>
 
-double mg_now(void) {
+double mgrid_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void mg_pause(int look) {
+void mgrid_pause(int look) {
   struct timespec t = { 0, look < 1000 ? 50000 : 1000000 };
   if (look < 200)
     sched_yield();

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *mg_version(void) { return MG_VERSION; }
+const char *mgrid_version(void) { return MGRID_VERSION; }
 
-static void fill(mg_error *err, mg_status status, const char *fmt, va_list args) {
+static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
   if (!err) return;
   memset(err, 0, sizeof *err);
   err->status = status;
   vsnprintf(err->message, sizeof err->message, fmt, args);
 }
 
-mg_status mg_fail(mg_error *err, mg_status status, const char *fmt, ...) {
+mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   fill(err, status, fmt, args);
@@ -24,7 +24,7 @@ mg_status mg_fail(mg_error *err, mg_status status, const char *fmt, ...) {
   return status;
 }
 
-void *mg_null(mg_error *err, mg_status status, const char *fmt, ...) {
+void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   va_list args;
   va_start(args, fmt);
   fill(err, status, fmt, args);
@@ -32,11 +32,11 @@ void *mg_null(mg_error *err, mg_status status, const char *fmt, ...) {
   return NULL;
 }
 
-mg_status mg_oom(mg_error *err) { return mg_fail(err, MG_LIMIT, "out of memory"); }
+mgrid_status mgrid_oom(mgrid_error *err) { return mgrid_fail(err, MGRID_LIMIT, "out of memory"); }
 
-void *mg_null_oom(mg_error *err) { return mg_null(err, MG_LIMIT, "out of memory"); }
+void *mgrid_null_oom(mgrid_error *err) { return mgrid_null(err, MGRID_LIMIT, "out of memory"); }
 
-char *mg_strdup(const char *s) {
+char *mgrid_strdup(const char *s) {
   size_t len = strlen(s) + 1;
   char  *copy = malloc(len);
   if (copy) memcpy(copy, s, len);

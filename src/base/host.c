@@ -11,7 +11,7 @@
 
 /* Machines may have one name, and containers of one machine several: a name and a boot are one
 ** machine, as they are to NCCL. */
-uint64_t mg_machine_id(void) {
+uint64_t mgrid_machine_id(void) {
   char    text[160] = "";
   size_t  len;
   ssize_t n = 0;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Room for `more` characters and the final 0. */
-static bool reserve(mg_text *t, size_t more) {
+static bool reserve(mgrid_text *t, size_t more) {
   if (t->failed) return false;
   if (t->cap - t->len > more) return true;
   size_t cap = t->cap ? t->cap : 128;
@@ -24,16 +24,16 @@ static bool reserve(mg_text *t, size_t more) {
   return true;
 }
 
-void mg_text_put(mg_text *t, const char *s, size_t len) {
+void mgrid_text_put(mgrid_text *t, const char *s, size_t len) {
   if (!reserve(t, len)) return;
   memcpy(t->data + t->len, s, len);
   t->len += len;
   t->data[t->len] = '\0';
 }
 
-void mg_text_str(mg_text *t, const char *s) { mg_text_put(t, s, strlen(s)); }
+void mgrid_text_str(mgrid_text *t, const char *s) { mgrid_text_put(t, s, strlen(s)); }
 
-char *mg_digits(int64_t n, char *end) {
+char *mgrid_digits(int64_t n, char *end) {
   uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
   do *--end = (char)('0' + rest % 10);
   while (rest /= 10);
@@ -41,12 +41,12 @@ char *mg_digits(int64_t n, char *end) {
   return end;
 }
 
-void mg_text_int(mg_text *t, int64_t n) {
-  char digits[24], *end = digits + sizeof digits, *at = mg_digits(n, end);
-  mg_text_put(t, at, (size_t)(end - at));
+void mgrid_text_int(mgrid_text *t, int64_t n) {
+  char digits[24], *end = digits + sizeof digits, *at = mgrid_digits(n, end);
+  mgrid_text_put(t, at, (size_t)(end - at));
 }
 
-void mg_text_add(mg_text *t, const char *fmt, ...) {
+void mgrid_text_add(mgrid_text *t, const char *fmt, ...) {
   char    small[256];
   va_list args;
   va_start(args, fmt);
@@ -54,7 +54,7 @@ void mg_text_add(mg_text *t, const char *fmt, ...) {
   va_end(args);
   if (n < 0) return;
   if ((size_t)n < sizeof small) {
-    mg_text_put(t, small, (size_t)n);
+    mgrid_text_put(t, small, (size_t)n);
     return;
   }
   if (!reserve(t, (size_t)n)) return;
@@ -64,28 +64,28 @@ void mg_text_add(mg_text *t, const char *fmt, ...) {
   t->len += (size_t)n;
 }
 
-void mg_text_free(mg_text *t) {
+void mgrid_text_free(mgrid_text *t) {
   free(t->data);
   memset(t, 0, sizeof *t);
 }
 
-size_t mg_text_finish(mg_text *t, char *buf, size_t len) {
+size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
   size_t whole = t->len;
   if (len > 0) {
     size_t n = whole < len ? whole : len - 1;
     if (n > 0) memcpy(buf, t->data, n);
     buf[n] = '\0';
   }
-  mg_text_free(t);
+  mgrid_text_free(t);
   return whole;
 }
 
-bool mg_is_name(const char *s) {
+bool mgrid_is_name(const char *s) {
   if (!s || !(isalpha((unsigned char)*s) || *s == '_')) return false;
   size_t n = 0;
   for (; s[n]; n++)
     if (!(isalnum((unsigned char)s[n]) || s[n] == '_')) return false;
-  return n <= MG_NAME_MAX;
+  return n <= MGRID_NAME_MAX;
 }
 
 /* Edit distance with neighbour swaps, for words of up to 63 characters. */
@@ -112,9 +112,9 @@ static int distance(const char *a, const char *b) {
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-void mg_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
+void mgrid_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
 
-const char *mg_nearest(const char *word, const char *const *candidates, size_t n) {
+const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;
   for (size_t i = 0; i < n; i++) { /* of equally near ones the one with the same first letter */
@@ -126,14 +126,14 @@ const char *mg_nearest(const char *word, const char *const *candidates, size_t n
   return best && (size_t)least * 3 <= longer + 1 ? best : NULL;
 }
 
-void mg_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
-  mg_text     t = { 0 };
-  const char *near = mg_nearest(word, candidates, n);
-  if (near) mg_text_add(&t, "; nearest is '%s'", near);
-  if (n == 0) mg_text_add(&t, "; there are none");
+void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
+  mgrid_text     t = { 0 };
+  const char *near = mgrid_nearest(word, candidates, n);
+  if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
+  if (n == 0) mgrid_text_add(&t, "; there are none");
   for (size_t i = 0; i < n && i < 24; i++)
-    mg_text_add(&t, "%s%s", i == 0 ? (near ? " (" : "; known: ") : ", ", candidates[i]);
-  if (n > 24) mg_text_add(&t, ", ...");
-  if (n > 0 && near) mg_text_add(&t, ")");
-  mg_text_finish(&t, buf, len);
+    mgrid_text_add(&t, "%s%s", i == 0 ? (near ? " (" : "; known: ") : ", ", candidates[i]);
+  if (n > 24) mgrid_text_add(&t, ", ...");
+  if (n > 0 && near) mgrid_text_add(&t, ")");
+  mgrid_text_finish(&t, buf, len);
 }

@@ -11,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-struct mg_seat { /* of one rank */
+struct mgrid_seat { /* of one rank */
   uint64_t machine, rank;
 };
 
 static int by_machine(const void *a, const void *b) {
-  const mg_seat *x = a, *y = b;
+  const mgrid_seat *x = a, *y = b;
   if (x->machine != y->machine) return x->machine < y->machine ? -1 : 1;
   return x->rank < y->rank ? -1 : 1;
 }
 
 /* Sorted by machine, then rank: a machine is a run, and begins with its lowest rank. */
-static void find_place(mg_place *p, mg_seat *seat, uint64_t mine, int64_t world, int64_t rank) {
+static void find_place(mgrid_place *p, mgrid_seat *seat, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
   qsort(seat, (size_t)world, sizeof *seat, by_machine);
   p->hosts = p->host = p->local_size = p->local_rank = 0;
@@ -38,33 +38,33 @@ static void find_place(mg_place *p, mg_seat *seat, uint64_t mine, int64_t world,
     p->host += (i == 0 || seat[i].machine != seat[i - 1].machine) && seat[i].rank < lowest;
 }
 
-mg_status mg_seats_new(const mg_backend *b, mg_seat **seats, mg_error *err) {
+mgrid_status mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_error *err) {
   *seats = NULL;
-  if (b->place.hosts) return MG_OK;
+  if (b->place.hosts) return MGRID_OK;
   *seats = malloc((size_t)(b->world + 1) * sizeof **seats);
-  return *seats ? MG_OK : mg_oom(err);
+  return *seats ? MGRID_OK : mgrid_oom(err);
 }
 
 /* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
-mg_status mg_seats_verdict(mg_backend *b, mg_seat *seats, mg_status mine, const mg_error *failed, mg_error *err) {
-  if (b->place.hosts) return mg_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
-  uint64_t *words = (uint64_t *)seats, own = mg_machine_id(); /* words first, in one half of the room */
+mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+  if (b->place.hosts) return mgrid_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
+  uint64_t *words = (uint64_t *)seats, own = mgrid_machine_id(); /* words first, in one half of the room */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
-  words[b->world] = mg_verdict_of(b, mine);
-  mg_status s = b->ops->allreduce_min(b, words, (size_t)b->world + 1, err);
+  words[b->world] = mgrid_verdict_of(b, mine);
+  mgrid_status s = b->ops->allreduce_min(b, words, (size_t)b->world + 1, err);
   if (s) return s;
   uint64_t who = words[b->world];
-  for (int64_t r = b->world - 1; r >= 0; r--) seats[r] = (mg_seat){ words[r], (uint64_t)r };
+  for (int64_t r = b->world - 1; r >= 0; r--) seats[r] = (mgrid_seat){ words[r], (uint64_t)r };
   find_place(&b->place, seats, own, b->world, b->rank);
-  return mg_verdict_tell(b, who, mine, failed, err);
+  return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
-void mg_state_machine(const mg_state *s, mg_machine *m) {
+void mgrid_state_machine(const mgrid_state *s, mgrid_machine *m) {
   cpu_set_t set;
   memset(m, 0, sizeof *m);
   if (!s) return;
-  const mg_place *p = &s->backend->place;
+  const mgrid_place *p = &s->backend->place;
   m->hosts = p->hosts, m->host = p->host;
   m->local_size = p->local_size, m->local_rank = p->local_rank;
   m->gpus = p->gpus, m->gpu = p->gpus ? p->gpu : -1;

@@ -11,39 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-mg_status mg_mpi_failed(mg_error *err, int rc, const char *call, const char *what) {
+mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int  len = 0;
   if (MPI_Error_string(rc, text, &len) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", rc);
-  return mg_fail(err, MG_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
+  return mgrid_fail(err, MGRID_BACKEND, "mpi: %s%s%s: %.300s", call, *what ? " for " : "", what, text);
 }
 
-MPI_Errhandler mg_mpi_quiet(MPI_Comm comm) {
+MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm) {
   MPI_Errhandler was = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(comm, &was);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   return was;
 }
 
-void mg_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
+void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
   MPI_Comm_set_errhandler(comm, was);
   MPI_Errhandler_free(&was);
 }
 
 /* ------------------------------------------------------------ communicators */
 
-static mg_status mpi_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   (void)b;
   for (size_t i = 0; i < n; i++)
     if (strcmp(spec[i].backend, "mpi") != 0)
-      return mg_fail(err, MG_REFUSED, "%s wants the backend '%s', and this job runs on mpi alone; start it with "
+      return mgrid_fail(err, MGRID_REFUSED, "%s wants the backend '%s', and this job runs on mpi alone; start it with "
                      "--backend %s, or open that backend",
                      spec[i].name, spec[i].backend, spec[i].backend);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhandler handler, void **native,
-                            mg_error *err) {
+static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Errhandler handler, void **native,
+                            mgrid_error *err) {
   MPI_Group   group;
   MPI_Comm    comm = MPI_COMM_NULL;
   const char *call = "MPI_Group_incl";
@@ -53,36 +53,36 @@ static mg_status create_one(mpi_backend *m, const mg_comm_spec *spec, MPI_Errhan
     rc = MPI_Comm_create_group(m->parent, group, spec->tag, &comm);
     MPI_Group_free(&group);
   }
-  if (rc) return mg_mpi_failed(err, rc, call, spec->name);
+  if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
   if (comm == MPI_COMM_NULL)
-    return mg_fail(err, MG_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
+    return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
   MPI_Comm *box = malloc(sizeof *box); /* only now: the other members wait for us above */
-  if (!box) return mg_oom(err);        /* and it is left behind, since to free it is collective as well */
+  if (!box) return mgrid_oom(err);        /* and it is left behind, since to free it is collective as well */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
   MPI_Comm_set_errhandler(comm, handler);
   *box = comm;
   *native = box;
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* One after the other: each is three rounds of messages among its members, and MPI has no call
 ** that starts a creation and goes on. Duplicates in flight (MPI_Comm_idup) for equal members,
 ** threads, and another order did not pay: scripts/README.md. */
-static mg_status mpi_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err) {
+static mgrid_status mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
-  mg_status      s = MG_OK;
-  MPI_Errhandler was = mg_mpi_quiet(m->parent);
+  mgrid_status      s = MGRID_OK;
+  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   for (size_t i = 0; i < n; i++) {
-    mg_status one = create_one(m, &spec[i], was, &native[i], s ? NULL : err);
+    mgrid_status one = create_one(m, &spec[i], was, &native[i], s ? NULL : err);
     if (!s) s = one;
   }
-  mg_mpi_restore(m->parent, was);
+  mgrid_mpi_restore(m->parent, was);
   return s;
 }
 
-static void mpi_destroy(mg_backend *b, size_t n, void **native) {
+static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   int gone = 0;
   MPI_Finalized(&gone);
   for (size_t i = 0; i < n; i++) {
@@ -93,18 +93,18 @@ static void mpi_destroy(mg_backend *b, size_t n, void **native) {
 }
 
 /* The first fault is kept; what follows still runs, for the other members are in it. */
-static void keep(mg_status *s, mg_error *err, const mg_comm_spec *spec, int rc, const char *call) {
-  if (rc && !*s) *s = mg_mpi_failed(err, rc, call, spec->name);
+static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
+  if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
-static mg_status prove(mg_backend *b, const mg_comm_spec *spec, MPI_Comm comm, mg_error *err) {
+static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   int       rank = -1, size = 0;
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   keep(&s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   keep(&s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!s && (rank != spec->position || size != spec->size))
-    s = mg_fail(err, MG_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+    s = mgrid_fail(err, MGRID_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
                 spec->name, b->rank, rank, size, spec->position, spec->size);
   int32_t   mine = (int32_t)b->rank, before = -1;
   long long sum = mine, want = 0;
@@ -113,51 +113,51 @@ static mg_status prove(mg_backend *b, const mg_comm_spec *spec, MPI_Comm comm, m
     int32_t sent = rank == root ? mine : -1;
     keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
     if (!s && sent != spec->ranks[root])
-      s = mg_fail(err, MG_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name, sent,
+      s = mgrid_fail(err, MGRID_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name, sent,
                   spec->ranks[root]);
   }
   keep(&s, err, spec, MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm), "MPI_Allreduce");
   if (!s && sum != want)
-    s = mg_fail(err, MG_BACKEND, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
+    s = mgrid_fail(err, MGRID_BACKEND, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
   if (size > 0)
     keep(&s, err, spec,
          MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &before, 1, MPI_INT32_T, (rank + size - 1) % size, 0,
                       comm, MPI_STATUS_IGNORE),
          "MPI_Sendrecv");
   if (!s && before != spec->ranks[(rank + size - 1) % size])
-    s = mg_fail(err, MG_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
+    s = mgrid_fail(err, MGRID_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
   return s;
 }
 
-static mg_status mpi_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
+static mgrid_status mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   MPI_Comm       comm = *(MPI_Comm *)native;
-  MPI_Errhandler was = mg_mpi_quiet(comm);
-  mg_status      s = prove(b, spec, comm, err);
-  mg_mpi_restore(comm, was);
+  MPI_Errhandler was = mgrid_mpi_quiet(comm);
+  mgrid_status      s = prove(b, spec, comm, err);
+  mgrid_mpi_restore(comm, was);
   return s;
 }
 
 /* ---------------------------------------------------------------------- use */
 
-static void *mpi_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error *err) {
+static void *mpi_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
   void *buffer = calloc(bytes ? bytes : 1, 1);
   (void)b, (void)backend;
-  return buffer ? buffer : mg_null_oom(err);
+  return buffer ? buffer : mgrid_null_oom(err);
 }
 
-static void mpi_buffer_free(mg_backend *b, const char *backend, void *buffer) {
+static void mpi_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
   (void)b, (void)backend;
   free(buffer);
 }
 
-static mg_status mpi_copy(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                          mg_error *err) {
+static mgrid_status mpi_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+                          mgrid_error *err) {
   (void)b, (void)backend, (void)to_buffer, (void)err;
   memcpy(to, from, bytes);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static int collective(MPI_Comm comm, const mg_work *w) {
+static int collective(MPI_Comm comm, const mgrid_work *w) {
   static const MPI_Datatype types[] = { MPI_INT32_T, MPI_INT64_T, MPI_FLOAT, MPI_DOUBLE };
   static const MPI_Op       ops[] = { MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX };
   MPI_Datatype              type = types[w->type];
@@ -165,37 +165,37 @@ static int collective(MPI_Comm comm, const mg_work *w) {
   int                       n = (int)w->count;
   bool                      in_place = w->send == w->recv;
   switch (w->call) {
-  case MG_ALLREDUCE: return MPI_Allreduce(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
-  case MG_BROADCAST: return MPI_Bcast(w->recv, n, type, (int)w->root, comm);
-  case MG_ALLGATHER: return MPI_Allgather(in_place ? MPI_IN_PLACE : w->send, n, type, w->recv, n, type, comm);
-  case MG_REDUCE_SCATTER:
+  case MGRID_ALLREDUCE: return MPI_Allreduce(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
+  case MGRID_BROADCAST: return MPI_Bcast(w->recv, n, type, (int)w->root, comm);
+  case MGRID_ALLGATHER: return MPI_Allgather(in_place ? MPI_IN_PLACE : w->send, n, type, w->recv, n, type, comm);
+  case MGRID_REDUCE_SCATTER:
     return MPI_Reduce_scatter_block(in_place ? MPI_IN_PLACE : w->send, w->recv, n, type, op, comm);
-  case MG_SENDRECV:
+  case MGRID_SENDRECV:
     return MPI_Sendrecv(w->send, w->to < 0 ? 0 : n, type, w->to < 0 ? MPI_PROC_NULL : (int)w->to, 0, w->recv,
                         w->from < 0 ? 0 : n, type, w->from < 0 ? MPI_PROC_NULL : (int)w->from, 0, comm,
                         MPI_STATUS_IGNORE);
-  case MG_BARRIER: return MPI_Barrier(comm);
+  case MGRID_BARRIER: return MPI_Barrier(comm);
   }
   return MPI_ERR_ARG;
 }
 
-static mg_status mpi_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w,
-                                mg_error *err) {
+static mgrid_status mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                mgrid_error *err) {
   static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",    "MPI_Allgather", "MPI_Reduce_scatter_block",
                                        "MPI_Sendrecv",  "MPI_Barrier" };
   MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
   (void)b;
   if (w->count > INT32_MAX)
-    return mg_fail(err, MG_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
-  MPI_Errhandler was = mg_mpi_quiet(comm);
+    return mgrid_fail(err, MGRID_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
+  MPI_Errhandler was = mgrid_mpi_quiet(comm);
   int            rc = collective(comm, w);
-  mg_mpi_restore(comm, was);
-  return rc ? mg_mpi_failed(err, rc, names[w->call], spec->name) : MG_OK;
+  mgrid_mpi_restore(comm, was);
+  return rc ? mgrid_mpi_failed(err, rc, names[w->call], spec->name) : MGRID_OK;
 }
 
 /* --------------------------------------------------------------------- life */
 
-static void mpi_close(mg_backend *b) {
+static void mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          gone = 0;
   MPI_Finalized(&gone);
@@ -210,49 +210,49 @@ static void mpi_close(mg_backend *b) {
   free(m);
 }
 
-mg_backend *mg_mpi_backend(MPI_Comm parent, mg_error *err) {
-  static const mg_backend_ops ops = {
+mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
+  static const mgrid_backend_ops ops = {
     .name = "mpi", .lists = true,
-    .allreduce_min = mg_mpi_allreduce, .allgather = mg_mpi_allgather, .bcast = mg_mpi_bcast,
+    .allreduce_min = mgrid_mpi_allreduce, .allgather = mgrid_mpi_allgather, .bcast = mgrid_mpi_bcast,
     .check = mpi_check, .create = mpi_create, .destroy = mpi_destroy, .prove = mpi_prove, .close = mpi_close,
-    .own = mg_mpi_own, .send = mg_mpi_send, .recv = mg_mpi_recv, .tell = mg_mpi_tell, .heard = mg_mpi_heard,
+    .own = mgrid_mpi_own, .send = mgrid_mpi_send, .recv = mgrid_mpi_recv, .tell = mgrid_mpi_tell, .heard = mgrid_mpi_heard,
     .buffer_new = mpi_buffer_new, .buffer_free = mpi_buffer_free, .copy = mpi_copy, .collective = mpi_collective,
   };
   int ready = 0, gone = 0, rank, size;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (!ready || gone)
-    return mg_null(err, MG_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
-  if (parent == MPI_COMM_NULL) return mg_null(err, MG_USAGE, "mpi: the parent is MPI_COMM_NULL");
+    return mgrid_null(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
+  if (parent == MPI_COMM_NULL) return mgrid_null(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
   mpi_backend *m = calloc(1, sizeof *m);
-  if (!m) return mg_null_oom(err);
-  MPI_Errhandler was = mg_mpi_quiet(parent);
+  if (!m) return mgrid_null_oom(err);
+  MPI_Errhandler was = mgrid_mpi_quiet(parent);
   int            rc = MPI_Comm_rank(parent, &rank);
   if (!rc) rc = MPI_Comm_size(parent, &size);
   if (!rc) rc = MPI_Comm_group(parent, &m->members);
-  mg_mpi_restore(parent, was);
+  mgrid_mpi_restore(parent, was);
   if (rc) {
     free(m);
-    mg_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
+    mgrid_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
     return NULL;
   }
-  m->base = (mg_backend){ .ops = &ops, .rank = rank, .world = size, .users = 1 };
+  m->base = (mgrid_backend){ .ops = &ops, .rank = rank, .world = size, .users = 1 };
   m->parent = parent;
   m->own = m->notes = MPI_COMM_NULL;
   return &m->base;
 }
 
-/* For mg_backend_open: the caller asked moongrid to see to MPI itself. */
-MG_API mg_backend *mg_mpi_open(mg_error *err);
-MG_API size_t      mg_mpi_describe(char *buf, size_t len);
+/* For mgrid_backend_open: the caller asked moongrid to see to MPI itself. */
+MGRID_API mgrid_backend *mgrid_mpi_open(mgrid_error *err);
+MGRID_API size_t      mgrid_mpi_describe(char *buf, size_t len);
 
-mg_backend *mg_mpi_open(mg_error *err) {
+mgrid_backend *mgrid_mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   if (!ready && !gone && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
-    return mg_null(err, MG_BACKEND, "mpi: MPI_Init_thread failed");
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, err);
+    return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, err);
   if (b)
     ((mpi_backend *)b)->finalize = !ready;
   else if (!ready && !gone)
@@ -260,7 +260,7 @@ mg_backend *mg_mpi_open(mg_error *err) {
   return b;
 }
 
-size_t mg_mpi_describe(char *buf, size_t len) {
+size_t mgrid_mpi_describe(char *buf, size_t len) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int  n = 0;
   MPI_Get_library_version(text, &n);

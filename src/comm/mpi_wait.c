@@ -69,11 +69,11 @@ static void end_roll(waiting *w, char *missing, size_t size) {
   MPI_Request  request;
   int          there = 0;
   if (m->base.rank != 0) {
-    double until = mg_now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
+    double until = mgrid_now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
     MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &request);
-    for (int look = 0; !there && mg_now() < until; look++) {
+    for (int look = 0; !there && mgrid_now() < until; look++) {
       MPI_Test(&request, &there, MPI_STATUS_IGNORE);
-      mg_pause(look);
+      mgrid_pause(look);
     }
     if (!there) {
       MPI_Cancel(&request);
@@ -90,123 +90,123 @@ static void end_roll(waiting *w, char *missing, size_t size) {
 }
 
 /* Wait for a call over all ranks, whose buffers are ours: after a failure MPI may still write there. */
-static mg_status finish(mpi_backend *m, MPI_Request *request, int rc, const char *call, mg_error *err) {
-  waiting w = { m, ++m->calls, mg_now(), false, NULL };
+static mgrid_status finish(mpi_backend *m, MPI_Request *request, int rc, const char *call, mgrid_error *err) {
+  waiting w = { m, ++m->calls, mgrid_now(), false, NULL };
   int     done = 0;
   for (int look = 0; !rc && !done; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (rc || done) break;
-    double waited = mg_now() - w.begun;
+    double waited = mgrid_now() - w.begun;
     if (waited > m->base.seconds / 4) report(&w);
     take_reports(&w);
     if (waited > m->base.seconds) break;
-    mg_pause(look);
+    mgrid_pause(look);
   }
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   if (rc) {
-    s = mg_mpi_failed(err, rc, call, "agreement");
+    s = mgrid_mpi_failed(err, rc, call, "agreement");
   } else if (!done) {
     char missing[ANSWER];
     end_roll(&w, missing, sizeof missing);
     bool several = strchr(missing, ',') || strstr(missing, " and ");
-    s = mg_fail(err, MG_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->base.seconds,
+    s = mgrid_fail(err, MGRID_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->base.seconds,
                 *missing == 's' ? "" : several ? "ranks " : "rank ", missing, several ? "are" : "is");
   }
-  m->broken |= s != MG_OK;
+  m->broken |= s != MGRID_OK;
   free(w.here);
   return s;
 }
 
-static mg_status usable(const mpi_backend *m, mg_error *err) {
-  if (!m->broken) return MG_OK;
-  return mg_fail(err, MG_BACKEND, "mpi: an earlier call over all ranks did not end; the job cannot go on");
+static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
+  if (!m->broken) return MGRID_OK;
+  return mgrid_fail(err, MGRID_BACKEND, "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }
 
 /* ------------------------------------------------------ over the whole parent
 ** With a deadline all data goes through memory of our own, which is left behind where the call
 ** did not end. */
 
-static mg_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mg_error *err) {
+static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   MPI_Request request;
   uint64_t   *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
   memcpy(own, words, n * sizeof *words);
   int       rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
-  mg_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
+  mgrid_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
   if (!s) memcpy(words, own, n * sizeof *words);
   return s;
 }
 
-static mg_status timed_allgather(mpi_backend *m, const void *mine, void *all, size_t bytes, mg_error *err) {
+static mgrid_status timed_allgather(mpi_backend *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   size_t whole = bytes * (size_t)m->base.world;
   char  *own = malloc(whole + bytes);
-  if (!own) return mg_oom(err);
+  if (!own) return mgrid_oom(err);
   memcpy(own + whole, mine, bytes);
   MPI_Request request;
   int rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &request);
-  mg_status s = finish(m, &request, rc, "MPI_Iallgather", err);
+  mgrid_status s = finish(m, &request, rc, "MPI_Iallgather", err);
   if (s) return s;
   memcpy(all, own, whole);
   free(own);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status timed_bcast(mpi_backend *m, void *data, int bytes, int root, mg_error *err) {
+static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
   char *own = malloc((size_t)bytes + 1);
-  if (!own) return mg_oom(err);
+  if (!own) return mgrid_oom(err);
   memcpy(own, data, (size_t)bytes);
   MPI_Request request;
   int         rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &request);
-  mg_status   s = finish(m, &request, rc, "MPI_Ibcast", err);
+  mgrid_status   s = finish(m, &request, rc, "MPI_Ibcast", err);
   if (s) return s;
   memcpy(data, own, (size_t)bytes);
   free(own);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status mg_mpi_allreduce(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
+mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (usable(m, err)) return MG_BACKEND;
+  if (usable(m, err)) return MGRID_BACKEND;
   if (b->seconds > 0) return timed_allreduce(m, words, n, err);
-  MPI_Errhandler was = mg_mpi_quiet(m->parent);
+  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
-  mg_mpi_restore(m->parent, was);
-  return rc ? mg_mpi_failed(err, rc, "MPI_Allreduce", "agreement") : MG_OK;
+  mgrid_mpi_restore(m->parent, was);
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Allreduce", "agreement") : MGRID_OK;
 }
 
-mg_status mg_mpi_allgather(mg_backend *b, const void *mine, void *all, size_t bytes, mg_error *err) {
+mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (usable(m, err)) return MG_BACKEND;
+  if (usable(m, err)) return MGRID_BACKEND;
   if (b->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
-  MPI_Errhandler was = mg_mpi_quiet(m->parent);
+  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
-  mg_mpi_restore(m->parent, was);
-  return rc ? mg_mpi_failed(err, rc, "MPI_Allgather", "agreement") : MG_OK;
+  mgrid_mpi_restore(m->parent, was);
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Allgather", "agreement") : MGRID_OK;
 }
 
-mg_status mg_mpi_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err) {
+mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mg_status    s = usable(m, err);
+  mgrid_status    s = usable(m, err);
   bool         timed = b->seconds > 0;
   if (s) return s;
-  MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mg_mpi_quiet(m->parent);
+  MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mgrid_mpi_quiet(m->parent);
   for (size_t at = 0; at < bytes && !s; at += INT_MAX) {
     int   n = (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), rc = MPI_SUCCESS;
     char *piece = (char *)data + at;
     if (timed)
       s = timed_bcast(m, piece, n, (int)root, err);
     else if ((rc = MPI_Bcast(piece, n, MPI_BYTE, (int)root, m->parent)))
-      s = mg_mpi_failed(err, rc, "MPI_Bcast", "agreement");
+      s = mgrid_mpi_failed(err, rc, "MPI_Bcast", "agreement");
   }
-  if (!timed) mg_mpi_restore(m->parent, was);
+  if (!timed) mgrid_mpi_restore(m->parent, was);
   return s;
 }
 
 /* ---------------------------------------------------------- between two ranks */
 
-mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_size, mg_error *err) {
+mgrid_status mgrid_mpi_own(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
   MPI_Comm       local = MPI_COMM_NULL;
-  MPI_Errhandler was = mg_mpi_quiet(m->parent);
+  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   const char    *call = "MPI_Comm_dup";
   int            rc = MPI_SUCCESS;
   if (m->own == MPI_COMM_NULL) rc = MPI_Comm_dup(m->parent, &m->own);
@@ -215,8 +215,8 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
     call = "MPI_Comm_split_type";
     rc = MPI_Comm_split_type(m->parent, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
   }
-  mg_mpi_restore(m->parent, was);
-  if (rc) return mg_mpi_failed(err, rc, call, "the channel of the library");
+  mgrid_mpi_restore(m->parent, was);
+  if (rc) return mgrid_mpi_failed(err, rc, call, "the channel of the library");
   MPI_Comm_set_errhandler(m->own, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(m->notes, MPI_ERRORS_RETURN);
   MPI_Comm_rank(local, local_rank);
@@ -224,20 +224,20 @@ mg_status mg_mpi_own(mg_backend *b, double seconds, int *local_rank, int *local_
   MPI_Comm_free(&local);
   b->seconds = seconds;
   if (!m->words) m->words = malloc((size_t)(b->world + 1) * sizeof *m->words);
-  return m->words ? MG_OK : mg_oom(err); /* MG_LIMIT: a verdict can still be had */
+  return m->words ? MGRID_OK : mgrid_oom(err); /* MGRID_LIMIT: a verdict can still be had */
 }
 
 /* Until the message is through; a receive that is given up is taken back. *through: may the buffer be
 ** used again? */
-static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer, bool send,
-                                double seconds, bool *through, mg_error *err) {
-  double begun = mg_now();
+static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer, bool send,
+                                double seconds, bool *through, mgrid_error *err) {
+  double begun = mgrid_now();
   *through = true;
   for (int look = 0, done = 0; !rc; look++) {
     rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (!rc && done) return MG_OK;
-    bool    late = mg_now() - begun > seconds;
-    int64_t who = late ? -1 : mg_mpi_heard(&m->base);
+    if (!rc && done) return MGRID_OK;
+    bool    late = mgrid_now() - begun > seconds;
+    int64_t who = late ? -1 : mgrid_mpi_heard(&m->base);
     if (rc) break;
     if (late || who >= 0) {
       *through = !send; /* MPI does not take back what is sent */
@@ -245,30 +245,30 @@ static mg_status finish_message(mpi_backend *m, MPI_Request *request, int rc, co
         MPI_Cancel(request);
         MPI_Wait(request, MPI_STATUS_IGNORE);
       }
-      if (late) return mg_fail(err, MG_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
-      mg_fail(err, MG_BACKEND, "rank %" PRId64 " gave up", who);
-      return MG_GAVE_UP;
+      if (late) return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+      mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " gave up", who);
+      return MGRID_GAVE_UP;
     }
-    mg_pause(look);
+    mgrid_pause(look);
   }
-  return mg_mpi_failed(err, rc, call, "the channel of the library");
+  return mgrid_mpi_failed(err, rc, call, "the channel of the library");
 }
 
-mg_status mg_mpi_send(mg_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
-                      mg_error *err) {
+mgrid_status mgrid_mpi_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
+                      mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
   bool         through;
   void        *own = malloc(bytes + 1); /* left behind where the message is not through */
-  if (!own) return mg_oom(err);
+  if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
   int       rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
-  mg_status s = finish_message(m, &request, rc, "MPI_Isend", to, true, seconds, &through, err);
+  mgrid_status s = finish_message(m, &request, rc, "MPI_Isend", to, true, seconds, &through, err);
   if (through) free(own);
   return s;
 }
 
-mg_status mg_mpi_recv(mg_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds, mg_error *err) {
+mgrid_status mgrid_mpi_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
   bool         through;
@@ -277,7 +277,7 @@ mg_status mg_mpi_recv(mg_backend *b, int64_t from, int tag, void *data, size_t b
 }
 
 /* A word to one who may be waiting for us: we gave up, in this creation. */
-void mg_mpi_tell(mg_backend *b, int64_t to) {
+void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
   uint64_t     epoch = b->epoch;
   MPI_Request  request;
@@ -286,7 +286,7 @@ void mg_mpi_tell(mg_backend *b, int64_t to) {
 }
 
 /* Who gave up, or -1: each word is heard once. */
-int64_t mg_mpi_heard(mg_backend *b) {
+int64_t mgrid_mpi_heard(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          there = 0;
   uint64_t     epoch = 0;

@@ -15,60 +15,60 @@ static bool is_lost(size_t n, const int64_t *lost, int64_t rank) {
 }
 
 /* The groups without the lost ranks, in the same order; what nobody is left of is left out. */
-static mg_family *without(const mg_family *f, size_t n, const int64_t *lost, mg_error *err) {
+static mgrid_family *without(const mgrid_family *f, size_t n, const int64_t *lost, mgrid_error *err) {
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts), groups = 0, at = 0;
   int32_t *ranks = malloc((size_t)(f->total + 1) * sizeof *ranks);
   if (!starts || !ranks) {
     free(starts);
     free(ranks);
-    return mg_null_oom(err);
+    return mgrid_null_oom(err);
   }
   starts[0] = 0;
   for (int64_t g = 0; g < f->count; g++) {
-    int64_t size = mg_family_size(f, g);
-    mg_family_members(f, g, ranks + at);
+    int64_t size = mgrid_family_size(f, g);
+    mgrid_family_members(f, g, ranks + at);
     for (int32_t *r = ranks + at, *end = r + size; r < end; r++)
       if (!is_lost(n, lost, *r)) ranks[at++] = *r; /* at runs behind r */
     if (at > starts[groups]) starts[++groups] = at;
   }
-  mg_window  w = mg_world(f->world);
-  mg_family *left = mg_family_table(w, groups, starts, ranks, groups ? MG_PARTIAL : MG_COVER, err);
+  mgrid_window  w = mgrid_world(f->world);
+  mgrid_family *left = mgrid_family_table(w, groups, starts, ranks, groups ? MGRID_PARTIAL : MGRID_COVER, err);
   free(starts);
   free(ranks);
   return left;
 }
 
-static mg_plan *plan_of(const mg_entry *e, mg_family *left, mg_error *err) {
-  mg_options o = MG_OPTIONS_INIT;
+static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
+  mgrid_options o = MGRID_OPTIONS_INIT;
   o.unique = e->choice.unique, o.high_priority = e->choice.high_priority;
   o.timeout = (double)e->choice.timeout_us / 1e6;
   o.backend = e->choice.backend, o.nccl = e->choice.nccl;
-  mg_topology *t = mg_topology_new(left->world, err);
-  mg_status    s = t ? mg_topology_add(t, e->name, left, &o, err) : MG_LIMIT;
-  mg_plan     *p = s ? NULL : mg_plan_new(t, err);
-  mg_topology_free(t);
+  mgrid_topology *t = mgrid_topology_new(left->world, err);
+  mgrid_status    s = t ? mgrid_topology_add(t, e->name, left, &o, err) : MGRID_LIMIT;
+  mgrid_plan     *p = s ? NULL : mgrid_plan_new(t, err);
+  mgrid_topology_free(t);
   return p;
 }
 
 /* This rank's communicator: that of its old group where nobody is lost, else made out of it. */
-static mg_status shrink_own(mg_state *now, const mg_state *was, const mg_group *old, size_t n, const int64_t *lost,
-                            mg_error *err) {
-  mg_shared *from = NULL;
-  if (now->view.ncomms == 0) return MG_OK; /* in no group, or the only one left */
+static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n, const int64_t *lost,
+                            mgrid_error *err) {
+  mgrid_shared *from = NULL;
+  if (now->view.ncomms == 0) return MGRID_OK; /* in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
-  if (!from) return mg_fail(err, MG_USAGE, "%s: there is no communicator to shrink", now->comm[0]->name);
+  if (!from) return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", now->comm[0]->name);
   int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
-  if (!positions) return mg_oom(err);
+  if (!positions) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
-    int64_t p = mg_group_position(old, lost[i]);
+    int64_t p = mgrid_group_position(old, lost[i]);
     if (p >= 0) positions[gone++] = (int)p;
   }
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   if (gone > 0) {
-    s = mg_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
+    s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
   } else if (now->comm[0] != from) { /* a unique family's, which nobody else finds */
-    mg_pool_release(now->backend, 1, now->comm, &now->batch);
+    mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
     now->comm[0] = from;
     now->group[0].comm = from;
     from->users++;
@@ -78,58 +78,58 @@ static mg_status shrink_own(mg_state *now, const mg_state *was, const mg_group *
 }
 
 /* Whatever has a lost rank among its members waits for nobody when it ends. */
-static void lose_all(mg_state *s, size_t n, const int64_t *lost) {
+static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
-    const mg_creation *c = &s->view.comm[i];
-    const mg_family   *f = s->plan->content.entry[c->entry].family;
+    const mgrid_creation *c = &s->view.comm[i];
+    const mgrid_family   *f = s->plan->content.entry[c->entry].family;
     for (size_t k = 0; k < n; k++) {
       int64_t group, position;
-      for (int64_t nth = 0; mg_family_locate(f, lost[k], nth, &group, &position); nth++)
-        if (group == c->group) mg_pool_lose(s->backend, s->comm[i]);
+      for (int64_t nth = 0; mgrid_family_locate(f, lost[k], nth, &group, &position); nth++)
+        if (group == c->group) mgrid_pool_lose(s->backend, s->comm[i]);
     }
   }
 }
 
-mg_state *mg_state_shrink(mg_state *s, const char *family, size_t n, const int64_t *lost, mg_error *err) {
+mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err) {
   if (!s) return NULL;
-  int entry = mg_plan_find(s->plan, family);
+  int entry = mgrid_plan_find(s->plan, family);
   if (entry < 0) {
-    mg_state_unknown(s, family, err);
+    mgrid_state_unknown(s, family, err);
     return NULL;
   }
-  const mg_entry *e = &s->plan->content.entry[entry];
-  if (e->family->overlapping) return mg_null(err, MG_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
+  const mgrid_entry *e = &s->plan->content.entry[entry];
+  if (e->family->overlapping) return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
   for (size_t i = 0; i < n; i++) {
     if (lost[i] < 0 || lost[i] >= s->plan->content.world)
-      return mg_null(err, MG_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
+      return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
                      s->plan->content.world - 1);
-    if (lost[i] == s->view.rank) return mg_null(err, MG_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
+    if (lost[i] == s->view.rank) return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
   }
-  mg_family *left = without(e->family, n, lost, err);
-  mg_plan   *p = left ? plan_of(e, left, err) : NULL;
-  mg_state  *now = p ? calloc(1, sizeof *now) : NULL;
-  mg_error   why = { 0 };
-  if (p && !now) mg_oom(err);
+  mgrid_family *left = without(e->family, n, lost, err);
+  mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
+  mgrid_state  *now = p ? calloc(1, sizeof *now) : NULL;
+  mgrid_error   why = { 0 };
+  if (p && !now) mgrid_oom(err);
   bool whole = s->backend->whole; /* not over all ranks: the lost are among them */
   s->backend->whole = false;
-  mg_status status = now ? mg_state_prepare(now, p, s->backend, "shrunk", &why) : MG_LIMIT;
+  mgrid_status status = now ? mgrid_state_prepare(now, p, s->backend, "shrunk", &why) : MGRID_LIMIT;
   s->backend->whole = whole;
-  if (!status) status = shrink_own(now, s, mg_state_group(s, family, NULL), n, lost, &why);
+  if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
   if (!status) lose_all(s, n, lost);
   if (now) now->batch.n = 0;
-  mg_plan_free(p);
-  mg_family_free(left);
+  mgrid_plan_free(p);
+  mgrid_family_free(left);
   if (!status) return now;
-  mg_state_free(now);
+  mgrid_state_free(now);
   if (why.status && err) *err = why;
   return NULL;
 }
 
-mg_status mg_state_revoke(mg_state *s, mg_error *err) {
-  if (!s) return MG_USAGE;
-  mg_status status = MG_OK;
+mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  mgrid_status status = MGRID_OK;
   for (size_t i = 0; i < s->view.ncomms; i++) {
-    mg_status one = mg_pool_revoke(s->backend, s->comm[i], status ? NULL : err);
+    mgrid_status one = mgrid_pool_revoke(s->backend, s->comm[i], status ? NULL : err);
     if (!status) status = one;
   }
   return status;

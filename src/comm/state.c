@@ -9,77 +9,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *mg_backend_name(const mg_backend *b) { return b->ops->name; }
-int64_t     mg_backend_rank(const mg_backend *b) { return b->rank; }
-int64_t     mg_backend_world(const mg_backend *b) { return b->world; }
+const char *mgrid_backend_name(const mgrid_backend *b) { return b->ops->name; }
+int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b->rank; }
+int64_t     mgrid_backend_world(const mgrid_backend *b) { return b->world; }
 
-void mg_backend_free(mg_backend *b) {
+void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
   while (b->abandoned) { /* each of them counts as a user while it is freed */
-    mg_state *s = b->abandoned;
+    mgrid_state *s = b->abandoned;
     b->abandoned = s->next;
     b->users += 2;
-    mg_state_free(s);
+    mgrid_state_free(s);
     b->users--;
   }
   b->ops->close(b);
 }
 
-void mg_state_abandon(mg_state *s) {
-  mg_backend *b = s->backend;
+void mgrid_state_abandon(mgrid_state *s) {
+  mgrid_backend *b = s->backend;
   s->next = b->abandoned;
   b->abandoned = s;
-  mg_backend_free(b);
+  mgrid_backend_free(b);
 }
 
-static bool is_lazy(const mg_state *s, size_t comm) {
+static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice.lazy;
 }
 
 /* Where a creation is a call over all ranks, each rank goes through every family and round of the
 ** job that has anything to create: its own communicator there, or that of others. */
-static size_t batch_room(const mg_state *s) {
+static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms;
   for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
-    n += (size_t)mg_family_rounds(s->plan->content.entry[i].family);
+    n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
   return n;
 }
 
-static void name_all(mg_state *s) {
-  const mg_plan *p = s->plan;
+static void name_all(mgrid_state *s) {
+  const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
     int     entry = p->order[k];
-    int64_t rounds = mg_family_rounds(p->content.entry[entry].family);
+    int64_t rounds = mgrid_family_rounds(p->content.entry[entry].family);
     for (int64_t r = 0; r < rounds; r++) {
       size_t i = 0;
-      if (mg_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
+      if (mgrid_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
       const char *wanted = p->content.entry[entry].choice.backend; /* what another backend makes is its members' alone */
       if (i < s->view.ncomms)
-        mg_batch_add(&s->batch, s->comm[i]);
+        mgrid_batch_add(&s->batch, s->comm[i]);
       else if (!*wanted || strcmp(wanted, s->backend->ops->name) == 0)
-        mg_batch_add_absent(&s->batch, p->content.entry[entry].name, s->backend->ops->name);
+        mgrid_batch_add_absent(&s->batch, p->content.entry[entry].name, s->backend->ops->name);
     }
   }
 }
 
-mg_status mg_state_prepare(mg_state *s, const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
-  mg_status status = mg_view_init(&s->view, plan, b->rank, err);
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+  mgrid_status status = mgrid_view_init(&s->view, plan, b->rank, err);
   if (status) return status;
-  s->plan = mg_plan_ref(plan);
+  s->plan = mgrid_plan_ref(plan);
   s->backend = b;
   b->users++;
   s->comm = calloc(s->view.ncomms + 1, sizeof *s->comm);
   s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
   s->first = calloc(plan->content.nentries + 2, sizeof *s->first);
-  if (!s->comm || !s->group || !s->first) return mg_oom(err);
-  if ((status = mg_batch_init(&s->batch, batch_room(s), err))) return status;
+  if (!s->comm || !s->group || !s->first) return mgrid_oom(err);
+  if ((status = mgrid_batch_init(&s->batch, batch_room(s), err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
-    if (!(s->comm[i] = mg_pool_take(b, plan, &s->view.comm[i], name, err))) return MG_LIMIT;
+    if (!(s->comm[i] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_LIMIT;
   for (size_t i = 0; i < s->view.nmembers; i++) {
-    const mg_member *m = &s->view.member[i];
-    const mg_entry  *e = &s->plan->content.entry[m->entry];
-    s->group[i] = (mg_group){ s,           e->name, e->family, m->group, m->position, m->size,
+    const mgrid_member *m = &s->view.member[i];
+    const mgrid_entry  *e = &s->plan->content.entry[m->entry];
+    s->group[i] = (mgrid_group){ s,           e->name, e->family, m->group, m->position, m->size,
                               m->comm < 0 ? NULL : s->comm[m->comm] };
     s->first[m->entry + 1]++;
   }
@@ -88,99 +88,99 @@ mg_status mg_state_prepare(mg_state *s, const mg_plan *plan, mg_backend *b, cons
     name_all(s);
   else
     for (size_t i = 0; i < s->view.ncomms; i++)
-      if (!is_lazy(s, i)) mg_batch_add(&s->batch, s->comm[i]);
-  return mg_pool_check(b, &s->batch, err);
+      if (!is_lazy(s, i)) mgrid_batch_add(&s->batch, s->comm[i]);
+  return mgrid_pool_check(b, &s->batch, err);
 }
 
-void mg_state_free(mg_state *s) {
+void mgrid_state_free(mgrid_state *s) {
   if (!s) return;
-  if (s->comm) mg_pool_release(s->backend, s->view.ncomms, s->comm, &s->batch);
-  mg_backend_free(s->backend);
-  mg_batch_free(&s->batch);
-  mg_view_free(&s->view);
-  mg_plan_free(s->plan);
+  if (s->comm) mgrid_pool_release(s->backend, s->view.ncomms, s->comm, &s->batch);
+  mgrid_backend_free(s->backend);
+  mgrid_batch_free(&s->batch);
+  mgrid_view_free(&s->view);
+  mgrid_plan_free(s->plan);
   free(s->comm);
   free(s->group);
   free(s->first);
   free(s);
 }
 
-static mg_status first_of(mg_status a, mg_status b) { return a ? a : b; }
+static mgrid_status first_of(mgrid_status a, mgrid_status b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
-static mg_status create(mg_state *s, mg_seat *seats, mg_error *err) {
-  mg_status status = mg_pool_create(s->backend, &s->batch, err);
-  status = mg_seats_verdict(s->backend, seats, status, err, err);
-  if (status) mg_pool_undo(s->backend, &s->batch);
+static mgrid_status create(mgrid_state *s, mgrid_seat *seats, mgrid_error *err) {
+  mgrid_status status = mgrid_pool_create(s->backend, &s->batch, err);
+  status = mgrid_seats_verdict(s->backend, seats, status, err, err);
+  if (status) mgrid_pool_undo(s->backend, &s->batch);
   s->batch.n = 0;
   return status;
 }
 
-mg_state *mg_materialize(const mg_plan *plan, mg_backend *b, const char *name, mg_error *err) {
-  mg_error mine = { 0 };
+mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+  mgrid_error mine = { 0 };
   if (!b) return NULL;
   if (!plan && err) mine = *err; /* why there is none: the other ranks are told */
-  bool      fits = plan && mg_plan_world(plan) == b->world; /* agree tells when not */
+  bool      fits = plan && mgrid_plan_world(plan) == b->world; /* agree tells when not */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
     double longest = (double)plan->content.entry[i].choice.timeout_us / 1e6;
     if (longest > b->longest) b->longest = longest;
   }
-  mg_state *s = calloc(1, sizeof *s);
-  mg_seat  *seats = NULL;
-  mg_status status = !s && plan ? mg_oom(&mine) : s && fits ? mg_state_prepare(s, plan, b, name ? name : "", &mine) : MG_OK;
-  if (!status) status = mg_seats_new(b, &seats, &mine);
+  mgrid_state *s = calloc(1, sizeof *s);
+  mgrid_seat  *seats = NULL;
+  mgrid_status status = !s && plan ? mgrid_oom(&mine) : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine) : MGRID_OK;
+  if (!status) status = mgrid_seats_new(b, &seats, &mine);
   /* From here on every rank goes through the same collectives, whatever happened to it. */
-  status = mg_agree(b, status ? NULL : plan, &mine, &mine);
+  status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) status = create(s, seats, &mine);
   free(seats);
   if (!status) return s;
-  mg_state_free(s);
+  mgrid_state_free(s);
   if (err) *err = mine;
   return NULL;
 }
 
-mg_status mg_state_unknown(const mg_state *s, const char *family, mg_error *err) {
-  const mg_content *c = &s->plan->content;
+mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
+  const mgrid_content *c = &s->plan->content;
   const char      **known = malloc((c->nentries + 1) * sizeof *known);
   char              tail[512] = "";
   for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
-  if (known) mg_suggest(tail, sizeof tail, family, known, c->nentries);
+  if (known) mgrid_suggest(tail, sizeof tail, family, known, c->nentries);
   free(known);
-  return mg_fail(err, MG_USAGE, "unknown family '%s'%s", family, tail);
+  return mgrid_fail(err, MGRID_USAGE, "unknown family '%s'%s", family, tail);
 }
 
-mg_status mg_state_create(mg_state *s, const char *family, mg_error *err) {
-  if (!s) return MG_USAGE;
-  mg_error  mine = { 0 };
-  int       entry = mg_plan_find(s->plan, family);
-  mg_status status = entry < 0 ? mg_state_unknown(s, family, &mine) : MG_OK;
+mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  mgrid_error  mine = { 0 };
+  int       entry = mgrid_plan_find(s->plan, family);
+  mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
     bool wanted = false;
     for (size_t i = 0; i < s->view.nmembers; i++)
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
-    if (wanted) mg_batch_add(&s->batch, s->comm[c]);
+    if (wanted) mgrid_batch_add(&s->batch, s->comm[c]);
   }
   /* what cannot be made here is told before anybody begins */
-  if (!status) status = mg_pool_check(s->backend, &s->batch, &mine);
-  status = mg_verdict(s->backend, status, &mine, &mine);
+  if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
+  status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (!status) status = create(s, NULL, &mine);
   s->batch.n = 0;
   if (status && err) *err = mine;
   return status;
 }
 
-mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err) {
-  if (!s) return MG_USAGE;
-  mg_error  mine = { 0 };
-  mg_status status = MG_OK;
+mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  mgrid_error  mine = { 0 };
+  mgrid_status status = MGRID_OK;
   int64_t   n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
-    status = first_of(status, mg_pool_prove(s->backend, s->comm[i], status ? NULL : &mine));
+    status = first_of(status, mgrid_pool_prove(s->backend, s->comm[i], status ? NULL : &mine));
     n++;
   }
-  status = mg_verdict(s->backend, status, &mine, &mine);
+  status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (status && err) *err = mine;
   if (proved) *proved = n;
   return status;
@@ -188,92 +188,92 @@ mg_status mg_state_prove(mg_state *s, int64_t *proved, mg_error *err) {
 
 /* --------------------------------------------------------------- questions */
 
-const mg_plan *mg_state_plan(const mg_state *s) { return s->plan; }
-int64_t        mg_state_rank(const mg_state *s) { return s->view.rank; }
-size_t         mg_state_ngroups(const mg_state *s) { return s->view.nmembers; }
+const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s->plan; }
+int64_t        mgrid_state_rank(const mgrid_state *s) { return s->view.rank; }
+size_t         mgrid_state_ngroups(const mgrid_state *s) { return s->view.nmembers; }
 
-size_t mg_state_ncomms(const mg_state *s) {
+size_t mgrid_state_ncomms(const mgrid_state *s) {
   size_t n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++) n += s->comm[i]->real;
   return n;
 }
 
-const mg_group *mg_state_group_nth(const mg_state *s, const char *family, size_t nth, mg_error *err) {
+const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth, mgrid_error *err) {
   if (!s) return NULL;
-  int entry = mg_plan_find(s->plan, family);
+  int entry = mgrid_plan_find(s->plan, family);
   if (entry < 0) {
-    mg_state_unknown(s, family, err);
+    mgrid_state_unknown(s, family, err);
     return NULL;
   }
-  if (err) err->status = MG_OK;
+  if (err) err->status = MGRID_OK;
   return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
 }
 
-const mg_group *mg_state_group(const mg_state *s, const char *family, mg_error *err) {
-  return mg_state_group_nth(s, family, 0, err);
+const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err) {
+  return mgrid_state_group_nth(s, family, 0, err);
 }
 
-int64_t mg_state_coord(const mg_state *s, const char *grid, const char *dim, mg_error *err) {
+int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err) {
   if (!s) return -1;
-  const mg_grid *g = mg_plan_grid(s->plan, grid);
-  int            d = g ? mg_grid_find(g, dim) : -1;
+  const mgrid_grid *g = mgrid_plan_grid(s->plan, grid);
+  int            d = g ? mgrid_grid_find(g, dim) : -1;
   if (d < 0) {
-    const mg_content *c = &s->plan->content;
-    const char       *known[MG_DIMS_MAX];
+    const mgrid_content *c = &s->plan->content;
+    const char       *known[MGRID_DIMS_MAX];
     char              tail[512];
     size_t            n = 0, all = g ? g->n : c->ngrids;
-    for (; n < all && n < MG_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
-    mg_suggest(tail, sizeof tail, g ? dim : grid, known, n);
-    mg_fail(err, MG_USAGE, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
+    for (; n < all && n < MGRID_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
+    mgrid_suggest(tail, sizeof tail, g ? dim : grid, known, n);
+    mgrid_fail(err, MGRID_USAGE, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
     return -1;
   }
-  if (err) err->status = MG_OK;
-  return mg_grid_coord(g, s->view.rank, (size_t)d);
+  if (err) err->status = MGRID_OK;
+  return mgrid_grid_coord(g, s->view.rank, (size_t)d);
 }
 
-const char *mg_group_family(const mg_group *g) { return g->name; }
-int64_t     mg_group_rank(const mg_group *g) { return g->position; }
-int64_t     mg_group_size(const mg_group *g) { return g->size; }
-int64_t     mg_group_index(const mg_group *g) { return g->index; }
+const char *mgrid_group_family(const mgrid_group *g) { return g->name; }
+int64_t     mgrid_group_rank(const mgrid_group *g) { return g->position; }
+int64_t     mgrid_group_size(const mgrid_group *g) { return g->size; }
+int64_t     mgrid_group_index(const mgrid_group *g) { return g->index; }
 
-int64_t mg_group_at(const mg_group *g, int64_t position) {
-  return mg_family_rank(g->family, g->index, position);
+int64_t mgrid_group_at(const mgrid_group *g, int64_t position) {
+  return mgrid_family_rank(g->family, g->index, position);
 }
 
-int64_t mg_group_first(const mg_group *g) { return mg_group_at(g, 0); }
-int64_t mg_group_last(const mg_group *g) { return mg_group_at(g, g->size - 1); }
+int64_t mgrid_group_first(const mgrid_group *g) { return mgrid_group_at(g, 0); }
+int64_t mgrid_group_last(const mgrid_group *g) { return mgrid_group_at(g, g->size - 1); }
 
-int64_t mg_group_next(const mg_group *g, bool wrap) {
+int64_t mgrid_group_next(const mgrid_group *g, bool wrap) {
   int64_t at = g->position + 1;
-  return at < g->size ? mg_group_at(g, at) : wrap ? mg_group_at(g, 0) : -1;
+  return at < g->size ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, 0) : -1;
 }
 
-int64_t mg_group_prev(const mg_group *g, bool wrap) {
+int64_t mgrid_group_prev(const mgrid_group *g, bool wrap) {
   int64_t at = g->position - 1;
-  return at >= 0 ? mg_group_at(g, at) : wrap ? mg_group_at(g, g->size - 1) : -1;
+  return at >= 0 ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, g->size - 1) : -1;
 }
 
-int64_t mg_group_position(const mg_group *g, int64_t rank) {
+int64_t mgrid_group_position(const mgrid_group *g, int64_t rank) {
   int64_t group, position;
-  for (int64_t nth = 0; mg_family_locate(g->family, rank, nth, &group, &position); nth++)
+  for (int64_t nth = 0; mgrid_family_locate(g->family, rank, nth, &group, &position); nth++)
     if (group == g->index) return position;
   return -1;
 }
 
-void mg_group_ranks(const mg_group *g, int32_t *out) { mg_family_members(g->family, g->index, out); }
+void mgrid_group_ranks(const mgrid_group *g, int32_t *out) { mgrid_family_members(g->family, g->index, out); }
 
-void *mg_group_native(const mg_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }
+void *mgrid_group_native(const mgrid_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }
 
-const char *mg_group_backend(const mg_group *g) { return g->comm ? g->comm->backend : ""; }
+const char *mgrid_group_backend(const mgrid_group *g) { return g->comm ? g->comm->backend : ""; }
 
-const char *mg_group_kind(const mg_group *g) { return g->comm ? g->comm->backend : g->state->backend->ops->name; }
+const char *mgrid_group_kind(const mgrid_group *g) { return g->comm ? g->comm->backend : g->state->backend->ops->name; }
 
-mg_status mg_group_work(const mg_group *g, const mg_work *w, mg_error *err) {
-  mg_backend *b = g->state->backend;
-  if (!b->ops->collective) return mg_fail(err, MG_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
+mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err) {
+  mgrid_backend *b = g->state->backend;
+  if (!b->ops->collective) return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
   if (g->comm && !g->comm->real)
-    return mg_fail(err, MG_USAGE, "%s is lazy, and its communicator not created yet (mg_state_create)", g->name);
-  if (g->comm) return mg_pool_work(b, g->comm, w, err);
-  const mg_comm_spec alone = { .name = g->name, .backend = b->ops->name, .nccl = "", .size = 1 };
+    return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)", g->name);
+  if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
+  const mgrid_comm_spec alone = { .name = g->name, .backend = b->ops->name, .nccl = "", .size = 1 };
   return b->ops->collective(b, &alone, NULL, w, err);
 }

@@ -10,23 +10,23 @@
 
 #define LATER (UINT64_C(1) << 40) /* who gave up because of another rank is not the reason */
 
-uint64_t mg_verdict_of(const mg_backend *b, mg_status mine) {
-  return mine ? (uint64_t)b->rank + (mine == MG_GAVE_UP ? LATER : 0) : UINT64_MAX;
+uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_status mine) {
+  return mine ? (uint64_t)b->rank + (mine == MGRID_GAVE_UP ? LATER : 0) : UINT64_MAX;
 }
 
-mg_status mg_verdict_tell(mg_backend *b, uint64_t who, mg_status mine, const mg_error *failed, mg_error *err) {
-  mg_error first;
+mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+  mgrid_error first;
   memset(&first, 0, sizeof first);
-  if (who == UINT64_MAX) return MG_OK;
+  if (who == UINT64_MAX) return MGRID_OK;
   if (mine && failed) first = *failed;
   who %= LATER;
-  mg_status s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
+  mgrid_status s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
   if (s) return s;
-  return mg_fail(err, first.status ? first.status : MG_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
+  return mgrid_fail(err, first.status ? first.status : MGRID_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
 }
 
-mg_status mg_verdict(mg_backend *b, mg_status mine, const mg_error *failed, mg_error *err) {
-  uint64_t  who = mg_verdict_of(b, mine);
-  mg_status s = b->ops->allreduce_min(b, &who, 1, err);
-  return s ? s : mg_verdict_tell(b, who, mine, failed, err);
+mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+  uint64_t  who = mgrid_verdict_of(b, mine);
+  mgrid_status s = b->ops->allreduce_min(b, &who, 1, err);
+  return s ? s : mgrid_verdict_tell(b, who, mine, failed, err);
 }

@@ -31,9 +31,9 @@ static void find_launcher(cli *c) {
 
 /* ----------------------------------------------------------------- messages */
 
-mg_status cli_say(const cli *c, const mg_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
+mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
 
-mg_status cli_say_own(const cli *c, const mg_error *e) {
+mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
   if (c->me != 0) usleep(300000);
   if (c->launched)
     fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
@@ -42,8 +42,8 @@ mg_status cli_say_own(const cli *c, const mg_error *e) {
   return e->status;
 }
 
-mg_status cli_usage(const cli *c, const char *fmt, ...) {
-  mg_error e = { .status = MG_USAGE };
+mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
+  mgrid_error e = { .status = MGRID_USAGE };
   va_list  args;
   va_start(args, fmt);
   vsnprintf(e.message, sizeof e.message, fmt, args);
@@ -53,12 +53,12 @@ mg_status cli_usage(const cli *c, const char *fmt, ...) {
 
 int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, len, file) == len ? 0 : 1; }
 
-mg_status cli_finish(const cli *c, mg_status s) {
+mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
-  mg_error e;
-  mg_fail(&e, MG_BACKEND, "the output could not be written");
+  mgrid_error e;
+  mgrid_fail(&e, MGRID_BACKEND, "the output could not be written");
   cli_say(c, &e);
-  return s ? s : MG_BACKEND;
+  return s ? s : MGRID_BACKEND;
 }
 
 /* ------------------------------------------------------------------ options */
@@ -74,7 +74,7 @@ static const struct option long_options[] = {
   { NULL, 0, NULL, 0 },
 };
 
-static mg_status unknown_option(const cli *c, const char *option, const char *allowed) {
+static mgrid_status unknown_option(const cli *c, const char *option, const char *allowed) {
   const char *known[24];
   size_t      n = 0;
   char        tail[256], word[64];
@@ -82,25 +82,25 @@ static mg_status unknown_option(const cli *c, const char *option, const char *al
     if (o->val == 'h' || o->val == 'c' || strchr(allowed, o->val) || (o->val == 'w' && strchr(allowed, 'W')))
       known[n++] = o->name;
   snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
-  mg_suggest(tail, sizeof tail, word, known, n);
-  bool parameter = strchr(allowed, 'r') && !mg_nearest(word, known, n);
+  mgrid_suggest(tail, sizeof tail, word, known, n);
+  bool parameter = strchr(allowed, 'r') && !mgrid_nearest(word, known, n);
   return cli_usage(c, "unknown option '--%s' of %s%s%s%s%s", word, c->command, tail,
                    parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
 }
 
-static mg_status parse_integer(const cli *c, const char *what, const char *text, int64_t low, int64_t *out) {
+static mgrid_status parse_integer(const cli *c, const char *what, const char *text, int64_t low, int64_t *out) {
   char     *end;
   long long n = strtoll(text, &end, 10);
-  if (*text == '\0' || *end != '\0' || n < low || n > MG_WORLD_MAX)
-    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", what, low, MG_WORLD_MAX, text);
+  if (*text == '\0' || *end != '\0' || n < low || n > MGRID_WORLD_MAX)
+    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", what, low, MGRID_WORLD_MAX, text);
   *out = n;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status parse_worlds(cli *c, const char *text, bool list) {
-  char *copy = mg_strdup(text), *save = NULL;
-  if (!copy) return MG_LIMIT;
-  mg_status s = *text ? MG_OK : cli_usage(c, "--world is an integer from 1 to %" PRId64 ", not ''", MG_WORLD_MAX);
+static mgrid_status parse_worlds(cli *c, const char *text, bool list) {
+  char *copy = mgrid_strdup(text), *save = NULL;
+  if (!copy) return MGRID_LIMIT;
+  mgrid_status s = *text ? MGRID_OK : cli_usage(c, "--world is an integer from 1 to %" PRId64 ", not ''", MGRID_WORLD_MAX);
   for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
     if (c->nworlds == (list ? CLI_WORLDS_MAX : 1))
       s = cli_usage(c, list ? "--world takes at most 64 sizes" : "--world takes one size");
@@ -111,7 +111,7 @@ static mg_status parse_worlds(cli *c, const char *text, bool list) {
   return s;
 }
 
-static mg_status parse_devices(cli *c, const char *text) {
+static mgrid_status parse_devices(cli *c, const char *text) {
   for (const char *at = text; at;) {
     char *end;
     long  n = strtol(at, &end, 10);
@@ -120,24 +120,24 @@ static mg_status parse_devices(cli *c, const char *text) {
     c->devices[c->ndevices++] = (int)n;
     at = *end ? end + 1 : NULL;
   }
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status positional(cli *c, const char *word, const char *allowed) {
+static mgrid_status positional(cli *c, const char *word, const char *allowed) {
   const char *eq = strchr(word, '=');
   if (!strchr(allowed, 'r')) return cli_usage(c, "%s takes no argument '%s'", c->command, word);
   bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
   if (!argument && !c->recipe) {
     c->recipe = word;
-    return MG_OK;
+    return MGRID_OK;
   }
   if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
   if (c->nargs == CLI_ARGS_MAX) return cli_usage(c, "more than %d arguments", CLI_ARGS_MAX);
   c->args[c->nargs++] = word;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
+mgrid_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
   const char *color = "auto";
   memset(c, 0, sizeof *c);
   c->command = argv[0];
@@ -146,7 +146,7 @@ mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
   find_launcher(c);
   opterr = 0;
   optind = 1;
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   while (!s) {
     int at = optind, o = getopt_long(argc, argv, "-:h", long_options, NULL);
     if (o == -1) break;
@@ -184,18 +184,18 @@ mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
     return cli_usage(c, "--color is auto, always or never, not '%s'", color);
   /* ranks see a terminal even when the launcher writes to a file */
   c->bold = *color == 'a' && (color[1] == 'l' || (isatty(1) && !c->launched && !getenv("NO_COLOR")));
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* ------------------------------------------------------------------ recipes */
 
-mg_runtime *cli_load(const cli *c, mg_error *err) {
-  mg_runtime *rt = mg_runtime_new(NULL, err);
-  if (!rt || mg_runtime_load(rt, c->recipe, err) == MG_OK) return rt;
-  mg_runtime_free(rt);
+mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
+  if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
+  mgrid_runtime_free(rt);
   return NULL;
 }
 
-mg_plan *cli_plan(const cli *c, mg_runtime *rt, int64_t world, mg_error *err) {
-  return mg_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
+mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err) {
+  return mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
 }

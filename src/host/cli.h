@@ -2,8 +2,8 @@
 **
 ** cli.h - what the subcommands share: options, messages, text to stdout.
 */
-#ifndef MG_CLI_H
-#define MG_CLI_H
+#ifndef MGRID_CLI_H
+#define MGRID_CLI_H
 
 #include "moongrid.h"
 
@@ -31,29 +31,29 @@ typedef struct cli {
 
 /* Letters of `allowed`: r recipe and arguments, w --world, W a list of worlds, k --rank,
 ** j --json, s --schedule, t --text, b --backend, g --share-gpu, d --devices, o --timeout,
-** m --gpu-memory, B --bandwidth; --params goes with r. Returns MG_OK or MG_USAGE after saying why. */
-mg_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
+** m --gpu-memory, B --bandwidth; --params goes with r. Returns MGRID_OK or MGRID_USAGE after saying why. */
+mgrid_status cli_parse(cli *c, int argc, char **argv, const char *allowed);
 
 /* "moongrid: message" on stderr; returns the status. cli_say: what all ranks know alike, so
 ** rank 0 alone speaks. cli_say_own: what may be this rank's alone; rank 0 goes first, and
 ** where its exit ends the job the others have no need to repeat it. cli_usage is such a one. */
-mg_status cli_say(const cli *c, const mg_error *e);
-mg_status cli_say_own(const cli *c, const mg_error *e);
-mg_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* An mg_sink to a FILE *. */
+mgrid_status cli_say(const cli *c, const mgrid_error *e);
+mgrid_status cli_say_own(const cli *c, const mgrid_error *e);
+mgrid_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* An mgrid_sink to a FILE *. */
 int cli_sink(void *file, const char *text, size_t len);
 /* Flush stdout; a full disk or a closed pipe is a failure. */
-mg_status cli_finish(const cli *c, mg_status s);
+mgrid_status cli_finish(const cli *c, mgrid_status s);
 
 /* The runtime with the recipe loaded, or NULL after filling *err. */
-mg_runtime *cli_load(const cli *c, mg_error *err);
-mg_plan    *cli_plan(const cli *c, mg_runtime *rt, int64_t world, mg_error *err);
+mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
+mgrid_plan    *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
 
 /* The plan at a glance: grids, a line per family, communicators, digest. */
-mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err);
+mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
 
 /* Measure every communicator of a state; rank 0 prints. Collective. */
-mg_status cli_bandwidth(mg_state *s, mg_error *err);
+mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);
 
 int cli_run_plan(int argc, char **argv);
 int cli_run_run(int argc, char **argv);

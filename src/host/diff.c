@@ -20,18 +20,18 @@ static const char help[] =
   "  --rank R      whose communicators\n"
   "  --color WHEN  accepted by every command; this one has none\n";
 
-static mg_plan *evaluate(const cli *c, mg_runtime **rt, mg_error *err) {
+static mgrid_plan *evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
   *rt = cli_load(c, err);
   return *rt ? cli_plan(c, *rt, c->worlds[0], err) : NULL;
 }
 
 int cli_run_diff(int argc, char **argv) {
   cli         a, b;
-  mg_error    err = { 0 };
-  mg_runtime *rt[2] = { NULL, NULL };
+  mgrid_error    err = { 0 };
+  mgrid_runtime *rt[2] = { NULL, NULL };
   int         at = 1;
   while (at < argc && strcmp(argv[at], "vs") != 0) at++;
-  mg_status s = cli_parse(&a, at, argv, "rwk");
+  mgrid_status s = cli_parse(&a, at, argv, "rwk");
   if (s) return s;
   if (a.help) return fputs(help, stdout) < 0;
   if (at == argc) return cli_usage(&a, "diff wants two sides with 'vs' between: moongrid diff A --world N vs B");
@@ -42,15 +42,15 @@ int cli_run_diff(int argc, char **argv) {
   if (!b.recipe) b.recipe = a.recipe;
   if (!b.nworlds) b.worlds[0] = a.worlds[0];
   if (!a.nworlds) a.worlds[0] = b.worlds[0];
-  mg_plan *was = evaluate(&a, &rt[0], &err), *is = was ? evaluate(&b, &rt[1], &err) : NULL;
+  mgrid_plan *was = evaluate(&a, &rt[0], &err), *is = was ? evaluate(&b, &rt[1], &err) : NULL;
   if (was && is)
-    s = mg_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);
+    s = mgrid_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);
   else
     s = err.status;
   if (s) cli_say(&a, &err);
-  mg_plan_free(was);
-  mg_plan_free(is);
-  mg_runtime_free(rt[0]);
-  mg_runtime_free(rt[1]);
+  mgrid_plan_free(was);
+  mgrid_plan_free(is);
+  mgrid_runtime_free(rt[0]);
+  mgrid_runtime_free(rt[1]);
   return cli_finish(&a, s);
 }

@@ -21,15 +21,15 @@ typedef struct finding {
 } finding;
 
 static void examine(const cli *c, finding *f) {
-  mg_error err = { 0 };
+  mgrid_error err = { 0 };
   f[0] = (finding){ "planning", true, "" };
-  snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mg_version(), mg_lua_release());
+  snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mgrid_version(), mgrid_lua_release());
   f[1] = (finding){ "mpi", false, "" };
-  f[1].works = mg_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MG_OK;
+  f[1].works = mgrid_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MGRID_OK;
   if (!f[1].works) snprintf(f[1].text, sizeof f[1].text, "%s", err.message);
   f[1].text[strcspn(f[1].text, "\n")] = '\0';
   f[2] = (finding){ "nccl", false, "" };
-  f[2].works = mg_nccl_version_text(f[2].text, sizeof f[2].text, &err) == MG_OK;
+  f[2].works = mgrid_nccl_version_text(f[2].text, sizeof f[2].text, &err) == MGRID_OK;
   if (!f[2].works) snprintf(f[2].text, sizeof f[2].text, "%s", err.message);
   f[3] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
   if (c->launched)
@@ -40,11 +40,11 @@ int cli_run_doctor(int argc, char **argv) {
   enum { N = 4 };
   cli       c;
   finding   f[N];
-  mg_status s = cli_parse(&c, argc, argv, "j");
+  mgrid_status s = cli_parse(&c, argc, argv, "j");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   examine(&c, f);
-  if (c.me != 0) return MG_OK;
+  if (c.me != 0) return MGRID_OK;
   json_t *all = json_object();
   for (int i = 0; i < N; i++) {
     if (c.json)
@@ -57,5 +57,5 @@ int cli_run_doctor(int argc, char **argv) {
     printf("\n");
   }
   json_decref(all);
-  return cli_finish(&c, MG_OK);
+  return cli_finish(&c, MGRID_OK);
 }

@@ -38,11 +38,11 @@ int main(int argc, char **argv) {
   const char *word = argc > 1 ? argv[1] : "--help";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
     fputs(help, argc > 1 ? stdout : stderr);
-    return argc > 1 ? MG_OK : MG_USAGE;
+    return argc > 1 ? MGRID_OK : MGRID_USAGE;
   }
   if (strcmp(word, "--version") == 0) {
-    printf("moongrid %s\n", mg_version());
-    return MG_OK;
+    printf("moongrid %s\n", mgrid_version());
+    return MGRID_OK;
   }
   if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
     argv[1] = argv[2];
@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
   const char *known[COMMANDS];
   char        tail[128];
   for (int i = 0; i < COMMANDS; i++) known[i] = commands[i].name;
-  mg_suggest(tail, sizeof tail, word, known, COMMANDS);
+  mgrid_suggest(tail, sizeof tail, word, known, COMMANDS);
   fprintf(stderr, "moongrid: unknown command '%s'%s\n", word, tail);
-  return MG_USAGE;
+  return MGRID_USAGE;
 }

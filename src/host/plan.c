@@ -23,74 +23,74 @@ static const char help[] =
   "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
   "  --color WHEN  auto, always or never\n";
 
-static mg_status check_budget(const cli *c, const mg_plan *p, mg_error *err) {
-  mg_gpu_memory m;
-  mg_status     s = mg_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
+static mgrid_status check_budget(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_gpu_memory m;
+  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
-  return mg_fail(err, MG_LIMIT, "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
+  return mgrid_fail(err, MGRID_LIMIT, "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
                  " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
                  m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
 }
 
-static mg_status show_rank(const cli *c, const mg_plan *p, mg_error *err) {
-  mg_backend *b = mg_backend_dry(mg_plan_world(p), c->rank, err);
-  mg_state   *s = b ? mg_materialize(p, b, NULL, err) : NULL;
-  mg_backend_free(b);
+static mgrid_status show_rank(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_backend *b = mgrid_backend_dry(mgrid_plan_world(p), c->rank, err);
+  mgrid_state   *s = b ? mgrid_materialize(p, b, NULL, err) : NULL;
+  mgrid_backend_free(b);
   if (!s) return err->status;
-  printf("rank %" PRId64 " of %" PRId64 "\n\n", c->rank, mg_plan_world(p));
-  for (size_t i = 0; i < mg_plan_ngrids(p); i++) {
-    const mg_grid *g = mg_plan_grid(p, mg_plan_grid_name(p, i));
-    printf("%-24s", mg_plan_grid_name(p, i));
-    for (size_t d = 0; d < mg_grid_ndims(g); d++)
-      printf(" %s:%" PRId64, mg_grid_dim(g, d).name, mg_grid_coord(g, c->rank, d));
+  printf("rank %" PRId64 " of %" PRId64 "\n\n", c->rank, mgrid_plan_world(p));
+  for (size_t i = 0; i < mgrid_plan_ngrids(p); i++) {
+    const mgrid_grid *g = mgrid_plan_grid(p, mgrid_plan_grid_name(p, i));
+    printf("%-24s", mgrid_plan_grid_name(p, i));
+    for (size_t d = 0; d < mgrid_grid_ndims(g); d++)
+      printf(" %s:%" PRId64, mgrid_grid_dim(g, d).name, mgrid_grid_coord(g, c->rank, d));
     printf("\n");
   }
   printf("\n%-24s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
-  for (size_t i = 0; i < mg_plan_nfamilies(p); i++) {
-    const char     *name = mg_plan_family_name(p, i);
-    const mg_group *g = mg_state_group(s, name, err);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
+    const char     *name = mgrid_plan_family_name(p, i);
+    const mgrid_group *g = mgrid_state_group(s, name, err);
     if (!g) printf("%-24s %9s\n", name, "-");
-    for (size_t nth = 0; (g = mg_state_group_nth(s, name, nth, err)); nth++) {
-      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mg_group_index(g), mg_group_rank(g), mg_group_size(g));
-      int64_t n = mg_group_size(g);
+    for (size_t nth = 0; (g = mgrid_state_group_nth(s, name, nth, err)); nth++) {
+      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_rank(g), mgrid_group_size(g));
+      int64_t n = mgrid_group_size(g);
       for (int64_t k = 0; k < n; k++) {
         if (n > 16 && k == 12) {
           printf(" ...");
           k = n - 1;
         }
-        printf(" %" PRId64, mg_group_at(g, k));
+        printf(" %" PRId64, mgrid_group_at(g, k));
       }
       printf("\n");
     }
   }
-  mg_state_free(s);
+  mgrid_state_free(s);
   printf("\ncreates, in this order\n");
-  return mg_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
+  return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
 }
 
-static mg_status show(const cli *c, const mg_plan *p, mg_error *err) {
-  if (c->json) return mg_plan_print_json(p, c->rank, cli_sink, stdout, err);
-  if (c->schedule) return mg_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
-  if (c->text) return mg_plan_print(p, cli_sink, stdout, err);
+static mgrid_status show(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  if (c->json) return mgrid_plan_print_json(p, c->rank, cli_sink, stdout, err);
+  if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
+  if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
   return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(c, p, err);
 }
 
 int cli_run_plan(int argc, char **argv) {
   cli       c;
-  mg_error  err = { 0 };
-  mg_status s = cli_parse(&c, argc, argv, "rwkjstm");
+  mgrid_error  err = { 0 };
+  mgrid_status s = cli_parse(&c, argc, argv, "rwkjstm");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   if (!c.recipe) return cli_usage(&c, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
   if (!c.nworlds) return cli_usage(&c, "plan wants --world N, the number of ranks");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c, "--text is the whole plan's; it takes no --rank");
-  mg_runtime *rt = cli_load(&c, &err);
-  mg_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
+  mgrid_runtime *rt = cli_load(&c, &err);
+  mgrid_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
   s = p ? check_budget(&c, p, &err) : err.status;
   if (!s) s = show(&c, p, &err);
   if (s) cli_say(&c, &err);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
   return cli_finish(&c, s);
 }

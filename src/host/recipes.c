@@ -15,36 +15,36 @@ static const char help[] =
   "queries, and its families.\n";
 
 /* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
-static mg_plan *default_plan(mg_runtime *rt) {
+static mgrid_plan *default_plan(mgrid_runtime *rt) {
   for (int64_t world = 1; world <= 4096; world *= 2) {
-    mg_plan *p = mg_runtime_plan(rt, world, 0, NULL, NULL);
+    mgrid_plan *p = mgrid_runtime_plan(rt, world, 0, NULL, NULL);
     if (p) return p;
   }
   return NULL;
 }
 
-static mg_status describe(const cli *c, mg_error *err) {
-  mg_runtime *rt = cli_load(c, err);
+static mgrid_status describe(const cli *c, mgrid_error *err) {
+  mgrid_runtime *rt = cli_load(c, err);
   if (!rt) return err->status;
-  mg_status s = mg_runtime_describe(rt, c->json, cli_sink, stdout, err);
-  mg_plan  *p = s || c->json ? NULL : default_plan(rt);
+  mgrid_status s = mgrid_runtime_describe(rt, c->json, cli_sink, stdout, err);
+  mgrid_plan  *p = s || c->json ? NULL : default_plan(rt);
   if (p) printf("\nfamilies at the defaults\n ");
-  for (size_t i = 0; p && i < mg_plan_nfamilies(p); i++) printf(" %s", mg_plan_family_name(p, i));
+  for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) printf(" %s", mgrid_plan_family_name(p, i));
   if (p) printf("\n");
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
   return s;
 }
 
-static mg_status list_all(const cli *c, mg_error *err) {
+static mgrid_status list_all(const cli *c, mgrid_error *err) {
   json_t   *all = json_array();
-  mg_status s = MG_OK;
-  for (const char *const *name = mg_recipe_names(); *name && !s; name++) {
+  mgrid_status s = MGRID_OK;
+  for (const char *const *name = mgrid_recipe_names(); *name && !s; name++) {
     cli         one = *c;
     json_t     *info = NULL;
     one.recipe = *name;
-    mg_runtime *rt = cli_load(&one, err);
-    s = rt ? mg_runtime_info(rt, &info, err) : err->status;
+    mgrid_runtime *rt = cli_load(&one, err);
+    s = rt ? mgrid_runtime_info(rt, &info, err) : err->status;
     if (!s && c->json) {
       json_object_set_new(info, "name", json_string(*name));
       json_array_append(all, info);
@@ -52,7 +52,7 @@ static mg_status list_all(const cli *c, mg_error *err) {
       printf("%-24s %s\n", *name, json_string_value(json_object_get(info, "doc")));
     }
     json_decref(info);
-    mg_runtime_free(rt);
+    mgrid_runtime_free(rt);
   }
   if (c->json && !s) {
     json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
@@ -64,8 +64,8 @@ static mg_status list_all(const cli *c, mg_error *err) {
 
 int cli_run_recipes(int argc, char **argv) {
   cli       c;
-  mg_error  err = { 0 };
-  mg_status s = cli_parse(&c, argc, argv, "rj");
+  mgrid_error  err = { 0 };
+  mgrid_status s = cli_parse(&c, argc, argv, "rj");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   if (c.nargs) return cli_usage(&c, "recipes takes one recipe and no NAME=VALUE");

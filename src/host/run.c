@@ -36,49 +36,49 @@ static const char help[] =
   "  --color WHEN  auto, always or never\n";
 
 /* No launcher: does the schedule fit together? */
-static mg_status rehearse(const cli *c, mg_runtime *rt, mg_error *err) {
-  if (!c->nworlds) return mg_fail(err, MG_USAGE, "--backend dry wants --world N, the number of ranks to play");
-  mg_rehearsal r;
-  mg_plan     *p = rt ? cli_plan(c, rt, c->worlds[0], err) : NULL;
-  mg_status    s = p ? mg_plan_rehearse(p, &r, err) : err->status;
-  if (!s) s = c->json ? mg_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
+static mgrid_status rehearse(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+  if (!c->nworlds) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
+  mgrid_rehearsal r;
+  mgrid_plan     *p = rt ? cli_plan(c, rt, c->worlds[0], err) : NULL;
+  mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
+  if (!s) s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
            " communicators; nobody waits for ever\n",
-           mg_plan_world(p), r.memberships, r.communicators);
-  mg_plan_free(p);
+           mgrid_plan_world(p), r.memberships, r.communicators);
+  mgrid_plan_free(p);
   return s;
 }
 
 /* The sum of a number over all ranks, by what the backend has: a minimum is no sum, so the
 ** plan gives it. */
-static int64_t held_in_all(const mg_plan *p) {
-  mg_rehearsal r = { 0 };
-  return mg_plan_rehearse(p, &r, NULL) == MG_OK ? r.memberships : -1;
+static int64_t held_in_all(const mgrid_plan *p) {
+  mgrid_rehearsal r = { 0 };
+  return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
 }
 
-static mg_status materialize(const cli *c, mg_backend *b, const mg_plan *p, mg_error *err) {
+static mgrid_status materialize(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
   int64_t   proved = 0;
-  mg_state *state = mg_materialize(p, b, "run", err);
-  mg_status s = state ? mg_state_prove(state, &proved, err) : err->status;
-  if (!s && mg_backend_rank(b) == 0) {
-    s = c->json ? mg_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
+  mgrid_state *state = mgrid_materialize(p, b, "run", err);
+  mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
+  if (!s && mgrid_backend_rank(b) == 0) {
+    s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
     if (!s && !c->json)
       printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
              " memberships, %s): members and\n               order, sum, broadcast from every position, ring\n",
-             mg_backend_world(b), held_in_all(p), mg_backend_name(b));
+             mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b));
     fflush(stdout);
   }
   if (c->bandwidth) { /* nothing begins before the plan is told on rank 0 */
-    s = mg_verdict(b, s, err, err);
+    s = mgrid_verdict(b, s, err, err);
     if (!s) s = cli_bandwidth(state, err);
   }
-  mg_state_free(state);
+  mgrid_state_free(state);
   return s;
 }
 
 /* The recipe's word on GPUs, where the command line has none: its parameter `devices`. */
-static mg_status recipe_devices(cli *c, const mg_plan *p, mg_error *err) {
+static mgrid_status recipe_devices(cli *c, const mgrid_plan *p, mgrid_error *err) {
   for (size_t i = 0; i < p->content.nparams && c->ndevices == 0; i++) {
     if (strcmp(p->content.param[i].name, "devices") != 0) continue;
     const char *at = p->content.param[i].value;
@@ -86,52 +86,52 @@ static mg_status recipe_devices(cli *c, const mg_plan *p, mg_error *err) {
       char *end;
       long  n = strtol(at, &end, 10);
       if (end == at || c->ndevices == CLI_DEVICES_MAX)
-        return mg_fail(err, MG_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'", p->content.param[i].value);
+        return mgrid_fail(err, MGRID_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'", p->content.param[i].value);
       c->devices[c->ndevices++] = (int)n;
       at = *end == ',' ? end + 1 : end;
     }
   }
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_backend *choose(cli *c, mg_backend *mpi, const mg_plan *p, mg_error *err) {
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
-  mg_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
+static mgrid_backend *choose(cli *c, mgrid_backend *mpi, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
   if (s || strcmp(c->backend, "mpi") == 0) return s ? NULL : mpi;
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
   o.budget = c->gpu_memory << 20;
   if (c->timeout) o.timeout = (double)c->timeout;
-  return strcmp(c->backend, "nccl") == 0 ? mg_nccl_backend(mpi, &o, err) : mg_backend_best(mpi, &o, false);
+  return strcmp(c->backend, "nccl") == 0 ? mgrid_nccl_backend(mpi, &o, err) : mgrid_backend_best(mpi, &o, false);
 }
 
-static mg_status run_on_mpi(cli *c, mg_runtime *rt, mg_error *planning, mg_error *err) {
-  mg_backend *b = mg_backend_open("mpi", err);
+static mgrid_status run_on_mpi(cli *c, mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
+  mgrid_backend *b = mgrid_backend_open("mpi", err);
   if (!b) return cli_say_own(c, err);
-  int64_t   world = mg_backend_world(b);
-  mg_plan  *p = NULL;
-  mg_status s;
+  int64_t   world = mgrid_backend_world(b);
+  mgrid_plan  *p = NULL;
+  mgrid_status s;
   if (c->nworlds && c->worlds[0] != world)
-    mg_fail(planning, MG_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
+    mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
             c->worlds[0], world);
   else if (rt)
     p = cli_plan(c, rt, world, planning);
   /* A rank without a plan says so to the others, who would wait for it. */
-  s = mg_agree(b, p, planning, err);
-  mg_backend *chosen = s ? NULL : choose(c, b, p, err);
+  s = mgrid_agree(b, p, planning, err);
+  mgrid_backend *chosen = s ? NULL : choose(c, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
   if (s) cli_say(c, err); /* before MPI_Finalize: a launcher kills the rest at the first exit */
-  mg_plan_free(p);
-  if (chosen != b) mg_backend_free(chosen);
-  mg_backend_free(b);
+  mgrid_plan_free(p);
+  if (chosen != b) mgrid_backend_free(chosen);
+  mgrid_backend_free(b);
   return s;
 }
 
 int cli_run_run(int argc, char **argv) {
   static const char *const backends[] = { "auto", "mpi", "nccl", "dry" };
   cli                      c;
-  mg_error                 err = { 0 }, planning = { 0 };
-  mg_status                s = cli_parse(&c, argc, argv, "rwjbgdomB");
+  mgrid_error                 err = { 0 }, planning = { 0 };
+  mgrid_status                s = cli_parse(&c, argc, argv, "rwjbgdomB");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   if (!c.recipe) return cli_usage(&c, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
@@ -140,10 +140,10 @@ int cli_run_run(int argc, char **argv) {
   for (int i = 0; i < 3; i++) known |= strcmp(c.backend, backends[i]) == 0;
   if (!known) {
     char tail[128];
-    mg_suggest(tail, sizeof tail, c.backend, backends, 4);
+    mgrid_suggest(tail, sizeof tail, c.backend, backends, 4);
     return cli_usage(&c, "unknown backend '%s'%s", c.backend, tail);
   }
-  mg_runtime *rt = cli_load(&c, &planning);
+  mgrid_runtime *rt = cli_load(&c, &planning);
   if (!dry) {
     s = run_on_mpi(&c, rt, &planning, &err);
   } else {
@@ -151,6 +151,6 @@ int cli_run_run(int argc, char **argv) {
     s = rt ? rehearse(&c, rt, &err) : err.status;
     if (s) cli_say(&c, &err);
   }
-  mg_runtime_free(rt);
+  mgrid_runtime_free(rt);
   return cli_finish(&c, s);
 }

@@ -12,43 +12,43 @@
 enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, EXACT_WORLD = 4096 };
 
 /* The first ranks of the first group, as many as fit: "0 2 4 6", "0 8 16 ... 1016". */
-static void example(const mg_family *f, char *buf, size_t len) {
-  int64_t n = mg_family_size(f, 0);
+static void example(const mgrid_family *f, char *buf, size_t len) {
+  int64_t n = mgrid_family_size(f, 0);
   for (int64_t shown = n <= EXAMPLE_RANKS ? n : EXAMPLE_RANKS - 1; shown > 0; shown--) {
     if (shown == n - 1) continue; /* all but one: no shorter */
-    mg_text t = { 0 };
-    for (int64_t i = 0; i < shown; i++) mg_text_add(&t, "%s%" PRId64, i ? " " : "", mg_family_rank(f, 0, i));
-    if (shown < n) mg_text_add(&t, " ... %" PRId64, mg_family_rank(f, 0, n - 1));
-    if (mg_text_finish(&t, buf, len) <= EXAMPLE_WIDTH) return;
+    mgrid_text t = { 0 };
+    for (int64_t i = 0; i < shown; i++) mgrid_text_add(&t, "%s%" PRId64, i ? " " : "", mgrid_family_rank(f, 0, i));
+    if (shown < n) mgrid_text_add(&t, " ... %" PRId64, mgrid_family_rank(f, 0, n - 1));
+    if (mgrid_text_finish(&t, buf, len) <= EXAMPLE_WIDTH) return;
   }
   snprintf(buf, len, "%s", n > 0 ? "..." : "-");
 }
 
-static void show_families(const mg_plan *p, const char *on, const char *off) {
+static void show_families(const mgrid_plan *p, const char *on, const char *off) {
   int width = 16; /* of the names */
   for (size_t i = 0; i < p->content.nentries; i++)
     if ((int)strlen(p->content.entry[i].name) > width) width = (int)strlen(p->content.entry[i].name);
   printf("\n%s%-*s %9s %9s  %-32s %s%s\n", on, width, "family", "groups", "size", "first group", "communicator", off);
   if (p->content.nentries == 0) printf("none: the recipe makes no groups with these parameters\n");
   for (size_t i = 0; i < p->content.nentries; i++) {
-    const mg_entry  *e = &p->content.entry[i];
-    const mg_family *f = e->family;
+    const mgrid_entry  *e = &p->content.entry[i];
+    const mgrid_family *f = e->family;
     char             ranks[128], size[32], options[512] = "";
     int64_t          led;
-    mg_text          t = { 0 };
+    mgrid_text          t = { 0 };
     example(f, ranks, sizeof ranks);
     if (f->size >= 0)
       snprintf(size, sizeof size, "%" PRId64, f->size);
     else
       snprintf(size, sizeof size, "<=%" PRId64, f->max_size);
-    mg_choice_text(&e->choice, false, &t);
-    mg_text_finish(&t, options, sizeof options);
+    mgrid_choice_text(&e->choice, false, &t);
+    mgrid_text_finish(&t, options, sizeof options);
     printf("%-*s %9" PRId64 " %9s  %-32s ", width, e->name, f->count, size, ranks);
     if (f->max_size < 2)
       printf("none needed");
     else if (p->shares[i] >= 0)
       printf("shared with %s", p->content.entry[p->shares[i]].name);
-    else if ((led = mg_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
+    else if ((led = mgrid_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
       printf("%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
     else
       printf("own");
@@ -57,13 +57,13 @@ static void show_families(const mg_plan *p, const char *on, const char *off) {
 }
 
 /* How many communicators a rank holds, over all ranks where there are few, else for one. */
-static mg_status show_counts(const mg_plan *p, mg_error *err) {
-  mg_plan_counts all, n;
+static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
+  mgrid_plan_counts all, n;
   int64_t        world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
   int64_t        least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
-  mg_status      s = mg_plan_count(p, &all, err);
+  mgrid_status      s = mgrid_plan_count(p, &all, err);
   for (int64_t r = 0; r < shown && !s; r++) {
-    if ((s = mg_plan_count_rank(p, r, &n, err))) break;
+    if ((s = mgrid_plan_count_rank(p, r, &n, err))) break;
     int64_t groups = n.groups + n.singles;
     if (n.communicators < least) least = n.communicators;
     if (n.communicators > most) most = n.communicators;
@@ -78,34 +78,34 @@ static mg_status show_counts(const mg_plan *p, mg_error *err) {
   printf(" communicators for ");
   printf(least_groups == most_groups ? "%" PRId64 : "%" PRId64 " to %" PRId64, least_groups, most_groups);
   printf(" groups\n");
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status cli_show_plan(const cli *c, const mg_plan *p, mg_error *err) {
+mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[2048];
   printf("%s%s%s over %" PRId64 " ranks", on, *p->content.recipe ? p->content.recipe : "plan", off, p->content.world);
   int column = printf("%s", p->content.nparams ? ":" : "");
   for (size_t i = 0; i < p->content.nparams; i++) {
-    const mg_param *a = &p->content.param[i];
+    const mgrid_param *a = &p->content.param[i];
     int             length = (int)(strlen(a->name) + strlen(a->value)) + 2;
     if (column + length > LINE_WIDTH) column = printf("\n              ") - 1;
     column += printf(" %s=%s", a->name, a->value);
   }
   printf("\n");
   for (size_t i = 0; i < p->content.ngrids; i++) {
-    mg_grid_describe(p->content.grid[i].grid, text, sizeof text);
+    mgrid_grid_describe(p->content.grid[i].grid, text, sizeof text);
     printf("%s%-14s %s\n", i ? "" : "\n", p->content.grid[i].name, text);
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
   show_families(p, on, off);
-  mg_gpu_memory m;
-  mg_status     s = show_counts(p, err);
-  if (!s) s = mg_plan_gpu_memory(p, -1, &m, err);
+  mgrid_gpu_memory m;
+  mgrid_status     s = show_counts(p, err);
+  if (!s) s = mgrid_plan_gpu_memory(p, -1, &m, err);
   if (s) return s;
   printf("%-14s with NCCL at most %.0f MiB a rank for %" PRId64 " communicators, %.0f MiB more with their first use\n",
          "GPU memory", (double)m.created / (1 << 20), m.communicators, (double)m.first_use / (1 << 20));
-  mg_plan_digest(p, text);
+  mgrid_plan_digest(p, text);
   printf("%-14s %s\n", "digest", text);
-  return MG_OK;
+  return MGRID_OK;
 }

@@ -9,22 +9,22 @@
 #include <string.h>
 
 typedef struct report {
-  mg_text text;
+  mgrid_text text;
   int     changes;
 } report;
 
 static void line(report *r, const char *sign, const char *what, const char *name, const char *rest) {
-  mg_text_add(&r->text, "%s %-8s %s%s%s\n", sign, what, name, *rest ? ": " : "", rest);
+  mgrid_text_add(&r->text, "%s %-8s %s%s%s\n", sign, what, name, *rest ? ": " : "", rest);
   r->changes++;
 }
 
-static const char *param_of(const mg_content *c, const char *name) {
+static const char *param_of(const mgrid_content *c, const char *name) {
   for (size_t i = 0; i < c->nparams; i++)
     if (strcmp(c->param[i].name, name) == 0) return c->param[i].value;
   return NULL;
 }
 
-static void diff_params(report *r, const mg_content *a, const mg_content *b) {
+static void diff_params(report *r, const mgrid_content *a, const mgrid_content *b) {
   char rest[256];
   for (size_t i = 0; i < a->nparams; i++) {
     const char *now = param_of(b, a->param[i].name);
@@ -39,60 +39,60 @@ static void diff_params(report *r, const mg_content *a, const mg_content *b) {
     if (!param_of(a, b->param[i].name)) line(r, "+", "param", b->param[i].name, b->param[i].value);
 }
 
-static void diff_grids(report *r, const mg_content *a, const mg_content *b) {
+static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[1024], is[1024], rest[2080];
   for (size_t i = 0; i < a->ngrids; i++) {
-    int at = mg_content_grid(b, a->grid[i].name);
-    mg_grid_describe(a->grid[i].grid, was, sizeof was);
+    int at = mgrid_content_grid(b, a->grid[i].name);
+    mgrid_grid_describe(a->grid[i].grid, was, sizeof was);
     if (at < 0) {
       line(r, "-", "grid", a->grid[i].name, was);
       continue;
     }
-    mg_grid_describe(b->grid[at].grid, is, sizeof is);
+    mgrid_grid_describe(b->grid[at].grid, is, sizeof is);
     if (strcmp(was, is) == 0) continue;
     snprintf(rest, sizeof rest, "%s -> %s", was, is);
     line(r, "~", "grid", a->grid[i].name, rest);
   }
   for (size_t i = 0; i < b->ngrids; i++) {
-    if (mg_content_grid(a, b->grid[i].name) >= 0) continue;
-    mg_grid_describe(b->grid[i].grid, is, sizeof is);
+    if (mgrid_content_grid(a, b->grid[i].name) >= 0) continue;
+    mgrid_grid_describe(b->grid[i].grid, is, sizeof is);
     line(r, "+", "grid", b->grid[i].name, is);
   }
 }
 
 /* Rule and options of a family on one line, the beginning of it. */
-static void entry_text(const mg_entry *e, char *buf, size_t len) {
-  mg_text t = { 0 };
-  mg_text_int(&t, e->family->count);
-  mg_text_str(&t, e->family->count == 1 ? " group " : " groups ");
-  if (e->family->form != MG_TABLE)
-    mg_family_text(e->family, &t);
+static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
+  mgrid_text t = { 0 };
+  mgrid_text_int(&t, e->family->count);
+  mgrid_text_str(&t, e->family->count == 1 ? " group " : " groups ");
+  if (e->family->form != MGRID_TABLE)
+    mgrid_family_text(e->family, &t);
   else
-    mg_text_str(&t, "by list");
-  mg_choice_text(&e->choice, false, &t);
-  mg_text_finish(&t, buf, len);
+    mgrid_text_str(&t, "by list");
+  mgrid_choice_text(&e->choice, false, &t);
+  mgrid_text_finish(&t, buf, len);
 }
 
-static bool same_options(const mg_entry *a, const mg_entry *b) {
+static bool same_options(const mgrid_entry *a, const mgrid_entry *b) {
   char was[512], is[512];
-  mg_text t = { 0 }, u = { 0 };
-  mg_choice_text(&a->choice, false, &t);
-  mg_choice_text(&b->choice, false, &u);
-  mg_text_finish(&t, was, sizeof was);
-  mg_text_finish(&u, is, sizeof is);
+  mgrid_text t = { 0 }, u = { 0 };
+  mgrid_choice_text(&a->choice, false, &t);
+  mgrid_choice_text(&b->choice, false, &u);
+  mgrid_text_finish(&t, was, sizeof was);
+  mgrid_text_finish(&u, is, sizeof is);
   return strcmp(was, is) == 0;
 }
 
-static size_t diff_families(report *r, const mg_content *a, const mg_content *b) {
+static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
   char   was[512], is[512], rest[1100];
   size_t kept = 0;
   for (size_t i = 0; i < a->nentries; i++) {
-    const mg_entry *e = &a->entry[i];
-    int             at = mg_content_find(b, e->name);
+    const mgrid_entry *e = &a->entry[i];
+    int             at = mgrid_content_find(b, e->name);
     entry_text(e, was, sizeof was);
     if (at < 0) {
       line(r, "-", "family", e->name, was);
-    } else if (!mg_family_equal(e->family, b->entry[at].family) || !same_options(e, &b->entry[at])) {
+    } else if (!mgrid_family_equal(e->family, b->entry[at].family) || !same_options(e, &b->entry[at])) {
       entry_text(&b->entry[at], is, sizeof is);
       snprintf(rest, sizeof rest, "%s -> %s", was, is);
       line(r, "~", "family", e->name, rest);
@@ -101,16 +101,16 @@ static size_t diff_families(report *r, const mg_content *a, const mg_content *b)
     }
   }
   for (size_t i = 0; i < b->nentries; i++) {
-    if (mg_content_find(a, b->entry[i].name) >= 0) continue;
+    if (mgrid_content_find(a, b->entry[i].name) >= 0) continue;
     entry_text(&b->entry[i], is, sizeof is);
     line(r, "+", "family", b->entry[i].name, is);
   }
   return kept;
 }
 
-static bool is_lazy(const mg_plan *p, const mg_creation *c) { return p->content.entry[c->entry].choice.lazy; }
+static bool is_lazy(const mgrid_plan *p, const mgrid_creation *c) { return p->content.entry[c->entry].choice.lazy; }
 
-static int64_t count_now(const mg_plan *p, const mg_view *v) {
+static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   int64_t n = 0;
   for (size_t i = 0; i < v->ncomms; i++) n += !is_lazy(p, &v->comm[i]);
   return n;
@@ -118,34 +118,34 @@ static int64_t count_now(const mg_plan *p, const mg_view *v) {
 
 /* Communicators of a rank that the other plan has too: equal members, options that may share. What is
 ** lazy in either is as if nobody had asked for it. */
-static mg_status count_kept(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *out, mg_error *err) {
-  mg_view   va = { 0 }, vb = { 0 };
-  mg_status s = mg_view_init(&va, a, rank, err);
-  if (!s) s = mg_view_init(&vb, b, rank, err);
-  *out = (mg_change){ 0, 0, 0 };
+static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out, mgrid_error *err) {
+  mgrid_view   va = { 0 }, vb = { 0 };
+  mgrid_status s = mgrid_view_init(&va, a, rank, err);
+  if (!s) s = mgrid_view_init(&vb, b, rank, err);
+  *out = (mgrid_change){ 0, 0, 0 };
   for (size_t i = 0; i < vb.ncomms && !s; i++) {
-    const mg_creation *c = &vb.comm[i];
-    const mg_entry    *e = &b->content.entry[c->entry];
+    const mgrid_creation *c = &vb.comm[i];
+    const mgrid_entry    *e = &b->content.entry[c->entry];
     bool               found = false;
     for (size_t k = 0; k < va.ncomms && !found && !is_lazy(b, c); k++) {
-      const mg_entry *was = &a->content.entry[va.comm[k].entry];
-      found = !is_lazy(a, &va.comm[k]) && mg_choice_shares(&was->choice, &e->choice) &&
-              mg_same_group(was->family, va.comm[k].group, e->family, c->group);
+      const mgrid_entry *was = &a->content.entry[va.comm[k].entry];
+      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(&was->choice, &e->choice) &&
+              mgrid_same_group(was->family, va.comm[k].group, e->family, c->group);
     }
     out->kept += found;
   }
   out->created = count_now(b, &vb) - out->kept;
   out->dropped = count_now(a, &va) - out->kept;
-  mg_view_free(&va);
-  mg_view_free(&vb);
+  mgrid_view_free(&va);
+  mgrid_view_free(&vb);
   return s;
 }
 
-mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_change *change, mg_sink sink, void *ud,
-                       mg_error *err) {
-  if (!a || !b) return MG_USAGE;
+mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_sink sink, void *ud,
+                       mgrid_error *err) {
+  if (!a || !b) return MGRID_USAGE;
   report    r = { { 0 }, 0 };
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   bool      one_world = a->content.world == b->content.world;
   if (!one_world) {
     char worlds[64];
@@ -157,18 +157,18 @@ mg_status mg_plan_diff(const mg_plan *a, const mg_plan *b, int64_t rank, mg_chan
   size_t kept = diff_families(&r, &a->content, &b->content);
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
     line(&r, "~", "policies", "maybe: the text of the recipe is another", "");
-  if (r.changes == 0) mg_text_str(&r.text, "no difference\n");
-  mg_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
-  if (change) *change = (mg_change){ 0, 0, 0 };
+  if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
+  mgrid_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
+  if (change) *change = (mgrid_change){ 0, 0, 0 };
   if (one_world) {
-    mg_change c;
+    mgrid_change c;
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
-    mg_text_add(&r.text, "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
+    mgrid_text_add(&r.text, "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
                 rank < 0 ? 0 : rank, c.kept, c.created, c.dropped);
     if (change) *change = c;
   }
-  if (!s && r.text.failed) s = mg_oom(err);
-  if (!s && sink && sink(ud, r.text.data, r.text.len) != 0) s = mg_fail(err, MG_LIMIT, "the output could not be written");
-  mg_text_free(&r.text);
+  if (!s && r.text.failed) s = mgrid_oom(err);
+  if (!s && sink && sink(ud, r.text.data, r.text.len) != 0) s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+  mgrid_text_free(&r.text);
   return s;
 }

@@ -13,9 +13,9 @@
 enum { BUFFER = 16384, PIECE = 1024 };
 
 typedef struct writer {
-  mg_sink sink;
+  mgrid_sink sink;
   void   *ud;
-  mg_text text; /* what the sink did not get yet */
+  mgrid_text text; /* what the sink did not get yet */
   bool    failed;
   bool    first; /* no comma before the next item */
 } writer;
@@ -28,7 +28,7 @@ static void flush(writer *w) {
 
 static int put_piece(const char *text, size_t len, void *ud) {
   writer *w = ud;
-  mg_text_put(&w->text, text, len);
+  mgrid_text_put(&w->text, text, len);
   if (w->text.len > BUFFER) flush(w);
   return w->failed ? -1 : 0;
 }
@@ -74,24 +74,24 @@ static json_t *param_value(const char *text) {
   return value ? value : json_string(text);
 }
 
-static void put_ranks(writer *w, const mg_family *f, int64_t group) {
+static void put_ranks(writer *w, const mgrid_family *f, int64_t group) {
   int32_t piece[PIECE];
-  int64_t size = mg_family_size(f, group);
+  int64_t size = mgrid_family_size(f, group);
   put(w, "[");
   for (int64_t at = 0; at < size && !w->failed; at += PIECE) {
     int64_t n = size - at < PIECE ? size - at : PIECE;
-    mg_family_slice(f, group, at, n, piece);
+    mgrid_family_slice(f, group, at, n, piece);
     for (int64_t i = 0; i < n; i++) {
-      if (at + i > 0) mg_text_put(&w->text, ",", 1);
-      mg_text_int(&w->text, piece[i]);
+      if (at + i > 0) mgrid_text_put(&w->text, ",", 1);
+      mgrid_text_int(&w->text, piece[i]);
     }
     if (w->text.len > BUFFER) flush(w);
   }
   put(w, "]");
 }
 
-static void put_head(writer *w, const mg_plan *p, int64_t rank) {
-  const mg_content *c = &p->content;
+static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
+  const mgrid_content *c = &p->content;
   key(w, "\n  ", "recipe");
   put_value(w, *c->recipe ? json_string(c->recipe) : json_null());
   key(w, "\n  ", "world");
@@ -107,7 +107,7 @@ static void put_head(writer *w, const mg_plan *p, int64_t rank) {
   key(w, "\n  ", "grids");
   open(w, "{");
   for (size_t i = 0; i < c->ngrids; i++) {
-    const mg_grid *g = c->grid[i].grid;
+    const mgrid_grid *g = c->grid[i].grid;
     key(w, "\n    ", c->grid[i].name);
     open(w, "{");
     put_field(w, "offset", json_integer(g->window.offset));
@@ -119,7 +119,7 @@ static void put_head(writer *w, const mg_plan *p, int64_t rank) {
         item(w, w->first ? "" : " ");
         put_value(w, json_pack("[sI]", g->axis[d].name, (json_int_t)g->axis[d].size));
       } else {
-        int64_t at = mg_grid_coord(g, rank, d);
+        int64_t at = mgrid_grid_coord(g, rank, d);
         put_field(w, g->axis[d].name, at < 0 ? json_null() : json_integer(at));
       }
     }
@@ -128,14 +128,14 @@ static void put_head(writer *w, const mg_plan *p, int64_t rank) {
   close(w, "}");
 }
 
-static void put_digest(writer *w, const mg_plan *p) {
+static void put_digest(writer *w, const mgrid_plan *p) {
   char digest[33];
-  mg_plan_digest(p, digest);
+  mgrid_plan_digest(p, digest);
   key(w, "\n  ", "digest");
   put_value(w, json_string(digest));
 }
 
-static void put_options(writer *w, const mg_choice *c) {
+static void put_options(writer *w, const mgrid_choice *c) {
   key(w, " ", "options");
   open(w, "{");
   if (c->unique) put_field(w, "unique", json_true());
@@ -148,18 +148,18 @@ static void put_options(writer *w, const mg_choice *c) {
   close(w, "}");
 }
 
-static void put_all(writer *w, const mg_plan *p) {
+static void put_all(writer *w, const mgrid_plan *p) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
   key(w, "\n  ", "families");
   open(w, "{");
   for (size_t i = 0; i < p->content.nentries; i++) {
-    const mg_entry  *e = &p->content.entry[i];
-    const mg_family *f = e->family;
+    const mgrid_entry  *e = &p->content.entry[i];
+    const mgrid_family *f = e->family;
     key(w, "\n    ", e->name);
     open(w, "{");
     put_field(w, "count", json_integer(f->count));
     put_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
-    put_field(w, "coverage", json_string(coverage[mg_family_coverage(f)]));
+    put_field(w, "coverage", json_string(coverage[mgrid_family_coverage(f)]));
     put_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
     put_options(w, &e->choice);
     key(w, " ", "groups");
@@ -171,15 +171,15 @@ static void put_all(writer *w, const mg_plan *p) {
     close(w, "]}");
   }
   close(w, "\n  }");
-  mg_plan_counts n;
-  mg_plan_count(p, &n, NULL);
+  mgrid_plan_counts n;
+  mgrid_plan_count(p, &n, NULL);
   key(w, "\n  ", "communicators");
   open(w, "{");
   put_field(w, "total", json_integer(n.communicators));
   put_field(w, "groups", json_integer(n.groups));
   put_field(w, "singles", json_integer(n.singles));
-  mg_gpu_memory m;
-  if (mg_plan_gpu_memory(p, -1, &m, NULL) == MG_OK) {
+  mgrid_gpu_memory m;
+  if (mgrid_plan_gpu_memory(p, -1, &m, NULL) == MGRID_OK) {
     key(w, " ", "gpu_memory");
     open(w, "{");
     put_field(w, "communicators", json_integer(m.communicators));
@@ -190,13 +190,13 @@ static void put_all(writer *w, const mg_plan *p) {
   key(w, " ", "by_family");
   open(w, "{");
   for (size_t k = 0; k < p->content.nentries; k++) {
-    int64_t led = mg_plan_led(p, p->order[k], -1);
+    int64_t led = mgrid_plan_led(p, p->order[k], -1);
     if (led > 0) put_field(w, p->content.entry[p->order[k]].name, json_integer(led));
   }
   close(w, "}}");
 }
 
-static void put_membership(writer *w, const mg_plan *p, const mg_member *m) {
+static void put_membership(writer *w, const mgrid_plan *p, const mgrid_member *m) {
   open(w, "{");
   put_field(w, "index", json_integer(m->group));
   put_field(w, "position", json_integer(m->position));
@@ -208,7 +208,7 @@ static void put_membership(writer *w, const mg_plan *p, const mg_member *m) {
 }
 
 /* A rank is in one group of a family or in none; of a cover it gets a list. */
-static void put_rank(writer *w, const mg_plan *p, const mg_view *v) {
+static void put_rank(writer *w, const mgrid_plan *p, const mgrid_view *v) {
   size_t at = 0;
   key(w, "\n  ", "families");
   open(w, "{");
@@ -230,7 +230,7 @@ static void put_rank(writer *w, const mg_plan *p, const mg_view *v) {
   key(w, "\n  ", "communicators");
   open(w, "[");
   for (size_t i = 0; i < v->ncomms; i++) {
-    const mg_creation *c = &v->comm[i];
+    const mgrid_creation *c = &v->comm[i];
     item(w, "\n    ");
     put_value(w, json_pack("{sssIsIsI}", "family", p->content.entry[c->entry].name, "index", (json_int_t)c->group,
                            "position", (json_int_t)c->position, "size", (json_int_t)c->size));
@@ -238,12 +238,12 @@ static void put_rank(writer *w, const mg_plan *p, const mg_view *v) {
   close(w, "]");
 }
 
-mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void *ud, mg_error *err) {
-  if (!p) return MG_USAGE;
+mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
   writer  w = { .sink = sink, .ud = ud, .first = true };
-  mg_view v = { 0 };
+  mgrid_view v = { 0 };
   if (rank >= 0) {
-    mg_status s = mg_view_init(&v, p, rank, err);
+    mgrid_status s = mgrid_view_init(&v, p, rank, err);
     if (s) return s;
   }
   open(&w, "{");
@@ -256,8 +256,8 @@ mg_status mg_plan_print_json(const mg_plan *p, int64_t rank, mg_sink sink, void 
   close(&w, "\n}\n");
   flush(&w);
   bool no_memory = w.text.failed;
-  mg_text_free(&w.text);
-  mg_view_free(&v);
-  if (no_memory) return mg_oom(err);
-  return w.failed ? mg_fail(err, MG_LIMIT, "the output could not be written") : MG_OK;
+  mgrid_text_free(&w.text);
+  mgrid_view_free(&v);
+  if (no_memory) return mgrid_oom(err);
+  return w.failed ? mgrid_fail(err, MGRID_LIMIT, "the output could not be written") : MGRID_OK;
 }

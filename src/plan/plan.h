@@ -13,61 +13,61 @@
 ** order is total over all groups. That members agree on who leads needs no communication:
 ** a group in another family equals this one for one member exactly if it does for all.
 */
-#ifndef MG_PLAN_H
-#define MG_PLAN_H
+#ifndef MGRID_PLAN_H
+#define MGRID_PLAN_H
 
 #include "plan/topology.h"
 
-struct mg_plan {
+struct mgrid_plan {
   atomic_int refs;
-  mg_content content;
+  mgrid_content content;
   int       *order;  /* [nentries]: schedule order -> entry */
   int       *shares; /* [nentries]: the earlier entry that leads all groups, or -1 */
   uint64_t   digest[2];
 };
 
 /* How many groups of `a` are groups of `b` too, members in the same order? */
-typedef enum mg_overlap { MG_NONE, MG_SOME, MG_ALL } mg_overlap;
-/* O(modes). MG_SOME also stands for "not decided by the rules alone". Groups of one rank
+typedef enum mgrid_overlap { MGRID_NONE, MGRID_SOME, MGRID_ALL } mgrid_overlap;
+/* O(modes). MGRID_SOME also stands for "not decided by the rules alone". Groups of one rank
 ** do not count. */
-mg_overlap mg_groups_within(const mg_family *a, const mg_family *b);
-bool       mg_same_group(const mg_family *a, int64_t ga, const mg_family *b, int64_t gb);
+mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
+bool       mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
-int64_t mg_group_in(const mg_family *a, int64_t ga, const mg_family *b, int64_t limit);
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit);
 /* Groups of entry i that no earlier group leads: the communicators it adds to the job.
 ** `round` >= 0 counts that round alone. O(modes) where the rules decide, else O(groups). */
-int64_t mg_plan_led(const mg_plan *p, int entry, int64_t round);
+int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
 
-typedef struct mg_member { /* this rank in one group */
+typedef struct mgrid_member { /* this rank in one group */
   int     entry;
   int64_t group, position, size;
-  int     comm; /* index into mg_view.comm; -1 for a group of one rank */
-} mg_member;
+  int     comm; /* index into mgrid_view.comm; -1 for a group of one rank */
+} mgrid_member;
 
-typedef struct mg_creation { /* a communicator this rank creates, by the group that leads */
+typedef struct mgrid_creation { /* a communicator this rank creates, by the group that leads */
   int     entry;
   int64_t group, round, position, size;
-} mg_creation;
+} mgrid_creation;
 
-typedef struct mg_view { /* members in topology order, creations in schedule order */
+typedef struct mgrid_view { /* members in topology order, creations in schedule order */
   int64_t      rank;
   size_t       nmembers, ncomms;
-  mg_member   *member;
-  mg_creation *comm;
-} mg_view;
+  mgrid_member   *member;
+  mgrid_creation *comm;
+} mgrid_view;
 
-mg_status mg_view_init(mg_view *v, const mg_plan *p, int64_t rank, mg_error *err);
-void      mg_view_free(mg_view *v);
+mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
+void      mgrid_view_free(mgrid_view *v);
 
 /* Check what the proof above stands on, for all ranks or (sample > 0) for about so many, spread
 ** over the world. Memory does not grow with the world; *out counts what was looked at.
-** MG_BACKEND names rank, family and group. verify.c */
-mg_status mg_plan_verify(const mg_plan *p, int64_t sample, mg_rehearsal *out, mg_error *err);
+** MGRID_BACKEND names rank, family and group. verify.c */
+mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
 
 /* Text that the digest is made of: the head (world, parameters, grids), then a line per
 ** family. print.c */
-mg_status mg_plan_head_text(const mg_plan *p, mg_text *t, mg_error *err);
-mg_status mg_plan_entry_text(const mg_plan *p, size_t i, mg_text *t, mg_error *err);
-mg_status mg_plan_take_digest(mg_plan *p, mg_error *err);
+mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
+mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
+mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
 
 #endif

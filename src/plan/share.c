@@ -6,11 +6,11 @@
 
 /* Are all starts of a (its index offsets) starts of b? Sound; complete for modes that came
 ** from grids: each index mode of a must step along one index mode of b without carrying. */
-static bool starts_within(const mg_strided *a, const mg_strided *b) {
-  int64_t digit[MG_MODES_MAX], rest = a->offset - b->offset;
+static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
+  int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
   for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
-    const mg_digit *d = &b->digits[i];
+    const mgrid_digit *d = &b->digits[i];
     int64_t         value = rest / d->stride;
     if (value >= d->size || (d->inside && value != 0)) return false;
     rest -= value * d->stride;
@@ -19,9 +19,9 @@ static bool starts_within(const mg_strided *a, const mg_strided *b) {
   }
   if (rest != 0) return false;
   for (int i = 0; i < a->index.n; i++) {
-    mg_mode left = a->index.at[i]; /* a long mode of a may run over several modes of b */
+    mgrid_mode left = a->index.at[i]; /* a long mode of a may run over several modes of b */
     for (int k = b->index.n - 1; k >= 0 && left.size > 1; k--) {
-      mg_mode m = b->index.at[k];
+      mgrid_mode m = b->index.at[k];
       if (left.stride % m.stride != 0 || left.stride / m.stride >= m.size) continue;
       int64_t step = left.stride / m.stride, room = (m.size - 1 - digit[k]) / step + 1;
       if (room >= left.size) {
@@ -29,7 +29,7 @@ static bool starts_within(const mg_strided *a, const mg_strided *b) {
         left.size = 1;
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
         digit[k] = m.size - 1; /* used up whole; the carry goes to a multiple of it */
-        left = (mg_mode){ left.size / (m.size / step), m.size * m.stride };
+        left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
         k = b->index.n; /* any mode may take the carry */
       }
     }
@@ -40,61 +40,61 @@ static bool starts_within(const mg_strided *a, const mg_strided *b) {
 
 /* The distance of the two ranks of all ascending groups of a family of pairs; 0 where it
 ** varies. (Pairs that go around an end descend; only another ring can have those.) */
-static int64_t pair_distance(const mg_family *f) {
+static int64_t pair_distance(const mgrid_family *f) {
   if (f->size != 2) return 0;
-  if (f->form == MG_STRIDED) return f->as.strided.inside.at[0].stride;
-  if (f->form != MG_PAIRS || f->as.pairs.base->form != MG_STRIDED) return 0;
-  const mg_modes *inside = &f->as.pairs.base->as.strided.inside;
+  if (f->form == MGRID_STRIDED) return f->as.strided.inside.at[0].stride;
+  if (f->form != MGRID_PAIRS || f->as.pairs.base->form != MGRID_STRIDED) return 0;
+  const mgrid_modes *inside = &f->as.pairs.base->as.strided.inside;
   return inside->n == 1 ? inside->at[0].stride * f->as.pairs.step : 0;
 }
 
-mg_overlap mg_groups_within(const mg_family *a, const mg_family *b) {
-  if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MG_NONE;
-  if (mg_family_same_rule(a, b)) return MG_ALL;
-  if (a->form == MG_UNION) {
+mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) {
+  if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MGRID_NONE;
+  if (mgrid_family_same_rule(a, b)) return MGRID_ALL;
+  if (a->form == MGRID_UNION) {
     bool some = false, every = true;
     for (size_t i = 0; i < a->as.parts.n; i++) {
       if (a->as.parts.child[i]->max_size < 2) continue;
-      mg_overlap r = mg_groups_within(a->as.parts.child[i], b);
-      some |= r != MG_NONE;
-      every &= r == MG_ALL;
+      mgrid_overlap r = mgrid_groups_within(a->as.parts.child[i], b);
+      some |= r != MGRID_NONE;
+      every &= r == MGRID_ALL;
     }
-    return every ? MG_ALL : some ? MG_SOME : MG_NONE;
+    return every ? MGRID_ALL : some ? MGRID_SOME : MGRID_NONE;
   }
-  if (b->form == MG_UNION) {
+  if (b->form == MGRID_UNION) {
     bool some = false;
     for (size_t i = 0; i < b->as.parts.n; i++) {
-      mg_overlap r = mg_groups_within(a, b->as.parts.child[i]);
-      if (r == MG_ALL) return MG_ALL;
-      some |= r == MG_SOME;
+      mgrid_overlap r = mgrid_groups_within(a, b->as.parts.child[i]);
+      if (r == MGRID_ALL) return MGRID_ALL;
+      some |= r == MGRID_SOME;
     }
-    return some ? MG_SOME : MG_NONE;
+    return some ? MGRID_SOME : MGRID_NONE;
   }
-  if (a->size >= 0 && b->size >= 0 && a->size != b->size) return MG_NONE;
-  if (a->form == MG_STRIDED && b->form == MG_STRIDED) {
-    if (!mg_modes_equal(&a->as.strided.inside, &b->as.strided.inside)) return MG_NONE;
-    return starts_within(&a->as.strided, &b->as.strided) ? MG_ALL : MG_SOME;
+  if (a->size >= 0 && b->size >= 0 && a->size != b->size) return MGRID_NONE;
+  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) {
+    if (!mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)) return MGRID_NONE;
+    return starts_within(&a->as.strided, &b->as.strided) ? MGRID_ALL : MGRID_SOME;
   }
   int64_t x = pair_distance(a), y = pair_distance(b);
-  bool    both_descend = a->form == MG_PAIRS && b->form == MG_PAIRS && a->as.pairs.wrap && b->as.pairs.wrap;
-  return x && y && x != y && !both_descend ? MG_NONE : MG_SOME;
+  bool    both_descend = a->form == MGRID_PAIRS && b->form == MGRID_PAIRS && a->as.pairs.wrap && b->as.pairs.wrap;
+  return x && y && x != y && !both_descend ? MGRID_NONE : MGRID_SOME;
 }
 
-bool mg_same_group(const mg_family *a, int64_t ga, const mg_family *b, int64_t gb) {
-  int64_t n = mg_family_size(a, ga);
-  if (n != mg_family_size(b, gb)) return false;
-  if (a->form == MG_STRIDED && b->form == MG_STRIDED)
-    return mg_modes_equal(&a->as.strided.inside, &b->as.strided.inside) &&
-           mg_strided_start(&a->as.strided, ga) == mg_strided_start(&b->as.strided, gb);
+bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+  int64_t n = mgrid_family_size(a, ga);
+  if (n != mgrid_family_size(b, gb)) return false;
+  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED)
+    return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside) &&
+           mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
   for (int64_t p = 0; p < n; p++)
-    if (mg_family_rank(a, ga, p) != mg_family_rank(b, gb, p)) return false;
+    if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
   return true;
 }
 
-int64_t mg_group_in(const mg_family *a, int64_t ga, const mg_family *b, int64_t limit) {
-  int64_t group, position, first = mg_family_rank(a, ga, 0), found = -1;
-  for (int64_t nth = 0; mg_family_locate(b, first, nth, &group, &position); nth++)
-    if (position == 0 && group < limit && (found < 0 || group < found) && mg_same_group(a, ga, b, group))
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit) {
+  int64_t group, position, first = mgrid_family_rank(a, ga, 0), found = -1;
+  for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++)
+    if (position == 0 && group < limit && (found < 0 || group < found) && mgrid_same_group(a, ga, b, group))
       found = group;
   return found;
 }

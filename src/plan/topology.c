@@ -11,12 +11,12 @@
 
 /* ----------------------------------------------------------------- content */
 
-void mg_content_free(mg_content *c) {
+void mgrid_content_free(mgrid_content *c) {
   for (size_t i = 0; i < c->nentries; i++) {
-    mg_family_free(c->entry[i].family);
-    mg_choice_free(&c->entry[i].choice);
+    mgrid_family_free(c->entry[i].family);
+    mgrid_choice_free(&c->entry[i].choice);
   }
-  for (size_t i = 0; i < c->ngrids; i++) mg_grid_free(c->grid[i].grid);
+  for (size_t i = 0; i < c->ngrids; i++) mgrid_grid_free(c->grid[i].grid);
   for (size_t i = 0; i < c->nparams; i++) {
     free(c->param[i].name);
     free(c->param[i].value);
@@ -35,8 +35,8 @@ static void *grow(void *array, size_t n, size_t each) {
   return realloc(array, (n ? 2 * n : 1) * each);
 }
 
-/* Names of families and grids are one name space: what has the name, as mg_index.slot has it. */
-static int32_t look_up(const mg_content *c, const char *name) {
+/* Names of families and grids are one name space: what has the name, as mgrid_index.slot has it. */
+static int32_t look_up(const mgrid_content *c, const char *name) {
   if (c->names.room == 0) return 0;
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
   for (;; at++) {
@@ -45,151 +45,151 @@ static int32_t look_up(const mg_content *c, const char *name) {
   }
 }
 
-static void put_name(mg_index *x, const char *name, int32_t is) {
+static void put_name(mgrid_index *x, const char *name, int32_t is) {
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
   while (x->slot[at & (x->room - 1)]) at++;
   x->slot[at & (x->room - 1)] = is;
 }
 
 /* Room for one name more. */
-static mg_status make_room(mg_content *c, mg_error *err) {
+static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
   size_t used = c->nentries + c->ngrids + 1;
-  if (2 * used <= c->names.room) return MG_OK;
-  mg_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
+  if (2 * used <= c->names.room) return MGRID_OK;
+  mgrid_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
   more.slot = calloc(more.room, sizeof *more.slot);
-  if (!more.slot) return mg_oom(err);
+  if (!more.slot) return mgrid_oom(err);
   for (size_t i = 0; i < c->nentries; i++) put_name(&more, c->entry[i].name, (int32_t)i + 1);
   for (size_t i = 0; i < c->ngrids; i++) put_name(&more, c->grid[i].name, -(int32_t)i - 1);
   free(c->names.slot);
   c->names = more;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-int mg_content_find(const mg_content *c, const char *family) {
+int mgrid_content_find(const mgrid_content *c, const char *family) {
   int32_t is = look_up(c, family);
   return is > 0 ? is - 1 : -1;
 }
 
-int mg_content_grid(const mg_content *c, const char *grid) {
+int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   int32_t is = look_up(c, grid);
   return is < 0 ? -is - 1 : -1;
 }
 
-static mg_status add_entry(mg_content *c, const char *name, const mg_family *f,
-                           const mg_choice *choice, mg_error *err) {
-  if (make_room(c, err)) return MG_LIMIT;
-  mg_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
-  if (!entry) return mg_oom(err);
+static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f,
+                           const mgrid_choice *choice, mgrid_error *err) {
+  if (make_room(c, err)) return MGRID_LIMIT;
+  mgrid_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
+  if (!entry) return mgrid_oom(err);
   c->entry = entry;
-  mg_entry *e = &entry[c->nentries];
+  mgrid_entry *e = &entry[c->nentries];
   memset(e, 0, sizeof *e);
   memcpy(e->name, name, strlen(name));
-  mg_status s = mg_choice_copy(&e->choice, choice, err);
+  mgrid_status s = mgrid_choice_copy(&e->choice, choice, err);
   if (s) return s;
   e->choice.unique |= f->twin;
-  e->family = mg_family_ref(f);
+  e->family = mgrid_family_ref(f);
   put_name(&c->names, e->name, (int32_t)++c->nentries);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status add_grid(mg_content *c, const char *name, const mg_grid *g, mg_error *err) {
-  if (make_room(c, err)) return MG_LIMIT;
-  mg_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
-  if (!grid) return mg_oom(err);
+static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g, mgrid_error *err) {
+  if (make_room(c, err)) return MGRID_LIMIT;
+  mgrid_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
+  if (!grid) return mgrid_oom(err);
   c->grid = grid;
   memset(&grid[c->ngrids], 0, sizeof *grid);
   memcpy(grid[c->ngrids].name, name, strlen(name));
-  grid[c->ngrids].grid = mg_grid_ref(g);
+  grid[c->ngrids].grid = mgrid_grid_ref(g);
   put_name(&c->names, name, -(int32_t)++c->ngrids);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status add_param(mg_content *c, const char *name, const char *value, mg_error *err) {
-  mg_param *param = grow(c->param, c->nparams, sizeof *param);
-  if (!param) return mg_oom(err);
+static mgrid_status add_param(mgrid_content *c, const char *name, const char *value, mgrid_error *err) {
+  mgrid_param *param = grow(c->param, c->nparams, sizeof *param);
+  if (!param) return mgrid_oom(err);
   c->param = param;
-  mg_param p = { mg_strdup(name), mg_strdup(value) };
+  mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value) };
   if (!p.name || !p.value) {
     free(p.name);
     free(p.value);
-    return mg_oom(err);
+    return mgrid_oom(err);
   }
   param[c->nparams++] = p;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status mg_content_copy(mg_content *to, const mg_content *from, mg_error *err) {
+mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err) {
   memset(to, 0, sizeof *to);
   to->world = from->world;
-  to->recipe = mg_strdup(from->recipe);
+  to->recipe = mgrid_strdup(from->recipe);
   to->policies = from->policies;
-  mg_status s = to->recipe ? MG_OK : mg_oom(err);
+  mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, &from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->nparams && !s; i++)
     s = add_param(to, from->param[i].name, from->param[i].value, err);
-  if (s) mg_content_free(to);
+  if (s) mgrid_content_free(to);
   return s;
 }
 
 /* ---------------------------------------------------------------- topology */
 
-mg_topology *mg_topology_new(int64_t world, mg_error *err) {
-  if (world < 1 || world > MG_WORLD_MAX)
-    return mg_null(err, MG_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MG_WORLD_MAX, world);
-  mg_topology *t = calloc(1, sizeof *t);
-  if (!t) return mg_null_oom(err);
+mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
+  if (world < 1 || world > MGRID_WORLD_MAX)
+    return mgrid_null(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, world);
+  mgrid_topology *t = calloc(1, sizeof *t);
+  if (!t) return mgrid_null_oom(err);
   t->content.world = world;
-  t->content.recipe = mg_strdup("");
+  t->content.recipe = mgrid_strdup("");
   if (!t->content.recipe) {
     free(t);
-    return mg_null_oom(err);
+    return mgrid_null_oom(err);
   }
   return t;
 }
 
-void mg_topology_free(mg_topology *t) {
+void mgrid_topology_free(mgrid_topology *t) {
   if (!t) return;
-  mg_content_free(&t->content);
+  mgrid_content_free(&t->content);
   free(t);
 }
 
-static mg_status check_new_name(const mg_content *c, const char *what, const char *name, int64_t world,
-                                mg_error *err) {
-  if (!mg_is_name(name))
-    return mg_fail(err, MG_REFUSED, "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
-                   name ? name : "", what, MG_NAME_MAX);
+static mgrid_status check_new_name(const mgrid_content *c, const char *what, const char *name, int64_t world,
+                                mgrid_error *err) {
+  if (!mgrid_is_name(name))
+    return mgrid_fail(err, MGRID_REFUSED, "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
+                   name ? name : "", what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken)
-    return mg_fail(err, MG_REFUSED, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
+    return mgrid_fail(err, MGRID_REFUSED, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
   if (world != c->world)
-    return mg_fail(err, MG_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
+    return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
                    name, world, c->world);
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* A NULL where something belongs: the call that should have made it has told why. */
-static mg_status made_of_nothing(const char *what, const char *name, mg_error *err) {
-  if (err && err->status) return MG_USAGE;
-  return mg_fail(err, MG_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
+static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_error *err) {
+  if (err && err->status) return MGRID_USAGE;
+  return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
 }
 
-mg_status mg_topology_add(mg_topology *t, const char *name, const mg_family *f, const mg_options *options,
-                          mg_error *err) {
+mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_options *options,
+                          mgrid_error *err) {
   if (!t || !f) return made_of_nothing("family", name, err);
-  mg_status s = check_new_name(&t->content, "family", name, f->world, err);
+  mgrid_status s = check_new_name(&t->content, "family", name, f->world, err);
   if (s) return s;
-  mg_choice choice;
-  if ((s = mg_choice_init(&choice, options, err))) return s;
+  mgrid_choice choice;
+  if ((s = mgrid_choice_init(&choice, options, err))) return s;
   s = add_entry(&t->content, name, f, &choice, err);
-  mg_choice_free(&choice);
+  mgrid_choice_free(&choice);
   return s;
 }
 
-mg_status mg_topology_add_grid(mg_topology *t, const char *name, const mg_grid *g, mg_error *err) {
+mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
   if (!t || !g) return made_of_nothing("grid", name, err);
-  mg_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
+  mgrid_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
   return s ? s : add_grid(&t->content, name, g, err);
 }
 
@@ -199,20 +199,20 @@ static bool is_one_line(const char *text) {
   return true;
 }
 
-mg_status mg_topology_param(mg_topology *t, const char *name, const char *value, mg_error *err) {
-  if (!t) return MG_USAGE;
+mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
+  if (!t) return MGRID_USAGE;
   if (!is_one_line(name))
-    return mg_fail(err, MG_REFUSED, "the name of a parameter is one line of text");
+    return mgrid_fail(err, MGRID_REFUSED, "the name of a parameter is one line of text");
   if (!is_one_line(value)) /* it would pass for another line of the canonical text */
-    return mg_fail(err, MG_REFUSED, "the value of parameter '%s' is one line of text, without control characters", name);
+    return mgrid_fail(err, MGRID_REFUSED, "the value of parameter '%s' is one line of text, without control characters", name);
   return add_param(&t->content, name, value, err);
 }
 
-mg_status mg_topology_recipe(mg_topology *t, const char *name, mg_error *err) {
-  if (!t) return MG_USAGE;
-  char *copy = mg_strdup(name);
-  if (!copy) return mg_oom(err);
+mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
+  if (!t) return MGRID_USAGE;
+  char *copy = mgrid_strdup(name);
+  if (!copy) return mgrid_oom(err);
   free(t->content.recipe);
   t->content.recipe = copy;
-  return MG_OK;
+  return MGRID_OK;
 }

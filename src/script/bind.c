@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void mg_lua_where(lua_State *L) {
+void mgrid_lua_where(lua_State *L) {
   lua_Debug ar;
   for (int level = 0; lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "Sl", &ar);
@@ -18,71 +18,71 @@ void mg_lua_where(lua_State *L) {
   lua_pushliteral(L, "");
 }
 
-int mg_lua_raise(lua_State *L, const char *fmt, ...) {
+int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
   char    text[1024];
   va_list args;
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  mg_lua_where(L);
+  mgrid_lua_where(L);
   lua_pushstring(L, text);
   lua_concat(L, 2);
   return lua_error(L);
 }
 
-int mg_lua_raise_error(lua_State *L, const mg_error *e) {
-  mg_lua_note(L, e->status);
-  return mg_lua_raise(L, "%s", e->message);
+int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) {
+  mgrid_lua_note(L, e->status);
+  return mgrid_lua_raise(L, "%s", e->message);
 }
 
-int mg_lua_oom(lua_State *L) {
-  mg_error e;
-  mg_oom(&e);
-  return mg_lua_raise_error(L, &e);
+int mgrid_lua_oom(lua_State *L) {
+  mgrid_error e;
+  mgrid_oom(&e);
+  return mgrid_lua_raise_error(L, &e);
 }
 
-int mg_lua_failure(lua_State *L, const mg_error *e) {
+int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
   lua_pushnil(L);
   lua_pushstring(L, e->message);
   lua_pushinteger(L, e->status);
   return 3;
 }
 
-void mg_lua_stack(lua_State *L, int n) {
-  if (!lua_checkstack(L, n)) mg_lua_oom(L);
+void mgrid_lua_stack(lua_State *L, int n) {
+  if (!lua_checkstack(L, n)) mgrid_lua_oom(L);
 }
 
-int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
+int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
   char tail[512];
-  mg_suggest(tail, sizeof tail, name, known, n);
-  return mg_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
 }
 
 /* Of several unknown keys the first by name is told: tables have no order of their own. */
-void mg_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
+void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
   const char *bad = NULL;
   i = lua_absindex(L, i);
   lua_pushnil(L);
   while (lua_next(L, i)) {
     lua_pop(L, 1);
     if (list && lua_isinteger(L, -1)) continue;
-    if (lua_type(L, -1) != LUA_TSTRING) mg_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
     bool        found = false;
     for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
     if (!found && (!bad || strcmp(key, bad) < 0)) bad = key;
   }
-  if (bad) mg_lua_unknown(L, what, bad, known, n);
+  if (bad) mgrid_lua_unknown(L, what, bad, known, n);
 }
 
 /* The methods live in the metatable under this key, also where __index is a function. */
 static const char methods_key = 'm';
 
 static int no_assignment(lua_State *L) {
-  return mg_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
+  return mgrid_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
 }
 
-void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
+void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
                   lua_CFunction index) {
   luaL_newmetatable(L, name);
   lua_pushstring(L, name);
@@ -103,14 +103,14 @@ void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const
   lua_pop(L, 1);
 }
 
-void mg_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods) {
+void mgrid_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods) {
   luaL_getmetatable(L, name);
   lua_rawgetp(L, -1, &methods_key);
   luaL_setfuncs(L, methods, 0);
   lua_pop(L, 2);
 }
 
-bool mg_lua_class_method(lua_State *L, int class, const char *key) {
+bool mgrid_lua_class_method(lua_State *L, int class, const char *key) {
   lua_rawgetp(L, class, &methods_key);
   lua_getfield(L, -1, key);
   lua_remove(L, -2);
@@ -119,9 +119,9 @@ bool mg_lua_class_method(lua_State *L, int class, const char *key) {
   return false;
 }
 
-bool mg_lua_method(lua_State *L, const char *key) {
+bool mgrid_lua_method(lua_State *L, const char *key) {
   lua_getmetatable(L, 1);
-  bool found = mg_lua_class_method(L, -1, key);
+  bool found = mgrid_lua_class_method(L, -1, key);
   lua_remove(L, found ? -2 : -1);
   return found;
 }
@@ -133,51 +133,51 @@ static void *new_box(lua_State *L, size_t size, const char *name, int values) {
   return box;
 }
 
-mg_window *mg_lua_new_world(lua_State *L) { return new_box(L, sizeof(mg_window), MG_LUA_WORLD, 0); }
-mg_grid  **mg_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mg_grid *), MG_LUA_GRID, 0); }
-mg_plan  **mg_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mg_plan *), MG_LUA_PLAN, 0); }
+mgrid_window *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_window), MGRID_LUA_WORLD, 0); }
+mgrid_grid  **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID, 0); }
+mgrid_plan  **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN, 0); }
 
-void mg_lua_set_nccl(lua_State *L, int family, const char *text) {
-  mg_lua_family *box = lua_touserdata(L, family);
+void mgrid_lua_set_nccl(lua_State *L, int family, const char *text) {
+  mgrid_lua_family *box = lua_touserdata(L, family);
   family = lua_absindex(L, family);
   box->options.nccl = lua_pushstring(L, text);
   lua_setiuservalue(L, family, 1);
 }
 
-mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like) {
-  mg_lua_family *box = new_box(L, sizeof *box, MG_LUA_FAMILY, 1);
+mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
+  mgrid_lua_family *box = new_box(L, sizeof *box, MGRID_LUA_FAMILY, 1);
   if (like) {
     *box = *like;
     box->f = NULL;
   } else {
-    box->options = (mg_options)MG_OPTIONS_INIT;
+    box->options = (mgrid_options)MGRID_OPTIONS_INIT;
   }
   box->options.backend = box->backend;
-  if (like && *like->options.nccl) mg_lua_set_nccl(L, -1, like->options.nccl);
+  if (like && *like->options.nccl) mgrid_lua_set_nccl(L, -1, like->options.nccl);
   return box;
 }
 
-mg_window mg_lua_check_window(lua_State *L, int i) { return *(mg_window *)luaL_checkudata(L, i, MG_LUA_WORLD); }
-mg_grid  *mg_lua_check_grid(lua_State *L, int i) { return *(mg_grid **)luaL_checkudata(L, i, MG_LUA_GRID); }
-mg_plan  *mg_lua_check_plan(lua_State *L, int i) { return *(mg_plan **)luaL_checkudata(L, i, MG_LUA_PLAN); }
+mgrid_window mgrid_lua_check_window(lua_State *L, int i) { return *(mgrid_window *)luaL_checkudata(L, i, MGRID_LUA_WORLD); }
+mgrid_grid  *mgrid_lua_check_grid(lua_State *L, int i) { return *(mgrid_grid **)luaL_checkudata(L, i, MGRID_LUA_GRID); }
+mgrid_plan  *mgrid_lua_check_plan(lua_State *L, int i) { return *(mgrid_plan **)luaL_checkudata(L, i, MGRID_LUA_PLAN); }
 
-mg_lua_family *mg_lua_check_family(lua_State *L, int i) { return luaL_checkudata(L, i, MG_LUA_FAMILY); }
+mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return luaL_checkudata(L, i, MGRID_LUA_FAMILY); }
 
-mg_topology *mg_lua_check_topology(lua_State *L, int i) {
-  return *(mg_topology **)luaL_checkudata(L, i, MG_LUA_TOPOLOGY);
+mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
+  return *(mgrid_topology **)luaL_checkudata(L, i, MGRID_LUA_TOPOLOGY);
 }
 
-int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n) {
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {
   luaL_checktype(L, i, LUA_TTABLE);
   *n = lua_rawlen(L, i);
   for (size_t k = 1; k <= *n; k++) { /* all checks before the allocation: they may raise */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1))
-      mg_lua_raise(L, "element %d of the list is %s, not an integer", (int)k, luaL_typename(L, -1));
+      mgrid_lua_raise(L, "element %d of the list is %s, not an integer", (int)k, luaL_typename(L, -1));
     lua_pop(L, 1);
   }
   int64_t *list = malloc((*n + 1) * sizeof *list);
-  if (!list) mg_lua_oom(L);
+  if (!list) mgrid_lua_oom(L);
   for (size_t k = 1; k <= *n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k);
     list[k - 1] = lua_tointeger(L, -1);
@@ -186,23 +186,23 @@ int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n) {
   return list;
 }
 
-int mg_lua_text_sink(void *text, const char *s, size_t len) {
-  mg_text_put(text, s, len);
-  return ((mg_text *)text)->failed;
+int mgrid_lua_text_sink(void *text, const char *s, size_t len) {
+  mgrid_text_put(text, s, len);
+  return ((mgrid_text *)text)->failed;
 }
 
 static int push_text(lua_State *L) {
-  mg_text *t = lua_touserdata(L, 1);
+  mgrid_text *t = lua_touserdata(L, 1);
   lua_pushlstring(L, t->data ? t->data : "", t->len);
   return 1;
 }
 
-void mg_lua_push_text(lua_State *L, mg_text *t) {
+void mgrid_lua_push_text(lua_State *L, mgrid_text *t) {
   bool failed = t->failed;
   lua_pushcfunction(L, push_text);
   lua_pushlightuserdata(L, t);
   int rc = failed ? LUA_OK : lua_pcall(L, 1, 1, 0);
-  mg_text_free(t);
-  if (failed) mg_lua_oom(L);
+  mgrid_text_free(t);
+  if (failed) mgrid_lua_oom(L);
   if (rc) lua_error(L);
 }

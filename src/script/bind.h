@@ -6,99 +6,99 @@
 ** then its C object, so that an error at any point leaves something __gc can handle.
 ** Errors carry the position of the first frame that is not moongrid's own Lua.
 */
-#ifndef MG_BIND_H
-#define MG_BIND_H
+#ifndef MGRID_BIND_H
+#define MGRID_BIND_H
 
 #include "comm/state.h"
 
 #include <lauxlib.h>
 #include <lua.h>
 
-#define MG_LUA_WORLD    "moongrid.World"
-#define MG_LUA_GRID     "moongrid.Grid"
-#define MG_LUA_FAMILY   "moongrid.Family"
-#define MG_LUA_TOPOLOGY "moongrid.Topology"
-#define MG_LUA_PLAN     "moongrid.Plan"
-#define MG_LUA_STATE    "moongrid.State"
-#define MG_LUA_GROUP    "moongrid.Group"
-#define MG_LUA_JOB      "moongrid.Job"
-#define MG_LUA_RECIPE   "moongrid.Recipe"
+#define MGRID_LUA_WORLD    "moongrid.World"
+#define MGRID_LUA_GRID     "moongrid.Grid"
+#define MGRID_LUA_FAMILY   "moongrid.Family"
+#define MGRID_LUA_TOPOLOGY "moongrid.Topology"
+#define MGRID_LUA_PLAN     "moongrid.Plan"
+#define MGRID_LUA_STATE    "moongrid.State"
+#define MGRID_LUA_GROUP    "moongrid.Group"
+#define MGRID_LUA_JOB      "moongrid.Job"
+#define MGRID_LUA_RECIPE   "moongrid.Recipe"
 
 /* A family and the options it will have in a topology. */
-typedef struct mg_lua_family {
-  mg_family *f;
-  mg_options options; /* backend is below, nccl the Lua string in user value 1 */
+typedef struct mgrid_lua_family {
+  mgrid_family *f;
+  mgrid_options options; /* backend is below, nccl the Lua string in user value 1 */
   char       backend[8];
-} mg_lua_family;
+} mgrid_lua_family;
 
 /* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
-void mg_lua_where(lua_State *L);
+void mgrid_lua_where(lua_State *L);
 /* Raise at that position. Never return. */
-int mg_lua_raise(lua_State *L, const char *fmt, ...) MG_PRINTF(2, 3);
-int mg_lua_raise_error(lua_State *L, const mg_error *e);
-int mg_lua_oom(lua_State *L);
+int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
+int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
+int mgrid_lua_oom(lua_State *L);
 /* What failed in the job and not in the script is a value: pushes nil, message, status; returns 3. */
-int mg_lua_failure(lua_State *L, const mg_error *e);
+int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 /* Room for n more values, or out of memory (luaL_checkstack would call it a stack overflow). */
-void mg_lua_stack(lua_State *L, int n);
+void mgrid_lua_stack(lua_State *L, int n);
 /* What the budget of this Lua state, if it is one of ours, is told (budget.c): that work was
 ** done in C, in the units of its instruction budget (raises when that is spent), and the
 ** status of an error that is about to be raised. In a host's own Lua state: nothing. */
-void mg_lua_charge(lua_State *L, int64_t work);
-void mg_lua_note(lua_State *L, mg_status status);
+void mgrid_lua_charge(lua_State *L, int64_t work);
+void mgrid_lua_note(lua_State *L, mgrid_status status);
 /* Raise about an unknown name, with the nearest of the n candidates. */
-int mg_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
+int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 
 /* Raise when the table at i has a key that is not one of the n known ones. Integer keys are
 ** let through where `list` is set. */
-void mg_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
+void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
 /* Make a metatable of methods and metamethods; `index` may be NULL (then __index is the
 ** table of methods). */
-void mg_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
+void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
                   lua_CFunction index);
 /* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
-bool mg_lua_method(lua_State *L, const char *key);
-void mg_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods); /* more methods */
-bool mg_lua_class_method(lua_State *L, int class, const char *key); /* of the metatable at `class` */
+bool mgrid_lua_method(lua_State *L, const char *key);
+void mgrid_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods); /* more methods */
+bool mgrid_lua_class_method(lua_State *L, int class, const char *key); /* of the metatable at `class` */
 
 /* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
 ** reference. */
-mg_window     *mg_lua_new_world(lua_State *L);
-mg_grid      **mg_lua_new_grid(lua_State *L);
-mg_lua_family *mg_lua_new_family(lua_State *L, const mg_lua_family *like); /* like: options, or NULL */
-void           mg_lua_set_nccl(lua_State *L, int family, const char *text);
-mg_plan      **mg_lua_new_plan(lua_State *L);
+mgrid_window     *mgrid_lua_new_world(lua_State *L);
+mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
+mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like); /* like: options, or NULL */
+void           mgrid_lua_set_nccl(lua_State *L, int family, const char *text);
+mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
-mg_window      mg_lua_check_window(lua_State *L, int i); /* a World */
-mg_grid       *mg_lua_check_grid(lua_State *L, int i);
-mg_lua_family *mg_lua_check_family(lua_State *L, int i);
-mg_topology   *mg_lua_check_topology(lua_State *L, int i);
-mg_plan       *mg_lua_check_plan(lua_State *L, int i);
+mgrid_window      mgrid_lua_check_window(lua_State *L, int i); /* a World */
+mgrid_grid       *mgrid_lua_check_grid(lua_State *L, int i);
+mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
+mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);
+mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
 
 /* `owned`: the state is freed when the userdata is closed or collected. */
-mg_state **mg_lua_new_state(lua_State *L, bool owned);
-mg_state  *mg_lua_check_state(lua_State *L, int i);
-void       mg_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
+mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
+mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
+void       mgrid_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
 /* The group at i, of a state that this Lua made real: a query, which one rank asks alone, may not
 ** communicate. */
-const mg_group *mg_lua_check_group_of_host(lua_State *L, int i);
-extern const luaL_Reg mg_lua_group_use[]; /* collectives: use.c */
-void mg_lua_push_machine(lua_State *L, const mg_state *s); /* state.machine: machine.c */
-extern const char *const mg_lua_state_words[]; /* fields of a State that are no families; NULL ends */
+const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
+extern const luaL_Reg mgrid_lua_group_use[]; /* collectives: use.c */
+void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
+extern const char *const mgrid_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
-int64_t *mg_lua_check_integers(lua_State *L, int i, size_t *n);
-/* An mg_sink into an mg_text. */
-int mg_lua_text_sink(void *text, const char *s, size_t len);
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
+/* An mgrid_sink into an mgrid_text. */
+int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */
-void mg_lua_push_text(lua_State *L, mg_text *t);
+void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 
 /* Register the classes, and put their constructors into the table on the top. */
-void mg_lua_open_grid(lua_State *L);     /* world, grid, fill */
-void mg_lua_open_family(lua_State *L);   /* union, zip, same */
-void mg_lua_open_topology(lua_State *L); /* topology, plan */
-void mg_lua_open_state(lua_State *L);    /* classes alone */
-void mg_lua_open_use(lua_State *L);      /* Buffer */
+void mgrid_lua_open_grid(lua_State *L);     /* world, grid, fill */
+void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
+void mgrid_lua_open_topology(lua_State *L); /* topology, plan */
+void mgrid_lua_open_state(lua_State *L);    /* classes alone */
+void mgrid_lua_open_use(lua_State *L);      /* Buffer */
 
 #endif

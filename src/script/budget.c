@@ -12,8 +12,8 @@ enum { HOOK_STEP = 1000 };
 
 static const char budget_key = 'b'; /* registry key: its address */
 
-void *mg_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
-  mg_budget *b = budget;
+void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
+  mgrid_budget *b = budget;
   size_t     old = ptr ? osize : 0; /* without a block osize is a type tag */
   if (nsize == 0) {
     b->used -= old;
@@ -32,34 +32,34 @@ void *mg_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   return block;
 }
 
-void mg_budget_attach(lua_State *L, mg_budget *b) {
+void mgrid_budget_attach(lua_State *L, mgrid_budget *b) {
   lua_pushlightuserdata(L, b);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
 }
 
 /* NULL for a host's own Lua state. */
-static mg_budget *budget_of(lua_State *L) {
+static mgrid_budget *budget_of(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &budget_key);
-  mg_budget *b = lua_touserdata(L, -1);
+  mgrid_budget *b = lua_touserdata(L, -1);
   lua_pop(L, 1);
   return b;
 }
 
-static void say_memory(const mg_budget *b, char *text, size_t size) {
+static void say_memory(const mgrid_budget *b, char *text, size_t size) {
   bool mib = b->limits.memory >> 20;
   snprintf(text, size, "the recipe needs more than %zu %s of memory", b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
 }
 
 static void budget_hook(lua_State *L, lua_Debug *ar);
 
-static void spend(lua_State *L, mg_budget *b, uint64_t work) {
+static void spend(lua_State *L, mgrid_budget *b, uint64_t work) {
   b->count += work;
-  bool slow = mg_now() - b->started > b->limits.seconds;
+  bool slow = mgrid_now() - b->started > b->limits.seconds;
   if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return;
   if (!b->over) {
     b->over = true;
     lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1);
-    mg_lua_where(L);
+    mgrid_lua_where(L);
     const char *where = lua_tostring(L, -1);
     if (b->no_memory)
       say_memory(b, b->verdict, sizeof b->verdict);
@@ -75,32 +75,32 @@ static void spend(lua_State *L, mg_budget *b, uint64_t work) {
 
 static void budget_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
-  mg_lua_charge(L, HOOK_STEP);
+  mgrid_lua_charge(L, HOOK_STEP);
 }
 
-void mg_lua_charge(lua_State *L, int64_t work) {
-  mg_budget *b = budget_of(L);
+void mgrid_lua_charge(lua_State *L, int64_t work) {
+  mgrid_budget *b = budget_of(L);
   if (b) spend(L, b, (uint64_t)work);
 }
 
-void mg_lua_note(lua_State *L, mg_status status) {
-  mg_budget *b = budget_of(L);
+void mgrid_lua_note(lua_State *L, mgrid_status status) {
+  mgrid_budget *b = budget_of(L);
   if (b) b->status = status;
 }
 
-void mg_budget_start(lua_State *L, mg_budget *b) {
-  b->count = 0, b->started = mg_now();
+void mgrid_budget_start(lua_State *L, mgrid_budget *b) {
+  b->count = 0, b->started = mgrid_now();
   b->over = b->no_memory = false;
   b->refused = 0;
-  b->status = MG_OK;
+  b->status = MGRID_OK;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
 }
 
-void mg_budget_stop(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
+void mgrid_budget_stop(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
 
 /* ------------------------------------------------------------ error messages */
 
-void mg_budget_position(mg_error *err) {
+void mgrid_budget_position(mgrid_error *err) {
   const char *colon = strchr(err->message, ':');
   while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
   char *end;
@@ -124,22 +124,22 @@ static const char *without_prelude(const char *message) {
 }
 
 /* Outside of any pcall: nothing here may allocate in the Lua state. */
-mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *err) {
-  if (rc == LUA_OK && !b->no_memory) return MG_OK;
-  mg_status s = b->over || b->status == MG_LIMIT ? MG_LIMIT : MG_REFUSED;
+mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err) {
+  if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
+  mgrid_status s = b->over || b->status == MGRID_LIMIT ? MGRID_LIMIT : MGRID_REFUSED;
   if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) { /* also when the recipe caught it */
     char text[64];
     say_memory(b, text, sizeof text);
-    return mg_fail(err, MG_LIMIT, "%s", text);
+    return mgrid_fail(err, MGRID_LIMIT, "%s", text);
   }
   if (lua_type(L, -1) == LUA_TSTRING)
-    mg_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
+    mgrid_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
   else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
-    mg_fail(err, s, "%lld", (long long)lua_tointeger(L, -1));
+    mgrid_fail(err, s, "%lld", (long long)lua_tointeger(L, -1));
   else if (lua_type(L, -1) == LUA_TNUMBER)
-    mg_fail(err, s, "%.14g", lua_tonumber(L, -1));
+    mgrid_fail(err, s, "%.14g", lua_tonumber(L, -1));
   else /* never call a script's __tostring */
-    mg_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
-  if (err) mg_budget_position(err);
+    mgrid_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
+  if (err) mgrid_budget_position(err);
   return s;
 }

@@ -4,32 +4,32 @@
 ** `ud` of its Lua state. The instruction count gives the same verdict on every rank; the clock
 ** only ever aborts. What is spent cannot be caught: every further instruction raises again.
 */
-#ifndef MG_BUDGET_H
-#define MG_BUDGET_H
+#ifndef MGRID_BUDGET_H
+#define MGRID_BUDGET_H
 
 #include "script/bind.h"
 
-typedef struct mg_budget {
-  mg_limits limits;
+typedef struct mgrid_budget {
+  mgrid_limits limits;
   size_t    used;         /* bytes of the Lua heap */
   uint64_t  count;        /* instructions of this call */
   double    started;      /* this call, in seconds of the monotonic clock */
   bool      over;         /* spent: `verdict` is raised again and again */
   bool      no_memory;    /* the cap was hit in this call, also after a collection */
   size_t    refused;      /* size of the last block that was refused; Lua collects and asks again */
-  mg_status status;       /* of the last error that was raised from C */
+  mgrid_status status;       /* of the last error that was raised from C */
   char      verdict[256]; /* what was said when it was spent */
-} mg_budget;
+} mgrid_budget;
 
-void *mg_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Make the budget known to its Lua state: from then on mg_lua_charge and mg_lua_note find it. */
-void mg_budget_attach(lua_State *L, mg_budget *b);
+void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
+/* Make the budget known to its Lua state: from then on mgrid_lua_charge and mgrid_lua_note find it. */
+void mgrid_budget_attach(lua_State *L, mgrid_budget *b);
 /* A fresh allowance for one protected call, and its end. */
-void mg_budget_start(lua_State *L, mg_budget *b);
-void mg_budget_stop(lua_State *L);
+void mgrid_budget_start(lua_State *L, mgrid_budget *b);
+void mgrid_budget_stop(lua_State *L);
 /* Split "file:line: text" for the struct; the message keeps the whole. */
-void mg_budget_position(mg_error *err);
+void mgrid_budget_position(mgrid_error *err);
 /* What a call that ended with `rc` of lua_pcall, its error on the top, comes to. */
-mg_status mg_budget_verdict(lua_State *L, const mg_budget *b, int rc, mg_error *err);
+mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err);
 
 #endif

@@ -5,28 +5,28 @@
 ** A chunk is there twice: as text, and compiled when the library was built. The compiled form
 ** is loaded ten times faster, and it is trusted because it is ours: a recipe of a user's is
 ** text, always. Nothing promises that it means the same to another release of Lua, so the
-** library looks at the release that runs (mg_bundle_load) and has the text to fall back on.
+** library looks at the release that runs (mgrid_bundle_load) and has the text to fall back on.
 */
-#ifndef MG_BUNDLE_H
-#define MG_BUNDLE_H
+#ifndef MGRID_BUNDLE_H
+#define MGRID_BUNDLE_H
 
 #include <lua.h>
 #include <stddef.h>
 
-typedef struct mg_chunk {
+typedef struct mgrid_chunk {
   const char          *name; /* in messages; a bundled recipe's own */
   const char          *text;
   size_t               text_size;
   const unsigned char *binary;
   size_t               binary_size;
-} mg_chunk;
+} mgrid_chunk;
 
-extern const char        mg_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
-extern const mg_chunk    mg_prelude[];        /* lua/moongrid/recipe.lua, then what it asks for by name */
-extern const mg_chunk    mg_bundled[];        /* the recipes; a NULL name at the end */
-extern const char *const mg_bundled_names[];  /* NULL at the end */
+extern const char        mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
+extern const mgrid_chunk    mgrid_prelude[];        /* lua/moongrid/recipe.lua, then what it asks for by name */
+extern const mgrid_chunk    mgrid_bundled[];        /* the recipes; a NULL name at the end */
+extern const char *const mgrid_bundled_names[];  /* NULL at the end */
 
 /* Push the chunk as a function, as luaL_loadbuffer does. */
-int mg_bundle_load(lua_State *L, const mg_chunk *c);
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c);
 
 #endif

@@ -8,51 +8,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int done(lua_State *L, mg_lua_family *box, const mg_error *e) {
-  return box->f ? 1 : mg_lua_raise_error(L, e);
+static int done(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
+  return box->f ? 1 : mgrid_lua_raise_error(L, e);
 }
 
 /* Explicit lists cost by rank, and a recipe pays for them: about 20 bytes a member. */
-static void charge_lists(lua_State *L, const mg_family *f) { mg_lua_charge(L, 16 * f->total); }
+static void charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
 
 /* family:split(k [, { table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   int64_t        k = luaL_checkinteger(L, 2);
   bool           lists = false;
   if (lua_istable(L, 3)) {
     static const char *const options[] = { "table" };
-    mg_lua_check_keys(L, 3, "option", options, 1, false);
+    mgrid_lua_check_keys(L, 3, "option", options, 1, false);
     lua_getfield(L, 3, "table");
     lists = lua_toboolean(L, -1);
     lua_pop(L, 1);
   }
-  mg_error       e;
-  mg_lua_family *inner = mg_lua_new_family(L, NULL), *outer = mg_lua_new_family(L, NULL);
-  mg_status      s = mg_family_split(f->f, k, false, &inner->f, &outer->f, &e);
+  mgrid_error       e;
+  mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
+  mgrid_status      s = mgrid_family_split(f->f, k, false, &inner->f, &outer->f, &e);
   if (s && lists) { /* no layout exists */
     charge_lists(L, f->f);
-    s = mg_family_split(f->f, k, true, &inner->f, &outer->f, &e);
+    s = mgrid_family_split(f->f, k, true, &inner->f, &outer->f, &e);
   }
-  return s ? mg_lua_raise_error(L, &e) : 2;
+  return s ? mgrid_lua_raise_error(L, &e) : 2;
 }
 
 /* family:levels{a, b, c} -> a family per level, innermost first */
 static int family_levels(lua_State *L) {
   enum { MAX = 32 };
-  mg_lua_family *f = mg_lua_check_family(L, 1), *box[MAX];
-  mg_family     *out[MAX];
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
+  mgrid_family     *out[MAX];
   size_t         n = 0;
   luaL_checktype(L, 2, LUA_TTABLE);
-  if (lua_rawlen(L, 2) > MAX) return mg_lua_raise(L, "levels: at most %d", MAX);
-  mg_lua_stack(L, MAX + 4);
+  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise(L, "levels: at most %d", MAX);
+  mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
-  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mg_lua_new_family(L, NULL);
-  mg_error  e;
-  int64_t  *sizes = mg_lua_check_integers(L, 2, &n);
-  mg_status s = mg_family_levels(f->f, n, sizes, out, &e);
+  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
+  mgrid_error  e;
+  int64_t  *sizes = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
   free(sizes);
-  if (s) return mg_lua_raise_error(L, &e);
+  if (s) return mgrid_lua_raise_error(L, &e);
   for (size_t i = 0; i < n; i++) box[i]->f = out[i];
   return (int)n;
 }
@@ -81,7 +81,7 @@ static int call_pick(lua_State *L) { /* function, call */
     else
       lua_pushvalue(L, (int)i + 3);
     if (!lua_isinteger(L, -1))
-      return mg_lua_raise(L, "pick: the function gave %s, not positions", luaL_typename(L, -1));
+      return mgrid_lua_raise(L, "pick: the function gave %s, not positions", luaL_typename(L, -1));
     c->positions[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -98,13 +98,13 @@ static int call_map(lua_State *L) { /* function, call */
   }
   lua_pushinteger(L, c->group);
   lua_call(L, 2, 1);
-  if (!lua_istable(L, -1)) return mg_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
+  if (!lua_istable(L, -1)) return mgrid_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
   c->n = (int64_t)lua_rawlen(L, -1);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
     lua_rawgeti(L, -1, i + 1);
     int64_t rank = lua_tointeger(L, -1);
-    if (!lua_isinteger(L, -1) || rank < 0 || rank > MG_WORLD_MAX)
-      return mg_lua_raise(L, "map: element %d of group %d is no rank", (int)i + 1, (int)c->group);
+    if (!lua_isinteger(L, -1) || rank < 0 || rank > MGRID_WORLD_MAX)
+      return mgrid_lua_raise(L, "map: element %d of group %d is no rank", (int)i + 1, (int)c->group);
     c->ranks[i] = (int32_t)rank;
     lua_pop(L, 1);
   }
@@ -120,44 +120,44 @@ static int64_t protected_call(lua_call *c, lua_CFunction body) {
   return lua_pcall(c->L, 2, 0, 0) == LUA_OK ? c->n : -1;
 }
 
-static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap, mg_error *err) {
+static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   lua_call *c = ud;
   c->n = size, c->cap = cap, c->positions = positions;
-  mg_fail(err, MG_REFUSED, "the function failed");
+  mgrid_fail(err, MGRID_REFUSED, "the function failed");
   return protected_call(c, call_pick);
 }
 
-static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   lua_call *c = ud;
   c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
-  mg_fail(err, MG_REFUSED, "the function failed");
+  mgrid_fail(err, MGRID_REFUSED, "the function failed");
   return protected_call(c, call_map);
 }
 
 /* The error of a callback is on the stack above `top`: pass it on as it is. */
-static int done_callback(lua_State *L, mg_lua_family *box, int top, const mg_error *e) {
+static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, top);
     return 1;
   }
-  return lua_gettop(L) > top ? lua_error(L) : mg_lua_raise_error(L, e);
+  return lua_gettop(L) > top ? lua_error(L) : mgrid_lua_raise_error(L, e);
 }
 
 /* family:pick(0, -1), family:pick{0, -1}, family:pick(function(size) return ... end) */
 static int family_pick(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1);
-  mg_error       e = { 0 };
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  mgrid_error       e = { 0 };
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
-    mg_lua_family *box = mg_lua_new_family(L, NULL);
+    mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
     lua_call       c = { .L = L, .fn = 2 };
-    box->f = mg_family_pick_by(f->f, pick_callback, &c, &e);
+    box->f = mgrid_family_pick_by(f->f, pick_callback, &c, &e);
     return done_callback(L, box, 3, &e);
   }
   if (!lua_istable(L, 2)) { /* numbers: make them a list */
     int n = lua_gettop(L) - 1;
     if (n == 0)
-      return mg_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
+      return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
     for (int i = 2; i <= n + 1; i++) luaL_checkinteger(L, i);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
@@ -166,32 +166,32 @@ static int family_pick(lua_State *L) {
     }
     lua_replace(L, 2);
   }
-  mg_lua_family *box = mg_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   size_t         n;
-  int64_t       *positions = mg_lua_check_integers(L, 2, &n);
-  box->f = mg_family_pick(f->f, n, positions, &e);
+  int64_t       *positions = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_pick(f->f, n, positions, &e);
   free(positions);
   return done(L, box, &e);
 }
 
 static int family_bundle(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1), *box;
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
   int64_t        n = luaL_checkinteger(L, 2);
-  mg_error       e;
-  box = mg_lua_new_family(L, NULL);
-  box->f = mg_family_bundle(f->f, n, &e);
+  mgrid_error       e;
+  box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_bundle(f->f, n, &e);
   return done(L, box, &e);
 }
 
 static bool wants_wrap(lua_State *L, int i) {
   static const char *const known[] = { "wrap" };
   if (lua_type(L, i) == LUA_TSTRING) {
-    if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+    if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
     return true;
   }
   if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
   luaL_argexpected(L, lua_istable(L, i), i, "\"wrap\"");
-  mg_lua_check_keys(L, i, "option", known, 1, false);
+  mgrid_lua_check_keys(L, i, "option", known, 1, false);
   lua_getfield(L, i, "wrap");
   bool wrap = lua_toboolean(L, -1);
   lua_pop(L, 1);
@@ -200,9 +200,9 @@ static bool wants_wrap(lua_State *L, int i) {
 
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
-  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, NULL);
-  mg_error       e;
-  box->f = mg_family_neighbours(f->f, step, wrap, &e);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e;
+  box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return done(L, box, &e);
 }
 
@@ -211,51 +211,51 @@ static int family_pairs(lua_State *L) { return neighbours(L, 1, wants_wrap(L, 2)
 
 /* family:map(function(ranks, group) return ranks end): a table, O(world) */
 static int family_map(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   charge_lists(L, f->f);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  mg_lua_family *box = mg_lua_new_family(L, NULL);
-  mg_error       e = { 0 };
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e = { 0 };
   lua_call       c = { .L = L, .fn = 2 };
-  box->f = mg_family_map(f->f, map_callback, &c, &e);
+  box->f = mgrid_family_map(f->f, map_callback, &c, &e);
   return done_callback(L, box, 3, &e);
 }
 
 static int family_lists(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, f);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
   charge_lists(L, f->f);
-  mg_error       e;
-  box->f = mg_family_lists(f->f, &e);
+  mgrid_error       e;
+  box->f = mgrid_family_lists(f->f, &e);
   return done(L, box, &e);
 }
 
 static int family_twin(lua_State *L) {
-  mg_lua_family *f = mg_lua_check_family(L, 1), *box = mg_lua_new_family(L, f);
-  mg_error       e;
-  box->f = mg_family_twin(f->f, &e);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
+  mgrid_error       e;
+  box->f = mgrid_family_twin(f->f, &e);
   return done(L, box, &e);
 }
 
-static int combine(lua_State *L, mg_family *(*op)(size_t, const mg_family *const *, mg_error *)) {
+static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family *const *, mgrid_error *)) {
   enum { MAX = 64 };
-  const mg_family *fs[MAX];
+  const mgrid_family *fs[MAX];
   int              n = lua_gettop(L);
-  if (n > MAX) return mg_lua_raise(L, "at most %d families at once", MAX);
+  if (n > MAX) return mgrid_lua_raise(L, "at most %d families at once", MAX);
   for (int i = 1; i <= n; i++) { /* families whose spans meet are compared rank by rank */
-    fs[i - 1] = mg_lua_check_family(L, i)->f;
+    fs[i - 1] = mgrid_lua_check_family(L, i)->f;
     for (int k = 0; k + 1 < i; k++)
       if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
-        mg_lua_charge(L, fs[k]->total < fs[i - 1]->total ? fs[k]->total : fs[i - 1]->total);
+        mgrid_lua_charge(L, fs[k]->total < fs[i - 1]->total ? fs[k]->total : fs[i - 1]->total);
   }
-  mg_lua_family *box = mg_lua_new_family(L, NULL);
-  mg_error       e;
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e;
   box->f = op((size_t)n, fs, &e);
   return done(L, box, &e);
 }
 
-static int families_union(lua_State *L) { return combine(L, mg_family_union); }
-static int families_zip(lua_State *L) { return combine(L, mg_family_zip); }
+static int families_union(lua_State *L) { return combine(L, mgrid_family_union); }
+static int families_zip(lua_State *L) { return combine(L, mgrid_family_zip); }
 
 /* The option of that name as the topmost value; false (nothing pushed) when it is not given. */
 static bool has_option(lua_State *L, const char *key) {
@@ -266,7 +266,7 @@ static bool has_option(lua_State *L, const char *key) {
 
 static void flag_option(lua_State *L, const char *key, bool *out) {
   if (!has_option(L, key)) return;
-  if (!lua_isboolean(L, -1)) mg_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
+  if (!lua_isboolean(L, -1)) mgrid_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
   *out = lua_toboolean(L, -1);
   lua_pop(L, 1);
 }
@@ -281,15 +281,15 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
   lua_pushnil(L);
   while (lua_next(L, fields)) {
     lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING) mg_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
-    if (n == MAX) mg_lua_raise(L, "more than %d nccl fields", MAX);
+    if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
+    if (n == MAX) mgrid_lua_raise(L, "more than %d nccl fields", MAX);
     names[n++] = lua_tostring(L, -1); /* anchored by the table */
   }
-  mg_sort_names(names, n);
+  mgrid_sort_names(names, n);
   for (size_t i = 0; i < n; i++) {
     int type = lua_getfield(L, fields, names[i]), wrote;
     if (type == LUA_TSTRING && strpbrk(lua_tostring(L, -1), " ,=\t"))
-      mg_lua_raise(L, "nccl field '%s' is text without blanks and commas, not '%s'", names[i], lua_tostring(L, -1));
+      mgrid_lua_raise(L, "nccl field '%s' is text without blanks and commas, not '%s'", names[i], lua_tostring(L, -1));
     if (type == LUA_TBOOLEAN)
       wrote = snprintf(out + len, room - len, "%s=%d ", names[i], lua_toboolean(L, -1));
     else if (lua_isinteger(L, -1))
@@ -297,8 +297,8 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
     else if (type == LUA_TSTRING)
       wrote = snprintf(out + len, room - len, "%s=%s ", names[i], lua_tostring(L, -1));
     else
-      wrote = mg_lua_raise(L, "nccl field '%s' is %s", names[i], luaL_typename(L, -1));
-    if (wrote < 0 || (size_t)wrote >= room - len) mg_lua_raise(L, "the nccl options are too long");
+      wrote = mgrid_lua_raise(L, "nccl field '%s' is %s", names[i], luaL_typename(L, -1));
+    if (wrote < 0 || (size_t)wrote >= room - len) mgrid_lua_raise(L, "the nccl options are too long");
     len += (size_t)wrote;
     lua_pop(L, 1);
   }
@@ -308,79 +308,79 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
 static int family_with(lua_State *L) {
   static const char *const known[] = { "unique", "first", "lazy", "high_priority", "timeout", "backend", "nccl" };
   static const char *const backends[] = { "mpi", "nccl" };
-  mg_lua_family           *f = mg_lua_check_family(L, 1);
+  mgrid_lua_family           *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
-  mg_lua_check_keys(L, 2, "option", known, sizeof known / sizeof known[0], false);
-  mg_lua_family *box = mg_lua_new_family(L, f);
-  mg_options    *o = &box->options;
+  mgrid_lua_check_keys(L, 2, "option", known, sizeof known / sizeof known[0], false);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, f);
+  mgrid_options    *o = &box->options;
   flag_option(L, "unique", &o->unique);
   flag_option(L, "first", &o->first);
   flag_option(L, "lazy", &o->lazy);
   flag_option(L, "high_priority", &o->high_priority);
   if (has_option(L, "timeout")) {
     if (lua_type(L, -1) != LUA_TNUMBER)
-      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0, not a %s", luaL_typename(L, -1));
+      return mgrid_lua_raise(L, "option 'timeout' is a number of seconds above 0, not a %s", luaL_typename(L, -1));
     if (!(lua_tonumber(L, -1) > 0))
-      return mg_lua_raise(L, "option 'timeout' is a number of seconds above 0, not %g", lua_tonumber(L, -1));
+      return mgrid_lua_raise(L, "option 'timeout' is a number of seconds above 0, not %g", lua_tonumber(L, -1));
     o->timeout = lua_tonumber(L, -1);
     lua_pop(L, 1);
   }
   if (has_option(L, "backend")) {
     const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    if (!name) return mg_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
-    if (strlen(name) >= sizeof box->backend) return mg_lua_unknown(L, "backend", name, backends, 2);
+    if (!name) return mgrid_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
+    if (strlen(name) >= sizeof box->backend) return mgrid_lua_unknown(L, "backend", name, backends, 2);
     strcpy(box->backend, name);
     lua_pop(L, 1);
   }
   if (has_option(L, "nccl")) {
-    if (!lua_istable(L, -1)) return mg_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
+    if (!lua_istable(L, -1)) return mgrid_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
     char text[512];
     nccl_text(L, text, sizeof text);
     lua_pop(L, 1);
-    mg_lua_set_nccl(L, 3, text);
+    mgrid_lua_set_nccl(L, 3, text);
   }
-  mg_error  e;
-  mg_choice checked;
-  if (mg_choice_init(&checked, o, &e)) return mg_lua_raise_error(L, &e);
-  mg_choice_free(&checked);
-  box->f = mg_family_ref(f->f);
+  mgrid_error  e;
+  mgrid_choice checked;
+  if (mgrid_choice_init(&checked, o, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_choice_free(&checked);
+  box->f = mgrid_family_ref(f->f);
   return 1;
 }
 
-static void push_ranks(lua_State *L, const mg_family *f, int64_t group) {
-  int64_t n = mg_family_size(f, group);
+static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
+  int64_t n = mgrid_family_size(f, group);
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
   for (int64_t p = 0; p < n; p++) {
-    lua_pushinteger(L, mg_family_rank(f, group, p));
+    lua_pushinteger(L, mgrid_family_rank(f, group, p));
     lua_rawseti(L, -2, p + 1);
   }
 }
 
 /* family:ranks(group) -> list */
 static int family_ranks(lua_State *L) {
-  mg_family *f = mg_lua_check_family(L, 1)->f;
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t    group = luaL_checkinteger(L, 2);
   if (group < 0 || group >= f->count)
-    return mg_lua_raise(L, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group, f->count - 1);
+    return mgrid_lua_raise(L, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group, f->count - 1);
   push_ranks(L, f, group);
   return 1;
 }
 
 /* family:locate(rank [, nth]) -> group, position | nil */
 static int family_locate(lua_State *L) {
-  mg_family *f = mg_lua_check_family(L, 1)->f;
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t    rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
   if (rank < 0 || rank >= f->world)
-    return mg_lua_raise(L, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank, f->world - 1);
-  if (!mg_family_locate(f, rank, nth, &group, &position)) return 0;
+    return mgrid_lua_raise(L, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank, f->world - 1);
+  if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
   lua_pushinteger(L, group);
   lua_pushinteger(L, position);
   return 2;
 }
 
 static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
-  mg_family *f = mg_lua_check_family(L, 1)->f;
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t    group = luaL_optinteger(L, 2, -1);
   if (group < -1 || group >= f->count - 1) return 0;
   group++;
@@ -391,7 +391,7 @@ static int next_group(lua_State *L) { /* family, last group or nil -> group, ran
 
 /* for group, ranks in family:groups() do; also `pairs(family)` */
 static int family_groups(lua_State *L) {
-  mg_lua_check_family(L, 1);
+  mgrid_lua_check_family(L, 1);
   lua_pushcfunction(L, next_group);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
@@ -403,46 +403,46 @@ static int family_index(lua_State *L) {
                                        "pairs",  "neighbours", "map", "lists", "twin", "with", "ranks",
                                        "locate", "groups" };
   static const char *const coverage[] = { "partition", "partial", "cover" };
-  mg_family               *f = mg_lua_check_family(L, 1)->f;
+  mgrid_family               *f = mgrid_lua_check_family(L, 1)->f;
   const char              *key = luaL_checkstring(L, 2);
   if (strcmp(key, "count") == 0)
     lua_pushinteger(L, f->count);
   else if (strcmp(key, "size") == 0) /* nil where groups differ */
     f->size < 0 ? lua_pushnil(L) : lua_pushinteger(L, f->size);
   else if (strcmp(key, "coverage") == 0)
-    lua_pushstring(L, coverage[mg_family_coverage(f)]);
-  else if (!mg_lua_method(L, key))
-    return mg_lua_unknown(L, "field of a Family", key, known, sizeof known / sizeof known[0]);
+    lua_pushstring(L, coverage[mgrid_family_coverage(f)]);
+  else if (!mgrid_lua_method(L, key))
+    return mgrid_lua_unknown(L, "field of a Family", key, known, sizeof known / sizeof known[0]);
   return 1;
 }
 
 static int family_gc(lua_State *L) {
-  mg_lua_family *box = luaL_checkudata(L, 1, MG_LUA_FAMILY);
-  mg_family_free(box->f);
+  mgrid_lua_family *box = luaL_checkudata(L, 1, MGRID_LUA_FAMILY);
+  mgrid_family_free(box->f);
   box->f = NULL;
   return 0;
 }
 
 static int family_len(lua_State *L) {
-  lua_pushinteger(L, mg_lua_check_family(L, 1)->f->count);
+  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->count);
   return 1;
 }
 
 /* Rules of different forms are compared rank by rank. */
-static bool equal(lua_State *L, const mg_family *a, const mg_family *b) {
-  if (a->form != b->form && a->total == b->total) mg_lua_charge(L, a->total);
-  return mg_family_equal(a, b);
+static bool equal(lua_State *L, const mgrid_family *a, const mgrid_family *b) {
+  if (a->form != b->form && a->total == b->total) mgrid_lua_charge(L, a->total);
+  return mgrid_family_equal(a, b);
 }
 
 static int family_eq(lua_State *L) {
-  lua_pushboolean(L, equal(L, mg_lua_check_family(L, 1)->f, mg_lua_check_family(L, 2)->f));
+  lua_pushboolean(L, equal(L, mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f));
   return 1;
 }
 
 static int family_tostring(lua_State *L) {
-  mg_family *f = mg_lua_check_family(L, 1)->f;
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   char       rule[160];
-  if (mg_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
+  if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
   if (f->size >= 0)
     lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
   else
@@ -452,30 +452,30 @@ static int family_tostring(lua_State *L) {
 
 /* same(a, b): proof that two rules make the same groups; raises with the first difference */
 static int same(lua_State *L) {
-  mg_family *a = mg_lua_check_family(L, 1)->f, *b = mg_lua_check_family(L, 2)->f;
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   if (equal(L, a, b)) return 0;
   char x[160], y[160];
-  mg_family_describe(a, x, sizeof x);
-  mg_family_describe(b, y, sizeof y);
+  mgrid_family_describe(a, x, sizeof x);
+  mgrid_family_describe(b, y, sizeof y);
   if (a->world != b->world || a->count != b->count)
-    return mg_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count, x,
+    return mgrid_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count, x,
                         b->count, y);
   for (int64_t g = 0; g < a->count; g++) {
-    if (mg_same_group(a, g, b, g)) continue;
+    if (mgrid_same_group(a, g, b, g)) continue;
     int64_t p = 0;
-    while (mg_family_rank(a, g, p) == mg_family_rank(b, g, p)) p++;
-    int64_t in_a = mg_family_rank(a, g, p), in_b = mg_family_rank(b, g, p);
+    while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p)) p++;
+    int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
     if (in_a < 0 || in_b < 0)
-      return mg_lua_raise(L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s",
-                          g, mg_family_size(a, g), x, mg_family_size(b, g), y);
-    return mg_lua_raise(L, "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
+      return mgrid_lua_raise(L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s",
+                          g, mgrid_family_size(a, g), x, mgrid_family_size(b, g), y);
+    return mgrid_lua_raise(L, "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
                         " in %s and rank %" PRId64 " in %s",
                         p, g, in_a, x, in_b, y);
   }
   return 0;
 }
 
-void mg_lua_open_family(lua_State *L) {
+void mgrid_lua_open_family(lua_State *L) {
   static const luaL_Reg family_methods[] = { { "split", family_split },   { "levels", family_levels },
                                              { "pick", family_pick },     { "bundle", family_bundle },
                                              { "pairs", family_pairs },   { "neighbours", family_neighbours },
@@ -492,6 +492,6 @@ void mg_lua_open_family(lua_State *L) {
   static const luaL_Reg functions[] = {
     { "union", families_union }, { "zip", families_zip }, { "same", same }, { NULL, NULL }
   };
-  mg_lua_class(L, MG_LUA_FAMILY, family_methods, family_meta, family_index);
+  mgrid_lua_class(L, MGRID_LUA_FAMILY, family_methods, family_meta, family_index);
   luaL_setfuncs(L, functions, 0);
 }

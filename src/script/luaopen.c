@@ -4,6 +4,6 @@
 */
 #include "script/module.h"
 
-MG_API int luaopen_moongrid(lua_State *L);
+MGRID_API int luaopen_moongrid(lua_State *L);
 
-int luaopen_moongrid(lua_State *L) { return mg_lua_open(L); }
+int luaopen_moongrid(lua_State *L) { return mgrid_lua_open(L); }

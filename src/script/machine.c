@@ -13,10 +13,10 @@ enum { FIELDS = sizeof fields / sizeof fields[0] };
 /* Behind the values: a name that is none of them. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
-  return strcmp(key, "gpu") == 0 ? 0 : mg_lua_unknown(L, "field of the machine", key, fields, FIELDS);
+  return strcmp(key, "gpu") == 0 ? 0 : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);
 }
 
-static int machine_fixed(lua_State *L) { return mg_lua_raise(L, "the machine cannot be changed"); }
+static int machine_fixed(lua_State *L) { return mgrid_lua_raise(L, "the machine cannot be changed"); }
 
 /* machine, last name or nil -> the next name with a value, that value */
 static int machine_next(lua_State *L) {
@@ -39,10 +39,10 @@ static int machine_pairs(lua_State *L) {
 }
 
 /* An empty table before the values: an assignment finds no field that it could change. */
-void mg_lua_push_machine(lua_State *L, const mg_state *s) {
+void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
-  mg_machine            m;
-  mg_state_machine(s, &m);
+  mgrid_machine            m;
+  mgrid_state_machine(s, &m);
   const int64_t values[] = { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.usable_cores, m.memory, m.gpus, m.gpu };
   lua_newtable(L);
   luaL_newlib(L, meta);

@@ -28,103 +28,103 @@ static int json_gc(lua_State *L) {
 /* A table of plain values at i (or none) as JSON, boxed on the stack. */
 static json_t *check_values(lua_State *L, int i, const char *what) {
   json_t **box = new_json_box(L);
-  *box = lua_isnoneornil(L, i) ? json_object() : mg_json_of(L, i);
+  *box = lua_isnoneornil(L, i) ? json_object() : mgrid_json_of(L, i);
   if (*box && json_is_array(*box) && json_array_size(*box) == 0) { /* {} */
     json_decref(*box);
     *box = json_object();
   }
-  if (!*box || !json_is_object(*box)) mg_lua_raise(L, "%s: a table of values by name", what);
+  if (!*box || !json_is_object(*box)) mgrid_lua_raise(L, "%s: a table of values by name", what);
   return *box;
 }
 
 /* Raise what a runtime said: at the recipe's own position, else at the script's. */
-static int raise_runtime(lua_State *L, const mg_error *e) {
-  if (e->line == 0) return mg_lua_raise_error(L, e);
+static int raise_runtime(lua_State *L, const mgrid_error *e) {
+  if (e->line == 0) return mgrid_lua_raise_error(L, e);
   lua_pushstring(L, e->message);
   return lua_error(L);
 }
 
 /* ------------------------------------------------------------------ Recipe */
 
-static mg_runtime *check_recipe(lua_State *L, int i) { return *(mg_runtime **)luaL_checkudata(L, i, MG_LUA_RECIPE); }
+static mgrid_runtime *check_recipe(lua_State *L, int i) { return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE); }
 
 /* moongrid.load(name or path) -> Recipe */
 static int load(lua_State *L) {
   const char  *name = luaL_checkstring(L, 1);
-  mg_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
-  mg_error     e;
+  mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
+  mgrid_error     e;
   *box = NULL;
-  luaL_setmetatable(L, MG_LUA_RECIPE);
-  *box = mg_runtime_new(NULL, &e);
-  return *box && mg_runtime_load(*box, name, &e) == MG_OK ? 1 : raise_runtime(L, &e);
+  luaL_setmetatable(L, MGRID_LUA_RECIPE);
+  *box = mgrid_runtime_new(NULL, &e);
+  return *box && mgrid_runtime_load(*box, name, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
-  mg_runtime *rt = check_recipe(L, 1);
-  bool        is_world = luaL_testudata(L, 2, MG_LUA_WORLD) != NULL;
-  mg_window   w = is_world ? mg_lua_check_window(L, 2) : mg_world(luaL_checkinteger(L, 2));
-  if (w.size != w.world) return mg_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
+  mgrid_runtime *rt = check_recipe(L, 1);
+  bool        is_world = luaL_testudata(L, 2, MGRID_LUA_WORLD) != NULL;
+  mgrid_window   w = is_world ? mgrid_lua_check_window(L, 2) : mgrid_world(luaL_checkinteger(L, 2));
+  if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
   int64_t     world = w.world;
   lua_settop(L, 3);
   json_t     *args = check_values(L, 3, "parameters");
-  mg_plan   **box = mg_lua_new_plan(L);
-  mg_error    e;
-  *box = mg_runtime_plan_json(rt, world, args, &e);
+  mgrid_plan   **box = mgrid_lua_new_plan(L);
+  mgrid_error    e;
+  *box = mgrid_runtime_plan_json(rt, world, args, &e);
   return *box ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
 static int recipe_ask(lua_State *L) {
-  mg_runtime *rt = check_recipe(L, 1);
-  mg_state   *s = mg_lua_check_state(L, 2);
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
   const char *query = luaL_checkstring(L, 3);
   lua_settop(L, 4);
   json_t     *args = check_values(L, 4, "arguments of a query");
   json_t    **answer = new_json_box(L);
-  mg_error    e;
-  if (mg_runtime_ask_json(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
-  mg_push_json(L, *answer);
+  mgrid_error    e;
+  if (mgrid_runtime_ask_json(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
+  mgrid_push_json(L, *answer);
   return 1;
 }
 
 static int push_result(lua_State *L) {
-  mg_policy_push_result(lua_touserdata(L, 1), L);
+  mgrid_policy_push_result(lua_touserdata(L, 1), L);
   return 1;
 }
 
 /* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective where the policy is agreed; a
 ** difference between ranks is the job's failure, and comes back as nil, message, status. */
 static int recipe_call(lua_State *L) {
-  mg_runtime *rt = check_recipe(L, 1);
-  mg_state   *s = mg_lua_check_state(L, 2);
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
   const char *name = luaL_checkstring(L, 3);
-  mg_error    e;
+  mgrid_error    e;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
-  mg_policy *p = mg_policy_new(rt, s, name, &e);
-  mg_status  status = p ? mg_policy_call_from(p, L, 4, &e) : e.status;
+  mgrid_policy *p = mgrid_policy_new(rt, s, name, &e);
+  mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* the policy is freed whatever happens */
-  mg_policy_free(p);
-  if (status == MG_DISAGREE || status == MG_BACKEND) return mg_lua_failure(L, &e);
+  mgrid_policy_free(p);
+  if (status == MGRID_DISAGREE || status == MGRID_BACKEND) return mgrid_lua_failure(L, &e);
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
 /* recipe:info() -> { doc, params, queries, arguments, policies } */
 static int recipe_info(lua_State *L) {
   json_t **info = new_json_box(L);
-  mg_error e;
-  if (mg_runtime_info(check_recipe(L, 1), info, &e)) return mg_lua_raise_error(L, &e);
-  mg_push_json(L, *info);
+  mgrid_error e;
+  if (mgrid_runtime_info(check_recipe(L, 1), info, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_push_json(L, *info);
   return 1;
 }
 
 static int recipe_gc(lua_State *L) {
-  mg_runtime **box = luaL_checkudata(L, 1, MG_LUA_RECIPE);
-  mg_runtime_free(*box);
+  mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
+  mgrid_runtime_free(*box);
   *box = NULL;
   return 0;
 }
@@ -132,7 +132,7 @@ static int recipe_gc(lua_State *L) {
 static int recipe_index(lua_State *L) {
   static const char *const known[] = { "plan", "ask", "call", "info" };
   const char              *key = luaL_checkstring(L, 2);
-  return mg_lua_method(L, key) ? 1 : mg_lua_unknown(L, "field of a Recipe", key, known, 4);
+  return mgrid_lua_method(L, key) ? 1 : mgrid_lua_unknown(L, "field of a Recipe", key, known, 4);
 }
 
 static int recipe_tostring(lua_State *L) {
@@ -143,40 +143,40 @@ static int recipe_tostring(lua_State *L) {
 
 /* --------------------------------------------------------------------- Job */
 
-static mg_backend *check_job(lua_State *L, int i) {
-  mg_backend *b = *(mg_backend **)luaL_checkudata(L, i, MG_LUA_JOB);
-  if (!b) mg_lua_raise(L, "the job is closed");
+static mgrid_backend *check_job(lua_State *L, int i) {
+  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
+  if (!b) mgrid_lua_raise(L, "the job is closed");
   return b;
 }
 
 /* A Job, or nil, message, status where opened is NULL. */
-static int job_or_failure(lua_State *L, mg_backend **box, mg_backend *opened, const mg_error *e) {
+static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
   *box = opened;
-  return opened ? 1 : mg_lua_failure(L, e);
+  return opened ? 1 : mgrid_lua_failure(L, e);
 }
 
-static mg_backend **new_job(lua_State *L) {
-  mg_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
+static mgrid_backend **new_job(lua_State *L) {
+  mgrid_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
   *box = NULL;
-  luaL_setmetatable(L, MG_LUA_JOB);
+  luaL_setmetatable(L, MGRID_LUA_JOB);
   return box;
 }
 
 /* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
 static int mpi(lua_State *L) {
-  mg_backend **box = new_job(L);
-  mg_error     e;
-  return job_or_failure(L, box, mg_backend_open("mpi", &e), &e);
+  mgrid_backend **box = new_job(L);
+  mgrid_error     e;
+  return job_or_failure(L, box, mgrid_backend_open("mpi", &e), &e);
 }
 
 /* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of MPI_COMM_WORLD | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
   static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
-  mg_nccl_options          o = MG_NCCL_OPTIONS_INIT;
-  mg_error                 e;
+  mgrid_nccl_options          o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error                 e;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    mg_lua_check_keys(L, 1, "option of nccl", known, 5, false);
+    mgrid_lua_check_keys(L, 1, "option of nccl", known, 5, false);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
@@ -184,24 +184,24 @@ static int nccl(lua_State *L) {
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }
-  mg_backend **box = new_job(L);
-  return job_or_failure(L, box, mg_nccl_backend(NULL, &o, &e), &e);
+  mgrid_backend **box = new_job(L);
+  return job_or_failure(L, box, mgrid_nccl_backend(NULL, &o, &e), &e);
 }
 
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
 static int job_materialize(lua_State *L) {
-  mg_backend *b = check_job(L, 1);
-  mg_plan    *p = mg_lua_check_plan(L, 2);
+  mgrid_backend *b = check_job(L, 1);
+  mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
   const char *name = luaL_optstring(L, 3, "");
-  mg_state  **box = mg_lua_new_state(L, true);
-  mg_error    e;
-  *box = mg_materialize(p, b, name, &e);
-  return *box ? 1 : mg_lua_failure(L, &e);
+  mgrid_state  **box = mgrid_lua_new_state(L, true);
+  mgrid_error    e;
+  *box = mgrid_materialize(p, b, name, &e);
+  return *box ? 1 : mgrid_lua_failure(L, &e);
 }
 
 static int job_close(lua_State *L) {
-  mg_backend **box = luaL_checkudata(L, 1, MG_LUA_JOB);
-  mg_backend_free(*box);
+  mgrid_backend **box = luaL_checkudata(L, 1, MGRID_LUA_JOB);
+  mgrid_backend_free(*box);
   *box = NULL;
   return 0;
 }
@@ -209,8 +209,8 @@ static int job_close(lua_State *L) {
 static int job_index(lua_State *L) {
   static const char *const known[] = { "rank", "world", "backend", "ncomms", "materialize", "close" };
   const char              *key = luaL_checkstring(L, 2);
-  if (mg_lua_method(L, key)) return 1;
-  mg_backend *b = check_job(L, 1);
+  if (mgrid_lua_method(L, key)) return 1;
+  mgrid_backend *b = check_job(L, 1);
   if (strcmp(key, "rank") == 0)
     lua_pushinteger(L, b->rank);
   else if (strcmp(key, "world") == 0)
@@ -218,14 +218,14 @@ static int job_index(lua_State *L) {
   else if (strcmp(key, "backend") == 0)
     lua_pushstring(L, b->ops->name);
   else if (strcmp(key, "ncomms") == 0)
-    lua_pushinteger(L, (lua_Integer)mg_backend_ncomms(b));
+    lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(b));
   else
-    return mg_lua_unknown(L, "field of a Job", key, known, 6);
+    return mgrid_lua_unknown(L, "field of a Job", key, known, 6);
   return 1;
 }
 
 static int job_tostring(lua_State *L) {
-  mg_backend *b = *(mg_backend **)luaL_checkudata(L, 1, MG_LUA_JOB);
+  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, 1, MGRID_LUA_JOB);
   if (!b)
     lua_pushliteral(L, "Job (closed)");
   else
@@ -237,8 +237,8 @@ static int job_tostring(lua_State *L) {
 
 static int recipes(lua_State *L) {
   lua_newtable(L);
-  for (lua_Integer i = 0; mg_recipe_names()[i]; i++) {
-    lua_pushstring(L, mg_recipe_names()[i]);
+  for (lua_Integer i = 0; mgrid_recipe_names()[i]; i++) {
+    lua_pushstring(L, mgrid_recipe_names()[i]);
     lua_rawseti(L, -2, i + 1);
   }
   return 1;
@@ -250,11 +250,11 @@ static int module_missing(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
     if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all are names */
-  mg_sort_names(known, n);
-  return mg_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
+  mgrid_sort_names(known, n);
+  return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
-int mg_lua_open(lua_State *L) {
+int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg recipe_methods[] = {
     { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
   };
@@ -267,19 +267,19 @@ int mg_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
-  mg_lua_class(L, MG_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
-  mg_lua_class(L, MG_LUA_JOB, job_methods, job_meta, job_index);
+  mgrid_lua_class(L, MGRID_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
+  mgrid_lua_class(L, MGRID_LUA_JOB, job_methods, job_meta, job_index);
   luaL_newmetatable(L, "moongrid.json");
   luaL_setfuncs(L, json_meta, 0);
   lua_pop(L, 1);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
-  mg_lua_open_grid(L);
-  mg_lua_open_family(L);
-  mg_lua_open_topology(L);
-  mg_lua_open_state(L);
-  mg_lua_open_use(L);
-  lua_pushliteral(L, "moongrid " MG_VERSION);
+  mgrid_lua_open_grid(L);
+  mgrid_lua_open_family(L);
+  mgrid_lua_open_topology(L);
+  mgrid_lua_open_state(L);
+  mgrid_lua_open_use(L);
+  lua_pushliteral(L, "moongrid " MGRID_VERSION);
   lua_setfield(L, -2, "_VERSION");
   luaL_newlib(L, module_meta);
   lua_setmetatable(L, -2);

@@ -15,10 +15,10 @@
 /* ----------------------------------------------------------------------- look-up */
 
 static int new_body(lua_State *L) {
-  mg_policy *p = lua_touserdata(L, 1);
-  mg_prelude_push(L, "policy");
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &mg_recipe_key);
-  *mg_lua_new_state(L, false) = p->state;
+  mgrid_policy *p = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "policy");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  *mgrid_lua_new_state(L, false) = p->state;
   lua_pushvalue(L, -1);
   p->box = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_pushstring(L, p->name);
@@ -31,29 +31,29 @@ static int new_body(lua_State *L) {
   return 0;
 }
 
-mg_policy *mg_policy_new(mg_runtime *rt, mg_state *s, const char *name, mg_error *err) {
+mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
   if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
-  if (mg_runtime_check_state(rt, s, err)) return NULL;
-  if (strlen(name) >= sizeof ((mg_policy *)0)->name) return mg_null(err, MG_USAGE, "unknown policy '%s'", name);
-  mg_policy *p = calloc(1, sizeof *p);
-  if (!p) return mg_null_oom(err);
+  if (mgrid_runtime_check_state(rt, s, err)) return NULL;
+  if (strlen(name) >= sizeof ((mgrid_policy *)0)->name) return mgrid_null(err, MGRID_USAGE, "unknown policy '%s'", name);
+  mgrid_policy *p = calloc(1, sizeof *p);
+  if (!p) return mgrid_null_oom(err);
   p->rt = rt, p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
-  mg_status status = mg_runtime_protected(rt, new_body, p, err);
-  if (!status) status = mg_policy_open_circle(p, err);
+  mgrid_status status = mgrid_runtime_protected(rt, new_body, p, err);
+  if (!status) status = mgrid_policy_open_circle(p, err);
   if (!status) return p;
-  if (err && status == MG_REFUSED && strstr(err->message, "unknown policy")) err->status = MG_USAGE;
-  mg_policy_free(p);
+  if (err && status == MGRID_REFUSED && strstr(err->message, "unknown policy")) err->status = MGRID_USAGE;
+  mgrid_policy_free(p);
   return NULL;
 }
 
 static int close_body(lua_State *L) {
-  mg_lua_close_state(L, 1);
+  mgrid_lua_close_state(L, 1);
   return 0;
 }
 
-void mg_policy_free(mg_policy *p) {
+void mgrid_policy_free(mgrid_policy *p) {
   if (!p) return;
   lua_State *L = p->rt->L;
   if (p->box != LUA_NOREF) { /* whatever the recipe has kept of the State is closed now */
@@ -66,55 +66,55 @@ void mg_policy_free(mg_policy *p) {
   luaL_unref(L, LUA_REGISTRYINDEX, p->box);
   luaL_unref(L, LUA_REGISTRYINDEX, p->params);
   luaL_unref(L, LUA_REGISTRYINDEX, p->result);
-  mg_policy_close_circle(p);
+  mgrid_policy_close_circle(p);
   free(p);
 }
 
 /* -------------------------------------------------------------------------- call */
 
-static void push_arg(lua_State *L, const mg_arg *a, int depth);
+static void push_arg(lua_State *L, const mgrid_arg *a, int depth);
 
-static void push_table(lua_State *L, size_t n, const mg_arg *args, int depth) {
+static void push_table(lua_State *L, size_t n, const mgrid_arg *args, int depth) {
   lua_createtable(L, 0, (int)n);
   for (size_t i = 0; i < n; i++) {
-    if (!args[i].name) mg_lua_raise(L, "an argument of a policy has no name");
+    if (!args[i].name) mgrid_lua_raise(L, "an argument of a policy has no name");
     push_arg(L, &args[i], depth);
     lua_setfield(L, -2, args[i].name);
   }
 }
 
-static void push_arg(lua_State *L, const mg_arg *a, int depth) {
-  if (depth > 16) mg_lua_raise(L, "argument '%s' of a policy is nested too deep", a->name);
-  mg_lua_stack(L, 8);
+static void push_arg(lua_State *L, const mgrid_arg *a, int depth) {
+  if (depth > 16) mgrid_lua_raise(L, "argument '%s' of a policy is nested too deep", a->name);
+  mgrid_lua_stack(L, 8);
   switch (a->kind) {
-  case MG_IS_NONE: lua_pushnil(L); return;
-  case MG_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
-  case MG_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
-  case MG_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
-  case MG_IS_TEXT: lua_pushstring(L, a->as.text); return;
-  case MG_IS_INTEGERS:
+  case MGRID_IS_NONE: lua_pushnil(L); return;
+  case MGRID_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
+  case MGRID_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
+  case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
+  case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
+  case MGRID_IS_INTEGERS:
     lua_createtable(L, (int)a->as.integers.n, 0);
     for (size_t i = 0; i < a->as.integers.n; i++) {
       lua_pushinteger(L, a->as.integers.at[i]);
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return;
-  case MG_IS_NUMBERS:
+  case MGRID_IS_NUMBERS:
     lua_createtable(L, (int)a->as.numbers.n, 0);
     for (size_t i = 0; i < a->as.numbers.n; i++) {
       lua_pushnumber(L, a->as.numbers.at[i]);
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return;
-  case MG_IS_TABLE: push_table(L, a->as.table.n, a->as.table.at, depth + 1); return;
+  case MGRID_IS_TABLE: push_table(L, a->as.table.n, a->as.table.at, depth + 1); return;
   }
-  mg_lua_raise(L, "argument '%s' of a policy has no kind (%d)", a->name, (int)a->kind);
+  mgrid_lua_raise(L, "argument '%s' of a policy has no kind (%d)", a->name, (int)a->kind);
 }
 
 typedef struct call {
-  mg_policy    *p;
+  mgrid_policy    *p;
   size_t        n;
-  const mg_arg *args;
+  const mgrid_arg *args;
   lua_State    *from; /* instead of these the value at `at` of another Lua, or NULL */
   int           at;
 } call;
@@ -125,7 +125,7 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
   if (!c->from)
     push_table(L, c->n, c->args, 0);
-  else if (!mg_copy_value(c->from, c->at, L, false))
+  else if (!mgrid_copy_value(c->from, c->at, L, false))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
@@ -143,43 +143,43 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-void mg_policy_place(const mg_policy *p, mg_error *err) {
+void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
   char text[sizeof err->message];
   if (!err || err->line || !*p->where) return;
   snprintf(text, sizeof text, "%s", err->message);
-  mg_fail(err, err->status, "%spolicy '%s': %.800s", p->where, p->name, text);
-  mg_budget_position(err);
+  mgrid_fail(err, err->status, "%spolicy '%s': %.800s", p->where, p->name, text);
+  mgrid_budget_position(err);
 }
 
 /* A failed call has no result: not that of the call before, nor one that nobody agreed on. */
-static void forget_result(const mg_policy *p) {
+static void forget_result(const mgrid_policy *p) {
   if (p->result == LUA_NOREF) return;
   lua_pushnil(p->rt->L);
   lua_rawseti(p->rt->L, LUA_REGISTRYINDEX, p->result);
 }
 
-static mg_status run(call *c, mg_error *err) {
-  mg_error  own;
-  mg_error *e = err ? err : &own; /* who agrees tells it to the others */
-  mg_status s = mg_runtime_protected(c->p->rt, call_body, c, e);
-  if (s) mg_policy_place(c->p, e);
-  if (*c->p->agreed) s = mg_policy_agree(c->p, s, e);
+static mgrid_status run(call *c, mgrid_error *err) {
+  mgrid_error  own;
+  mgrid_error *e = err ? err : &own; /* who agrees tells it to the others */
+  mgrid_status s = mgrid_runtime_protected(c->p->rt, call_body, c, e);
+  if (s) mgrid_policy_place(c->p, e);
+  if (*c->p->agreed) s = mgrid_policy_agree(c->p, s, e);
   if (s) forget_result(c->p);
   return s;
 }
 
-mg_status mg_policy_call(mg_policy *p, size_t n, const mg_arg *args, mg_error *err) {
-  return p ? run(&(call){ p, n, args, NULL, 0 }, err) : MG_USAGE;
+mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
+  return p ? run(&(call){ p, n, args, NULL, 0 }, err) : MGRID_USAGE;
 }
 
-mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *err) {
+mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
   return run(&(call){ p, 0, NULL, from, at }, err);
 }
 
-void mg_policy_push_result(const mg_policy *p, lua_State *to) {
+void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  if (!mg_copy_value(L, lua_gettop(L), to, true))
+  if (!mgrid_copy_value(L, lua_gettop(L), to, true))
     luaL_error(to, "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
                p->where, p->name);
 }
@@ -189,20 +189,20 @@ void mg_policy_push_result(const mg_policy *p, lua_State *to) {
 static const char *const kind_names[] = { "nothing", "a boolean", "an integer", "a number",
                                           "text",    "a list of integers", "a list of numbers", "a table by key" };
 
-static mg_kind list_kind(lua_State *L) {
+static mgrid_kind list_kind(lua_State *L) {
   bool whole = true;
   for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
     int type = lua_rawgeti(L, -1, i);
     whole &= lua_isinteger(L, -1) != 0;
     lua_pop(L, 1);
-    if (type != LUA_TNUMBER) return MG_IS_TABLE;
+    if (type != LUA_TNUMBER) return MGRID_IS_TABLE;
   }
-  return whole ? MG_IS_INTEGERS : MG_IS_NUMBERS;
+  return whole ? MGRID_IS_INTEGERS : MGRID_IS_NUMBERS;
 }
 
 /* Push the result or what is at a key of it. Nothing here allocates or raises: the key is looked for
 ** among those that are there. */
-static mg_kind push_result(const mg_policy *p, const char *key) {
+static mgrid_kind push_result(const mgrid_policy *p, const char *key) {
   lua_State *L = p->rt->L;
   if (p->result == LUA_NOREF)
     lua_pushnil(L);
@@ -217,72 +217,72 @@ static mg_kind push_result(const mg_policy *p, const char *key) {
     lua_pushnil(L);
   }
   switch (lua_type(L, -1)) {
-  case LUA_TBOOLEAN: return MG_IS_BOOLEAN;
-  case LUA_TNUMBER: return lua_isinteger(L, -1) ? MG_IS_INTEGER : MG_IS_NUMBER;
-  case LUA_TSTRING: return MG_IS_TEXT;
-  case LUA_TTABLE: return lua_rawlen(L, -1) > 0 ? list_kind(L) : MG_IS_TABLE;
-  default: return MG_IS_NONE;
+  case LUA_TBOOLEAN: return MGRID_IS_BOOLEAN;
+  case LUA_TNUMBER: return lua_isinteger(L, -1) ? MGRID_IS_INTEGER : MGRID_IS_NUMBER;
+  case LUA_TSTRING: return MGRID_IS_TEXT;
+  case LUA_TTABLE: return lua_rawlen(L, -1) > 0 ? list_kind(L) : MGRID_IS_TABLE;
+  default: return MGRID_IS_NONE;
   }
 }
 
-mg_kind mg_policy_kind(const mg_policy *p, const char *key) {
-  if (!p) return MG_IS_NONE;
-  mg_kind k = push_result(p, key);
+mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *key) {
+  if (!p) return MGRID_IS_NONE;
+  mgrid_kind k = push_result(p, key);
   lua_settop(p->rt->L, 0);
   return k;
 }
 
-static mg_status wrong_kind(const mg_policy *p, const char *key, mg_kind is, mg_kind wanted, mg_error *err) {
-  return mg_fail(err, MG_REFUSED, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
+static mgrid_status wrong_kind(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_REFUSED, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
                  key ? " at '" : "", key ? key : "", key ? "'" : "", kind_names[wanted]);
 }
 
-mg_status mg_policy_boolean(const mg_policy *p, const char *key, bool *out, mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind is = push_result(p, key);
+mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind is = push_result(p, key);
   *out = lua_toboolean(p->rt->L, -1);
   lua_settop(p->rt->L, 0);
-  return is == MG_IS_BOOLEAN ? MG_OK : wrong_kind(p, key, is, MG_IS_BOOLEAN, err);
+  return is == MGRID_IS_BOOLEAN ? MGRID_OK : wrong_kind(p, key, is, MGRID_IS_BOOLEAN, err);
 }
 
-mg_status mg_policy_integer(const mg_policy *p, const char *key, int64_t *out, mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind is = push_result(p, key);
+mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind is = push_result(p, key);
   int     whole = 0;
-  int64_t value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
+  int64_t value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
   lua_settop(p->rt->L, 0);
-  if (!whole) return wrong_kind(p, key, is, MG_IS_INTEGER, err);
+  if (!whole) return wrong_kind(p, key, is, MGRID_IS_INTEGER, err);
   *out = value;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status mg_policy_number(const mg_policy *p, const char *key, double *out, mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind is = push_result(p, key);
-  double  value = is == MG_IS_INTEGER || is == MG_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
+mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind is = push_result(p, key);
+  double  value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
   lua_settop(p->rt->L, 0);
-  if (is != MG_IS_INTEGER && is != MG_IS_NUMBER) return wrong_kind(p, key, is, MG_IS_NUMBER, err);
+  if (is != MGRID_IS_INTEGER && is != MGRID_IS_NUMBER) return wrong_kind(p, key, is, MGRID_IS_NUMBER, err);
   *out = value;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status mg_policy_text(const mg_policy *p, const char *key, const char **out, mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind     is = push_result(p, key);
-  const char *text = is == MG_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
+mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind     is = push_result(p, key);
+  const char *text = is == MGRID_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
   lua_settop(p->rt->L, 0);
-  if (!text) return wrong_kind(p, key, is, MG_IS_TEXT, err);
+  if (!text) return wrong_kind(p, key, is, MGRID_IS_TEXT, err);
   *out = text;
-  return MG_OK;
+  return MGRID_OK;
 }
 
 /* Elements of the list on the top into one of the arrays; an empty table is an empty list. */
-static mg_status copy_list(const mg_policy *p, const char *key, mg_kind is, mg_kind wanted, int64_t *integers,
-                           double *numbers, size_t room, size_t *length, mg_error *err) {
+static mgrid_status copy_list(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted, int64_t *integers,
+                           double *numbers, size_t room, size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
-  bool       empty = is == MG_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
-  int        fits = is == MG_IS_INTEGERS || is == MG_IS_NUMBERS || empty;
+  bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
+  int        fits = is == MGRID_IS_INTEGERS || is == MGRID_IS_NUMBERS || empty;
   for (size_t i = 0; fits && i < n && (i < room || integers); i++) {
     lua_rawgeti(L, -1, (lua_Integer)i + 1);
     int64_t whole = integers ? lua_tointegerx(L, -1, &fits) : 0;
@@ -293,19 +293,19 @@ static mg_status copy_list(const mg_policy *p, const char *key, mg_kind is, mg_k
   lua_settop(L, 0);
   if (!fits) return wrong_kind(p, key, is, wanted, err);
   if (length) *length = n;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status mg_policy_integers(const mg_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
-                             mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind is = push_result(p, key);
-  return copy_list(p, key, is, MG_IS_INTEGERS, out, NULL, room, length, err);
+mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
+                             mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind is = push_result(p, key);
+  return copy_list(p, key, is, MGRID_IS_INTEGERS, out, NULL, room, length, err);
 }
 
-mg_status mg_policy_numbers(const mg_policy *p, const char *key, double *out, size_t room, size_t *length,
-                            mg_error *err) {
-  if (!p) return MG_USAGE;
-  mg_kind is = push_result(p, key);
-  return copy_list(p, key, is, MG_IS_NUMBERS, NULL, out, room, length, err);
+mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room, size_t *length,
+                            mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_kind is = push_result(p, key);
+  return copy_list(p, key, is, MGRID_IS_NUMBERS, NULL, out, room, length, err);
 }

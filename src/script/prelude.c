@@ -23,7 +23,7 @@ static const char prelude_key = 'p', env_key = 'e', place_key = 'l';
 
 /* --------------------------------------------------------- messages, values */
 
-static int core_raise(lua_State *L) { return mg_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
+static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
 
 static int core_raise_at(lua_State *L) {
   luaL_checkstring(L, 1);
@@ -34,7 +34,7 @@ static int core_raise_at(lua_State *L) {
 }
 
 static int core_where(lua_State *L) {
-  mg_lua_where(L);
+  mgrid_lua_where(L);
   return 1;
 }
 
@@ -44,11 +44,11 @@ static int core_unknown(lua_State *L) {
   const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
   size_t      n = 0;
   char        tail[512];
-  mg_lua_stack(L, MAX + 4);
+  mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 4);
   for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
-  if (lua_type(L, 4) != LUA_TSTRING) return mg_lua_unknown(L, what, name, known, n);
-  mg_suggest(tail, sizeof tail, name, known, n);
+  if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
   lua_pushfstring(L, "%sunknown %s '%s'%s", lua_tostring(L, 4), what, name, tail);
   return lua_error(L);
 }
@@ -124,20 +124,20 @@ static int core_keys(lua_State *L) {
 }
 
 static int core_is_topology(lua_State *L) {
-  lua_pushboolean(L, luaL_testudata(L, 1, MG_LUA_TOPOLOGY) != NULL);
+  lua_pushboolean(L, luaL_testudata(L, 1, MGRID_LUA_TOPOLOGY) != NULL);
   return 1;
 }
 
 static int core_note(lua_State *L) {
-  mg_error e;
-  if (mg_topology_param(mg_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
-    return mg_lua_raise_error(L, &e);
+  mgrid_error e;
+  if (mgrid_topology_param(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+    return mgrid_lua_raise_error(L, &e);
   return 0;
 }
 
 /* params(state) -> { name = text }: what the state's plan was evaluated with */
 static int core_params(lua_State *L) {
-  const mg_content *c = &mg_lua_check_state(L, 1)->plan->content;
+  const mgrid_content *c = &mgrid_lua_check_state(L, 1)->plan->content;
   lua_createtable(L, 0, (int)c->nparams);
   for (size_t i = 0; i < c->nparams; i++) {
     lua_pushstring(L, c->param[i].value);
@@ -148,18 +148,18 @@ static int core_params(lua_State *L) {
 
 /* encode(value) -> JSON text with sorted keys, equal for equal values */
 static int core_encode(lua_State *L) {
-  json_t *v = mg_json_of(L, 1);
-  if (!v) return mg_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
+  json_t *v = mgrid_json_of(L, 1);
+  if (!v) return mgrid_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
   char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
   json_decref(v);
-  if (!text) return mg_lua_oom(L);
-  mg_text t = { .data = text, .len = strlen(text) };
-  mg_lua_push_text(L, &t);
+  if (!text) return mgrid_lua_oom(L);
+  mgrid_text t = { .data = text, .len = strlen(text) };
+  mgrid_lua_push_text(L, &t);
   return 1;
 }
 
 static int push_decoded(lua_State *L) {
-  mg_push_json(L, lua_touserdata(L, 1));
+  mgrid_push_json(L, lua_touserdata(L, 1));
   return 1;
 }
 
@@ -176,16 +176,16 @@ static int core_decode(lua_State *L) {
 
 /* ----------------------------------------------------------- loading recipes */
 
-static const mg_chunk *bundled(const char *name) {
-  for (const mg_chunk *c = mg_bundled; c->name; c++)
+static const mgrid_chunk *bundled(const char *name) {
+  for (const mgrid_chunk *c = mgrid_bundled; c->name; c++)
     if (strcmp(c->name, name) == 0) return c;
   return NULL;
 }
 
-int mg_bundle_load(lua_State *L, const mg_chunk *c) {
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   char name[64];
   snprintf(name, sizeof name, "=%s", c->name);
-  if (strstr(lua_ident, mg_bundle_release)) {
+  if (strstr(lua_ident, mgrid_bundle_release)) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
     lua_pop(L, 1); /* another number format, or no memory: the text will tell */
   }
@@ -204,15 +204,15 @@ static int file_failed(lua_State *L, const char *what, const char *path) {
 ** may have policies that are not. It is read once, for it may be edited meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   char    piece[4096];
-  mg_text t = { 0 };
+  mgrid_text t = { 0 };
   lua_pushfstring(L, "@%s", path); /* may raise: before anything is held */
   FILE *file = fopen(path, "rb");
   if (!file) return file_failed(L, "open", path);
-  for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mg_text_put(&t, piece, n);
+  for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&t, piece, n);
   int why = t.failed ? ENOMEM : ferror(file) ? errno : !feof(file) ? EFBIG : 0;
   fclose(file);
   if (why) {
-    mg_text_free(&t);
+    mgrid_text_free(&t);
     errno = why;
     return file_failed(L, "read", path);
   }
@@ -222,13 +222,13 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   *hash = XXH3_64bits(text, t.len);
   int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
   lua_remove(L, -2);
-  mg_text_free(&t);
+  mgrid_text_free(&t);
   return rc;
 }
 
 /* note_policies(topology, hash): it is of a recipe with policies */
 static int core_note_policies(lua_State *L) {
-  mg_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
+  mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;
 }
 
@@ -260,12 +260,12 @@ static void push_path(lua_State *L, const char *name, const char *from) {
 static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
   const char *message = lua_tostring(L, -1);
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
-    return mg_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
+    return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
   size_t n = 0;
   char   tail[512];
-  while (mg_bundled_names[n]) n++;
-  mg_suggest(tail, sizeof tail, name, mg_bundled_names, n);
+  while (mgrid_bundled_names[n]) n++;
+  mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &place_key) != LUA_TSTRING) lua_pushliteral(L, ""); /* not in a recipe */
   if (looks_like_path(name))
     lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
@@ -278,12 +278,12 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 ** key: one for all spellings of a path, hash of its text (0: bundled) */
 static int core_load(lua_State *L) {
   const char     *name = luaL_checkstring(L, 1);
-  const mg_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
   uint64_t        hash = 0;
   int             rc;
   if (ours) {
     lua_pushvalue(L, 1);
-    rc = mg_bundle_load(L, ours);
+    rc = mgrid_bundle_load(L, ours);
   } else {
     push_path(L, name, luaL_optstring(L, 2, NULL));
     rc = load_file(L, lua_tostring(L, -1), &hash);
@@ -299,11 +299,11 @@ static int core_load(lua_State *L) {
 
 /* library(name, ...): run another file of the prelude */
 static int core_library(lua_State *L) {
-  const mg_chunk *c = mg_prelude;
+  const mgrid_chunk *c = mgrid_prelude;
   char            name[64];
   snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
   while (strcmp(c->name, name) != 0) c++; /* it is there: nobody else asks */
-  if (mg_bundle_load(L, c)) return lua_error(L);
+  if (mgrid_bundle_load(L, c)) return lua_error(L);
   lua_replace(L, 1);
   lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
   return lua_gettop(L);
@@ -330,11 +330,11 @@ static const luaL_Reg core[] = { { "raise", core_raise },
 
 static void note_place(lua_State *L, const char *name) {
   if (strcmp(name, "recipe") != 0) return;
-  mg_lua_where(L);
+  mgrid_lua_where(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &place_key);
 }
 
-void mg_prelude_open(lua_State *L) {
+void mgrid_prelude_open(lua_State *L) {
   static const luaL_Reg libraries[] = { { LUA_GNAME, luaopen_base },
                                         { LUA_TABLIBNAME, luaopen_table },
                                         { LUA_STRLIBNAME, luaopen_string },
@@ -344,18 +344,18 @@ void mg_prelude_open(lua_State *L) {
     luaL_requiref(L, lib->name, lib->func, 1);
     lua_pop(L, 1);
   }
-  mg_sandbox_push(L);
+  mgrid_sandbox_push(L);
   int env = lua_gettop(L);
-  mg_lua_open_grid(L);
-  mg_lua_open_family(L);
-  mg_lua_open_topology(L);
-  mg_lua_open_state(L);
+  mgrid_lua_open_grid(L);
+  mgrid_lua_open_family(L);
+  mgrid_lua_open_topology(L);
+  mgrid_lua_open_state(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
   for (int i = 0; i < 2; i++) { /* build gets its world, and returns a topology */
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }
-  if (mg_bundle_load(L, mg_prelude)) lua_error(L);
+  if (mgrid_bundle_load(L, mgrid_prelude)) lua_error(L);
   luaL_newlib(L, core);
   lua_call(L, 1, 1);
   static const char *const from_prelude[] = { "recipe", "param", "policies" };
@@ -364,17 +364,17 @@ void mg_prelude_open(lua_State *L) {
     lua_setfield(L, env, from_prelude[i]);
   }
   lua_rawsetp(L, LUA_REGISTRYINDEX, &prelude_key);
-  mg_sandbox_seal(L, note_place);
+  mgrid_sandbox_seal(L, note_place);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &env_key);
 }
 
-void mg_prelude_push(lua_State *L, const char *name) {
+void mgrid_prelude_push(lua_State *L, const char *name) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &prelude_key);
   lua_getfield(L, -1, name);
   lua_remove(L, -2);
 }
 
-void mg_prelude_load(lua_State *L, const char *path) {
+void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
   if (load_file(L, path, &hash)) lua_error(L); /* with its place, or why it cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &env_key);

@@ -7,25 +7,25 @@
 
 #include <string.h>
 
-mg_status mg_reload(const mg_runtime *rt, mg_state *s, const char *recipe, size_t n, const char *const *args,
-                    mg_runtime **new_rt, mg_state **new_s, mg_change *change, mg_error *err) {
-  mg_error mine = { 0 };
+mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n, const char *const *args,
+                    mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
+  mgrid_error mine = { 0 };
   *new_rt = NULL;
   *new_s = NULL;
-  if (!rt || !s) return MG_USAGE;
-  mg_runtime *fresh = mg_runtime_new(&rt->budget.limits, &mine);
-  mg_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine);
-  mg_plan *plan = mg_runtime_plan(fresh, mg_plan_world(s->plan), n, args, &mine);
+  if (!rt || !s) return MGRID_USAGE;
+  mgrid_runtime *fresh = mgrid_runtime_new(&rt->budget.limits, &mine);
+  mgrid_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine);
+  mgrid_plan *plan = mgrid_runtime_plan(fresh, mgrid_plan_world(s->plan), n, args, &mine);
   /* Collective from here on: who has no plan says so, and every rank is told. */
-  mg_state *state = mg_materialize(plan, s->backend, "reload", &mine);
-  if (state && change) mg_plan_diff(s->plan, plan, s->view.rank, change, NULL, NULL, NULL);
-  mg_plan_free(plan);
+  mgrid_state *state = mgrid_materialize(plan, s->backend, "reload", &mine);
+  if (state && change) mgrid_plan_diff(s->plan, plan, s->view.rank, change, NULL, NULL, NULL);
+  mgrid_plan_free(plan);
   if (state) {
     *new_rt = fresh;
     *new_s = state;
-    return MG_OK;
+    return MGRID_OK;
   }
-  mg_runtime_free(fresh);
+  mgrid_runtime_free(fresh);
   if (err) *err = mine;
-  return mine.status ? mine.status : MG_BACKEND;
+  return mine.status ? mine.status : MGRID_BACKEND;
 }

@@ -2,40 +2,40 @@
 **
 ** runtime.h - what the command and the Lua module ask of a runtime besides moongrid.h.
 */
-#ifndef MG_RUNTIME_H
-#define MG_RUNTIME_H
+#ifndef MGRID_RUNTIME_H
+#define MGRID_RUNTIME_H
 
 #include "script/budget.h"
 
 #include <jansson.h>
 
-struct mg_runtime {
+struct mgrid_runtime {
   lua_State *L;
-  mg_budget  budget;
+  mgrid_budget  budget;
   char      *recipe; /* as it was asked for */
-  mg_error   unloaded; /* why there is none, where one was asked for */
+  mgrid_error   unloaded; /* why there is none, where one was asked for */
 };
 
-extern const char mg_recipe_key; /* its address: the registry key of the loaded recipe */
+extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
 /* Run body(ud) under lua_pcall with a fresh budget. */
-mg_status mg_runtime_protected(mg_runtime *rt, lua_CFunction body, void *ud, mg_error *err);
+mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* Is the recipe loaded, and is the state's plan of it? */
-mg_status mg_runtime_check_loaded(const mg_runtime *rt, mg_error *err);
-mg_status mg_runtime_check_state(const mg_runtime *rt, const mg_state *s, mg_error *err);
+mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
+mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* As mg_runtime_plan, with the arguments as a JSON object: name -> value, or text that is
+/* As mgrid_runtime_plan, with the arguments as a JSON object: name -> value, or text that is
 ** parsed by the parameter's kind. */
-mg_plan *mg_runtime_plan_json(mg_runtime *rt, int64_t world, const json_t *args, mg_error *err);
+mgrid_plan *mgrid_runtime_plan_json(mgrid_runtime *rt, int64_t world, const json_t *args, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process. *answer is a new reference. */
-mg_status mg_runtime_ask_json(mg_runtime *rt, mg_state *s, const char *query, const json_t *args, json_t **answer,
-                         mg_error *err);
-/* mg_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
-mg_status mg_policy_call_from(mg_policy *p, lua_State *from, int at, mg_error *err);
-void      mg_policy_push_result(const mg_policy *p, lua_State *to);
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args, json_t **answer,
+                         mgrid_error *err);
+/* mgrid_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
+mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
+void      mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Doc, parameters, policies and queries: a new reference. */
-mg_status mg_runtime_info(mg_runtime *rt, json_t **info, mg_error *err);
+mgrid_status mgrid_runtime_info(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */
-const char *mg_lua_release(void);
+const char *mgrid_lua_release(void);
 
 #endif

@@ -47,11 +47,11 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
 
 /* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
 static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
-  mg_lua_charge(L, 4 * n);
+  mgrid_lua_charge(L, 4 * n);
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
-    mg_lua_charge(L, 4 * n);
+    mgrid_lua_charge(L, 4 * n);
     for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
       lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
       merge(L, from, to, lo, mid, hi, before);
@@ -92,9 +92,9 @@ static int ordered_pairs(lua_State *L) {
   lua_pushnil(L);
   while (lua_next(L, 1)) {
     lua_pop(L, 1);
-    if (n % 1024 == 1023) mg_lua_charge(L, 1024);
+    if (n % 1024 == 1023) mgrid_lua_charge(L, 1024);
     if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
-      return mg_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
+      return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
     lua_pushvalue(L, -1);
     lua_rawseti(L, 2, ++n);
   }
@@ -110,7 +110,7 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
-  if (lua_getmetatable(L, i)) return mg_lua_raise(L, "this table is to be read"); /* ours: recipes have none */
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* ours: recipes have none */
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -146,9 +146,9 @@ static int table_insert(lua_State *L) {
     value = 3;
     luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
   } else if (lua_gettop(L) != 2) {
-    return mg_lua_raise(L, "table.insert takes a list, maybe a position, and a value");
+    return mgrid_lua_raise(L, "table.insert takes a list, maybe a position, and a value");
   }
-  mg_lua_charge(L, n - at);
+  mgrid_lua_charge(L, n - at);
   for (lua_Integer i = n; i > at; i--) {
     lua_rawgeti(L, 1, i - 1);
     lua_rawseti(L, 1, i);
@@ -162,7 +162,7 @@ static int table_remove(lua_State *L) {
   lua_Integer n = list_length(L, 1), at = luaL_optinteger(L, 2, n);
   if (n == 0) return 0;
   luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
-  mg_lua_charge(L, n - at);
+  mgrid_lua_charge(L, n - at);
   lua_rawgeti(L, 1, at);
   for (lua_Integer i = at; i < n; i++) {
     lua_rawgeti(L, 1, i + 1);
@@ -181,7 +181,7 @@ static int string_rep(lua_State *L) {
   lua_Integer n = luaL_checkinteger(L, 2);
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
-    return mg_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
+    return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
   /* not a luaL_Buffer: that one fails at the memory cap without collecting garbage first */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
@@ -229,7 +229,7 @@ static int string_format(lua_State *L) {
   for (const char *p = strchr(fmt, '%'); p; p = strchr(p, '%')) {
     p++;
     p += strspn(p, "-+ #0123456789.");
-    if (*p == 'p') return mg_lua_raise(L, "string.format: %%p prints an address, which differs between ranks");
+    if (*p == 'p') return mgrid_lua_raise(L, "string.format: %%p prints an address, which differs between ranks");
     if (*p) p++;
   }
   for (int i = 2; i <= lua_gettop(L); i++)
@@ -239,7 +239,7 @@ static int string_format(lua_State *L) {
     }
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
-  if (lua_pcall(L, lua_gettop(L) - 1, 1, 0)) return mg_lua_raise(L, "%s", lua_tostring(L, -1));
+  if (lua_pcall(L, lua_gettop(L) - 1, 1, 0)) return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
   return 1;
 }
 
@@ -249,8 +249,8 @@ static int string_format(lua_State *L) {
 static int checked_assert(lua_State *L) {
   if (lua_toboolean(L, 1)) return lua_gettop(L);
   luaL_checkany(L, 1);
-  if (lua_type(L, 2) == LUA_TSTRING) return mg_lua_raise(L, "%s", lua_tostring(L, 2));
-  return mg_lua_raise(L, "assertion failed");
+  if (lua_type(L, 2) == LUA_TSTRING) return mgrid_lua_raise(L, "%s", lua_tostring(L, 2));
+  return mgrid_lua_raise(L, "assertion failed");
 }
 
 /* __index of the recipe's globals: upvalues are the real table and who is told of reads */
@@ -258,7 +258,7 @@ static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
-    mg_sandbox_read **on_read = lua_touserdata(L, lua_upvalueindex(2));
+    mgrid_sandbox_read **on_read = lua_touserdata(L, lua_upvalueindex(2));
     (*on_read)(L, name);
     return 1;
   }
@@ -269,19 +269,19 @@ static int read_global(lua_State *L) {
     if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
     lua_pop(L, 1);
   }
-  mg_sort_names(known, n); /* of equally near names every rank takes the same */
-  const char *near = mg_nearest(name, known, n);
-  if (near) return mg_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
-  return mg_lua_raise(L, "undefined global '%s'", name);
+  mgrid_sort_names(known, n); /* of equally near names every rank takes the same */
+  const char *near = mgrid_nearest(name, known, n);
+  if (near) return mgrid_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
+  return mgrid_lua_raise(L, "undefined global '%s'", name);
 }
 
 static int no_new_global(lua_State *L) {
-  return mg_lua_raise(L, "assignment to global '%s': use 'local'",
+  return mgrid_lua_raise(L, "assignment to global '%s': use 'local'",
                       lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 static int no_new_field(lua_State *L) {
-  return mg_lua_raise(L, "assignment to field '%s' of a library",
+  return mgrid_lua_raise(L, "assignment to field '%s' of a library",
                       lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
@@ -289,7 +289,7 @@ static int no_new_field(lua_State *L) {
 static int read_field(lua_State *L) {
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
-  return mg_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", lua_tostring(L, lua_upvalueindex(2)),
+  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", lua_tostring(L, lua_upvalueindex(2)),
                       lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
@@ -331,7 +331,7 @@ static void allow_library(lua_State *L, const char *library, const char *const *
   lua_setfield(L, -2, library);
 }
 
-void mg_sandbox_push(lua_State *L) {
+void mgrid_sandbox_push(lua_State *L) {
   static const char *const globals[] = { "error", "ipairs", "pcall", "select", "tonumber", "type", NULL };
   static const char *const maths[] = { "abs", "ceil", "floor", "fmod", "huge", "max", "maxinteger", "min",
                                        "mininteger", "sqrt", "tointeger", "type", "ult", NULL };
@@ -357,7 +357,7 @@ void mg_sandbox_push(lua_State *L) {
   lua_pop(L, 2);
 }
 
-void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read) {
+void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   static const char *const libraries[] = { "math", "string", "table" };
   /* ("x"):find would reach the whole library through the metatable of strings */
   lua_pushliteral(L, "");
@@ -376,7 +376,7 @@ void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read) {
   lua_newtable(L); /* empty, so that every read and assignment goes through the metatable */
   lua_createtable(L, 0, 3);
   lua_pushvalue(L, -3);
-  mg_sandbox_read **told = lua_newuserdatauv(L, sizeof *told, 0);
+  mgrid_sandbox_read **told = lua_newuserdatauv(L, sizeof *told, 0);
   *told = on_read;
   lua_pushcclosure(L, read_global, 2);
   lua_setfield(L, -2, "__index");

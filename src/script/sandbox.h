@@ -2,17 +2,17 @@
 **
 ** sandbox.h - what a recipe can see.
 */
-#ifndef MG_SANDBOX_H
-#define MG_SANDBOX_H
+#ifndef MGRID_SANDBOX_H
+#define MGRID_SANDBOX_H
 
 #include <lua.h>
 
 /* Push the environment of recipes: an allow list of Lua's own functions, changed where they
 ** would differ between processes or run without end. The caller adds the vocabulary and then
-** calls mg_sandbox_seal with the table on the top, which replaces it by a read-only view;
+** calls mgrid_sandbox_seal with the table on the top, which replaces it by a read-only view;
 ** `on_read` is told the name of every global that is read. */
-void mg_sandbox_push(lua_State *L);
-typedef void mg_sandbox_read(lua_State *L, const char *name);
-void mg_sandbox_seal(lua_State *L, mg_sandbox_read *on_read);
+void mgrid_sandbox_push(lua_State *L);
+typedef void mgrid_sandbox_read(lua_State *L, const char *name);
+void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
 
 #endif

@@ -14,12 +14,12 @@
 #include <string.h>
 
 typedef struct state_box {
-  mg_state *s; /* NULL once closed */
+  mgrid_state *s; /* NULL once closed */
   bool      owned;
 } state_box;
 
 typedef struct group_box { /* user value 2 is the State userdata, whose box is `from` */
-  const mg_group  *g;
+  const mgrid_group  *g;
   const state_box *from;
 } group_box;
 
@@ -79,7 +79,7 @@ static void keep(lua_State *L, int answers, const char *name) {
 /* Push the method of a class, and keep it; false, with nothing pushed, if there is none. */
 static bool push_method(lua_State *L, const char *class, const char *name, int answers) {
   luaL_getmetatable(L, class);
-  if (!mg_lua_class_method(L, -1, name)) {
+  if (!mgrid_lua_class_method(L, -1, name)) {
     lua_pop(L, 1);
     return false;
   }
@@ -91,18 +91,18 @@ static bool push_method(lua_State *L, const char *class, const char *name, int a
 static int state_missing(lua_State *L);
 static int group_missing(lua_State *L);
 
-mg_state **mg_lua_new_state(lua_State *L, bool owned) {
+mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
   state_box *box = lua_newuserdatauv(L, sizeof *box, 1);
   *box = (state_box){ NULL, owned };
-  own_metatable(L, MG_LUA_STATE, &state_key, state_missing);
+  own_metatable(L, MGRID_LUA_STATE, &state_key, state_missing);
   return &box->s;
 }
 
-static state_box *check_state_box(lua_State *L, int i) { return check_own(L, i, MG_LUA_STATE, &state_key); }
+static state_box *check_state_box(lua_State *L, int i) { return check_own(L, i, MGRID_LUA_STATE, &state_key); }
 
-mg_state *mg_lua_check_state(lua_State *L, int i) {
+mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
   state_box *box = check_state_box(L, i);
-  if (!box->s) mg_lua_raise(L, "the state is closed");
+  if (!box->s) mgrid_lua_raise(L, "the state is closed");
   return box->s;
 }
 
@@ -122,22 +122,22 @@ static void forget(lua_State *L, int answers) {
   }
 }
 
-void mg_lua_close_state(lua_State *L, int i) {
+void mgrid_lua_close_state(lua_State *L, int i) {
   state_box *box = check_state_box(L, i);
   lua_getiuservalue(L, i, ANSWERS);
   forget(L, -1);
   lua_pop(L, 1);
-  if (box->owned) mg_state_free(box->s);
+  if (box->owned) mgrid_state_free(box->s);
   box->s = NULL;
 }
 
-const char *const mg_lua_state_words[] = { "rank",  "world", "plan",  "machine", "ncomms", "ngroups", "groups",
+const char *const mgrid_lua_state_words[] = { "rank",  "world", "plan",  "machine", "ncomms", "ngroups", "groups",
                                            "coord", "has",   "prove", "create",  "close",  NULL };
 
 /* ------------------------------------------------------------------- State */
 
 /* The Group of a handle, the same one each time; it is found by the handle's address. */
-static int push_group(lua_State *L, int state, const mg_group *g) {
+static int push_group(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
     return 1;
@@ -148,7 +148,7 @@ static int push_group(lua_State *L, int state, const mg_group *g) {
     lua_pop(L, 1);
     group_box *box = lua_newuserdatauv(L, sizeof *box, 2);
     *box = (group_box){ g, lua_touserdata(L, state) };
-    own_metatable(L, MG_LUA_GROUP, &group_key, group_missing);
+    own_metatable(L, MGRID_LUA_GROUP, &group_key, group_missing);
     lua_pushvalue(L, state);
     lua_setiuservalue(L, -2, OWNER);
     lua_pushvalue(L, -1);
@@ -160,13 +160,13 @@ static int push_group(lua_State *L, int state, const mg_group *g) {
 
 /* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
 static int state_groups(lua_State *L) {
-  mg_state   *s = mg_lua_check_state(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 1);
   const char *family = luaL_checkstring(L, 2);
-  mg_error    e = { 0 };
+  mgrid_error    e = { 0 };
   lua_newtable(L);
   for (size_t nth = 0;; nth++) {
-    const mg_group *g = mg_state_group_nth(s, family, nth, &e);
-    if (e.status) return mg_lua_raise_error(L, &e);
+    const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
+    if (e.status) return mgrid_lua_raise_error(L, &e);
     if (!g) return 1;
     push_group(L, 1, g);
     lua_rawseti(L, -2, (lua_Integer)nth + 1);
@@ -175,16 +175,16 @@ static int state_groups(lua_State *L) {
 
 /* state:has(family) -> boolean: is there a family of that name, whoever is in it? */
 static int state_has(lua_State *L) {
-  lua_pushboolean(L, mg_plan_find(mg_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_plan_find(mgrid_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
   return 1;
 }
 
 /* state:coord(grid, dim) -> integer | nil */
 static int state_coord(lua_State *L) {
-  mg_state *s = mg_lua_check_state(L, 1);
-  mg_error  e = { 0 };
-  int64_t   at = mg_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
-  if (e.status) return mg_lua_raise_error(L, &e);
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  mgrid_error  e = { 0 };
+  int64_t   at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  if (e.status) return mgrid_lua_raise_error(L, &e);
   if (at < 0)
     lua_pushnil(L);
   else
@@ -192,38 +192,38 @@ static int state_coord(lua_State *L) {
   return 1;
 }
 
-static mg_state *check_host_state(lua_State *L) {
-  mg_state *s = mg_lua_check_state(L, 1);
-  if (!check_state_box(L, 1)->owned) mg_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+static mgrid_state *check_host_state(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  if (!check_state_box(L, 1)->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return s;
 }
 
 static int state_prove(lua_State *L) {
   int64_t  n = 0;
-  mg_error e;
-  if (mg_state_prove(check_host_state(L), &n, &e)) return mg_lua_failure(L, &e);
+  mgrid_error e;
+  if (mgrid_state_prove(check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
   lua_pushinteger(L, n);
   return 1;
 }
 
 static int state_create(lua_State *L) {
-  mg_error e;
-  if (mg_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return mg_lua_failure(L, &e);
+  mgrid_error e;
+  if (mgrid_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
 
 static int state_close(lua_State *L) {
   state_box *box = check_state_box(L, 1);
-  if (box->s && !box->owned) return mg_lua_raise(L, "a query or policy cannot close the state");
-  mg_lua_close_state(L, 1);
+  if (box->s && !box->owned) return mgrid_lua_raise(L, "a query or policy cannot close the state");
+  mgrid_lua_close_state(L, 1);
   return 0;
 }
 
 /* Ranks collect garbage at different moments, and freeing a state is collective. */
 static int state_gc(lua_State *L) {
   state_box *box = check_state_box(L, 1);
-  if (box->owned && box->s) mg_state_abandon(box->s);
+  if (box->owned && box->s) mgrid_state_abandon(box->s);
   box->s = NULL;
   return 0;
 }
@@ -233,10 +233,10 @@ static int state_gc(lua_State *L) {
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  if (push_method(L, MG_LUA_STATE, key, 1)) return 1;
-  mg_state      *s = mg_lua_check_state(L, STATE);
-  const mg_grid *grid;
-  mg_error       e = { 0 };
+  if (push_method(L, MGRID_LUA_STATE, key, 1)) return 1;
+  mgrid_state      *s = mgrid_lua_check_state(L, STATE);
+  const mgrid_grid *grid;
+  mgrid_error       e = { 0 };
   if (strcmp(key, "rank") == 0) {
     lua_pushinteger(L, s->view.rank);
     keep(L, 1, key);
@@ -244,19 +244,19 @@ static int state_missing(lua_State *L) {
     lua_pushinteger(L, s->plan->content.world);
     keep(L, 1, key);
   } else if (strcmp(key, "ncomms") == 0) {
-    lua_pushinteger(L, (lua_Integer)mg_state_ncomms(s));
+    lua_pushinteger(L, (lua_Integer)mgrid_state_ncomms(s));
   } else if (strcmp(key, "ngroups") == 0) {
-    lua_pushinteger(L, (lua_Integer)mg_state_ngroups(s));
+    lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(s));
   } else if (strcmp(key, "plan") == 0) {
-    mg_plan **box = mg_lua_new_plan(L);
-    *box = mg_plan_ref(s->plan);
+    mgrid_plan **box = mgrid_lua_new_plan(L);
+    *box = mgrid_plan_ref(s->plan);
   } else if (strcmp(key, "machine") == 0) {
-    mg_lua_push_machine(L, s);
+    mgrid_lua_push_machine(L, s);
     keep(L, 1, key);
-  } else if ((grid = mg_plan_grid(s->plan, key))) {
+  } else if ((grid = mgrid_plan_grid(s->plan, key))) {
     lua_createtable(L, 0, (int)grid->n);
     for (size_t i = 0; i < grid->n; i++) {
-      int64_t at = mg_grid_coord(grid, s->view.rank, i);
+      int64_t at = mgrid_grid_coord(grid, s->view.rank, i);
       if (at < 0) {
         lua_pushnil(L);
         return 1;
@@ -265,8 +265,8 @@ static int state_missing(lua_State *L) {
       lua_setfield(L, -2, grid->axis[i].name);
     }
   } else {
-    const mg_group *g = mg_state_group(s, key, &e);
-    if (e.status) return mg_lua_raise_error(L, &e);
+    const mgrid_group *g = mgrid_state_group(s, key, &e);
+    if (e.status) return mgrid_lua_raise_error(L, &e);
     lua_pushvalue(L, STATE);
     push_group(L, -1, g);
     if (g) keep(L, 1, key);
@@ -280,22 +280,22 @@ static int state_tostring(lua_State *L) {
     lua_pushliteral(L, "State (closed)");
   else
     lua_pushfstring(L, "State of rank %I of %I: %d groups, %d communicators", (LUAI_UACINT)box->s->view.rank,
-                    (LUAI_UACINT)box->s->plan->content.world, (int)mg_state_ngroups(box->s),
-                    (int)mg_state_ncomms(box->s));
+                    (LUAI_UACINT)box->s->plan->content.world, (int)mgrid_state_ngroups(box->s),
+                    (int)mgrid_state_ncomms(box->s));
   return 1;
 }
 
 static int state_len(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mg_state_ngroups(mg_lua_check_state(L, 1)));
+  lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(mgrid_lua_check_state(L, 1)));
   return 1;
 }
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
-  mg_state *s = mg_lua_check_state(L, 1);
-  int       i = lua_isnil(L, 2) ? -1 : mg_plan_find(s->plan, luaL_checkstring(L, 2));
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  int       i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
   const char     *name = s->plan->content.entry[i + 1].name;
-  const mg_group *g = mg_state_group(s, name, NULL);
+  const mgrid_group *g = mgrid_state_group(s, name, NULL);
   lua_pushstring(L, name);
   if (g)
     push_group(L, 1, g);
@@ -305,7 +305,7 @@ static int state_next(lua_State *L) { /* state, last name or nil -> name, Group 
 }
 
 static int state_pairs(lua_State *L) {
-  mg_lua_check_state(L, 1);
+  mgrid_lua_check_state(L, 1);
   lua_pushcfunction(L, state_next);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
@@ -314,17 +314,17 @@ static int state_pairs(lua_State *L) {
 
 /* ------------------------------------------------------------------- Group */
 
-static group_box *check_group_box(lua_State *L, int i) { return check_own(L, i, MG_LUA_GROUP, &group_key); }
+static group_box *check_group_box(lua_State *L, int i) { return check_own(L, i, MGRID_LUA_GROUP, &group_key); }
 
-static const mg_group *check_group(lua_State *L, int i) {
+static const mgrid_group *check_group(lua_State *L, int i) {
   group_box *box = check_group_box(L, i);
-  if (!box->from->s) mg_lua_raise(L, "the state of this group is closed");
+  if (!box->from->s) mgrid_lua_raise(L, "the state of this group is closed");
   return box->g;
 }
 
-const mg_group *mg_lua_check_group_of_host(lua_State *L, int i) {
-  const mg_group *g = check_group(L, i);
-  if (!((group_box *)lua_touserdata(L, i))->from->owned) mg_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i) {
+  const mgrid_group *g = check_group(L, i);
+  if (!((group_box *)lua_touserdata(L, i))->from->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return g;
 }
 
@@ -339,27 +339,27 @@ static int push_rank(lua_State *L, int64_t rank) {
 static bool wrap_option(lua_State *L, int i) {
   static const char *const known[] = { "wrap" };
   if (lua_type(L, i) != LUA_TSTRING) return lua_toboolean(L, i);
-  if (strcmp(lua_tostring(L, i), "wrap") != 0) mg_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+  if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
   return true;
 }
 
-static int group_next(lua_State *L) { return push_rank(L, mg_group_next(check_group(L, 1), wrap_option(L, 2))); }
-static int group_prev(lua_State *L) { return push_rank(L, mg_group_prev(check_group(L, 1), wrap_option(L, 2))); }
+static int group_next(lua_State *L) { return push_rank(L, mgrid_group_next(check_group(L, 1), wrap_option(L, 2))); }
+static int group_prev(lua_State *L) { return push_rank(L, mgrid_group_prev(check_group(L, 1), wrap_option(L, 2))); }
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_at(lua_State *L) {
-  const mg_group *g = check_group(L, 1);
+  const mgrid_group *g = check_group(L, 1);
   int64_t         position = luaL_checkinteger(L, 2);
-  return push_rank(L, mg_group_at(g, position < 0 ? position + mg_group_size(g) : position));
+  return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
 /* group:position(rank) -> position | nil */
 static int group_position(lua_State *L) {
-  return push_rank(L, mg_group_position(check_group(L, 1), luaL_checkinteger(L, 2)));
+  return push_rank(L, mgrid_group_position(check_group(L, 1), luaL_checkinteger(L, 2)));
 }
 
 static int group_contains(lua_State *L) {
-  lua_pushboolean(L, mg_group_position(check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_group_position(check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
   return 1;
 }
 
@@ -368,46 +368,46 @@ static int group_missing(lua_State *L) {
   static const char *const known[] = { "rank", "size", "index", "first", "last", "ranks", "name", "next", "prev", "at",
                                        "position", "contains", "buffer", "allreduce", "broadcast", "allgather",
                                        "reduce_scatter", "sendrecv", "barrier" };
-  const mg_group          *g = check_group(L, lua_upvalueindex(1));
+  const mgrid_group          *g = check_group(L, lua_upvalueindex(1));
   const char              *key = luaL_checkstring(L, 2);
-  if (push_method(L, MG_LUA_GROUP, key, 1)) return 1;
+  if (push_method(L, MGRID_LUA_GROUP, key, 1)) return 1;
   if (strcmp(key, "rank") == 0) {
-    lua_pushinteger(L, mg_group_rank(g));
+    lua_pushinteger(L, mgrid_group_rank(g));
   } else if (strcmp(key, "size") == 0) {
-    lua_pushinteger(L, mg_group_size(g));
+    lua_pushinteger(L, mgrid_group_size(g));
   } else if (strcmp(key, "index") == 0) {
-    lua_pushinteger(L, mg_group_index(g));
+    lua_pushinteger(L, mgrid_group_index(g));
   } else if (strcmp(key, "first") == 0) {
-    lua_pushinteger(L, mg_group_first(g));
+    lua_pushinteger(L, mgrid_group_first(g));
   } else if (strcmp(key, "last") == 0) {
-    lua_pushinteger(L, mg_group_last(g));
+    lua_pushinteger(L, mgrid_group_last(g));
   } else if (strcmp(key, "name") == 0) {
-    lua_pushstring(L, mg_group_family(g));
+    lua_pushstring(L, mgrid_group_family(g));
   } else if (strcmp(key, "ranks") == 0) { /* a list of the caller's own each time */
-    int64_t n = mg_group_size(g);
+    int64_t n = mgrid_group_size(g);
     lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
     for (int64_t p = 0; p < n; p++) {
-      lua_pushinteger(L, mg_group_at(g, p));
+      lua_pushinteger(L, mgrid_group_at(g, p));
       lua_rawseti(L, -2, p + 1);
     }
     return 1;
   } else {
-    return mg_lua_unknown(L, "field of a Group", key, known, sizeof known / sizeof known[0]);
+    return mgrid_lua_unknown(L, "field of a Group", key, known, sizeof known / sizeof known[0]);
   }
   keep(L, 1, key);
   return 1;
 }
 
 static int group_len(lua_State *L) {
-  lua_pushinteger(L, mg_group_size(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_size(check_group(L, 1)));
   return 1;
 }
 
 static int group_eq(lua_State *L) {
   bool both = test_own(L, 1, &group_key) && test_own(L, 2, &group_key); /* each has its own __eq */
   if (both) {
-    const mg_group *a = check_group(L, 1), *b = check_group(L, 2);
-    both = a->position == b->position && mg_same_group(a->family, a->index, b->family, b->index);
+    const mgrid_group *a = check_group(L, 1), *b = check_group(L, 2);
+    both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
   }
   lua_pushboolean(L, both);
   return 1;
@@ -415,7 +415,7 @@ static int group_eq(lua_State *L) {
 
 static int group_tostring(lua_State *L) {
   group_box      *box = check_group_box(L, 1);
-  const mg_group *g = box->g;
+  const mgrid_group *g = box->g;
   if (!box->from->s) { /* the handle ended with its state */
     lua_pushliteral(L, "Group (closed)");
     return 1;
@@ -425,7 +425,7 @@ static int group_tostring(lua_State *L) {
   return 1;
 }
 
-void mg_lua_open_state(lua_State *L) {
+void mgrid_lua_open_state(lua_State *L) {
   static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
                                             { "create", state_create }, { "close", state_close }, { NULL, NULL } };
   static const luaL_Reg state_meta[] = { { "__gc", state_gc },    { "__close", state_close },
@@ -438,7 +438,7 @@ void mg_lua_open_state(lua_State *L) {
                                          { "__eq", group_eq },
                                          { "__tostring", group_tostring },
                                          { NULL, NULL } };
-  mg_lua_class(L, MG_LUA_STATE, state_methods, state_meta, NULL);
-  mg_lua_class(L, MG_LUA_GROUP, group_methods, group_meta, NULL);
-  mg_lua_class_add(L, MG_LUA_GROUP, mg_lua_group_use);
+  mgrid_lua_class(L, MGRID_LUA_STATE, state_methods, state_meta, NULL);
+  mgrid_lua_class(L, MGRID_LUA_GROUP, group_methods, group_meta, NULL);
+  mgrid_lua_class_add(L, MGRID_LUA_GROUP, mgrid_lua_group_use);
 }

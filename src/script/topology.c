@@ -12,45 +12,45 @@
 ** User value 1: name -> the Family or Grid that was assigned; 2: name -> "file:line: ". */
 
 static int new_topology(lua_State *L) {
-  mg_window     w = mg_lua_check_window(L, 1);
-  mg_topology **box = lua_newuserdatauv(L, sizeof *box, 2);
+  mgrid_window     w = mgrid_lua_check_window(L, 1);
+  mgrid_topology **box = lua_newuserdatauv(L, sizeof *box, 2);
   *box = NULL;
-  luaL_setmetatable(L, MG_LUA_TOPOLOGY);
+  luaL_setmetatable(L, MGRID_LUA_TOPOLOGY);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 1);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 2);
-  mg_error e;
-  *box = mg_topology_new(w.world, &e);
-  return *box ? 1 : mg_lua_raise_error(L, &e);
+  mgrid_error e;
+  *box = mgrid_topology_new(w.world, &e);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
 static int topology_newindex(lua_State *L) {
-  mg_topology *t = mg_lua_check_topology(L, 1);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
-    return mg_lua_raise(L, "a topology holds families by name; the key is %s", luaL_typename(L, 2));
+    return mgrid_lua_raise(L, "a topology holds families by name; the key is %s", luaL_typename(L, 2));
   const char    *name = lua_tostring(L, 2);
-  mg_lua_family *f = luaL_testudata(L, 3, MG_LUA_FAMILY);
-  mg_grid      **g = luaL_testudata(L, 3, MG_LUA_GRID);
+  mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
+  mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
   if (!f && !g)
-    return mg_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
+    return mgrid_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
                         lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
-  for (const char *const *taken = mg_lua_state_words; *taken; taken++)
+  for (const char *const *taken = mgrid_lua_state_words; *taken; taken++)
     if (strcmp(*taken, name) == 0)
-      return mg_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
+      return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
                           f ? "family" : "grid", name);
   lua_getiuservalue(L, 1, 2);
   if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
-    return mg_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name, len ? ", since " : "", len > 2 ? len - 2 : 0,
+    return mgrid_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name, len ? ", since " : "", len > 2 ? len - 2 : 0,
                         where);
   }
   lua_pop(L, 1);
-  mg_error  e;
-  mg_status s = f ? mg_topology_add(t, name, f->f, &f->options, &e) : mg_topology_add_grid(t, name, *g, &e);
-  if (s) return mg_lua_raise_error(L, &e);
-  mg_lua_where(L);
+  mgrid_error  e;
+  mgrid_status s = f ? mgrid_topology_add(t, name, f->f, &f->options, &e) : mgrid_topology_add_grid(t, name, *g, &e);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_where(L);
   lua_setfield(L, -2, name);
   lua_getiuservalue(L, 1, 1);
   lua_pushvalue(L, 3);
@@ -59,21 +59,21 @@ static int topology_newindex(lua_State *L) {
 }
 
 static int topology_index(lua_State *L) {
-  mg_topology *t = mg_lua_check_topology(L, 1);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   const char  *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
-  const mg_content *c = &t->content;
+  const mgrid_content *c = &t->content;
   const char       *known[256];
   size_t            n = 0;
   for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
   for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
-  return mg_lua_unknown(L, "family", name, known, n);
+  return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
 static int topology_next(lua_State *L) { /* topology, last name or nil -> name, Family */
-  mg_topology *t = mg_lua_check_topology(L, 1);
-  int          i = lua_isnil(L, 2) ? -1 : mg_content_find(&t->content, luaL_checkstring(L, 2));
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  int          i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&t->content, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= t->content.nentries) return 0;
   lua_pushstring(L, t->content.entry[i + 1].name);
   lua_getiuservalue(L, 1, 1);
@@ -83,7 +83,7 @@ static int topology_next(lua_State *L) { /* topology, last name or nil -> name, 
 }
 
 static int topology_pairs(lua_State *L) {
-  mg_lua_check_topology(L, 1);
+  mgrid_lua_check_topology(L, 1);
   lua_pushcfunction(L, topology_next);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
@@ -91,19 +91,19 @@ static int topology_pairs(lua_State *L) {
 }
 
 static int topology_len(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mg_lua_check_topology(L, 1)->content.nentries);
+  lua_pushinteger(L, (lua_Integer)mgrid_lua_check_topology(L, 1)->content.nentries);
   return 1;
 }
 
 static int topology_tostring(lua_State *L) {
-  mg_topology *t = mg_lua_check_topology(L, 1);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_pushfstring(L, "Topology of %d families over %I ranks", (int)t->content.nentries, (LUAI_UACINT)t->content.world);
   return 1;
 }
 
 static int topology_gc(lua_State *L) {
-  mg_topology **box = luaL_checkudata(L, 1, MG_LUA_TOPOLOGY);
-  mg_topology_free(*box);
+  mgrid_topology **box = luaL_checkudata(L, 1, MGRID_LUA_TOPOLOGY);
+  mgrid_topology_free(*box);
   *box = NULL;
   return 0;
 }
@@ -111,95 +111,95 @@ static int topology_gc(lua_State *L) {
 /* -------------------------------------------------------------------- Plan */
 
 static int new_plan(lua_State *L) {
-  mg_topology *t = mg_lua_check_topology(L, 1);
-  mg_plan    **box = mg_lua_new_plan(L);
-  mg_error     e;
-  *box = mg_plan_new(t, &e);
-  return *box ? 1 : mg_lua_raise_error(L, &e);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  mgrid_plan    **box = mgrid_lua_new_plan(L);
+  mgrid_error     e;
+  *box = mgrid_plan_new(t, &e);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-static int push_printed(lua_State *L, mg_status s, mg_text *t, const mg_error *e) {
+static int push_printed(lua_State *L, mgrid_status s, mgrid_text *t, const mgrid_error *e) {
   if (s) {
-    mg_text_free(t);
-    return mg_lua_raise_error(L, e);
+    mgrid_text_free(t);
+    return mgrid_lua_raise_error(L, e);
   }
-  mg_lua_push_text(L, t);
+  mgrid_lua_push_text(L, t);
   return 1;
 }
 
 /* The rank at i; -1, which stands for all ranks, when there is none. */
-static int64_t opt_rank(lua_State *L, const mg_plan *p, int i) {
+static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = luaL_checkinteger(L, i);
   if (rank < 0 || rank >= p->content.world)
-    mg_lua_raise(L, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, p->content.world - 1);
+    mgrid_lua_raise(L, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, p->content.world - 1);
   return rank;
 }
 
 static int plan_json(lua_State *L) {
-  mg_plan *p = mg_lua_check_plan(L, 1);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t  rank = opt_rank(L, p, 2);
-  mg_text  t = { 0 };
-  mg_error e;
-  return push_printed(L, mg_plan_print_json(p, rank, mg_lua_text_sink, &t, &e), &t, &e);
+  mgrid_text  t = { 0 };
+  mgrid_error e;
+  return push_printed(L, mgrid_plan_print_json(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
 static int plan_text(lua_State *L) {
-  mg_plan *p = mg_lua_check_plan(L, 1);
-  mg_text  t = { 0 };
-  mg_error e;
-  return push_printed(L, mg_plan_print(p, mg_lua_text_sink, &t, &e), &t, &e);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  mgrid_text  t = { 0 };
+  mgrid_error e;
+  return push_printed(L, mgrid_plan_print(p, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
 static int plan_schedule(lua_State *L) {
-  mg_plan *p = mg_lua_check_plan(L, 1);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t  rank = opt_rank(L, p, 2);
-  mg_text  t = { 0 };
-  mg_error e;
-  return push_printed(L, mg_plan_print_schedule(p, rank, mg_lua_text_sink, &t, &e), &t, &e);
+  mgrid_text  t = { 0 };
+  mgrid_error e;
+  return push_printed(L, mgrid_plan_print_schedule(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
 /* The index of the family named at i; raises with the nearest name. */
-static int check_family_name(lua_State *L, const mg_plan *p, int i) {
+static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
   const char *name = luaL_checkstring(L, i), *known[256];
-  int         at = mg_plan_find(p, name);
+  int         at = mgrid_plan_find(p, name);
   size_t      n = 0;
   if (at >= 0) return at;
   for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
-  return mg_lua_unknown(L, "family", name, known, n);
+  return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
 static int plan_family(lua_State *L) {
-  mg_plan       *p = mg_lua_check_plan(L, 1);
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   int            i = check_family_name(L, p, 2);
-  mg_lua_family *box = mg_lua_new_family(L, NULL);
-  box->f = mg_family_ref(p->content.entry[i].family);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_ref(p->content.entry[i].family);
   return 1;
 }
 
 static int plan_grid(lua_State *L) {
-  mg_plan       *p = mg_lua_check_plan(L, 1);
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   const char    *name = luaL_checkstring(L, 2);
-  const mg_grid *g = mg_plan_grid(p, name);
+  const mgrid_grid *g = mgrid_plan_grid(p, name);
   if (!g) {
     const char *known[64];
     size_t      n = 0;
     for (; n < p->content.ngrids && n < 64; n++) known[n] = p->content.grid[n].name;
-    return mg_lua_unknown(L, "grid", name, known, n);
+    return mgrid_lua_unknown(L, "grid", name, known, n);
   }
-  mg_grid **box = mg_lua_new_grid(L);
-  *box = mg_grid_ref(g);
+  mgrid_grid **box = mgrid_lua_new_grid(L);
+  *box = mgrid_grid_ref(g);
   return 1;
 }
 
 /* plan:counts([rank]) -> { families, groups, singles, communicators } */
 static int plan_counts(lua_State *L) {
-  mg_plan       *p = mg_lua_check_plan(L, 1);
-  mg_plan_counts n;
-  mg_error       e;
-  mg_status      s = lua_isnoneornil(L, 2) ? mg_plan_count(p, &n, &e)
-                                           : mg_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
-  if (s) return mg_lua_raise_error(L, &e);
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
+  mgrid_plan_counts n;
+  mgrid_error       e;
+  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
+                                           : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
+  if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);
   lua_setfield(L, -2, "families");
@@ -214,9 +214,9 @@ static int plan_counts(lua_State *L) {
 
 /* plan:rehearse() -> communicators, memberships; raises when ranks would wait for ever */
 static int plan_rehearse(lua_State *L) {
-  mg_rehearsal r;
-  mg_error     e;
-  if (mg_plan_rehearse(mg_lua_check_plan(L, 1), &r, &e)) return mg_lua_raise_error(L, &e);
+  mgrid_rehearsal r;
+  mgrid_error     e;
+  if (mgrid_plan_rehearse(mgrid_lua_check_plan(L, 1), &r, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, r.communicators);
   lua_pushinteger(L, r.memberships);
   return 2;
@@ -224,7 +224,7 @@ static int plan_rehearse(lua_State *L) {
 
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
-  mg_plan *p = mg_lua_check_plan(L, 1);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int      i = check_family_name(L, p, 2);
   if (p->shares[i] >= 0)
     lua_pushstring(L, p->content.entry[p->shares[i]].name);
@@ -235,20 +235,20 @@ static int plan_shares(lua_State *L) {
 
 /* plan:dry(rank) -> State without communicators */
 static int plan_dry(lua_State *L) {
-  mg_plan    *p = mg_lua_check_plan(L, 1);
+  mgrid_plan    *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = luaL_checkinteger(L, 2);
-  mg_error    e;
-  mg_state  **box = mg_lua_new_state(L, true);
-  mg_backend *b = mg_backend_dry(p->content.world, rank, &e);
-  *box = b ? mg_materialize(p, b, NULL, &e) : NULL;
-  mg_backend_free(b); /* the state keeps it */
-  return *box ? 1 : mg_lua_raise_error(L, &e);
+  mgrid_error    e;
+  mgrid_state  **box = mgrid_lua_new_state(L, true);
+  mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, &e);
+  *box = b ? mgrid_materialize(p, b, NULL, &e) : NULL;
+  mgrid_backend_free(b); /* the state keeps it */
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
 static int plan_index(lua_State *L) {
   static const char *const known[] = { "world",  "digest", "families", "grids",    "recipe", "json",   "text", "schedule",
                                        "family", "grid",   "counts",   "rehearse", "shares", "dry" };
-  mg_plan                 *p = mg_lua_check_plan(L, 1);
+  mgrid_plan                 *p = mgrid_lua_check_plan(L, 1);
   const char              *key = luaL_checkstring(L, 2);
   if (strcmp(key, "world") == 0) {
     lua_pushinteger(L, p->content.world);
@@ -256,7 +256,7 @@ static int plan_index(lua_State *L) {
     lua_pushstring(L, p->content.recipe);
   } else if (strcmp(key, "digest") == 0) {
     char digest[33];
-    mg_plan_digest(p, digest);
+    mgrid_plan_digest(p, digest);
     lua_pushstring(L, digest);
   } else if (strcmp(key, "families") == 0) {
     lua_createtable(L, (int)p->content.nentries, 0);
@@ -270,27 +270,27 @@ static int plan_index(lua_State *L) {
       lua_pushstring(L, p->content.grid[i].name);
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
-  } else if (!mg_lua_method(L, key)) {
-    return mg_lua_unknown(L, "field of a Plan", key, known, sizeof known / sizeof known[0]);
+  } else if (!mgrid_lua_method(L, key)) {
+    return mgrid_lua_unknown(L, "field of a Plan", key, known, sizeof known / sizeof known[0]);
   }
   return 1;
 }
 
 static int plan_len(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mg_lua_check_plan(L, 1)->content.nentries);
+  lua_pushinteger(L, (lua_Integer)mgrid_lua_check_plan(L, 1)->content.nentries);
   return 1;
 }
 
 static int plan_eq(lua_State *L) {
-  mg_plan *a = mg_lua_check_plan(L, 1), *b = mg_lua_check_plan(L, 2);
+  mgrid_plan *a = mgrid_lua_check_plan(L, 1), *b = mgrid_lua_check_plan(L, 2);
   lua_pushboolean(L, a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1]);
   return 1;
 }
 
 static int plan_tostring(lua_State *L) {
-  mg_plan *p = mg_lua_check_plan(L, 1);
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   char     digest[33];
-  mg_plan_digest(p, digest);
+  mgrid_plan_digest(p, digest);
   digest[8] = '\0';
   lua_pushfstring(L, "Plan of %d families over %I ranks, digest %s...", (int)p->content.nentries,
                   (LUAI_UACINT)p->content.world, digest);
@@ -298,17 +298,17 @@ static int plan_tostring(lua_State *L) {
 }
 
 static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
-  mg_plan *p = mg_lua_check_plan(L, 1);
-  int      i = lua_isnil(L, 2) ? -1 : mg_plan_find(p, luaL_checkstring(L, 2));
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int      i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= p->content.nentries) return 0;
   lua_pushstring(L, p->content.entry[i + 1].name);
-  mg_lua_family *box = mg_lua_new_family(L, NULL);
-  box->f = mg_family_ref(p->content.entry[i + 1].family);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_ref(p->content.entry[i + 1].family);
   return 2;
 }
 
 static int plan_pairs(lua_State *L) {
-  mg_lua_check_plan(L, 1);
+  mgrid_lua_check_plan(L, 1);
   lua_pushcfunction(L, plan_next);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
@@ -316,13 +316,13 @@ static int plan_pairs(lua_State *L) {
 }
 
 static int plan_gc(lua_State *L) {
-  mg_plan **box = luaL_checkudata(L, 1, MG_LUA_PLAN);
-  mg_plan_free(*box);
+  mgrid_plan **box = luaL_checkudata(L, 1, MGRID_LUA_PLAN);
+  mgrid_plan_free(*box);
   *box = NULL;
   return 0;
 }
 
-void mg_lua_open_topology(lua_State *L) {
+void mgrid_lua_open_topology(lua_State *L) {
   static const luaL_Reg none[] = { { NULL, NULL } };
   static const luaL_Reg topology_meta[] = { { "__newindex", topology_newindex }, { "__len", topology_len },
                                             { "__pairs", topology_pairs },       { "__tostring", topology_tostring },
@@ -336,7 +336,7 @@ void mg_lua_open_topology(lua_State *L) {
                                         { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
                                         { "__gc", plan_gc },             { NULL, NULL } };
   static const luaL_Reg functions[] = { { "topology", new_topology }, { "plan", new_plan }, { NULL, NULL } };
-  mg_lua_class(L, MG_LUA_TOPOLOGY, none, topology_meta, topology_index);
-  mg_lua_class(L, MG_LUA_PLAN, plan_methods, plan_meta, plan_index);
+  mgrid_lua_class(L, MGRID_LUA_TOPOLOGY, none, topology_meta, topology_index);
+  mgrid_lua_class(L, MGRID_LUA_PLAN, plan_methods, plan_meta, plan_index);
   luaL_setfuncs(L, functions, 0);
 }

@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MG_LUA_BUFFER "moongrid.Buffer"
+#define MGRID_LUA_BUFFER "moongrid.Buffer"
 
 typedef struct buffer {
-  mg_backend *backend; /* held: counted as a user */
+  mgrid_backend *backend; /* held: counted as a user */
   const char *kind;    /* whose memory: "mpi", "nccl" */
   void       *data;
-  mg_type     type;
+  mgrid_type     type;
   size_t      n; /* elements */
 } buffer;
 
@@ -23,8 +23,8 @@ static const char *const type_names[] = { "int32", "int64", "float", "double", N
 static const size_t      type_sizes[] = { 4, 8, 4, 8 };
 
 static buffer *check_buffer(lua_State *L, int i) {
-  buffer *b = luaL_checkudata(L, i, MG_LUA_BUFFER);
-  if (!b->data) mg_lua_raise(L, "the buffer is closed");
+  buffer *b = luaL_checkudata(L, i, MGRID_LUA_BUFFER);
+  if (!b->data) mgrid_lua_raise(L, "the buffer is closed");
   return b;
 }
 
@@ -32,41 +32,41 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* group:buffer(n [, type]) -> Buffer of n zeros, where the group's communicator wants it */
 static int group_buffer(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_Integer     n = luaL_checkinteger(L, 2);
   int             type = luaL_checkoption(L, 3, "float", type_names);
-  mg_error        e;
-  if (n < 1 || n > (lua_Integer)1 << 40) return mg_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
+  mgrid_error        e;
+  if (n < 1 || n > (lua_Integer)1 << 40) return mgrid_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
-  *b = (buffer){ g->state->backend, mg_group_kind(g), NULL, (mg_type)type, (size_t)n };
-  luaL_setmetatable(L, MG_LUA_BUFFER);
-  if (!b->backend->ops->buffer_new) return mg_lua_raise(L, "a %s state has no buffers", b->backend->ops->name);
+  *b = (buffer){ g->state->backend, mgrid_group_kind(g), NULL, (mgrid_type)type, (size_t)n };
+  luaL_setmetatable(L, MGRID_LUA_BUFFER);
+  if (!b->backend->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no buffers", b->backend->ops->name);
   b->data = b->backend->ops->buffer_new(b->backend, b->kind, b->n * type_sizes[type], &e);
-  if (!b->data) return mg_lua_failure(L, &e);
+  if (!b->data) return mgrid_lua_failure(L, &e);
   b->backend->users++;
   size_t bytes = b->n * type_sizes[type];
   void  *zeros = calloc(1, bytes);
-  if (!zeros) return mg_lua_oom(L);
-  mg_status s = b->backend->ops->copy(b->backend, b->kind, b->data, zeros, bytes, true, &e);
+  if (!zeros) return mgrid_lua_oom(L);
+  mgrid_status s = b->backend->ops->copy(b->backend, b->kind, b->data, zeros, bytes, true, &e);
   free(zeros);
-  return s ? mg_lua_failure(L, &e) : 1;
+  return s ? mgrid_lua_failure(L, &e) : 1;
 }
 
 static int buffer_close(lua_State *L) {
-  buffer *b = luaL_checkudata(L, 1, MG_LUA_BUFFER);
+  buffer *b = luaL_checkudata(L, 1, MGRID_LUA_BUFFER);
   if (!b->data) return 0;
   b->backend->ops->buffer_free(b->backend, b->kind, b->data);
   b->data = NULL;
-  mg_backend_free(b->backend);
+  mgrid_backend_free(b->backend);
   return 0;
 }
 
 static void store(const buffer *b, void *to, size_t i, lua_State *L, int value) {
   switch (b->type) {
-  case MG_INT32: ((int32_t *)to)[i] = (int32_t)luaL_checkinteger(L, value); return;
-  case MG_INT64: ((int64_t *)to)[i] = luaL_checkinteger(L, value); return;
-  case MG_FLOAT: ((float *)to)[i] = (float)luaL_checknumber(L, value); return;
-  case MG_DOUBLE: ((double *)to)[i] = luaL_checknumber(L, value); return;
+  case MGRID_INT32: ((int32_t *)to)[i] = (int32_t)luaL_checkinteger(L, value); return;
+  case MGRID_INT64: ((int64_t *)to)[i] = luaL_checkinteger(L, value); return;
+  case MGRID_FLOAT: ((float *)to)[i] = (float)luaL_checknumber(L, value); return;
+  case MGRID_DOUBLE: ((double *)to)[i] = luaL_checknumber(L, value); return;
   }
 }
 
@@ -75,7 +75,7 @@ static int buffer_set(lua_State *L) {
   buffer *b = check_buffer(L, 1);
   bool    list = lua_istable(L, 2);
   size_t  n = list ? lua_rawlen(L, 2) : b->n;
-  if (n > b->n) return mg_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
+  if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
   void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* collected if a value is none */
   for (size_t i = 0; i < n; i++) {
@@ -83,8 +83,8 @@ static int buffer_set(lua_State *L) {
     store(b, copy, i, L, list ? -1 : 2);
     if (list) lua_pop(L, 1);
   }
-  mg_error e;
-  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e)) return mg_lua_failure(L, &e);
+  mgrid_error e;
+  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e)) return mgrid_lua_failure(L, &e);
   lua_settop(L, 1);
   return 1;
 }
@@ -93,18 +93,18 @@ static int buffer_set(lua_State *L) {
 static int buffer_get(lua_State *L) {
   buffer     *b = check_buffer(L, 1);
   lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)b->n);
-  if (n < 0 || (size_t)n > b->n) return mg_lua_raise(L, "%lld elements of a buffer of %zu", (long long)n, b->n);
+  if (n < 0 || (size_t)n > b->n) return mgrid_lua_raise(L, "%lld elements of a buffer of %zu", (long long)n, b->n);
   void    *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
-  mg_error e;
+  mgrid_error e;
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
-    return mg_lua_failure(L, &e);
+    return mgrid_lua_failure(L, &e);
   lua_createtable(L, (int)n, 0);
   for (lua_Integer i = 0; i < n; i++) {
     switch (b->type) {
-    case MG_INT32: lua_pushinteger(L, ((int32_t *)copy)[i]); break;
-    case MG_INT64: lua_pushinteger(L, ((int64_t *)copy)[i]); break;
-    case MG_FLOAT: lua_pushnumber(L, (double)((float *)copy)[i]); break;
-    case MG_DOUBLE: lua_pushnumber(L, ((double *)copy)[i]); break;
+    case MGRID_INT32: lua_pushinteger(L, ((int32_t *)copy)[i]); break;
+    case MGRID_INT64: lua_pushinteger(L, ((int64_t *)copy)[i]); break;
+    case MGRID_FLOAT: lua_pushnumber(L, (double)((float *)copy)[i]); break;
+    case MGRID_DOUBLE: lua_pushnumber(L, ((double *)copy)[i]); break;
     }
     lua_rawseti(L, -2, i + 1);
   }
@@ -117,7 +117,7 @@ static int buffer_len(lua_State *L) {
 }
 
 static int buffer_tostring(lua_State *L) {
-  buffer *b = luaL_checkudata(L, 1, MG_LUA_BUFFER);
+  buffer *b = luaL_checkudata(L, 1, MGRID_LUA_BUFFER);
   if (!b->data)
     lua_pushliteral(L, "Buffer (closed)");
   else
@@ -128,80 +128,80 @@ static int buffer_tostring(lua_State *L) {
 /* -------------------------------------------------------------------- collectives */
 
 /* A buffer that the group can use, of at least `least` elements and of the type of `like`. */
-static buffer *check_use(lua_State *L, int i, const mg_group *g, size_t least, const buffer *like) {
+static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least, const buffer *like) {
   buffer *b = check_buffer(L, i);
-  if (strcmp(b->kind, mg_group_kind(g)) != 0 || b->backend != g->state->backend)
-    mg_lua_raise(L, "the buffer is %s's; make it with group:buffer of this group", b->kind);
+  if (strcmp(b->kind, mgrid_group_kind(g)) != 0 || b->backend != g->state->backend)
+    mgrid_lua_raise(L, "the buffer is %s's; make it with group:buffer of this group", b->kind);
   if (like && b->type != like->type)
-    mg_lua_raise(L, "one buffer has %s, the other %s", type_names[like->type], type_names[b->type]);
-  if (b->n < least) mg_lua_raise(L, "the buffer has %zu elements, %zu are needed", b->n, least);
+    mgrid_lua_raise(L, "one buffer has %s, the other %s", type_names[like->type], type_names[b->type]);
+  if (b->n < least) mgrid_lua_raise(L, "the buffer has %zu elements, %zu are needed", b->n, least);
   return b;
 }
 
-static mg_reduction reduction(lua_State *L, int i) {
+static mgrid_reduction reduction(lua_State *L, int i) {
   static const char *const names[] = { "sum", "prod", "min", "max", NULL };
-  return (mg_reduction)luaL_checkoption(L, i, "sum", names);
+  return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
-static int64_t check_position(lua_State *L, int i, const mg_group *g) {
+static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   lua_Integer p = luaL_checkinteger(L, i);
   if (p < 0 || p >= g->size)
-    mg_lua_raise(L, "position %lld is out of range; the group has positions 0 to %lld", (long long)p,
+    mgrid_lua_raise(L, "position %lld is out of range; the group has positions 0 to %lld", (long long)p,
                  (long long)g->size - 1);
   return p;
 }
 
-static int done(lua_State *L, const mg_group *g, const mg_work *w) {
-  mg_error e;
-  if (mg_group_work(g, w, &e)) return mg_lua_failure(L, &e);
+static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
+  mgrid_error e;
+  if (mgrid_group_work(g, w, &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
 
 /* group:allreduce(buffer [, "sum"]) in place */
 static int group_allreduce(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer         *b = check_use(L, 2, g, 1, NULL);
-  mg_work         w = { .call = MG_ALLREDUCE, .type = b->type, .reduction = reduction(L, 3), .send = b->data,
+  mgrid_work         w = { .call = MGRID_ALLREDUCE, .type = b->type, .reduction = reduction(L, 3), .send = b->data,
                         .recv = b->data, .count = b->n };
   return done(L, g, &w);
 }
 
 /* group:broadcast(buffer, position) */
 static int group_broadcast(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer         *b = check_use(L, 2, g, 1, NULL);
-  mg_work         w = { .call = MG_BROADCAST, .type = b->type, .recv = b->data, .count = b->n,
+  mgrid_work         w = { .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n,
                         .root = check_position(L, 3, g) };
   return done(L, g, &w);
 }
 
 /* group:allgather(mine, all): #all is the group's size times #mine */
 static int group_allgather(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer         *mine = check_use(L, 2, g, 1, NULL), *all = check_use(L, 3, g, mine->n * (size_t)g->size, mine);
-  mg_work w = { .call = MG_ALLGATHER, .type = mine->type, .send = mine->data, .recv = all->data, .count = mine->n };
+  mgrid_work w = { .call = MGRID_ALLGATHER, .type = mine->type, .send = mine->data, .recv = all->data, .count = mine->n };
   return done(L, g, &w);
 }
 
 /* group:reduce_scatter(all, mine [, "sum"]) */
 static int group_reduce_scatter(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer         *mine = check_use(L, 3, g, 1, NULL), *all = check_use(L, 2, g, mine->n * (size_t)g->size, mine);
-  mg_work         w = { .call = MG_REDUCE_SCATTER, .type = mine->type, .reduction = reduction(L, 4), .send = all->data,
+  mgrid_work         w = { .call = MGRID_REDUCE_SCATTER, .type = mine->type, .reduction = reduction(L, 4), .send = all->data,
                         .recv = mine->data, .count = mine->n };
   return done(L, g, &w);
 }
 
 /* group:sendrecv(out, to, into, from): either pair may be nil, then it is a receive or a send alone */
 static int group_sendrecv(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_settop(L, 5);
   buffer *out = lua_isnil(L, 2) ? NULL : check_use(L, 2, g, 1, NULL);
   buffer *in = lua_isnil(L, 4) ? NULL : check_use(L, 4, g, 1, out);
-  if (!out && !in) return mg_lua_raise(L, "sendrecv of nothing: give a buffer and a position to send, to receive, or both");
-  if (out && in && out->n != in->n) return mg_lua_raise(L, "buffers of %zu and of %zu elements", out->n, in->n);
-  mg_work w = { .call = MG_SENDRECV, .type = out ? out->type : in->type, .send = out ? out->data : NULL,
+  if (!out && !in) return mgrid_lua_raise(L, "sendrecv of nothing: give a buffer and a position to send, to receive, or both");
+  if (out && in && out->n != in->n) return mgrid_lua_raise(L, "buffers of %zu and of %zu elements", out->n, in->n);
+  mgrid_work w = { .call = MGRID_SENDRECV, .type = out ? out->type : in->type, .send = out ? out->data : NULL,
                 .recv = in ? in->data : NULL, .count = out ? out->n : in->n,
                 .to = out ? check_position(L, 3, g) : -1, .from = in ? check_position(L, 5, g) : -1 };
   return done(L, g, &w);
@@ -209,20 +209,20 @@ static int group_sendrecv(lua_State *L) {
 
 /* group:barrier() */
 static int group_barrier(lua_State *L) {
-  const mg_group *g = mg_lua_check_group_of_host(L, 1);
-  mg_backend     *b = g->state->backend;
-  mg_error        e = { 0 };
-  if (!b->ops->buffer_new) return mg_lua_raise(L, "a %s state has no communicators", b->ops->name);
-  void     *one = b->ops->buffer_new(b, mg_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
-  mg_work   w = { .call = MG_BARRIER, .type = MG_INT32, .send = one, .recv = one, .count = 1 };
-  mg_status s = one ? mg_group_work(g, &w, &e) : e.status;
-  b->ops->buffer_free(b, mg_group_kind(g), one);
-  if (s) return mg_lua_failure(L, &e);
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
+  mgrid_backend     *b = g->state->backend;
+  mgrid_error        e = { 0 };
+  if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->ops->name);
+  void     *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
+  mgrid_work   w = { .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1 };
+  mgrid_status s = one ? mgrid_group_work(g, &w, &e) : e.status;
+  b->ops->buffer_free(b, mgrid_group_kind(g), one);
+  if (s) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
 
-const luaL_Reg mg_lua_group_use[] = { { "buffer", group_buffer },
+const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                       { "allreduce", group_allreduce },
                                       { "broadcast", group_broadcast },
                                       { "allgather", group_allgather },
@@ -231,11 +231,11 @@ const luaL_Reg mg_lua_group_use[] = { { "buffer", group_buffer },
                                       { "barrier", group_barrier },
                                       { NULL, NULL } };
 
-void mg_lua_open_use(lua_State *L) {
+void mgrid_lua_open_use(lua_State *L) {
   static const luaL_Reg buffer_methods[] = { { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close },
                                              { NULL, NULL } };
   static const luaL_Reg buffer_meta[] = { { "__gc", buffer_close },       { "__close", buffer_close },
                                           { "__len", buffer_len },        { "__tostring", buffer_tostring },
                                           { NULL, NULL } };
-  mg_lua_class(L, MG_LUA_BUFFER, buffer_methods, buffer_meta, NULL);
+  mgrid_lua_class(L, MGRID_LUA_BUFFER, buffer_methods, buffer_meta, NULL);
 }

@@ -68,9 +68,9 @@ static json_t *convert(lua_State *L, int i, int depth) {
   }
 }
 
-json_t *mg_json_of(lua_State *L, int i) { return convert(L, lua_absindex(L, i), 0); }
+json_t *mgrid_json_of(lua_State *L, int i) { return convert(L, lua_absindex(L, i), 0); }
 
-void mg_push_json(lua_State *L, const json_t *v) {
+void mgrid_push_json(lua_State *L, const json_t *v) {
   luaL_checkstack(L, 6, "value nested too deep");
   switch (v ? json_typeof(v) : JSON_NULL) {
   case JSON_NULL: lua_pushnil(L); return;
@@ -82,7 +82,7 @@ void mg_push_json(lua_State *L, const json_t *v) {
   case JSON_ARRAY:
     lua_createtable(L, (int)json_array_size(v), 0);
     for (size_t i = 0; i < json_array_size(v); i++) {
-      mg_push_json(L, json_array_get(v, i));
+      mgrid_push_json(L, json_array_get(v, i));
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return;
@@ -91,7 +91,7 @@ void mg_push_json(lua_State *L, const json_t *v) {
     json_t     *value;
     lua_newtable(L);
     json_object_foreach((json_t *)v, key, value) {
-      mg_push_json(L, value);
+      mgrid_push_json(L, value);
       lua_setfield(L, -2, key);
     }
     return;
@@ -139,6 +139,6 @@ static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
   }
 }
 
-bool mg_copy_value(lua_State *from, int i, lua_State *to, bool views) {
+bool mgrid_copy_value(lua_State *from, int i, lua_State *to, bool views) {
   return copy(from, lua_absindex(from, i), to, views, 0);
 }

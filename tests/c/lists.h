@@ -69,13 +69,13 @@ static inline bool lists_same_group(const lists *a, int64_t ga, const lists *b, 
 }
 
 /* What a family enumerates; whether that is right is lists_check's business. */
-static inline lists lists_of(const mg_family *f) {
+static inline lists lists_of(const mgrid_family *f) {
   lists    l = lists_new();
-  int32_t *members = malloc((size_t)(mg_family_max_size(f) + 1) * sizeof *members);
+  int32_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
   assert_non_null(members);
-  for (int64_t g = 0; g < mg_family_count(f); g++) {
-    mg_family_members(f, g, members);
-    for (int64_t p = 0; p < mg_family_size(f, g); p++) lists_add(&l, members[p]);
+  for (int64_t g = 0; g < mgrid_family_count(f); g++) {
+    mgrid_family_members(f, g, members);
+    for (int64_t p = 0; p < mgrid_family_size(f, g); p++) lists_add(&l, members[p]);
     lists_close(&l);
   }
   free(members);
@@ -198,88 +198,88 @@ static inline bool lists_overlap(const lists *l, int64_t world) {
 /* --------------------------------------------------------------- comparison */
 
 /* Groups asked one by one, by group and position. */
-static inline void lists_check_groups(const rng *r, const mg_family *f, const lists *l) {
+static inline void lists_check_groups(const rng *r, const mgrid_family *f, const lists *l) {
   int64_t  largest = 0;
   int32_t *members;
   for (int64_t g = 0; g < l->n; g++)
     if (lists_size(l, g) > largest) largest = lists_size(l, g);
-  check(r, mg_family_count(f) == l->n);
-  check(r, mg_family_total(f) == l->total);
-  check(r, mg_family_max_size(f) == largest);
-  check(r, mg_family_size(f, -1) == -1 && mg_family_size(f, l->n) == -1);
-  check(r, mg_family_rank(f, -1, 0) == -1 && mg_family_rank(f, l->n, 0) == -1);
+  check(r, mgrid_family_count(f) == l->n);
+  check(r, mgrid_family_total(f) == l->total);
+  check(r, mgrid_family_max_size(f) == largest);
+  check(r, mgrid_family_size(f, -1) == -1 && mgrid_family_size(f, l->n) == -1);
+  check(r, mgrid_family_rank(f, -1, 0) == -1 && mgrid_family_rank(f, l->n, 0) == -1);
   members = malloc((size_t)(largest + 1) * sizeof *members);
   assert_non_null(members);
   for (int64_t g = 0; g < l->n; g++) {
     int64_t n = lists_size(l, g);
-    check(r, mg_family_size(f, g) == n);
-    members[n] = -7; /* mg_family_members must not write past the group */
-    mg_family_members(f, g, members);
+    check(r, mgrid_family_size(f, g) == n);
+    members[n] = -7; /* mgrid_family_members must not write past the group */
+    mgrid_family_members(f, g, members);
     check(r, members[n] == -7);
     for (int64_t p = 0; p < n; p++) {
       check(r, members[p] == lists_group(l, g)[p]);
-      check(r, mg_family_rank(f, g, p) == lists_group(l, g)[p]);
+      check(r, mgrid_family_rank(f, g, p) == lists_group(l, g)[p]);
     }
-    check(r, mg_family_rank(f, g, -1) == -1 && mg_family_rank(f, g, n) == -1);
+    check(r, mgrid_family_rank(f, g, -1) == -1 && mgrid_family_rank(f, g, n) == -1);
   }
   free(members);
 }
 
 /* Every rank is asked where it is: its groups in index order and none besides. */
-static inline void lists_check_ranks(const rng *r, const mg_family *f, const lists *l) {
-  int64_t world = mg_family_world(f), group = -7, position = -7;
+static inline void lists_check_ranks(const rng *r, const mgrid_family *f, const lists *l) {
+  int64_t world = mgrid_family_world(f), group = -7, position = -7;
   size_t *nth = calloc((size_t)world + 1, sizeof *nth);
   assert_non_null(nth);
   for (int64_t g = 0; g < l->n; g++)
     for (int64_t p = 0; p < lists_size(l, g); p++) {
       int32_t rank = lists_group(l, g)[p];
-      check(r, mg_family_locate(f, rank, (int64_t)nth[rank]++, &group, &position));
+      check(r, mgrid_family_locate(f, rank, (int64_t)nth[rank]++, &group, &position));
       check(r, group == g && position == p);
     }
   for (int64_t rank = 0; rank < world; rank++)
-    check(r, !mg_family_locate(f, rank, (int64_t)nth[rank], &group, &position));
+    check(r, !mgrid_family_locate(f, rank, (int64_t)nth[rank], &group, &position));
   free(nth);
   const int64_t outside[] = { -1, world, world + 1, INT64_MIN, INT64_MAX };
   for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-    check(r, !mg_family_locate(f, outside[i], 0, &group, &position));
+    check(r, !mgrid_family_locate(f, outside[i], 0, &group, &position));
 }
 
 /* Several groups at once, and pieces of one: every run of groups, every cut of every group. */
-static inline void lists_check_pieces(const rng *r, const mg_family *f, const lists *l) {
+static inline void lists_check_pieces(const rng *r, const mgrid_family *f, const lists *l) {
   int32_t *out = malloc((size_t)(l->total + 1) * sizeof *out);
   assert_non_null(out);
   int64_t step = l->n / 5 + 1;
   for (int64_t from = 0; from < l->n; from += step)
     for (int64_t n = 0; from + n <= l->n; n += step) {
       int64_t ranks = l->starts[from + n] - l->starts[from];
-      check(r, mg_family_range(f, from, n, out) == ranks);
+      check(r, mgrid_family_range(f, from, n, out) == ranks);
       check(r, memcmp(out, l->ranks + l->starts[from], (size_t)ranks * sizeof *out) == 0);
     }
-  check(r, mg_family_range(f, 0, l->n + 1, out) == -1 && mg_family_range(f, -1, 1, out) == -1);
+  check(r, mgrid_family_range(f, 0, l->n + 1, out) == -1 && mgrid_family_range(f, -1, 1, out) == -1);
   for (int64_t g = 0; g < l->n; g += step)
     for (int64_t at = 0; at < lists_size(l, g); at++) {
       int64_t n = (at * 7 + g) % (lists_size(l, g) - at) + 1;
-      mg_family_slice(f, g, at, n, out);
+      mgrid_family_slice(f, g, at, n, out);
       check(r, memcmp(out, lists_group(l, g) + at, (size_t)n * sizeof *out) == 0);
     }
   free(out);
 }
 
-static inline void lists_check(const rng *r, const mg_family *f, const lists *l) {
+static inline void lists_check(const rng *r, const mgrid_family *f, const lists *l) {
   lists_check_groups(r, f, l);
   lists_check_pieces(r, f, l);
   lists_check_ranks(r, f, l);
-  mg_coverage said = mg_family_coverage(f);
-  if (lists_overlap(l, mg_family_world(f)))
-    check(r, said == MG_COVER);
-  else if (!(l->pairs && said == MG_COVER))
-    check(r, said == (l->total == mg_family_world(f) ? MG_PARTITION : MG_PARTIAL));
+  mgrid_coverage said = mgrid_family_coverage(f);
+  if (lists_overlap(l, mgrid_family_world(f)))
+    check(r, said == MGRID_COVER);
+  else if (!(l->pairs && said == MGRID_COVER))
+    check(r, said == (l->total == mgrid_family_world(f) ? MGRID_PARTITION : MGRID_PARTIAL));
 }
 
 /* ------------------------------------------------------------ random families */
 
-static inline mg_family *table_of(const lists *l, int64_t world, mg_error *err) {
-  return mg_family_table(mg_world(world), l->n, l->starts, l->ranks, MG_COVER, err);
+static inline mgrid_family *table_of(const lists *l, int64_t world, mgrid_error *err) {
+  return mgrid_family_table(mgrid_world(world), l->n, l->starts, l->ranks, MGRID_COVER, err);
 }
 
 /* Lists of up to 12 groups of up to 6 ranks that share no rank, or may. */
@@ -303,7 +303,7 @@ static inline lists draw_lists(rng *r, int64_t world, bool overlap) {
   return l;
 }
 
-static inline int64_t reverse_map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+static inline int64_t reverse_map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ud, (void)group, (void)cap, (void)err;
   for (int64_t i = 0; i < n / 2; i++) {
     int32_t kept = ranks[i];
@@ -325,35 +325,35 @@ static inline size_t draw_positions(rng *r, int64_t size, int64_t *positions) {
 }
 
 /* Pick some positions, and join them with the others by union or zip: (*f, *l) becomes that. */
-static inline mg_family *draw_joined(rng *r, const mg_family *f, lists *l) {
-  int64_t size = mg_family_max_size(f), *positions = malloc((size_t)size * sizeof *positions);
+static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l) {
+  int64_t size = mgrid_family_max_size(f), *positions = malloc((size_t)size * sizeof *positions);
   assert_non_null(positions);
   size_t     cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
-  mg_error   err;
-  mg_family *half[2] = { mg_family_pick(f, cut, positions, &err), NULL }, *joined = half[0];
+  mgrid_error   err;
+  mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, &err), NULL }, *joined = half[0];
   if (!half[0]) { /* a form that picks only from lists */
     free(positions);
     return NULL;
   }
   lists a = lists_pick(l, cut, positions);
   if (rest > 0 && rng_chance(r, 60)) {
-    half[1] = mg_family_pick(f, rest, positions + cut, &err);
+    half[1] = mgrid_family_pick(f, rest, positions + cut, &err);
     if (!half[1]) { /* a zip picks in the order of its parts alone */
       check(r, strstr(err.message, "zip family works on explicit lists") != NULL);
-      mg_family_free(half[0]);
+      mgrid_family_free(half[0]);
       lists_free(&a);
       free(positions);
       return NULL;
     }
     lists                   b = lists_pick(l, rest, positions + cut);
-    const mg_family *const *both = (const mg_family *const *)half;
+    const mgrid_family *const *both = (const mgrid_family *const *)half;
     bool                    zip = rng_chance(r, 50);
-    joined = zip ? mg_family_zip(2, both, &err) : mg_family_union(2, both, &err);
+    joined = zip ? mgrid_family_zip(2, both, &err) : mgrid_family_union(2, both, &err);
     check(r, joined != NULL);
     lists_replace(&a, zip ? lists_zip(&a, &b) : lists_union(&a, &b));
     lists_free(&b);
-    mg_family_free(half[0]);
-    mg_family_free(half[1]);
+    mgrid_family_free(half[0]);
+    mgrid_family_free(half[1]);
   }
   free(positions);
   lists_replace(l, a);
@@ -361,50 +361,50 @@ static inline mg_family *draw_joined(rng *r, const mg_family *f, lists *l) {
 }
 
 /* One more operation on a family of groups of one size; NULL where the library refuses. */
-static inline mg_family *draw_operation(rng *r, const mg_family *f, lists *l) {
-  mg_error   err;
-  mg_family *inner = NULL, *outer = NULL, *g = NULL;
-  int64_t    size = mg_family_size(f, 0), n;
+static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists *l) {
+  mgrid_error   err;
+  mgrid_family *inner = NULL, *outer = NULL, *g = NULL;
+  int64_t    size = mgrid_family_size(f, 0), n;
   bool       flag = rng_chance(r, 50);
   switch (rng_between(r, 0, 5)) {
   case 0:
     n = rng_divisor(r, size);
-    if (mg_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, &err)) return NULL;
+    if (mgrid_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, &err)) return NULL;
     lists_replace(l, lists_split(l, n, flag));
     return flag ? inner : outer;
   case 1:
-    n = rng_divisor(r, mg_family_count(f));
-    if ((g = mg_family_bundle(f, n, &err))) lists_replace(l, lists_bundle(l, n));
+    n = rng_divisor(r, mgrid_family_count(f));
+    if ((g = mgrid_family_bundle(f, n, &err))) lists_replace(l, lists_bundle(l, n));
     return g;
-  case 2: return flag ? mg_family_twin(f, &err) : mg_family_lists(f, &err);
+  case 2: return flag ? mgrid_family_twin(f, &err) : mgrid_family_lists(f, &err);
   case 3:
-    if ((g = mg_family_map(f, reverse_map, NULL, &err))) lists_replace(l, lists_reversed(l));
+    if ((g = mgrid_family_map(f, reverse_map, NULL, &err))) lists_replace(l, lists_reversed(l));
     return g;
   default: return draw_joined(r, f, l);
   }
 }
 
 /* A family of the grid after `steps` operations and perhaps neighbours; *l is what it must be. */
-static inline mg_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
-  mg_error    err;
+static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
+  mgrid_error    err;
   drawn_along a = draw_along(r, d);
-  mg_family  *f = mg_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+  mgrid_family  *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
   check(r, f != NULL);
   *l = lists_along(d, a.nin, a.in, a.nix, a.ix);
   while (steps-- > 0) {
     bool uniform = true;
     for (int64_t g = 1; g < l->n && uniform; g++) uniform = lists_size(l, g) == lists_size(l, 0);
-    mg_family *next = uniform ? draw_operation(r, f, l) : NULL;
+    mgrid_family *next = uniform ? draw_operation(r, f, l) : NULL;
     if (!next) continue;
-    mg_family_free(f);
+    mgrid_family_free(f);
     f = next;
   }
-  if (mg_family_max_size(f) > 1 && rng_chance(r, 20)) {
-    int64_t    step = rng_between(r, 1, mg_family_max_size(f) - 1);
+  if (mgrid_family_max_size(f) > 1 && rng_chance(r, 20)) {
+    int64_t    step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
     bool       wrap = rng_chance(r, 50);
-    mg_family *pairs = mg_family_neighbours(f, step, wrap, &err);
+    mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, &err);
     if (pairs) {
-      mg_family_free(f);
+      mgrid_family_free(f);
       f = pairs;
       lists_replace(l, lists_pairs(l, step, wrap));
     }

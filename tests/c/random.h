@@ -73,10 +73,10 @@ enum { DRAWN_DIMS = 6 };
 
 /* A grid as the test knows it, besides the library's own. */
 typedef struct drawn {
-  mg_window window;
+  mgrid_window window;
   size_t    n;
-  mg_dim    dim[DRAWN_DIMS]; /* named "a", "b", ... */
-  mg_grid  *grid;
+  mgrid_dim    dim[DRAWN_DIMS]; /* named "a", "b", ... */
+  mgrid_grid  *grid;
 } drawn;
 
 static inline const char *drawn_name(size_t i) {
@@ -93,18 +93,18 @@ static inline int64_t draw_dims(rng *r, drawn *d, int64_t most) {
     int64_t size = sizes[rng_between(r, 0, (int64_t)(sizeof sizes / sizeof *sizes) - 1)];
     if (product * size > most) size = 1;
     product *= size;
-    d->dim[i] = (mg_dim){ drawn_name(i), size };
+    d->dim[i] = (mgrid_dim){ drawn_name(i), size };
   }
   return product;
 }
 
 /* Makes the library's grid of a drawn one; sometimes one size is left to be inferred. */
 static inline void drawn_make(rng *r, drawn *d) {
-  mg_error err;
-  mg_dim   given[DRAWN_DIMS];
+  mgrid_error err;
+  mgrid_dim   given[DRAWN_DIMS];
   memcpy(given, d->dim, sizeof given);
-  if (d->n > 0 && rng_chance(r, 30)) given[rng_between(r, 0, (int64_t)d->n - 1)].size = MG_FILL;
-  d->grid = mg_grid_new(d->window, d->n, given, &err);
+  if (d->n > 0 && rng_chance(r, 30)) given[rng_between(r, 0, (int64_t)d->n - 1)].size = MGRID_FILL;
+  d->grid = mgrid_grid_new(d->window, d->n, given, &err);
   check(r, d->grid != NULL);
 }
 
@@ -113,19 +113,19 @@ static inline drawn draw_grid(rng *r, int64_t most) {
   drawn   d = { 0 };
   int64_t size = draw_dims(r, &d, most), before = 0, after = 0;
   if (rng_chance(r, 40)) before = rng_between(r, 0, 20), after = rng_between(r, 0, 20);
-  d.window = (mg_window){ before + size + after, before, size };
+  d.window = (mgrid_window){ before + size + after, before, size };
   drawn_make(r, &d);
   return d;
 }
 
 /* Another factoring of a given window: sizes are divisors of what is left, in any order. */
-static inline drawn draw_grid_over(rng *r, mg_window w) {
+static inline drawn draw_grid_over(rng *r, mgrid_window w) {
   drawn   d = { .window = w };
   int64_t left = w.size;
   d.n = (size_t)rng_between(r, 1, DRAWN_DIMS);
   for (size_t i = 0; i < d.n; i++) {
     int64_t size = i + 1 == d.n ? left : rng_divisor(r, left);
-    d.dim[i] = (mg_dim){ drawn_name(i), size };
+    d.dim[i] = (mgrid_dim){ drawn_name(i), size };
     left /= size;
   }
   for (size_t i = d.n; i > 1; i--) { /* the rest would always be last otherwise */

@@ -13,34 +13,34 @@ static void check_coordinates(const rng *r, const drawn *d) {
   int64_t coord[DRAWN_DIMS] = { 0 }, asked[DRAWN_DIMS + 1];
   for (int64_t rank = d->window.offset; rank < d->window.offset + d->window.size; rank++) {
     for (size_t i = 0; i < d->n; i++) {
-      asked[i] = mg_grid_coord(d->grid, rank, i);
+      asked[i] = mgrid_grid_coord(d->grid, rank, i);
       check(r, asked[i] == coord[i]);
     }
-    check(r, mg_grid_rank(d->grid, asked) == rank);
+    check(r, mgrid_grid_rank(d->grid, asked) == rank);
     for (size_t i = 0; i < d->n && ++coord[i] == d->dim[i].size; i++) coord[i] = 0;
   }
   for (size_t i = 0; i < d->n; i++) {
-    check(r, mg_grid_coord(d->grid, d->window.offset - 1, i) == -1);
-    check(r, mg_grid_coord(d->grid, d->window.offset + d->window.size, i) == -1);
+    check(r, mgrid_grid_coord(d->grid, d->window.offset - 1, i) == -1);
+    check(r, mgrid_grid_coord(d->grid, d->window.offset + d->window.size, i) == -1);
     for (int side = 0; side < 2; side++) { /* one coordinate just out of range */
       memset(asked, 0, sizeof asked);
       asked[i] = side ? d->dim[i].size : -1;
-      check(r, mg_grid_rank(d->grid, asked) == -1);
+      check(r, mgrid_grid_rank(d->grid, asked) == -1);
     }
   }
-  check(r, mg_grid_coord(d->grid, d->window.offset, d->n) == -1); /* no such dim */
+  check(r, mgrid_grid_coord(d->grid, d->window.offset, d->n) == -1); /* no such dim */
 }
 
 static void check_questions(const rng *r, const drawn *d) {
-  mg_window w = mg_grid_window(d->grid);
+  mgrid_window w = mgrid_grid_window(d->grid);
   check(r, w.world == d->window.world && w.offset == d->window.offset && w.size == d->window.size);
-  check(r, mg_grid_ndims(d->grid) == d->n);
+  check(r, mgrid_grid_ndims(d->grid) == d->n);
   for (size_t i = 0; i < d->n; i++) {
-    check(r, mg_grid_find(d->grid, drawn_name(i)) == (int)i);
-    check(r, strcmp(mg_grid_dim(d->grid, i).name, drawn_name(i)) == 0);
-    check(r, mg_grid_dim(d->grid, i).size == d->dim[i].size); /* also where it was inferred */
+    check(r, mgrid_grid_find(d->grid, drawn_name(i)) == (int)i);
+    check(r, strcmp(mgrid_grid_dim(d->grid, i).name, drawn_name(i)) == 0);
+    check(r, mgrid_grid_dim(d->grid, i).size == d->dim[i].size); /* also where it was inferred */
   }
-  check(r, mg_grid_find(d->grid, "zz") == -1);
+  check(r, mgrid_grid_find(d->grid, "zz") == -1);
 }
 
 static void test_grids(void **unused) {
@@ -50,7 +50,7 @@ static void test_grids(void **unused) {
     drawn d = draw_grid(&r, 300);
     check_questions(&r, &d);
     check_coordinates(&r, &d);
-    mg_grid_free(d.grid);
+    mgrid_grid_free(d.grid);
   }
 }
 
@@ -64,29 +64,29 @@ static void test_along(void **unused) {
   (void)unused;
   int differ = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + GRIDS; seed++) {
-    mg_error    err;
+    mgrid_error    err;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 300);
     drawn_along a = draw_along(&r, &d), sorted = a;
     qsort(sorted.in, sorted.nin, sizeof *sorted.in, by_number);
     qsort(sorted.ix, sorted.nix, sizeof *sorted.ix, by_number);
-    mg_family *grid_order = mg_grid_along(d.grid, a.nin, a.in_name, MG_GRID_ORDER, &err);
-    mg_family *written = mg_grid_along(d.grid, a.nin, a.in_name, MG_AS_WRITTEN, &err);
-    mg_family *chosen = mg_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_family *grid_order = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_GRID_ORDER, &err);
+    mgrid_family *written = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_AS_WRITTEN, &err);
+    mgrid_family *chosen = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
     check(&r, grid_order && written && chosen);
-    mg_grid_free(d.grid); /* families do not need their grid to live */
+    mgrid_grid_free(d.grid); /* families do not need their grid to live */
     lists want[3] = { lists_along(&d, a.nin, sorted.in, a.nix, sorted.ix),
                       lists_along(&d, a.nin, a.in, a.nix, sorted.ix), lists_along(&d, a.nin, a.in, a.nix, a.ix) };
     lists_check(&r, grid_order, &want[0]);
     lists_check(&r, written, &want[1]);
     lists_check(&r, chosen, &want[2]);
-    check(&r, mg_family_equal(grid_order, written) == lists_same(&want[0], &want[1]));
-    check(&r, mg_family_equal(written, chosen) == lists_same(&want[1], &want[2]));
+    check(&r, mgrid_family_equal(grid_order, written) == lists_same(&want[0], &want[1]));
+    check(&r, mgrid_family_equal(written, chosen) == lists_same(&want[1], &want[2]));
     differ += !lists_same(&want[0], &want[1]) && !lists_same(&want[1], &want[2]);
     for (int i = 0; i < 3; i++) lists_free(&want[i]);
-    mg_family_free(grid_order);
-    mg_family_free(written);
-    mg_family_free(chosen);
+    mgrid_family_free(grid_order);
+    mgrid_family_free(written);
+    mgrid_family_free(chosen);
   }
   assert_true(differ > GRIDS / 50); /* else the orders were not told apart at all */
 }
@@ -94,17 +94,17 @@ static void test_along(void **unused) {
 /* Dims of size 1 need not be named as index, whatever the grid. */
 static void test_index_may_leave_out_ones(void **unused) {
   (void)unused;
-  mg_error    err;
-  mg_dim      dims[] = { { "tp", 2 }, { "cp", 1 }, { "dp", 3 } };
+  mgrid_error    err;
+  mgrid_dim      dims[] = { { "tp", 2 }, { "cp", 1 }, { "dp", 3 } };
   const char *in[] = { "tp" }, *ix[] = { "dp" };
-  mg_grid    *g = mg_grid_new(mg_world(6), 3, dims, &err);
-  mg_family  *by = mg_grid_along_by(g, 1, in, 1, ix, &err);
-  mg_family  *all = mg_grid_along(g, 1, in, MG_GRID_ORDER, &err);
+  mgrid_grid    *g = mgrid_grid_new(mgrid_world(6), 3, dims, &err);
+  mgrid_family  *by = mgrid_grid_along_by(g, 1, in, 1, ix, &err);
+  mgrid_family  *all = mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err);
   assert_non_null(by);
-  assert_true(mg_family_equal(by, all));
-  mg_family_free(by);
-  mg_family_free(all);
-  mg_grid_free(g);
+  assert_true(mgrid_family_equal(by, all));
+  mgrid_family_free(by);
+  mgrid_family_free(all);
+  mgrid_grid_free(g);
 }
 
 /* Chains of random operations: each result against the same operations on lists. */
@@ -115,14 +115,14 @@ static void test_chains(void **unused) {
     lists      want;
     rng        r = rng_new(seed);
     drawn      d = draw_grid(&r, 240);
-    mg_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 5), &want);
-    check(&r, mg_family_world(f) == d.window.world);
+    mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 5), &want);
+    check(&r, mgrid_family_world(f) == d.window.world);
     lists_check(&r, f, &want);
-    covers += mg_family_coverage(f) == MG_COVER;
-    partial += mg_family_coverage(f) == MG_PARTIAL;
-    partitions += mg_family_coverage(f) == MG_PARTITION;
-    mg_family_free(f);
-    mg_grid_free(d.grid);
+    covers += mgrid_family_coverage(f) == MGRID_COVER;
+    partial += mgrid_family_coverage(f) == MGRID_PARTIAL;
+    partitions += mgrid_family_coverage(f) == MGRID_PARTITION;
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
     lists_free(&want);
   }
   assert_true(covers > CHAINS / 20 && partial > CHAINS / 20 && partitions > CHAINS / 20);
@@ -133,31 +133,31 @@ static void test_windows(void **unused) {
   (void)unused;
   int zipped = 0, refused = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + WINDOWS; seed++) {
-    mg_error  err;
+    mgrid_error  err;
     rng       r = rng_new(seed);
     drawn     d[2];
     memset(d, 0, sizeof d);
     int64_t   size[2] = { draw_dims(&r, &d[0], 60), draw_dims(&r, &d[1], 60) };
     int64_t   gap = rng_chance(&r, 50) ? 0 : rng_between(&r, 1, 5), world = size[0] + gap + size[1];
-    d[0].window = (mg_window){ world, 0, size[0] };
-    d[1].window = (mg_window){ world, size[0] + gap, size[1] };
+    d[0].window = (mgrid_window){ world, 0, size[0] };
+    d[1].window = (mgrid_window){ world, size[0] + gap, size[1] };
     lists      want[2], joined;
-    mg_family *f[2];
+    mgrid_family *f[2];
     for (int i = 0; i < 2; i++) {
       drawn_make(&r, &d[i]);
       f[i] = draw_family(&r, &d[i], (int)rng_between(&r, 0, 2), &want[i]);
-      mg_grid_free(d[i].grid);
+      mgrid_grid_free(d[i].grid);
     }
     int                     first = (int)rng_between(&r, 0, 1); /* the later window may come first */
-    const mg_family *const  both[2] = { f[first], f[!first] };
-    mg_family              *u = mg_family_union(2, both, &err);
+    const mgrid_family *const  both[2] = { f[first], f[!first] };
+    mgrid_family              *u = mgrid_family_union(2, both, &err);
     check(&r, u != NULL);
     joined = lists_union(&want[first], &want[!first]);
     lists_check(&r, u, &joined);
-    mg_family_free(u);
+    mgrid_family_free(u);
     lists_free(&joined);
-    bool       covers = mg_family_coverage(f[0]) == MG_COVER || mg_family_coverage(f[1]) == MG_COVER;
-    mg_family *z = mg_family_zip(2, both, &err);
+    bool       covers = mgrid_family_coverage(f[0]) == MGRID_COVER || mgrid_family_coverage(f[1]) == MGRID_COVER;
+    mgrid_family *z = mgrid_family_zip(2, both, &err);
     check(&r, (z != NULL) == (want[0].n == want[1].n && !covers));
     if (z) {
       joined = lists_zip(&want[first], &want[!first]);
@@ -167,9 +167,9 @@ static void test_windows(void **unused) {
     } else {
       refused++;
     }
-    mg_family_free(z);
+    mgrid_family_free(z);
     for (int i = 0; i < 2; i++) {
-      mg_family_free(f[i]);
+      mgrid_family_free(f[i]);
       lists_free(&want[i]);
     }
   }
@@ -185,29 +185,29 @@ static void test_long_lists(void **unused) {
   assert_non_null(out);
   for (uint64_t seed = first_seed(); seed < first_seed() + 60; seed++) {
     rng          r = rng_new(seed);
-    mg_error     err;
+    mgrid_error     err;
     const char  *names[] = { "a", "b", "c", "d" };
-    const mg_dim dims[] = { { "a", rng_between(&r, 1, 9) }, { "b", rng_between(&r, 1, 3000) },
+    const mgrid_dim dims[] = { { "a", rng_between(&r, 1, 9) }, { "b", rng_between(&r, 1, 3000) },
                             { "c", rng_between(&r, 1, 40) }, { "d", rng_between(&r, 1, 9) } };
     int64_t      world = dims[0].size * dims[1].size * dims[2].size * dims[3].size + 5;
-    mg_grid     *g = mg_grid_new((mg_window){ world, 5, world - 5 }, 4, dims, &err);
+    mgrid_grid     *g = mgrid_grid_new((mgrid_window){ world, 5, world - 5 }, 4, dims, &err);
     size_t       from = (size_t)rng_between(&r, 0, 3), n = (size_t)rng_between(&r, 1, 4 - (int64_t)from);
-    mg_family   *f = mg_grid_along(g, n, names + from, MG_GRID_ORDER, &err);
+    mgrid_family   *f = mgrid_grid_along(g, n, names + from, MGRID_GRID_ORDER, &err);
     check(&r, f != NULL);
     for (int k = 0; k < 8; k++) {
-      int64_t group = rng_between(&r, 0, mg_family_count(f) - 1), size = mg_family_max_size(f);
+      int64_t group = rng_between(&r, 0, mgrid_family_count(f) - 1), size = mgrid_family_max_size(f);
       int64_t at = rng_between(&r, 0, size - 1), most = size - at < LONGEST ? size - at : LONGEST;
       int64_t some = rng_between(&r, 1, most);
-      mg_family_slice(f, group, at, some, out);
-      for (int64_t i = 0; i < some; i++) check(&r, out[i] == mg_family_rank(f, group, at + i));
+      mgrid_family_slice(f, group, at, some, out);
+      for (int64_t i = 0; i < some; i++) check(&r, out[i] == mgrid_family_rank(f, group, at + i));
       if (size > LONGEST) continue;
       int64_t many = LONGEST / size;
-      if (many > mg_family_count(f) - group) many = mg_family_count(f) - group;
-      check(&r, mg_family_range(f, group, many, out) == many * size);
-      for (int64_t i = 0; i < many * size; i++) check(&r, out[i] == mg_family_rank(f, group + i / size, i % size));
+      if (many > mgrid_family_count(f) - group) many = mgrid_family_count(f) - group;
+      check(&r, mgrid_family_range(f, group, many, out) == many * size);
+      for (int64_t i = 0; i < many * size; i++) check(&r, out[i] == mgrid_family_rank(f, group + i / size, i % size));
     }
-    mg_family_free(f);
-    mg_grid_free(g);
+    mgrid_family_free(f);
+    mgrid_grid_free(g);
   }
   free(out);
 }

@@ -25,16 +25,16 @@ static bool finishes(void (*fn)(void), unsigned seconds) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static mg_grid *grid_of(int64_t world, size_t n, const mg_dim *dims) {
-  mg_error err;
-  mg_grid *g = mg_grid_new(mg_world(world), n, dims, &err);
+static mgrid_grid *grid_of(int64_t world, size_t n, const mgrid_dim *dims) {
+  mgrid_error err;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), n, dims, &err);
   if (!g) fail_msg("%s", err.message);
   return g;
 }
 
-static mg_family *along(const mg_grid *g, const char *dim) {
-  mg_error   err;
-  mg_family *f = mg_grid_along(g, 1, &dim, MG_AS_WRITTEN, &err);
+static mgrid_family *along(const mgrid_grid *g, const char *dim) {
+  mgrid_error   err;
+  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_AS_WRITTEN, &err);
   if (!f) fail_msg("%s", err.message);
   return f;
 }
@@ -42,56 +42,56 @@ static mg_family *along(const mg_grid *g, const char *dim) {
 /* ------------------------------------------------------------- large worlds */
 
 /* locate and rank are inverse on sampled ranks, both ends included. */
-static void check_samples(rng *r, const mg_family *f) {
-  int64_t world = mg_family_world(f), group, position;
+static void check_samples(rng *r, const mgrid_family *f) {
+  int64_t world = mgrid_family_world(f), group, position;
   for (int i = 0; i < 2000; i++) {
     int64_t rank = i == 0 ? 0 : i == 1 ? world - 1 : rng_between(r, 0, world - 1);
-    bool    in = mg_family_locate(f, rank, 0, &group, &position);
-    check(r, in || mg_family_coverage(f) != MG_PARTITION);
-    if (in) check(r, mg_family_rank(f, group, position) == rank);
-    if (mg_family_count(f) == 0) continue;
-    int64_t g = rng_between(r, 0, mg_family_count(f) - 1), p = rng_between(r, 0, mg_family_size(f, g) - 1), nth = 0;
-    rank = mg_family_rank(f, g, p);
+    bool    in = mgrid_family_locate(f, rank, 0, &group, &position);
+    check(r, in || mgrid_family_coverage(f) != MGRID_PARTITION);
+    if (in) check(r, mgrid_family_rank(f, group, position) == rank);
+    if (mgrid_family_count(f) == 0) continue;
+    int64_t g = rng_between(r, 0, mgrid_family_count(f) - 1), p = rng_between(r, 0, mgrid_family_size(f, g) - 1), nth = 0;
+    rank = mgrid_family_rank(f, g, p);
     check(r, rank >= 0 && rank < world);
-    do check(r, mg_family_locate(f, rank, nth++, &group, &position));
+    do check(r, mgrid_family_locate(f, rank, nth++, &group, &position));
     while (group != g); /* a cover has the rank in several groups */
     check(r, position == p);
   }
-  check(r, !mg_family_locate(f, world, 0, &group, &position));
+  check(r, !mgrid_family_locate(f, world, 0, &group, &position));
 }
 
 static void test_largest_world(void **unused) {
   (void)unused;
   rng        r = rng_new(first_seed());
-  mg_error   err;
-  mg_dim     dim = { "dp", LARGEST };
-  mg_grid   *g = grid_of(LARGEST, 1, &dim);
-  mg_family *all = along(g, "dp"), *ones = mg_grid_along(g, 0, NULL, MG_GRID_ORDER, &err);
+  mgrid_error   err;
+  mgrid_dim     dim = { "dp", LARGEST };
+  mgrid_grid   *g = grid_of(LARGEST, 1, &dim);
+  mgrid_family *all = along(g, "dp"), *ones = mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &err);
   char       text[64];
-  assert_int_equal(mg_family_count(all), 1);
-  assert_int_equal(mg_family_size(all, 0), LARGEST);
-  assert_int_equal(mg_family_count(ones), LARGEST);
-  assert_int_equal(mg_family_total(ones), LARGEST);
-  assert_int_equal(mg_family_coverage(ones), MG_PARTITION);
+  assert_int_equal(mgrid_family_count(all), 1);
+  assert_int_equal(mgrid_family_size(all, 0), LARGEST);
+  assert_int_equal(mgrid_family_count(ones), LARGEST);
+  assert_int_equal(mgrid_family_total(ones), LARGEST);
+  assert_int_equal(mgrid_family_coverage(ones), MGRID_PARTITION);
   check_samples(&r, all);
   check_samples(&r, ones);
-  mg_family_describe(all, text, sizeof text);
+  mgrid_family_describe(all, text, sizeof text);
   assert_string_equal(text, "(2147483647:1) x (1)");
-  assert_int_equal(mg_grid_coord(g, LARGEST - 1, 0), LARGEST - 1);
+  assert_int_equal(mgrid_grid_coord(g, LARGEST - 1, 0), LARGEST - 1);
   const int64_t ends[] = { 0, -1 };
-  mg_family    *picked = mg_family_pick(all, 2, ends, &err), *ring = mg_family_neighbours(all, 1, true, &err);
+  mgrid_family    *picked = mgrid_family_pick(all, 2, ends, &err), *ring = mgrid_family_neighbours(all, 1, true, &err);
   int32_t       members[2];
-  mg_family_members(picked, 0, members);
+  mgrid_family_members(picked, 0, members);
   assert_int_equal(members[0], 0);
   assert_int_equal(members[1], LARGEST - 1);
   check_samples(&r, ring);
-  assert_int_equal(mg_family_total(ring), 2 * LARGEST);
-  assert_int_equal(mg_family_rounds(ring), 3); /* an odd ring */
-  mg_family_free(picked);
-  mg_family_free(ring);
-  mg_family_free(all);
-  mg_family_free(ones);
-  mg_grid_free(g);
+  assert_int_equal(mgrid_family_total(ring), 2 * LARGEST);
+  assert_int_equal(mgrid_family_rounds(ring), 3); /* an odd ring */
+  mgrid_family_free(picked);
+  mgrid_family_free(ring);
+  mgrid_family_free(all);
+  mgrid_family_free(ones);
+  mgrid_grid_free(g);
 }
 
 /* tp 8 x pp 16 x dp 2^23 (2^30 ranks): group and position by hand from the coordinates. */
@@ -100,71 +100,71 @@ static void test_wide_world(void **unused) {
   enum { TP = 8, PP = 16 };
   const int64_t dp = INT64_C(1) << 23;
   rng           r = rng_new(first_seed());
-  mg_error      err;
-  mg_dim        dims[] = { { "tp", TP }, { "pp", PP }, { "dp", MG_FILL } };
-  mg_grid      *g = grid_of(dp * TP * PP, 3, dims);
-  mg_family    *ftp = along(g, "tp"), *fpp = along(g, "pp"), *fdp = along(g, "dp");
+  mgrid_error      err;
+  mgrid_dim        dims[] = { { "tp", TP }, { "pp", PP }, { "dp", MGRID_FILL } };
+  mgrid_grid      *g = grid_of(dp * TP * PP, 3, dims);
+  mgrid_family    *ftp = along(g, "tp"), *fpp = along(g, "pp"), *fdp = along(g, "dp");
   for (int i = 0; i < 5000; i++) {
     int64_t t = rng_between(&r, 0, TP - 1), p = rng_between(&r, 0, PP - 1), d = rng_between(&r, 0, dp - 1);
     int64_t coords[] = { t, p, d }, rank = d * TP * PP + p * TP + t, group, position;
-    check(&r, mg_grid_rank(g, coords) == rank);
-    check(&r, mg_family_locate(ftp, rank, 0, &group, &position) && group == p + PP * d && position == t);
-    check(&r, mg_family_locate(fpp, rank, 0, &group, &position) && group == t + TP * d && position == p);
-    check(&r, mg_family_locate(fdp, rank, 0, &group, &position) && group == t + TP * p && position == d);
+    check(&r, mgrid_grid_rank(g, coords) == rank);
+    check(&r, mgrid_family_locate(ftp, rank, 0, &group, &position) && group == p + PP * d && position == t);
+    check(&r, mgrid_family_locate(fpp, rank, 0, &group, &position) && group == t + TP * d && position == p);
+    check(&r, mgrid_family_locate(fdp, rank, 0, &group, &position) && group == t + TP * p && position == d);
   }
   int64_t    levels[] = { 4, 1024, dp / 4096 };
-  mg_family *made[8] = { 0 }, *inner, *outer;
-  assert_int_equal(mg_family_levels(fdp, 3, levels, made, &err), MG_OK);
-  assert_int_equal(mg_family_split(fdp, 1 << 20, false, &inner, &outer, &err), MG_OK);
+  mgrid_family *made[8] = { 0 }, *inner, *outer;
+  assert_int_equal(mgrid_family_levels(fdp, 3, levels, made, &err), MGRID_OK);
+  assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, &inner, &outer, &err), MGRID_OK);
   made[3] = inner, made[4] = outer;
-  made[5] = mg_family_bundle(ftp, PP, &err);
-  made[6] = mg_family_neighbours(fdp, 3, false, &err);
-  made[7] = mg_family_twin(fdp, &err);
+  made[5] = mgrid_family_bundle(ftp, PP, &err);
+  made[6] = mgrid_family_neighbours(fdp, 3, false, &err);
+  made[7] = mgrid_family_twin(fdp, &err);
   for (int i = 0; i < 8; i++) {
     assert_non_null(made[i]);
     check_samples(&r, made[i]);
-    mg_family_free(made[i]);
+    mgrid_family_free(made[i]);
   }
-  mg_family_free(ftp);
-  mg_family_free(fpp);
-  mg_family_free(fdp);
-  mg_grid_free(g);
+  mgrid_family_free(ftp);
+  mgrid_family_free(fpp);
+  mgrid_family_free(fdp);
+  mgrid_grid_free(g);
 }
 
 /* 30 dims of 2, every other one inside: as many modes as there can be. */
 static void test_many_modes(void **unused) {
   (void)unused;
-  mg_dim      dims[30];
+  mgrid_dim      dims[30];
   char        name[30][16];
   const char *inside[15];
   rng         r = rng_new(first_seed());
-  mg_error    err;
+  mgrid_error    err;
   for (int i = 0; i < 30; i++) {
     snprintf(name[i], sizeof name[i], "d%d", i);
-    dims[i] = (mg_dim){ name[i], 2 };
+    dims[i] = (mgrid_dim){ name[i], 2 };
     if (i % 2) inside[i / 2] = name[i];
   }
-  mg_grid   *g = grid_of(INT64_C(1) << 30, 30, dims);
-  mg_family *f = mg_grid_along(g, 15, inside, MG_GRID_ORDER, &err), *halves[2], *levels[15];
+  mgrid_grid   *g = grid_of(INT64_C(1) << 30, 30, dims);
+  mgrid_family *f = mgrid_grid_along(g, 15, inside, MGRID_GRID_ORDER, &err), *halves[2], *levels[15];
   int64_t    group, position, twos[15];
   assert_non_null(f);
-  assert_true(mg_family_locate(f, 0x2AAAAAAA, 0, &group, &position)); /* the odd bits */
+  assert_true(mgrid_family_locate(f, 0x2AAAAAAA, 0, &group, &position)); /* the odd bits */
   assert_int_equal(group, 0);
   assert_int_equal(position, (1 << 15) - 1);
   check_samples(&r, f);
-  assert_int_equal(mg_family_split(f, 1 << 7, false, &halves[0], &halves[1], &err), MG_OK);
+  assert_int_equal(mgrid_family_split(f, 1 << 7, false, &halves[0], &halves[1], &err), MGRID_OK);
   for (int i = 0; i < 15; i++) twos[i] = 2;
-  assert_int_equal(mg_family_levels(f, 15, twos, levels, &err), MG_OK);
+  assert_int_equal(mgrid_family_levels(f, 15, twos, levels, &err), MGRID_OK);
   for (int i = 0; i < 15; i++) {
-    assert_int_equal(mg_family_rank(levels[i], 0, 1), INT64_C(2) << (2 * i));
-    mg_family_free(levels[i]);
+    assert_int_equal(mgrid_family_rank(levels[i], 0, 1), INT64_C(2) << (2 * i));
+    mgrid_family_free(levels[i]);
   }
   for (int i = 0; i < 2; i++) {
     check_samples(&r, halves[i]);
-    mg_family_free(halves[i]);
+    mgrid_family_free(halves[i]);
   }
-  mg_family_free(f);
-  mg_grid_free(g);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
 }
 
 /* Halves of the largest world, joined and zipped without a walk over their ranks. */
@@ -172,33 +172,33 @@ static void test_large_windows(void **unused) {
   (void)unused;
   const int64_t half = INT64_C(1) << 30, world = LARGEST;
   rng           r = rng_new(first_seed());
-  mg_error      err;
-  mg_dim        dims[] = { { "tp", 8 }, { "dp", MG_FILL } };
-  mg_grid      *g[2] = { mg_grid_new((mg_window){ world, 0, half }, 2, dims, &err),
-                         mg_grid_new((mg_window){ world, half, half - 8 }, 2, dims, &err) };
-  mg_family    *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
-  mg_family    *u = mg_family_union(2, (const mg_family *const *)f, &err);
-  mg_family    *z = mg_family_zip(2, (const mg_family *const *)f, &err);
-  assert_int_equal(mg_family_count(u), 16);
-  assert_int_equal(mg_family_count(z), 8);
-  assert_int_equal(mg_family_size(z, 0), half / 8 + half / 8 - 1);
-  assert_int_equal(mg_family_rank(z, 3, half / 8), half + 3);
+  mgrid_error      err;
+  mgrid_dim        dims[] = { { "tp", 8 }, { "dp", MGRID_FILL } };
+  mgrid_grid      *g[2] = { mgrid_grid_new((mgrid_window){ world, 0, half }, 2, dims, &err),
+                         mgrid_grid_new((mgrid_window){ world, half, half - 8 }, 2, dims, &err) };
+  mgrid_family    *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
+  mgrid_family    *u = mgrid_family_union(2, (const mgrid_family *const *)f, &err);
+  mgrid_family    *z = mgrid_family_zip(2, (const mgrid_family *const *)f, &err);
+  assert_int_equal(mgrid_family_count(u), 16);
+  assert_int_equal(mgrid_family_count(z), 8);
+  assert_int_equal(mgrid_family_size(z, 0), half / 8 + half / 8 - 1);
+  assert_int_equal(mgrid_family_rank(z, 3, half / 8), half + 3);
   check_samples(&r, u);
   check_samples(&r, z);
-  mg_family_free(u);
-  mg_family_free(z);
+  mgrid_family_free(u);
+  mgrid_family_free(z);
   for (int i = 0; i < 2; i++) {
-    mg_family_free(f[i]);
-    mg_grid_free(g[i]);
+    mgrid_family_free(f[i]);
+    mgrid_grid_free(g[i]);
   }
 }
 
 /* A rank that is nowhere near the window has no coordinate, and that is no overflow. */
 static void ask_far_away(void) {
-  mg_error err;
-  mg_dim   dim = { "a", 4 };
-  mg_grid *g = mg_grid_new((mg_window){ 8, 4, 4 }, 1, &dim, &err);
-  if (mg_grid_coord(g, INT64_MIN, 0) != -1 || mg_grid_coord(g, INT64_MAX, 0) != -1) _exit(1);
+  mgrid_error err;
+  mgrid_dim   dim = { "a", 4 };
+  mgrid_grid *g = mgrid_grid_new((mgrid_window){ 8, 4, 4 }, 1, &dim, &err);
+  if (mgrid_grid_coord(g, INT64_MIN, 0) != -1 || mgrid_grid_coord(g, INT64_MAX, 0) != -1) _exit(1);
 }
 
 static void test_rank_far_away(void **unused) {
@@ -209,44 +209,44 @@ static void test_rank_far_away(void **unused) {
 /* ---------------------------------------------------- refusals come quickly */
 
 static void refuse_bundle_of_many(void) {
-  mg_error err;
-  mg_dim   dims[] = { { "a", 2 }, { "b", 8 } };
-  mg_grid *g = mg_grid_new(mg_world(16), 2, dims, &err);
-  if (mg_family_bundle(along(g, "a"), INT64_MAX, &err)) _exit(1);
+  mgrid_error err;
+  mgrid_dim   dims[] = { { "a", 2 }, { "b", 8 } };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(16), 2, dims, &err);
+  if (mgrid_family_bundle(along(g, "a"), INT64_MAX, &err)) _exit(1);
 }
 
 static void refuse_bundle_of_prime(void) {
-  mg_error err;
-  mg_dim   dim = { "a", LARGEST };
-  mg_grid *g = mg_grid_new(mg_world(LARGEST), 1, &dim, &err);
-  if (mg_family_bundle(mg_grid_along(g, 0, NULL, MG_GRID_ORDER, &err), 2, &err)) _exit(1);
+  mgrid_error err;
+  mgrid_dim   dim = { "a", LARGEST };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, &err);
+  if (mgrid_family_bundle(mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &err), 2, &err)) _exit(1);
 }
 
 static void refuse_split_of_prime(void) {
-  mg_error   err;
-  mg_family *inner;
-  mg_dim     dim = { "a", LARGEST };
-  mg_grid   *g = mg_grid_new(mg_world(LARGEST), 1, &dim, &err);
-  if (mg_family_split(along(g, "a"), 2, false, &inner, NULL, &err) != MG_REFUSED) _exit(1);
+  mgrid_error   err;
+  mgrid_family *inner;
+  mgrid_dim     dim = { "a", LARGEST };
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, &err);
+  if (mgrid_family_split(along(g, "a"), 2, false, &inner, NULL, &err) != MGRID_REFUSED) _exit(1);
   if (strcmp(err.message, "split(2) of groups of 2147483647: 2 does not divide 2147483647; sizes that do: "
                           "1, 2147483647") != 0)
     _exit(1);
 }
 
 static void refuse_grid_of_prime(void) {
-  mg_error err;
-  mg_dim   dims[] = { { "a", 2 }, { "b", MG_FILL } };
-  if (mg_grid_new(mg_world(LARGEST), 2, dims, &err)) _exit(1);
+  mgrid_error err;
+  mgrid_dim   dims[] = { { "a", 2 }, { "b", MGRID_FILL } };
+  if (mgrid_grid_new(mgrid_world(LARGEST), 2, dims, &err)) _exit(1);
 }
 
 /* 60000 positions, all different: no comparison of each with each. */
 static void pick_many(void) {
-  mg_error err;
+  mgrid_error err;
   int64_t *positions = malloc(60000 * sizeof *positions);
-  mg_dim   dim = { "a", 1 << 20 };
-  mg_grid *g = mg_grid_new(mg_world(1 << 20), 1, &dim, &err);
+  mgrid_dim   dim = { "a", 1 << 20 };
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(1 << 20), 1, &dim, &err);
   for (int64_t i = 0; i < 60000; i++) positions[i] = i * 7;
-  if (!mg_family_pick(along(g, "a"), 60000, positions, &err)) _exit(1);
+  if (!mgrid_family_pick(along(g, "a"), 60000, positions, &err)) _exit(1);
 }
 
 static void test_bundle_of_many_ends(void **unused) {

@@ -13,17 +13,17 @@ enum { MOST = 200 };
 
 /* A backend whose other ranks are on machines of the test's choice. */
 typedef struct fake {
-  mg_backend base;
+  mgrid_backend base;
   int        machine[MOST]; /* of each rank; 0: this one */
   int        failed;        /* a rank that brings a failure, or -1 */
   int        calls;
 } fake;
 
 static uint64_t id_of(const fake *f, int64_t rank) {
-  return f->machine[rank] ? (uint64_t)f->machine[rank] * UINT64_C(0x9E3779B97F4A7C15) : mg_machine_id();
+  return f->machine[rank] ? (uint64_t)f->machine[rank] * UINT64_C(0x9E3779B97F4A7C15) : mgrid_machine_id();
 }
 
-static mg_status fake_min(mg_backend *b, uint64_t *words, size_t n, mg_error *err) {
+static mgrid_status fake_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   fake *f = (fake *)b;
   (void)err;
   f->calls++;
@@ -38,48 +38,48 @@ static mg_status fake_min(mg_backend *b, uint64_t *words, size_t n, mg_error *er
       if (verdict < words[n - 1]) words[n - 1] = verdict;
     }
   }
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status fake_bcast(mg_backend *b, void *data, size_t bytes, int64_t root, mg_error *err) {
-  mg_error first = { 0 };
+static mgrid_status fake_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+  mgrid_error first = { 0 };
   (void)b, (void)err;
   assert_int_equal(bytes, sizeof first);
-  mg_fail(&first, MG_BACKEND, "what rank %d says", (int)root);
+  mgrid_fail(&first, MGRID_BACKEND, "what rank %d says", (int)root);
   memcpy(data, &first, bytes);
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status fake_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+static mgrid_status fake_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)err;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status fake_create(mg_backend *b, size_t n, const mg_comm_spec *spec, void **native, mg_error *err) {
+static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static void fake_destroy(mg_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
-static void fake_close(mg_backend *b) { (void)b; }
+static void fake_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
+static void fake_close(mgrid_backend *b) { (void)b; }
 
-static const mg_backend_ops ops = { .name = "fake", .allreduce_min = fake_min, .bcast = fake_bcast, .check = fake_check,
+static const mgrid_backend_ops ops = { .name = "fake", .allreduce_min = fake_min, .bcast = fake_bcast, .check = fake_check,
                                     .create = fake_create, .destroy = fake_destroy, .close = fake_close };
 
-static mg_error why;
+static mgrid_error why;
 
-static mg_state *materialize(fake *f, int64_t world, int64_t rank) {
-  f->base = (mg_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
-  mg_topology *t = mg_topology_new(world, &why);
-  mg_plan     *p = mg_plan_new(t, &why);
-  mg_state    *s = mg_materialize(p, &f->base, "", &why);
-  mg_plan_free(p);
-  mg_topology_free(t);
+static mgrid_state *materialize(fake *f, int64_t world, int64_t rank) {
+  f->base = (mgrid_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  mgrid_topology *t = mgrid_topology_new(world, &why);
+  mgrid_plan     *p = mgrid_plan_new(t, &why);
+  mgrid_state    *s = mgrid_materialize(p, &f->base, "", &why);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   return s;
 }
 
 /* The same by going through all ranks. */
-static void count(const fake *f, int64_t world, int64_t rank, mg_machine *want) {
+static void count(const fake *f, int64_t world, int64_t rank, mgrid_machine *want) {
   memset(want, 0, sizeof *want);
   for (int64_t r = 0; r < world; r++) {
     bool first = true, same = f->machine[r] == f->machine[rank];
@@ -106,17 +106,17 @@ static void test_places(void **state) {
       f.machine[i] = 1 + (int)(seed % 2 ? rng_between(&r, 0, machines - 1) : i * machines / world);
     for (int64_t i = 0, here = f.machine[rank]; i < world; i++)
       if (f.machine[i] == here) f.machine[i] = 0;
-    mg_state  *s = materialize(&f, world, rank);
-    mg_machine is, want;
+    mgrid_state  *s = materialize(&f, world, rank);
+    mgrid_machine is, want;
     check(&r, s);
-    mg_state_machine(s, &is);
+    mgrid_state_machine(s, &is);
     count(&f, world, rank, &want);
     check(&r, is.hosts == want.hosts);
     check(&r, is.host == want.host);
     check(&r, is.local_size == want.local_size);
     check(&r, is.local_rank == want.local_rank);
     check(&r, f.calls == 2); /* agreement and verdict: it takes no call of its own */
-    mg_state_free(s);
+    mgrid_state_free(s);
   }
 }
 
@@ -124,29 +124,29 @@ static void test_verdict_over_machines(void **state) {
   (void)state;
   fake f = { .machine = { 0, 1, 1, 0 }, .failed = 2 };
   assert_null(materialize(&f, 4, 0));
-  assert_int_equal(why.status, MG_BACKEND);
+  assert_int_equal(why.status, MGRID_BACKEND);
   assert_string_equal(why.message, "rank 2: what rank 2 says");
 }
 
 static void test_facts(void **state) {
   (void)state;
-  mg_backend  *b = mg_backend_dry(12, 5, &why);
-  mg_topology *t = mg_topology_new(12, &why);
-  mg_plan     *p = mg_plan_new(t, &why);
-  mg_state    *s = mg_materialize(p, b, NULL, &why);
-  mg_machine   m;
+  mgrid_backend  *b = mgrid_backend_dry(12, 5, &why);
+  mgrid_topology *t = mgrid_topology_new(12, &why);
+  mgrid_plan     *p = mgrid_plan_new(t, &why);
+  mgrid_state    *s = mgrid_materialize(p, b, NULL, &why);
+  mgrid_machine   m;
   char         name[64] = "";
-  mg_state_machine(s, &m);
+  mgrid_state_machine(s, &m);
   gethostname(name, sizeof name - 1);
   assert_string_equal(m.name, name);
   assert_int_equal(m.cores, sysconf(_SC_NPROCESSORS_ONLN));
   assert_true(m.usable_cores >= 1 && m.usable_cores <= m.cores && m.memory > (64 << 20));
   assert_true(m.gpus == 0 && m.gpu == -1);
   assert_true(m.hosts == 1 && m.host == 0 && m.local_size == 12 && m.local_rank == 5); /* as if all ran here */
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_topology_free(t);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
 }
 
 int main(void) {

@@ -7,7 +7,7 @@
 
 #include "algebra/family.h"
 
-static mg_error why; /* of the last call */
+static mgrid_error why; /* of the last call */
 
 /* The call gives NULL (a constructor) and the error is exactly this one. */
 #define REFUSED(call, text)                                                                      \
@@ -15,7 +15,7 @@ static mg_error why; /* of the last call */
     memset(&why, 0, sizeof why);                                                                 \
     assert_null(call);                                                                           \
     assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MG_REFUSED);                                                    \
+    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
     assert_null(strchr(why.message, '\n'));                                                      \
   } while (0)
 
@@ -23,21 +23,21 @@ static mg_error why; /* of the last call */
 #define REFUSED_STATUS(call, text)                                                               \
   do {                                                                                           \
     memset(&why, 0, sizeof why);                                                                 \
-    assert_int_equal(call, MG_REFUSED);                                                          \
+    assert_int_equal(call, MGRID_REFUSED);                                                          \
     assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MG_REFUSED);                                                    \
+    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
   } while (0)
 
 #define GRID(window, ...)                                                                        \
-  mg_grid_new(window, sizeof((mg_dim[]){ __VA_ARGS__ }) / sizeof(mg_dim), (mg_dim[]){ __VA_ARGS__ }, &why)
+  mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), (mgrid_dim[]){ __VA_ARGS__ }, &why)
 
 /* ------------------------------------------------------------ windows, grids */
 
 static void test_window(void **unused) {
   (void)unused;
-  mg_dim dim = { "a", MG_FILL };
+  mgrid_dim dim = { "a", MGRID_FILL };
   static const struct {
-    mg_window   w;
+    mgrid_window   w;
     const char *text;
   } bad[] = {
     { { 0, 0, 0 }, "a world has 1 to 2147483647 ranks, not 0" },
@@ -51,57 +51,57 @@ static void test_window(void **unused) {
     { { 8, 2, 0 }, "a window from rank 2 of 8 has 1 to 6 ranks, not 0" },
     { { 8, 7, INT64_MAX }, "a window from rank 7 of 8 has 1 to 1 ranks, not 9223372036854775807" },
   };
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) REFUSED(mg_grid_new(bad[i].w, 1, &dim, &why), bad[i].text);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) REFUSED(mgrid_grid_new(bad[i].w, 1, &dim, &why), bad[i].text);
 }
 
 static void test_grid_sizes(void **unused) {
   (void)unused;
-  mg_window w8 = mg_world(8), w12 = mg_world(12);
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MG_FILL }), "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
-  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MG_FILL }), "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
-  REFUSED(GRID(w12, { "tp", 2 }, { "pp", 4 }, { "dp", MG_FILL }),
+  mgrid_window w8 = mgrid_world(8), w12 = mgrid_world(12);
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MGRID_FILL }), "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
+  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MGRID_FILL }), "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
+  REFUSED(GRID(w12, { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL }),
           "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, or a world of 8 or 16 ranks");
-  REFUSED(GRID(w12, { "tp", 5 }, { "pp", 7 }, { "dp", MG_FILL }),
+  REFUSED(GRID(w12, { "tp", 5 }, { "pp", 7 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 7 = 35 does not divide the 12 ranks; nearest: a world of 35 ranks");
-  REFUSED(GRID(w12, { "tp", 5 }, { "cp", 1 }, { "pp", 6 }, { "dp", MG_FILL }),
+  REFUSED(GRID(w12, { "tp", 5 }, { "cp", 1 }, { "pp", 6 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 6 = 30 does not divide the 12 ranks; nearest: tp 2, or a world of 30 ranks");
   REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }), "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, or a world of 4 ranks");
   REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }), "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: a world of 9 ranks");
   REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }), "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks");
-  REFUSED(GRID(((mg_window){ 8, 2, 6 }), { "tp", 4 }, { "dp", MG_FILL }),
+  REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 4 }, { "dp", MGRID_FILL }),
           "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or 8 ranks");
-  REFUSED(GRID(((mg_window){ 8, 2, 6 }), { "tp", 8 }),
+  REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 8 }),
           "tp 8 does not make the 6 ranks of the window; nearest: tp 6, or a window of 8 ranks");
-  REFUSED(mg_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
+  REFUSED(mgrid_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
 /* What is offered is possible: no world has more than 2^31 - 1 ranks. */
 static void test_grid_offers_what_exists(void **unused) {
   (void)unused;
   const int64_t large = INT64_C(2147483647);
-  assert_null(GRID(mg_world(8), { "a", large }, { "b", large }));
+  assert_null(GRID(mgrid_world(8), { "a", large }, { "b", large }));
   assert_null(strstr(why.message, " 4611686014132420609 ranks"));
-  assert_null(GRID(mg_world(8), { "a", large }, { "b", 5 }, { "c", MG_FILL }));
+  assert_null(GRID(mgrid_world(8), { "a", large }, { "b", 5 }, { "c", MGRID_FILL }));
   assert_null(strstr(why.message, " 10737418235 ranks"));
-  assert_null(GRID(mg_world(large), { "a", 2 }, { "b", MG_FILL }));
+  assert_null(GRID(mgrid_world(large), { "a", 2 }, { "b", MGRID_FILL }));
   assert_null(strstr(why.message, " 2147483648 ranks"));
 }
 
 static void test_grid_dims(void **unused) {
   (void)unused;
-  mg_window     w = mg_world(8);
+  mgrid_window     w = mgrid_world(8);
   const int64_t large = INT64_C(2147483647);
-  mg_dim        many[65];
+  mgrid_dim        many[65];
   char          name[65][16];
   REFUSED(GRID(w, { "tp", 0 }), "dim 'tp' has size 0; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", -2 }), "dim 'tp' has size -2; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", large + 1 }), "dim 'tp' has size 2147483648; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", 2 }, { "pp", 2 }, { "tp", 2 }), "dim 'tp' occurs twice in the grid");
-  REFUSED(GRID(w, { "tp", MG_FILL }, { "pp", 2 }, { "dp", MG_FILL }),
+  REFUSED(GRID(w, { "tp", MGRID_FILL }, { "pp", 2 }, { "dp", MGRID_FILL }),
           "dims 'tp' and 'dp' are both to be inferred; only one can be");
   REFUSED(GRID(w, { "a", large }, { "b", large }, { "c", large }),
           "the product of the sizes overflows 64 bits at dim 'c'");
-  REFUSED(GRID(w, { "a", large }, { "b", large }, { "f", MG_FILL }, { "c", 3 }),
+  REFUSED(GRID(w, { "a", large }, { "b", large }, { "f", MGRID_FILL }, { "c", 3 }),
           "the product of the sizes overflows 64 bits at dim 'c'");
 #define NO_NAME " is no name of a dim (a letter or _, then letters, digits or _; at most 31)"
   REFUSED(GRID(w, { "", 8 }), "''" NO_NAME);
@@ -112,82 +112,82 @@ static void test_grid_dims(void **unused) {
   REFUSED(GRID(w, { "abcdefghijklmnopqrstuvwxyz_0123456", 8 }), "'abcdefghijklmnopqrstuvwxyz_0123456'" NO_NAME);
   for (int i = 0; i < 65; i++) {
     snprintf(name[i], sizeof name[i], "d%d", i);
-    many[i] = (mg_dim){ name[i], i == 0 ? 8 : 1 };
+    many[i] = (mgrid_dim){ name[i], i == 0 ? 8 : 1 };
   }
-  REFUSED(mg_grid_new(w, 65, many, &why), "a grid has at most 64 dims, not 65");
-  mg_grid *g = mg_grid_new(w, 64, many, &why);
+  REFUSED(mgrid_grid_new(w, 65, many, &why), "a grid has at most 64 dims, not 65");
+  mgrid_grid *g = mgrid_grid_new(w, 64, many, &why);
   assert_non_null(g); /* the border itself is inside */
-  mg_grid_free(g);
+  mgrid_grid_free(g);
   g = GRID(w, { "abcdefghijklmnopqrstuvwxyz_0123", 8 }); /* 31 letters */
   assert_non_null(g);
-  mg_grid_free(g);
+  mgrid_grid_free(g);
 }
 
 #define NAMES(...) sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), (const char *[]){ __VA_ARGS__ }
 
 static void test_along(void **unused) {
   (void)unused;
-  mg_grid *g = GRID(mg_world(24), { "tp", 2 }, { "cp", 1 }, { "pp", 3 }, { "dp", 4 });
-  mg_grid *flat = mg_grid_new(mg_world(1), 0, NULL, &why);
-  REFUSED(mg_grid_along(g, NAMES("dq"), MG_GRID_ORDER, &why), "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
-  REFUSED(mg_grid_along(g, NAMES("expert"), MG_GRID_ORDER, &why), "unknown dim 'expert'; known: tp, cp, pp, dp");
-  REFUSED(mg_grid_along(g, NAMES(""), MG_GRID_ORDER, &why), "unknown dim ''; known: tp, cp, pp, dp");
-  REFUSED(mg_grid_along(g, NAMES("TPP", "dp"), MG_AS_WRITTEN, &why),
+  mgrid_grid *g = GRID(mgrid_world(24), { "tp", 2 }, { "cp", 1 }, { "pp", 3 }, { "dp", 4 });
+  mgrid_grid *flat = mgrid_grid_new(mgrid_world(1), 0, NULL, &why);
+  REFUSED(mgrid_grid_along(g, NAMES("dq"), MGRID_GRID_ORDER, &why), "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
+  REFUSED(mgrid_grid_along(g, NAMES("expert"), MGRID_GRID_ORDER, &why), "unknown dim 'expert'; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, &why), "unknown dim ''; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along(g, NAMES("TPP", "dp"), MGRID_AS_WRITTEN, &why),
           "unknown dim 'TPP'; nearest is 'tp' (tp, cp, pp, dp)");
-  REFUSED(mg_grid_along(g, NAMES("tp", "dp", "tp"), MG_AS_WRITTEN, &why), "dim 'tp' is named twice");
-  REFUSED(mg_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MG_GRID_ORDER, &why),
+  REFUSED(mgrid_grid_along(g, NAMES("tp", "dp", "tp"), MGRID_AS_WRITTEN, &why), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MGRID_GRID_ORDER, &why),
           "5 dims asked of a grid that has 4");
-  REFUSED(mg_grid_along(flat, NAMES("tp"), MG_GRID_ORDER, &why), "1 dims asked of a grid that has 0");
-  REFUSED(mg_grid_along_by(g, NAMES("tp"), NAMES("dp"), &why), "dim 'pp' of size 3 is neither inside nor in the index");
-  REFUSED(mg_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), &why), "dim 'tp' is named twice");
-  REFUSED(mg_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), &why), "unknown dim 'qq'; known: tp, cp, pp, dp");
-  REFUSED(mg_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), &why), "5 dims asked of a grid that has 4");
-  mg_grid_free(g);
-  mg_grid_free(flat);
+  REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, &why), "1 dims asked of a grid that has 0");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), &why), "dim 'pp' of size 3 is neither inside nor in the index");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), &why), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), &why), "unknown dim 'qq'; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), &why), "5 dims asked of a grid that has 4");
+  mgrid_grid_free(g);
+  mgrid_grid_free(flat);
 }
 
 /* -------------------------------------------------------------- operations */
 
-static mg_family *along(mg_window w, size_t n, const mg_dim *dims, const char *dim) {
-  mg_grid   *g = mg_grid_new(w, n, dims, &why);
-  mg_family *f = mg_grid_along(g, 1, &dim, MG_GRID_ORDER, &why);
+static mgrid_family *along(mgrid_window w, size_t n, const mgrid_dim *dims, const char *dim) {
+  mgrid_grid   *g = mgrid_grid_new(w, n, dims, &why);
+  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, &why);
   assert_non_null(f);
-  mg_grid_free(g);
+  mgrid_grid_free(g);
   return f;
 }
 
 /* 4 groups of 6 neighbours; "a" 6 x "b" 4. */
-static mg_family *sixes(void) {
-  const mg_dim dims[] = { { "a", 6 }, { "b", 4 } };
-  return along(mg_world(24), 2, dims, "a");
+static mgrid_family *sixes(void) {
+  const mgrid_dim dims[] = { { "a", 6 }, { "b", 4 } };
+  return along(mgrid_world(24), 2, dims, "a");
 }
 
 /* Groups of 12 made of 4 neighbours, three times: (4:1)(3:8). */
-static mg_family *of_two_modes(void) {
-  const mg_dim dims[] = { { "a", 4 }, { "b", 2 }, { "c", 3 } };
+static mgrid_family *of_two_modes(void) {
+  const mgrid_dim dims[] = { { "a", 4 }, { "b", 2 }, { "c", 3 } };
   const char  *in[] = { "a", "c" };
-  mg_grid     *g = mg_grid_new(mg_world(24), 3, dims, &why);
-  mg_family   *f = mg_grid_along(g, 2, in, MG_GRID_ORDER, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(24), 3, dims, &why);
+  mgrid_family   *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, &why);
   assert_non_null(f);
-  mg_grid_free(g);
+  mgrid_grid_free(g);
   return f;
 }
 
-static mg_family *ragged(void) { /* {0,1,2} {3,4} {5} */
+static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
   static const int64_t starts[] = { 0, 3, 5, 6 };
   static const int32_t ranks[] = { 0, 1, 2, 3, 4, 5 };
-  mg_family           *f = mg_family_table(mg_world(6), 3, starts, ranks, MG_PARTITION, &why);
+  mgrid_family           *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, &why);
   assert_non_null(f);
   return f;
 }
 
 static void test_split(void **unused) {
   (void)unused;
-  mg_family    *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
-  mg_family    *ring = mg_family_neighbours(f, 1, true, &why), *listed = mg_family_lists(ring, &why);
+  mgrid_family    *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
+  mgrid_family    *ring = mgrid_family_neighbours(f, 1, true, &why), *listed = mgrid_family_lists(ring, &why);
   const int64_t some[] = { 0, 1, 5, 2 };
-  mg_family    *picked = mg_family_pick(f, 4, some, &why);
-#define SPLIT(family, k, as_lists, text) REFUSED_STATUS(mg_family_split(family, k, as_lists, &inner, &outer, &why), text)
+  mgrid_family    *picked = mgrid_family_pick(f, 4, some, &why);
+#define SPLIT(family, k, as_lists, text) REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, &why), text)
   SPLIT(f, 0, false, "split(0): the size is 1 or more");
   SPLIT(f, -3, true, "split(-3): the size is 1 or more");
   SPLIT(f, 4, false, "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6");
@@ -205,16 +205,16 @@ static void test_split(void **unused) {
   SPLIT(ring, 2, true, "split: the groups share ranks");
   SPLIT(listed, 2, true, "split: the groups share ranks");
   assert_true(!inner && !outer);
-  assert_int_equal(mg_family_split(NULL, 2, false, &inner, &outer, &why), MG_USAGE);
-  mg_family *all[] = { f, two, odd, ring, listed, picked };
-  for (size_t i = 0; i < 6; i++) mg_family_free(all[i]);
+  assert_int_equal(mgrid_family_split(NULL, 2, false, &inner, &outer, &why), MGRID_USAGE);
+  mgrid_family *all[] = { f, two, odd, ring, listed, picked };
+  for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
 }
 
 static void test_levels(void **unused) {
   (void)unused;
-  mg_family *f = sixes(), *two = of_two_modes(), *out[3];
+  mgrid_family *f = sixes(), *two = of_two_modes(), *out[3];
 #define LEVELS(family, text, ...)                                                                \
-  REFUSED_STATUS(mg_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),  \
+  REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),  \
                                   (int64_t[]){ __VA_ARGS__ }, out, &why), text)
   LEVELS(f, "levels: the sizes multiply to 4, the groups have 6", 2, 2);
   LEVELS(f, "levels: the sizes multiply to 12, the groups have 6", 2, 3, 2);
@@ -223,114 +223,114 @@ static void test_levels(void **unused) {
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
   LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 6, 2);
   LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 2, 3, 2);
-  mg_family_free(f);
-  mg_family_free(two);
+  mgrid_family_free(f);
+  mgrid_family_free(two);
 }
 
-static int64_t too_many(void *ud, int64_t size, int64_t *positions, int64_t cap, mg_error *err) {
+static int64_t too_many(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   (void)ud, (void)size, (void)positions, (void)err;
   return cap + 1;
 }
 
-static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap, mg_error *err) {
+static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   (void)positions, (void)cap;
-  err->status = MG_REFUSED;
+  err->status = MGRID_REFUSED;
   snprintf(err->message, sizeof err->message, "%s %" PRId64, (const char *)ud, size);
   return -1;
 }
 
 static void test_pick(void **unused) {
   (void)unused;
-  mg_family *f = sixes(), *odd = ragged(), *ring = mg_family_neighbours(f, 1, true, &why);
+  mgrid_family *f = sixes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
   char       word[] = "no position in groups of";
 #define PICK(family, text, ...)                                                                  \
-  REFUSED(mg_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),           \
+  REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),           \
                          (int64_t[]){ __VA_ARGS__ }, &why), text)
   PICK(f, "pick of position 6: groups of 6 have positions 0 to 5, or -1 to -6 from the end", 0, 6);
   PICK(f, "pick of position -7: groups of 6 have positions 0 to 5, or -1 to -6 from the end", -7);
   PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end", INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
   PICK(ring, "a pick of a neighbours family works on explicit lists alone: call lists() first, which costs by rank", 0);
-  REFUSED(mg_family_pick(f, 0, NULL, &why), "an empty pick: name at least one position of groups of 6");
-  REFUSED(mg_family_pick(odd, 0, NULL, &why), "an empty pick: name at least one position of groups of 3");
-  REFUSED(mg_family_pick_by(f, complains, word, &why), "no position in groups of 6");
-  REFUSED(mg_family_pick_by(odd, complains, word, &why), "no position in groups of 3");
-  REFUSED(mg_family_pick_by(f, too_many, NULL, &why), "a pick of 29 positions of groups of 6");
-  mg_family_free(f);
-  mg_family_free(odd);
-  mg_family_free(ring);
+  REFUSED(mgrid_family_pick(f, 0, NULL, &why), "an empty pick: name at least one position of groups of 6");
+  REFUSED(mgrid_family_pick(odd, 0, NULL, &why), "an empty pick: name at least one position of groups of 3");
+  REFUSED(mgrid_family_pick_by(f, complains, word, &why), "no position in groups of 6");
+  REFUSED(mgrid_family_pick_by(odd, complains, word, &why), "no position in groups of 3");
+  REFUSED(mgrid_family_pick_by(f, too_many, NULL, &why), "a pick of 29 positions of groups of 6");
+  mgrid_family_free(f);
+  mgrid_family_free(odd);
+  mgrid_family_free(ring);
 }
 
 static void test_bundle_neighbours(void **unused) {
   (void)unused;
-  mg_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *ring = mg_family_neighbours(f, 1, true, &why);
-  const mg_dim dims[] = { { "a", 2 }, { "b", 2 }, { "c", 3 } };
-  mg_family   *across = along(mg_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
-  REFUSED(mg_family_bundle(f, 0, &why), "bundle(0): the number of groups is 1 or more");
-  REFUSED(mg_family_bundle(f, -1, &why), "bundle(-1): the number of groups is 1 or more");
-  REFUSED(mg_family_bundle(f, 3, &why), "bundle(3): 4 groups do not divide by it; nearest: 2 or 4");
-  REFUSED(mg_family_bundle(f, 5, &why), "bundle(5): 4 groups do not divide by it; nearest: 4");
-  REFUSED(mg_family_bundle(odd, 2, &why), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
-  REFUSED(mg_family_bundle(across, 3, &why), "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
-  REFUSED(mg_family_bundle(ring, 2, &why), "bundle: the groups share ranks");
-  REFUSED(mg_family_neighbours(f, 0, false, &why), "neighbours(0): the step is 1 to 5 in groups of 6");
-  REFUSED(mg_family_neighbours(f, 6, true, &why), "neighbours(6): the step is 1 to 5 in groups of 6");
-  REFUSED(mg_family_neighbours(f, -1, true, &why), "neighbours(-1): the step is 1 to 5 in groups of 6");
-  REFUSED(mg_family_neighbours(odd, 3, false, &why), "neighbours(3): the step is 1 to 2 in groups of 3");
-  REFUSED(mg_family_neighbours(odd, 2, false, &why), "neighbours(2): group 1 has 2 ranks");
-  REFUSED(mg_family_neighbours(ring, 1, false, &why), "neighbours: the groups share ranks already");
-  mg_family *all[] = { f, two, odd, ring, across };
-  for (size_t i = 0; i < 5; i++) mg_family_free(all[i]);
+  mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
+  const mgrid_dim dims[] = { { "a", 2 }, { "b", 2 }, { "c", 3 } };
+  mgrid_family   *across = along(mgrid_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
+  REFUSED(mgrid_family_bundle(f, 0, &why), "bundle(0): the number of groups is 1 or more");
+  REFUSED(mgrid_family_bundle(f, -1, &why), "bundle(-1): the number of groups is 1 or more");
+  REFUSED(mgrid_family_bundle(f, 3, &why), "bundle(3): 4 groups do not divide by it; nearest: 2 or 4");
+  REFUSED(mgrid_family_bundle(f, 5, &why), "bundle(5): 4 groups do not divide by it; nearest: 4");
+  REFUSED(mgrid_family_bundle(odd, 2, &why), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
+  REFUSED(mgrid_family_bundle(across, 3, &why), "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
+  REFUSED(mgrid_family_bundle(ring, 2, &why), "bundle: the groups share ranks");
+  REFUSED(mgrid_family_neighbours(f, 0, false, &why), "neighbours(0): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, 6, true, &why), "neighbours(6): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, -1, true, &why), "neighbours(-1): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(odd, 3, false, &why), "neighbours(3): the step is 1 to 2 in groups of 3");
+  REFUSED(mgrid_family_neighbours(odd, 2, false, &why), "neighbours(2): group 1 has 2 ranks");
+  REFUSED(mgrid_family_neighbours(ring, 1, false, &why), "neighbours: the groups share ranks already");
+  mgrid_family *all[] = { f, two, odd, ring, across };
+  for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }
 
 static void test_union_zip(void **unused) {
   (void)unused;
-  const mg_dim pair[] = { { "a", 2 }, { "b", MG_FILL } };
-  mg_family   *f = sixes(), *odd = ragged(), *low = along((mg_window){ 24, 0, 8 }, 2, pair, "a");
-  mg_family   *high = along((mg_window){ 24, 8, 16 }, 2, pair, "a"), *ring = mg_family_neighbours(high, 1, true, &why);
+  const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
+  mgrid_family   *f = sixes(), *odd = ragged(), *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
+  mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"), *ring = mgrid_family_neighbours(high, 1, true, &why);
 #define JOIN(what, text, ...)                                                                    \
-  REFUSED(what(sizeof((const mg_family *[]){ __VA_ARGS__ }) / sizeof(mg_family *),               \
-               (const mg_family *[]){ __VA_ARGS__ }, &why), text)
-  JOIN(mg_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
-  JOIN(mg_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
-  JOIN(mg_family_union, "union: rank 0 is in two of the families", f, low);
-  JOIN(mg_family_union, "union: rank 8 is in two of the families", low, high, high);
-  JOIN(mg_family_zip, "zip: rank 0 is in two of the families", f, f);
-  JOIN(mg_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle or split one side)", low, high);
-  JOIN(mg_family_zip, "zip: the groups of a family share ranks", ring);
+  REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *),               \
+               (const mgrid_family *[]){ __VA_ARGS__ }, &why), text)
+  JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
+  JOIN(mgrid_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
+  JOIN(mgrid_family_union, "union: rank 0 is in two of the families", f, low);
+  JOIN(mgrid_family_union, "union: rank 8 is in two of the families", low, high, high);
+  JOIN(mgrid_family_zip, "zip: rank 0 is in two of the families", f, f);
+  JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle or split one side)", low, high);
+  JOIN(mgrid_family_zip, "zip: the groups of a family share ranks", ring);
   memset(&why, 0, sizeof why);
-  assert_null(mg_family_union(0, NULL, &why));
+  assert_null(mgrid_family_union(0, NULL, &why));
   assert_string_equal(why.message, "a union of no families");
-  assert_null(mg_family_zip(0, NULL, &why));
+  assert_null(mgrid_family_zip(0, NULL, &why));
   assert_string_equal(why.message, "a zip of no families");
-  mg_family *all[] = { f, odd, low, high, ring };
-  for (size_t i = 0; i < 5; i++) mg_family_free(all[i]);
+  mgrid_family *all[] = { f, odd, low, high, ring };
+  for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }
 
 /* --------------------------------------------------------------- table, map */
 
 static void test_table(void **unused) {
   (void)unused;
-  mg_window     w = mg_world(6), part = { 8, 2, 4 };
+  mgrid_window     w = mgrid_world(6), part = { 8, 2, 4 };
   const int64_t two[] = { 0, 2, 4 }, empty[] = { 0, 2, 2 };
 #define TABLE(window, n, starts, declared, text, ...)                                            \
-  REFUSED(mg_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, &why), text)
-  TABLE(w, 2, two, MG_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
-  TABLE(w, 2, two, MG_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
-  TABLE(part, 2, two, MG_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1, 4);
-  TABLE(part, 2, two, MG_COVER, "rank 6 of group 1 is out of range; ranks are 2 to 5", 2, 3, 4, 6);
-  TABLE(w, 2, empty, MG_PARTIAL, "group 1 of the table is empty", 0, 1);
-  TABLE(w, 2, two, MG_PARTIAL, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
-  TABLE(w, 2, two, MG_COVER, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
-  TABLE(w, 2, two, MG_PARTIAL, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 1, 2);
-  TABLE(w, 2, two, MG_PARTITION, "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 0, 2);
-  TABLE(w, 2, two, MG_PARTITION, "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1, 2, 3);
-  TABLE(w, 2, two, MG_PARTITION, "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1, 2, 3);
-  TABLE(part, 1, two, MG_PARTITION, "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2, 5);
-  TABLE(w, 0, two, MG_PARTIAL, "a table without groups", 0);
-  TABLE(w, -1, two, MG_PARTIAL, "a table without groups", 0);
-  TABLE(((mg_window){ 4, 2, 3 }), 1, two, MG_PARTIAL, "the table's window does not fit its world", 0, 1);
-  TABLE(((mg_window){ 0, 0, 0 }), 1, two, MG_PARTIAL, "the table's window does not fit its world", 0, 1);
+  REFUSED(mgrid_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, &why), text)
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
+  TABLE(part, 2, two, MGRID_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1, 4);
+  TABLE(part, 2, two, MGRID_COVER, "rank 6 of group 1 is out of range; ranks are 2 to 5", 2, 3, 4, 6);
+  TABLE(w, 2, empty, MGRID_PARTIAL, "group 1 of the table is empty", 0, 1);
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
+  TABLE(w, 2, two, MGRID_COVER, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 1, 2);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 0, 2);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1, 2, 3);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1, 2, 3);
+  TABLE(part, 1, two, MGRID_PARTITION, "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2, 5);
+  TABLE(w, 0, two, MGRID_PARTIAL, "a table without groups", 0);
+  TABLE(w, -1, two, MGRID_PARTIAL, "a table without groups", 0);
+  TABLE(((mgrid_window){ 4, 2, 3 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
+  TABLE(((mgrid_window){ 0, 0, 0 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
 }
 
 /* Starts that are no starts are refused before they lead out of the lists. */
@@ -338,59 +338,59 @@ static void test_table_starts(void **unused) {
   (void)unused;
   const int64_t shifted[] = { 1, 3 }, back[] = { 0, 3, 2 };
   const int32_t ranks[] = { 0, 1, 2 };
-  assert_null(mg_family_table(mg_world(6), 2, back, ranks, MG_PARTIAL, &why));
-  assert_null(mg_family_table(mg_world(6), 1, shifted, ranks, MG_PARTIAL, &why));
+  assert_null(mgrid_family_table(mgrid_world(6), 2, back, ranks, MGRID_PARTIAL, &why));
+  assert_null(mgrid_family_table(mgrid_world(6), 1, shifted, ranks, MGRID_PARTIAL, &why));
 }
 
-static int64_t constant(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+static int64_t constant(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)group, (void)n, (void)cap, (void)err;
   memcpy(ranks, ud, 2 * sizeof *ranks);
   return 2;
 }
 
-static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ranks, (void)n, (void)cap;
   snprintf(err->message, sizeof err->message, "stopped at group %" PRId64, group);
-  err->status = MG_REFUSED;
+  err->status = MGRID_REFUSED;
   return *(int64_t *)ud;
 }
 
 static void test_map(void **unused) {
   (void)unused;
-  mg_family *f = sixes();
+  mgrid_family *f = sixes();
   int32_t    twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
   int64_t    none = 0, stop = -1, many = 1025;
-  REFUSED(mg_family_map(f, constant, twice, &why), "rank 3 occurs twice in group 0 of the table");
-  REFUSED(mg_family_map(f, constant, outside, &why), "rank 24 of group 0 is out of range; ranks are 0 to 23");
-  REFUSED(mg_family_map(f, count_only, &none, &why), "group 0 of the table is empty");
-  REFUSED(mg_family_map(f, count_only, &stop, &why), "stopped at group 0");
-  REFUSED(mg_family_map(f, count_only, &many, &why), "map: group 0 came out with 1025 ranks");
+  REFUSED(mgrid_family_map(f, constant, twice, &why), "rank 3 occurs twice in group 0 of the table");
+  REFUSED(mgrid_family_map(f, constant, outside, &why), "rank 24 of group 0 is out of range; ranks are 0 to 23");
+  REFUSED(mgrid_family_map(f, count_only, &none, &why), "group 0 of the table is empty");
+  REFUSED(mgrid_family_map(f, count_only, &stop, &why), "stopped at group 0");
+  REFUSED(mgrid_family_map(f, count_only, &many, &why), "map: group 0 came out with 1025 ranks");
   /* a map cannot declare anything: the message must not say so */
-  assert_null(mg_family_map(f, constant, shared, &why));
+  assert_null(mgrid_family_map(f, constant, shared, &why));
   assert_null(strstr(why.message, "declare"));
-  mg_family_free(f);
+  mgrid_family_free(f);
 }
 
 /* A constructor given the NULL of a failed one keeps quiet: the first error is the one seen. */
 static void test_chained_failures(void **unused) {
   (void)unused;
-  const mg_dim     dim = { "tp", 3 };
+  const mgrid_dim     dim = { "tp", 3 };
   const char      *tp = "tp";
   const int64_t    zero = 0;
-  mg_grid         *g = mg_grid_new(mg_world(8), 1, &dim, &why);
-  mg_family       *f = mg_grid_along(g, 1, &tp, MG_GRID_ORDER, &why);
-  const mg_family *pair[] = { f, f };
-  assert_null(mg_grid_along_by(g, 1, &tp, 0, NULL, &why));
-  assert_null(mg_family_pick(f, 1, &zero, &why));
-  assert_null(mg_family_bundle(f, 2, &why));
-  assert_null(mg_family_neighbours(f, 1, false, &why));
-  assert_null(mg_family_union(2, pair, &why));
-  assert_null(mg_family_zip(2, pair, &why));
-  assert_null(mg_family_lists(f, &why));
-  assert_null(mg_family_map(f, constant, NULL, &why));
-  assert_null(mg_family_twin(f, &why));
-  assert_int_equal(mg_family_split(f, 2, true, NULL, NULL, &why), MG_USAGE);
-  assert_int_equal(mg_family_levels(f, 0, NULL, NULL, &why), MG_USAGE);
+  mgrid_grid         *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
+  mgrid_family       *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
+  const mgrid_family *pair[] = { f, f };
+  assert_null(mgrid_grid_along_by(g, 1, &tp, 0, NULL, &why));
+  assert_null(mgrid_family_pick(f, 1, &zero, &why));
+  assert_null(mgrid_family_bundle(f, 2, &why));
+  assert_null(mgrid_family_neighbours(f, 1, false, &why));
+  assert_null(mgrid_family_union(2, pair, &why));
+  assert_null(mgrid_family_zip(2, pair, &why));
+  assert_null(mgrid_family_lists(f, &why));
+  assert_null(mgrid_family_map(f, constant, NULL, &why));
+  assert_null(mgrid_family_twin(f, &why));
+  assert_int_equal(mgrid_family_split(f, 2, true, NULL, NULL, &why), MGRID_USAGE);
+  assert_int_equal(mgrid_family_levels(f, 0, NULL, NULL, &why), MGRID_USAGE);
   assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
 }
 

@@ -8,12 +8,12 @@
 #include "plan/nccl.h"
 #include "plan/plan.h"
 
-static mg_error why;
+static mgrid_error why;
 
 static int64_t memory(const char *options, int64_t n) {
-  mg_nccl_values v;
-  assert_int_equal(mg_nccl_read(options, &v, &why), MG_OK);
-  int64_t bytes = mg_nccl_memory(&v, n);
+  mgrid_nccl_values v;
+  assert_int_equal(mgrid_nccl_read(options, &v, &why), MGRID_OK);
+  int64_t bytes = mgrid_nccl_memory(&v, n);
   assert_int_equal(bytes % (2 << 20), 0);
   return bytes >> 20;
 }
@@ -34,56 +34,56 @@ static void test_memory(void **unused) {
 
 static void test_text(void **unused) {
   (void)unused;
-  mg_nccl_values v;
-  mg_text        t = { 0 };
-  assert_int_equal(mg_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, &why), MG_OK);
-  mg_nccl_text(&v, &t);
+  mgrid_nccl_values v;
+  mgrid_text        t = { 0 };
+  assert_int_equal(mgrid_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, &why), MGRID_OK);
+  mgrid_nccl_text(&v, &t);
   assert_string_equal(t.data, "blocking=0 max_ctas=8 net_name=Socket optional=1");
-  mg_text_free(&t);
-  for (int i = 1; i < MG_NCCL_FIELDS; i++) /* the table is by name, so that the text is */
-    assert_true(strcmp(mg_nccl_fields[i - 1].name, mg_nccl_fields[i].name) < 0);
+  mgrid_text_free(&t);
+  for (int i = 1; i < MGRID_NCCL_FIELDS; i++) /* the table is by name, so that the text is */
+    assert_true(strcmp(mgrid_nccl_fields[i - 1].name, mgrid_nccl_fields[i].name) < 0);
 }
 
 /* dp of 8 twice with another configuration, tp of one rank, and one that MPI makes. */
 static void test_plan_memory(void **unused) {
   (void)unused;
-  const mg_dim  dims[] = { { "tp", 1 }, { "dp", 8 } };
+  const mgrid_dim  dims[] = { { "tp", 1 }, { "dp", 8 } };
   const char   *dp = "dp", *tp = "tp";
-  mg_options    few = MG_OPTIONS_INIT, host = MG_OPTIONS_INIT;
-  mg_grid      *g = mg_grid_new(mg_world(8), 2, dims, &why);
-  mg_topology  *t = mg_topology_new(8, &why);
-  mg_family    *f = mg_grid_along(g, 1, &dp, MG_GRID_ORDER, &why), *one = mg_grid_along(g, 1, &tp, MG_GRID_ORDER, &why);
-  mg_family    *pairs = mg_family_neighbours(f, 1, true, &why);
-  mg_gpu_memory m;
+  mgrid_options    few = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_grid      *g = mgrid_grid_new(mgrid_world(8), 2, dims, &why);
+  mgrid_topology  *t = mgrid_topology_new(8, &why);
+  mgrid_family    *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why), *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
+  mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, &why);
+  mgrid_gpu_memory m;
   few.nccl = "max_ctas=1";
   host.backend = "mpi";
-  mg_topology_add(t, "dp", f, NULL, &why);
-  mg_topology_add(t, "same", f, NULL, &why);
-  mg_topology_add(t, "few", f, &few, &why);
-  mg_topology_add(t, "host", f, &host, &why);
-  mg_topology_add(t, "tp", one, NULL, &why);
-  mg_plan *p = mg_plan_new(t, &why);
-  assert_int_equal(mg_plan_gpu_memory(p, -1, &m, &why), MG_OK);
+  mgrid_topology_add(t, "dp", f, NULL, &why);
+  mgrid_topology_add(t, "same", f, NULL, &why);
+  mgrid_topology_add(t, "few", f, &few, &why);
+  mgrid_topology_add(t, "host", f, &host, &why);
+  mgrid_topology_add(t, "tp", one, NULL, &why);
+  mgrid_plan *p = mgrid_plan_new(t, &why);
+  assert_int_equal(mgrid_plan_gpu_memory(p, -1, &m, &why), MGRID_OK);
   assert_int_equal(m.communicators, 2);
   assert_int_equal(m.created >> 20, 196 + 10);
   assert_int_equal(m.first_use, (INT64_C(184) << 20) * 32 / 10 + (INT64_C(184) << 20) / 10);
   for (int64_t r = 0; r < 8; r++) {
-    mg_gpu_memory mine;
-    assert_int_equal(mg_plan_gpu_memory(p, r, &mine, &why), MG_OK);
+    mgrid_gpu_memory mine;
+    assert_int_equal(mgrid_plan_gpu_memory(p, r, &mine, &why), MGRID_OK);
     assert_int_equal(mine.created, m.created);
   }
-  assert_int_equal(mg_plan_gpu_memory(p, 8, &m, &why), MG_USAGE);
-  mg_plan_free(p);
-  mg_topology_add(t, "ring", pairs, NULL, &why); /* a rank is in two of its groups */
-  p = mg_plan_new(t, &why);
-  mg_plan_gpu_memory(p, -1, &m, &why);
+  assert_int_equal(mgrid_plan_gpu_memory(p, 8, &m, &why), MGRID_USAGE);
+  mgrid_plan_free(p);
+  mgrid_topology_add(t, "ring", pairs, NULL, &why); /* a rank is in two of its groups */
+  p = mgrid_plan_new(t, &why);
+  mgrid_plan_gpu_memory(p, -1, &m, &why);
   assert_int_equal(m.communicators, 4);
-  mg_plan_free(p);
-  mg_family_free(pairs);
-  mg_family_free(one);
-  mg_family_free(f);
-  mg_topology_free(t);
-  mg_grid_free(g);
+  mgrid_plan_free(p);
+  mgrid_family_free(pairs);
+  mgrid_family_free(one);
+  mgrid_family_free(f);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
 }
 
 int main(void) {

@@ -30,31 +30,31 @@ static void test_split_border(void **unused) {
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 200);
     drawn_along a = draw_along(&r, &d);
-    mg_error    err;
-    mg_family  *f = mg_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_error    err;
+    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
     lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
-    for (int64_t k = 1; k <= mg_family_max_size(f) + 2; k++) {
-      mg_family *inner = NULL, *outer = NULL;
-      mg_status  s = mg_family_split(f, k, false, &inner, &outer, &err);
-      check(&r, s == (runs_are_copies(&l, k) ? MG_OK : MG_REFUSED));
-      refused += s != MG_OK && mg_family_max_size(f) % k == 0; /* by its modes, not by number */
+    for (int64_t k = 1; k <= mgrid_family_max_size(f) + 2; k++) {
+      mgrid_family *inner = NULL, *outer = NULL;
+      mgrid_status  s = mgrid_family_split(f, k, false, &inner, &outer, &err);
+      check(&r, s == (runs_are_copies(&l, k) ? MGRID_OK : MGRID_REFUSED));
+      refused += s != MGRID_OK && mgrid_family_max_size(f) % k == 0; /* by its modes, not by number */
       if (s) {
-        check(&r, !inner && !outer && err.status == MG_REFUSED && err.message[0]);
+        check(&r, !inner && !outer && err.status == MGRID_REFUSED && err.message[0]);
         continue;
       }
       accepted++;
       lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);
       lists_check(&r, inner, &in);
       lists_check(&r, outer, &out);
-      check(&r, inner->form == MG_STRIDED && outer->form == MG_STRIDED);
+      check(&r, inner->form == MGRID_STRIDED && outer->form == MGRID_STRIDED);
       lists_free(&in);
       lists_free(&out);
-      mg_family_free(inner);
-      mg_family_free(outer);
+      mgrid_family_free(inner);
+      mgrid_family_free(outer);
     }
     lists_free(&l);
-    mg_family_free(f);
-    mg_grid_free(d.grid);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
   }
   assert_true(refused > 100 && accepted > 1000);
 }
@@ -64,16 +64,16 @@ static void test_split_lists(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     lists      l;
-    mg_error   err;
+    mgrid_error   err;
     rng        r = rng_new(seed);
     drawn      d = draw_grid(&r, 100);
-    mg_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l);
-    int64_t    k = rng_between(&r, 1, mg_family_max_size(f) + 1);
-    bool       divides = mg_family_coverage(f) != MG_COVER;
+    mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l);
+    int64_t    k = rng_between(&r, 1, mgrid_family_max_size(f) + 1);
+    bool       divides = mgrid_family_coverage(f) != MGRID_COVER;
     for (int64_t g = 0; g < l.n; g++) divides &= lists_size(&l, g) % k == 0;
-    mg_family *inner = NULL, *outer = NULL;
-    mg_status  s = mg_family_split(f, k, true, &inner, &outer, &err);
-    check(&r, s == (divides ? MG_OK : MG_REFUSED));
+    mgrid_family *inner = NULL, *outer = NULL;
+    mgrid_status  s = mgrid_family_split(f, k, true, &inner, &outer, &err);
+    check(&r, s == (divides ? MGRID_OK : MGRID_REFUSED));
     if (!s) {
       lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);
       lists_check(&r, inner, &in);
@@ -83,10 +83,10 @@ static void test_split_lists(void **unused) {
     } else {
       check(&r, !inner && !outer && err.message[0]);
     }
-    mg_family_free(inner);
-    mg_family_free(outer);
-    mg_family_free(f);
-    mg_grid_free(d.grid);
+    mgrid_family_free(inner);
+    mgrid_family_free(outer);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
     lists_free(&l);
   }
 }
@@ -95,16 +95,16 @@ static void test_split_lists(void **unused) {
 static void test_levels(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error    err;
+    mgrid_error    err;
     rng         r = rng_new(seed);
     int64_t     per = rng_between(&r, 1, 48), side = rng_between(&r, 1, 4), sizes[4], left = per;
-    mg_dim      dims[] = { { "a", side }, { "b", per } };
+    mgrid_dim      dims[] = { { "a", side }, { "b", per } };
     const char *b = "b";
-    mg_grid    *g = mg_grid_new(mg_world(per * side), 2, dims, &err);
-    mg_family  *f = mg_grid_along(g, 1, &b, MG_GRID_ORDER, &err), *out[4];
+    mgrid_grid    *g = mgrid_grid_new(mgrid_world(per * side), 2, dims, &err);
+    mgrid_family  *f = mgrid_grid_along(g, 1, &b, MGRID_GRID_ORDER, &err), *out[4];
     size_t      n = (size_t)rng_between(&r, 1, 4);
     for (size_t i = 0; i < n; i++) left /= sizes[i] = i + 1 == n ? left : rng_divisor(&r, left);
-    check(&r, mg_family_levels(f, n, sizes, out, &err) == MG_OK);
+    check(&r, mgrid_family_levels(f, n, sizes, out, &err) == MGRID_OK);
     lists   all = lists_of(f);
     int64_t below = 1;
     for (size_t i = 0; i < n; i++) { /* in runs of all levels up to this one, what is not below it */
@@ -113,19 +113,19 @@ static void test_levels(void **unused) {
       lists_check(&r, out[i], &level);
       lists_free(&runs);
       lists_free(&level);
-      mg_family_free(out[i]);
+      mgrid_family_free(out[i]);
       below *= sizes[i];
     }
     lists_free(&all);
-    mg_family_free(f);
-    mg_grid_free(g);
+    mgrid_family_free(f);
+    mgrid_grid_free(g);
   }
 }
 
 /* ---------------------------------------------------------------------- pick */
 
 /* First, last, and the middle of larger groups: a function of the size. */
-static int64_t ends_and_middle(void *ud, int64_t size, int64_t *positions, int64_t cap, mg_error *err) {
+static int64_t ends_and_middle(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   int64_t n = 0, wanted[] = { 0, -1, size / 2 };
   (void)err;
   ++*(int *)ud;
@@ -137,39 +137,39 @@ static void test_pick(void **unused) {
   (void)unused;
   int irregular = 0, regular = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error    err;
+    mgrid_error    err;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 200);
     drawn_along a = draw_along(&r, &d);
-    mg_family  *f = mg_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err), *listed;
+    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err), *listed;
     lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix), want;
-    int64_t     size = mg_family_max_size(f), positions[12];
+    int64_t     size = mgrid_family_max_size(f), positions[12];
     size_t      n = (size_t)rng_between(&r, 1, 12); /* duplicates come by themselves */
     for (size_t i = 0; i < n; i++) positions[i] = rng_between(&r, -size, size - 1);
     want = lists_pick(&l, n, positions);
-    listed = mg_family_lists(f, &err);
-    mg_family *both[] = { mg_family_pick(f, n, positions, &err), mg_family_pick(listed, n, positions, &err) };
+    listed = mgrid_family_lists(f, &err);
+    mgrid_family *both[] = { mgrid_family_pick(f, n, positions, &err), mgrid_family_pick(listed, n, positions, &err) };
     for (int i = 0; i < 2; i++) {
       check(&r, both[i] != NULL);
       lists_check(&r, both[i], &want);
-      check(&r, both[i]->form != MG_TABLE || i == 1);
+      check(&r, both[i]->form != MGRID_TABLE || i == 1);
     }
-    check(&r, mg_family_equal(both[0], both[1]));
-    irregular += both[0]->form == MG_PICKED;
-    regular += both[0]->form == MG_STRIDED && lists_size(&want, 0) > 1;
+    check(&r, mgrid_family_equal(both[0], both[1]));
+    irregular += both[0]->form == MGRID_PICKED;
+    regular += both[0]->form == MGRID_STRIDED && lists_size(&want, 0) > 1;
 
     int        calls = 0;
-    mg_family *by = mg_family_pick_by(f, ends_and_middle, &calls, &err);
+    mgrid_family *by = mgrid_family_pick_by(f, ends_and_middle, &calls, &err);
     int64_t    ends[] = { 0, -1, size / 2 };
     lists_replace(&want, lists_pick(&l, size > 2 ? 3 : 2, ends));
     check(&r, by != NULL && calls == 1); /* one size, one call, whatever the number of groups */
     lists_check(&r, by, &want);
-    mg_family_free(by);
-    mg_family_free(both[0]);
-    mg_family_free(both[1]);
-    mg_family_free(listed);
-    mg_family_free(f);
-    mg_grid_free(d.grid);
+    mgrid_family_free(by);
+    mgrid_family_free(both[0]);
+    mgrid_family_free(both[1]);
+    mgrid_family_free(listed);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
     lists_free(&want);
     lists_free(&l);
   }
@@ -182,17 +182,17 @@ static void test_bundle(void **unused) {
   (void)unused;
   int made = 0, refused = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error    err;
+    mgrid_error    err;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 100);
     drawn_along a = draw_along(&r, &d);
-    mg_family  *f = mg_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
-    mg_family  *listed = mg_family_lists(f, &err);
+    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_family  *listed = mgrid_family_lists(f, &err);
     lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix), starts = lists_new();
     for (int64_t g = 0; g < l.n; g++) lists_add(&starts, lists_group(&l, g)[0]);
     lists_close(&starts); /* the first ranks of the groups: what a bundle cuts into runs */
     for (int64_t n = 1; n <= l.n + 1; n++) {
-      mg_family *b[] = { mg_family_bundle(f, n, &err), mg_family_bundle(listed, n, &err) };
+      mgrid_family *b[] = { mgrid_family_bundle(f, n, &err), mgrid_family_bundle(listed, n, &err) };
       check(&r, (b[0] != NULL) == runs_are_copies(&starts, n));
       check(&r, (b[1] != NULL) == (l.n % n == 0)); /* lists take every divisor */
       lists want = l.n % n == 0 ? lists_bundle(&l, n) : lists_new();
@@ -200,13 +200,13 @@ static void test_bundle(void **unused) {
         if (b[i]) lists_check(&r, b[i], &want);
       made += b[0] != NULL;
       refused += !b[0] && b[1];
-      mg_family_free(b[0]);
-      mg_family_free(b[1]);
+      mgrid_family_free(b[0]);
+      mgrid_family_free(b[1]);
       lists_free(&want);
     }
-    mg_family_free(f);
-    mg_family_free(listed);
-    mg_grid_free(d.grid);
+    mgrid_family_free(f);
+    mgrid_family_free(listed);
+    mgrid_grid_free(d.grid);
     lists_free(&l);
     lists_free(&starts);
   }
@@ -218,17 +218,17 @@ static void test_neighbours(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     lists      l;
-    mg_error   err;
+    mgrid_error   err;
     rng        r = rng_new(seed);
     drawn      d = draw_grid(&r, 60);
-    mg_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 2), &l);
-    bool       cover = mg_family_coverage(f) == MG_COVER;
+    mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 2), &l);
+    bool       cover = mgrid_family_coverage(f) == MGRID_COVER;
     int64_t    least = INT64_MAX;
     for (int64_t g = 0; g < l.n; g++)
       if (lists_size(&l, g) > 1 && lists_size(&l, g) < least) least = lists_size(&l, g);
-    for (int64_t step = 0; step <= mg_family_max_size(f) + 1; step++)
+    for (int64_t step = 0; step <= mgrid_family_max_size(f) + 1; step++)
       for (int wrap = 0; wrap < 2; wrap++) {
-        mg_family *p = mg_family_neighbours(f, step, wrap, &err);
+        mgrid_family *p = mgrid_family_neighbours(f, step, wrap, &err);
         bool fits = step >= 1 && step < least; /* groups of one rank take any step */
         check(&r, (p != NULL) == (fits && !cover));
         if (p) {
@@ -236,10 +236,10 @@ static void test_neighbours(void **unused) {
           lists_check(&r, p, &want);
           lists_free(&want);
         }
-        mg_family_free(p);
+        mgrid_family_free(p);
       }
-    mg_family_free(f);
-    mg_grid_free(d.grid);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
     lists_free(&l);
   }
 }
@@ -250,27 +250,27 @@ static void test_neighbours(void **unused) {
 static void test_table_recognized(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error    err;
+    mgrid_error    err;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 200);
     drawn_along a = draw_along(&r, &d);
     lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
-    mg_family  *f = mg_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
     char        text[2][512];
-    mg_coverage declared = d.window.size == d.window.world ? MG_PARTITION : MG_PARTIAL;
-    mg_family  *table = mg_family_table(mg_world(d.window.world), l.n, l.starts, l.ranks, declared, &err);
-    mg_family  *listed = mg_family_lists(f, &err);
+    mgrid_coverage declared = d.window.size == d.window.world ? MGRID_PARTITION : MGRID_PARTIAL;
+    mgrid_family  *table = mgrid_family_table(mgrid_world(d.window.world), l.n, l.starts, l.ranks, declared, &err);
+    mgrid_family  *listed = mgrid_family_lists(f, &err);
     check(&r, table && listed);
-    check(&r, table->form == MG_STRIDED && listed->form == MG_TABLE);
-    mg_family_describe(f, text[0], sizeof text[0]);
-    mg_family_describe(table, text[1], sizeof text[1]);
+    check(&r, table->form == MGRID_STRIDED && listed->form == MGRID_TABLE);
+    mgrid_family_describe(f, text[0], sizeof text[0]);
+    mgrid_family_describe(table, text[1], sizeof text[1]);
     check(&r, strcmp(text[0], text[1]) == 0);
     lists_check(&r, table, &l);
     lists_check(&r, listed, &l);
-    mg_family_free(f);
-    mg_family_free(table);
-    mg_family_free(listed);
-    mg_grid_free(d.grid);
+    mgrid_family_free(f);
+    mgrid_family_free(table);
+    mgrid_family_free(listed);
+    mgrid_grid_free(d.grid);
     lists_free(&l);
   }
 }
@@ -279,30 +279,30 @@ static void test_table_recognized(void **unused) {
 static void test_table_irregular(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error   err;
+    mgrid_error   err;
     rng        r = rng_new(seed);
     int64_t    world = rng_between(&r, 1, 40);
     lists      l = draw_lists(&r, world, rng_chance(&r, 50));
-    mg_family *f = table_of(&l, world, &err), *copy, *reversed;
+    mgrid_family *f = table_of(&l, world, &err), *copy, *reversed;
     check(&r, f != NULL);
     lists_check(&r, f, &l);
-    check(&r, (copy = mg_family_lists(f, &err)) != NULL);
+    check(&r, (copy = mgrid_family_lists(f, &err)) != NULL);
     lists_check(&r, copy, &l);
-    check(&r, mg_family_equal(f, copy));
+    check(&r, mgrid_family_equal(f, copy));
     lists back = lists_reversed(&l);
-    reversed = mg_family_map(f, reverse_map, NULL, &err);
+    reversed = mgrid_family_map(f, reverse_map, NULL, &err);
     check(&r, reversed != NULL);
     lists_check(&r, reversed, &back);
-    mg_family_free(f);
-    mg_family_free(copy);
-    mg_family_free(reversed);
+    mgrid_family_free(f);
+    mgrid_family_free(copy);
+    mgrid_family_free(reversed);
     lists_free(&l);
     lists_free(&back);
   }
 }
 
 /* Drops all but the even ranks, and makes room for more than came in. */
-static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mg_error *err) {
+static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   int64_t *next = ud;
   (void)err, (void)n;
   int64_t wanted = group % 2 ? 1 : cap < 5 ? cap : 5;
@@ -312,16 +312,16 @@ static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n
 
 static void test_map_changes_sizes(void **unused) {
   (void)unused;
-  mg_error    err;
+  mgrid_error    err;
   const char *a = "a";
-  mg_dim      dims[] = { { "a", 2 }, { "b", 2000 } };
-  mg_grid    *g = mg_grid_new(mg_world(4000), 2, dims, &err);
-  mg_family  *f = mg_grid_along(g, 1, &a, MG_GRID_ORDER, &err), *twos, *odd;
+  mgrid_dim      dims[] = { { "a", 2 }, { "b", 2000 } };
+  mgrid_grid    *g = mgrid_grid_new(mgrid_world(4000), 2, dims, &err);
+  mgrid_family  *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err), *twos, *odd;
   int64_t     next = 0;
   const int64_t first = 0;
   rng         r = rng_new(0);
-  twos = mg_family_bundle(f, 2, &err); /* 1000 groups of 4 become 5, 1, 5, 1, ... */
-  odd = mg_family_map(twos, grow_or_shrink, &next, &err);
+  twos = mgrid_family_bundle(f, 2, &err); /* 1000 groups of 4 become 5, 1, 5, 1, ... */
+  odd = mgrid_family_map(twos, grow_or_shrink, &next, &err);
   assert_non_null(odd);
   lists want = lists_new();
   for (int64_t i = 0, rank = 0; i < 1000; i++) {
@@ -329,15 +329,15 @@ static void test_map_changes_sizes(void **unused) {
     lists_close(&want);
   }
   lists_check(&r, odd, &want);
-  assert_int_equal(mg_family_coverage(odd), MG_PARTIAL);
-  mg_family *heads = mg_family_pick(odd, 1, &first, &err); /* tables are picked group by group */
+  assert_int_equal(mgrid_family_coverage(odd), MGRID_PARTIAL);
+  mgrid_family *heads = mgrid_family_pick(odd, 1, &first, &err); /* tables are picked group by group */
   lists_replace(&want, lists_pick(&want, 1, &first));
   lists_check(&r, heads, &want);
-  mg_family_free(heads);
-  mg_family_free(odd);
-  mg_family_free(twos);
-  mg_family_free(f);
-  mg_grid_free(g);
+  mgrid_family_free(heads);
+  mgrid_family_free(odd);
+  mgrid_family_free(twos);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
   lists_free(&want);
 }
 

@@ -16,7 +16,7 @@ typedef struct listed_group {
 } listed_group;
 
 typedef struct brute {
-  const mg_plan *plan;
+  const mgrid_plan *plan;
   lists          of[DRAWN_FAMILIES];
   size_t         n;
   listed_group  *at;
@@ -30,15 +30,15 @@ static bool options_agree(const drawn_options *a, const drawn_options *b) {
 /* first ones, others, lazy ones; each in the order of the topology */
 static int pass_of(const drawn_options *o) { return o->o.first ? 0 : o->o.lazy ? 2 : 1; }
 
-static brute brute_of(const mg_plan *p, const drawn_topology *t) {
+static brute brute_of(const mgrid_plan *p, const drawn_topology *t) {
   brute b = { .plan = p };
-  for (size_t i = 0; i < t->n; i++) b.of[i] = lists_of(mg_plan_family(p, i));
+  for (size_t i = 0; i < t->n; i++) b.of[i] = lists_of(mgrid_plan_family(p, i));
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < t->n; i++)
       if (pass_of(&t->options[i]) == pass)
-        for (int64_t round = 0; round < mg_family_rounds(mg_plan_family(p, i)); round++)
+        for (int64_t round = 0; round < mgrid_family_rounds(mgrid_plan_family(p, i)); round++)
           for (int64_t g = 0; g < b.of[i].n; g++) {
-            if (mg_family_round(mg_plan_family(p, i), g) != round) continue;
+            if (mgrid_family_round(mgrid_plan_family(p, i), g) != round) continue;
             b.at = lists_room(b.at, b.n, sizeof *b.at);
             listed_group *here = &b.at[b.n];
             *here = (listed_group){ (int)i, g, (int)b.n };
@@ -78,29 +78,29 @@ static int brute_shares(const brute *b, const drawn_topology *t, int i) {
   return -1;
 }
 
-static void check_counts(const rng *r, const mg_plan *p, const brute *b, const drawn_topology *t) {
-  mg_plan_counts have = { 0 }, want = { .families = (int64_t)t->n };
-  mg_error       err;
+static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, const drawn_topology *t) {
+  mgrid_plan_counts have = { 0 }, want = { .families = (int64_t)t->n };
+  mgrid_error       err;
   for (size_t k = 0; k < b->n; k++) {
     want.singles += size_at(b, k) == 1;
     want.groups += size_at(b, k) > 1;
     want.communicators += size_at(b, k) > 1 && b->at[k].leader == (int)k;
   }
-  check(r, mg_plan_count(p, &have, &err) == MG_OK);
+  check(r, mgrid_plan_count(p, &have, &err) == MGRID_OK);
   check(r, have.families == want.families && have.singles == want.singles && have.groups == want.groups);
   check(r, have.communicators == want.communicators);
   for (int i = 0; i < (int)t->n; i++) {
-    int64_t sum = 0, rounds = mg_family_rounds(mg_plan_family(p, (size_t)i));
-    check(r, mg_plan_shares(p, (size_t)i) == brute_shares(b, t, i));
+    int64_t sum = 0, rounds = mgrid_family_rounds(mgrid_plan_family(p, (size_t)i));
+    check(r, mgrid_plan_shares(p, (size_t)i) == brute_shares(b, t, i));
     for (int64_t round = 0; round < rounds; round++) {
       int64_t led = 0;
       for (size_t k = 0; k < b->n; k++)
         led += b->at[k].entry == i && size_at(b, k) > 1 && b->at[k].leader == (int)k &&
-               mg_family_round(mg_plan_family(p, (size_t)i), b->at[k].group) == round;
-      check(r, mg_plan_led(p, i, round) == led);
+               mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
+      check(r, mgrid_plan_led(p, i, round) == led);
       sum += led;
     }
-    check(r, mg_plan_led(p, i, -1) == sum);
+    check(r, mgrid_plan_led(p, i, -1) == sum);
   }
 }
 
@@ -115,24 +115,24 @@ static bool contains(const lists *l, int64_t g, int64_t rank, int64_t *position)
 
 /* One rank's view: the communicators it creates are the leaders it is in, in the order of the
 ** job; each of its groups uses the leader's. */
-static void check_view(const rng *r, const mg_plan *p, const brute *b, int64_t rank) {
-  mg_error       err;
-  mg_view        v;
-  mg_plan_counts counts, want = { .families = (int64_t)mg_plan_nfamilies(p) };
+static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_t rank) {
+  mgrid_error       err;
+  mgrid_view        v;
+  mgrid_plan_counts counts, want = { .families = (int64_t)mgrid_plan_nfamilies(p) };
   int64_t        position;
   int           *comm = malloc((b->n + 1) * sizeof *comm); /* of each listed group, -1 for none */
   size_t         ncomms = 0, nmembers = 0;
   assert_non_null(comm);
-  check(r, mg_view_init(&v, p, rank, &err) == MG_OK && v.rank == rank);
+  check(r, mgrid_view_init(&v, p, rank, &err) == MGRID_OK && v.rank == rank);
   for (size_t k = 0; k < b->n; k++) {
     const listed_group *g = &b->at[k];
     comm[k] = -1;
     if (!contains(&b->of[g->entry], g->group, rank, &position)) continue;
     if (size_at(b, k) > 1 && g->leader == (int)k) {
       check(r, ncomms < v.ncomms);
-      const mg_creation *c = &v.comm[ncomms];
+      const mgrid_creation *c = &v.comm[ncomms];
       check(r, c->entry == g->entry && c->group == g->group && c->position == position && c->size == size_at(b, k));
-      check(r, c->round == mg_family_round(mg_plan_family(p, (size_t)g->entry), g->group));
+      check(r, c->round == mgrid_family_round(mgrid_plan_family(p, (size_t)g->entry), g->group));
       comm[k] = (int)ncomms++;
     } else if (size_at(b, k) > 1) {
       comm[k] = comm[g->leader];
@@ -141,20 +141,20 @@ static void check_view(const rng *r, const mg_plan *p, const brute *b, int64_t r
     want.groups += size_at(b, k) > 1;
   }
   check(r, v.ncomms == ncomms);
-  for (int i = 0; i < (int)mg_plan_nfamilies(p); i++) /* members: topology order, then index */
+  for (int i = 0; i < (int)mgrid_plan_nfamilies(p); i++) /* members: topology order, then index */
     for (int64_t g = 0; g < b->of[i].n; g++) {
       if (!contains(&b->of[i], g, rank, &position)) continue;
       check(r, nmembers < v.nmembers);
-      const mg_member *m = &v.member[nmembers++];
+      const mgrid_member *m = &v.member[nmembers++];
       check(r, m->entry == i && m->group == g && m->position == position && m->size == lists_size(&b->of[i], g));
       for (size_t k = 0; k < b->n; k++)
         if (b->at[k].entry == i && b->at[k].group == g) check(r, m->comm == comm[k]);
     }
   check(r, v.nmembers == nmembers);
   want.communicators = (int64_t)ncomms;
-  check(r, mg_plan_count_rank(p, rank, &counts, &err) == MG_OK);
+  check(r, mgrid_plan_count_rank(p, rank, &counts, &err) == MGRID_OK);
   check(r, memcmp(&counts, &want, sizeof want) == 0);
-  mg_view_free(&v);
+  mgrid_view_free(&v);
   free(comm);
 }
 
@@ -162,19 +162,19 @@ static void test_dedup(void **unused) {
   (void)unused;
   int shared = 0, partly = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mg_error       err;
+    mgrid_error       err;
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mg_plan       *p = mg_plan_new(t.topology, &err);
+    mgrid_plan       *p = mgrid_plan_new(t.topology, &err);
     check(&r, p != NULL);
     brute b = brute_of(p, &t);
     check_counts(&r, p, &b, &t);
     for (int64_t rank = 0; rank < t.world; rank++) check_view(&r, p, &b, rank);
-    for (size_t i = 0; i < t.n; i++) shared += mg_plan_shares(p, i) >= 0;
+    for (size_t i = 0; i < t.n; i++) shared += mgrid_plan_shares(p, i) >= 0;
     for (size_t k = 0; k < b.n; k++)
-      partly += b.at[k].leader != (int)k && size_at(&b, k) > 1 && mg_plan_shares(p, (size_t)b.at[k].entry) < 0;
+      partly += b.at[k].leader != (int)k && size_at(&b, k) > 1 && mgrid_plan_shares(p, (size_t)b.at[k].entry) < 0;
     brute_free(&b, t.n);
-    mg_plan_free(p);
+    mgrid_plan_free(p);
     topology_free(&t);
   }
   assert_true(shared > CASES / 10 && partly > CASES / 10); /* both kinds of sharing were met */
@@ -182,17 +182,17 @@ static void test_dedup(void **unused) {
 
 /* Groups of s neighbours that start at some multiples of s: of a grid with dims of any order
 ** and size, the other dims index or, with `gaps`, left at coordinate 0. */
-static mg_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world) {
-  mg_error    err;
+static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world) {
+  mgrid_error    err;
   const char *in[DRAWN_DIMS] = { "a" }, *ix[DRAWN_DIMS];
   size_t      nin = 1, nix = 0, order[DRAWN_DIMS] = { 1, 2, 3, 4 };
   int64_t     positions[8], size = 1, offset = s * rng_between(r, 0, world / s - runs);
-  drawn       d = draw_grid_over(r, (mg_window){ runs, 0, runs });
-  mg_dim      dims[DRAWN_DIMS + 1] = { { "a", s } };
-  mg_grid_free(d.grid);
+  drawn       d = draw_grid_over(r, (mgrid_window){ runs, 0, runs });
+  mgrid_dim      dims[DRAWN_DIMS + 1] = { { "a", s } };
+  mgrid_grid_free(d.grid);
   d.n = d.n > 5 ? 5 : d.n;
   for (size_t i = 0; i < d.n; i++) {
-    dims[i + 1] = (mg_dim){ drawn_name(i + 1), d.dim[i].size };
+    dims[i + 1] = (mgrid_dim){ drawn_name(i + 1), d.dim[i].size };
     size *= d.dim[i].size;
     order[i] = i + 1;
   }
@@ -203,13 +203,13 @@ static mg_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world) {
     else
       ix[nix++] = drawn_name(order[i]);
   }
-  mg_grid   *g = mg_grid_new((mg_window){ world, offset, s * size }, d.n + 1, dims, &err);
-  mg_family *all = mg_grid_along_by(g, nin, in, nix, ix, &err), *f;
+  mgrid_grid   *g = mgrid_grid_new((mgrid_window){ world, offset, s * size }, d.n + 1, dims, &err);
+  mgrid_family *all = mgrid_grid_along_by(g, nin, in, nix, ix, &err), *f;
   for (int64_t i = 0; i < s; i++) positions[i] = i;
-  f = mg_family_pick(all, (size_t)s, positions, &err);
+  f = mgrid_family_pick(all, (size_t)s, positions, &err);
   check(r, f != NULL);
-  mg_family_free(all);
-  mg_grid_free(g);
+  mgrid_family_free(all);
+  mgrid_grid_free(g);
   return f;
 }
 
@@ -221,18 +221,18 @@ static void test_rules_against_lists(void **unused) {
     rng        r = rng_new(seed);
     int64_t    s = rng_between(&r, 2, 4), runs = rng_between(&r, 1, 6) * rng_between(&r, 1, 6);
     int64_t    part = rng_chance(&r, 50) ? runs : rng_between(&r, 1, runs);
-    mg_family *a = draw_starts(&r, s, part, s * runs), *b = draw_starts(&r, s, runs, s * runs);
+    mgrid_family *a = draw_starts(&r, s, part, s * runs), *b = draw_starts(&r, s, runs, s * runs);
     lists      la = lists_of(a), lb = lists_of(b);
     int64_t    found = 0;
     for (int64_t i = 0; i < la.n; i++)
       for (int64_t k = 0; k < lb.n; k++) found += lists_same_group(&la, i, &lb, k);
-    mg_overlap said = mg_groups_within(a, b);
-    check(&r, said != MG_ALL || found == la.n);
-    check(&r, said != MG_NONE || found == 0);
-    decided += said != MG_SOME;
-    all += said == MG_ALL && !mg_family_equal(a, b);
-    mg_family_free(a);
-    mg_family_free(b);
+    mgrid_overlap said = mgrid_groups_within(a, b);
+    check(&r, said != MGRID_ALL || found == la.n);
+    check(&r, said != MGRID_NONE || found == 0);
+    decided += said != MGRID_SOME;
+    all += said == MGRID_ALL && !mgrid_family_equal(a, b);
+    mgrid_family_free(a);
+    mgrid_family_free(b);
     lists_free(&la);
     lists_free(&lb);
   }
@@ -242,82 +242,82 @@ static void test_rules_against_lists(void **unused) {
 /* Pairs around rings of different sizes share those that go around the end. */
 static void test_rings_that_share_an_end(void **unused) {
   (void)unused;
-  mg_error       err;
-  mg_plan_counts counts;
+  mgrid_error       err;
+  mgrid_plan_counts counts;
   const char    *a = "a";
-  const mg_dim   four[] = { { "a", 4 }, { "b", 3 } }, six[] = { { "a", 6 }, { "b", 2 } };
-  mg_grid       *g[2] = { mg_grid_new(mg_world(12), 2, four, &err), mg_grid_new(mg_world(12), 2, six, &err) };
-  mg_family     *f[2] = { mg_grid_along(g[0], 1, &a, MG_GRID_ORDER, &err),
-                          mg_grid_along(g[1], 1, &a, MG_GRID_ORDER, &err) };
-  mg_family     *ring[2] = { mg_family_neighbours(f[0], 1, true, &err), mg_family_neighbours(f[1], 3, true, &err) };
-  mg_topology   *t = mg_topology_new(12, &err);
-  mg_topology_add(t, "four", ring[0], NULL, &err);
-  mg_topology_add(t, "six", ring[1], NULL, &err);
-  mg_plan *p = mg_plan_new(t, &err);
-  assert_int_equal(mg_plan_count(p, &counts, &err), MG_OK);
+  const mgrid_dim   four[] = { { "a", 4 }, { "b", 3 } }, six[] = { { "a", 6 }, { "b", 2 } };
+  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(12), 2, four, &err), mgrid_grid_new(mgrid_world(12), 2, six, &err) };
+  mgrid_family     *f[2] = { mgrid_grid_along(g[0], 1, &a, MGRID_GRID_ORDER, &err),
+                          mgrid_grid_along(g[1], 1, &a, MGRID_GRID_ORDER, &err) };
+  mgrid_family     *ring[2] = { mgrid_family_neighbours(f[0], 1, true, &err), mgrid_family_neighbours(f[1], 3, true, &err) };
+  mgrid_topology   *t = mgrid_topology_new(12, &err);
+  mgrid_topology_add(t, "four", ring[0], NULL, &err);
+  mgrid_topology_add(t, "six", ring[1], NULL, &err);
+  mgrid_plan *p = mgrid_plan_new(t, &err);
+  assert_int_equal(mgrid_plan_count(p, &counts, &err), MGRID_OK);
   assert_int_equal(counts.groups, 24);
   assert_int_equal(counts.communicators, 22); /* {3,0} and {11,8} are in both */
-  mg_plan_free(p);
-  mg_topology_free(t);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   for (int i = 0; i < 2; i++) {
-    mg_family_free(ring[i]);
-    mg_family_free(f[i]);
-    mg_grid_free(g[i]);
+    mgrid_family_free(ring[i]);
+    mgrid_family_free(f[i]);
+    mgrid_grid_free(g[i]);
   }
 }
 
 /* A world of 2^30: a plan costs what its rules cost. */
 static void test_large_plan(void **unused) {
   (void)unused;
-  mg_error       err;
-  mg_plan_counts counts;
+  mgrid_error       err;
+  mgrid_plan_counts counts;
   const int64_t  world = INT64_C(1) << 30;
-  const mg_dim   dense[] = { { "tp", 8 }, { "pp", 16 }, { "dp", MG_FILL } };
-  const mg_dim   moe[] = { { "etp", 8 }, { "ep", 4 }, { "pp", 4 }, { "edp", MG_FILL } };
+  const mgrid_dim   dense[] = { { "tp", 8 }, { "pp", 16 }, { "dp", MGRID_FILL } };
+  const mgrid_dim   moe[] = { { "etp", 8 }, { "ep", 4 }, { "pp", 4 }, { "edp", MGRID_FILL } };
   const char    *names[] = { "tp", "pp", "dp", "etp", "ep", "edp" };
-  mg_grid       *g[2] = { mg_grid_new(mg_world(world), 3, dense, &err), mg_grid_new(mg_world(world), 4, moe, &err) };
-  mg_topology   *t = mg_topology_new(world, &err);
+  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(world), 3, dense, &err), mgrid_grid_new(mgrid_world(world), 4, moe, &err) };
+  mgrid_topology   *t = mgrid_topology_new(world, &err);
   for (int i = 0; i < 6; i++) {
-    mg_family *f = mg_grid_along(g[i / 3], 1, &names[i], MG_GRID_ORDER, &err);
-    assert_int_equal(mg_topology_add(t, names[i], f, NULL, &err), MG_OK);
-    mg_family_free(f);
+    mgrid_family *f = mgrid_grid_along(g[i / 3], 1, &names[i], MGRID_GRID_ORDER, &err);
+    assert_int_equal(mgrid_topology_add(t, names[i], f, NULL, &err), MGRID_OK);
+    mgrid_family_free(f);
   }
-  mg_plan *p = mg_plan_new(t, &err);
+  mgrid_plan *p = mgrid_plan_new(t, &err);
   assert_non_null(p);
-  assert_int_equal(mg_plan_shares(p, 3), 0); /* etp is tp */
-  assert_int_equal(mg_plan_shares(p, 4), -1);
-  assert_int_equal(mg_plan_count(p, &counts, &err), MG_OK);
+  assert_int_equal(mgrid_plan_shares(p, 3), 0); /* etp is tp */
+  assert_int_equal(mgrid_plan_shares(p, 4), -1);
+  assert_int_equal(mgrid_plan_count(p, &counts, &err), MGRID_OK);
   int64_t groups = world / 8 + world / 16 + 128 + world / 8 + world / 4 + 128;
   assert_int_equal(counts.groups, groups);
   assert_int_equal(counts.communicators, groups - world / 8 - 128); /* edp: 8 x 4 x 4 again, as dp */
-  assert_int_equal(mg_plan_count_rank(p, world - 1, &counts, &err), MG_OK);
+  assert_int_equal(mgrid_plan_count_rank(p, world - 1, &counts, &err), MGRID_OK);
   assert_int_equal(counts.communicators, 4);
-  mg_plan_free(p);
-  mg_topology_free(t);
-  for (int i = 0; i < 2; i++) mg_grid_free(g[i]);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  for (int i = 0; i < 2; i++) mgrid_grid_free(g[i]);
 }
 
 /* -------------------------------------------------------------------- digest */
 
 /* One small topology with one thing changed: 0 is the original, 1 the same once more. */
 static void changed(int change, char digest[33]) {
-  mg_error     err;
-  mg_options   o = MG_OPTIONS_INIT;
+  mgrid_error     err;
+  mgrid_options   o = MGRID_OPTIONS_INIT;
   const char  *in[] = { "tp", "dp" };
-  const mg_dim dims[] = { { "tp", 2 }, { "pp", change == 2 ? 4 : 2 }, { "dp", MG_FILL } };
-  mg_grid     *g = mg_grid_new(mg_world(change == 3 ? 32 : 16), 3, dims, &err);
-  mg_family   *f[3] = { mg_grid_along(g, 1, in, MG_GRID_ORDER, &err),
-                        mg_grid_along(g, 2, in, MG_AS_WRITTEN, &err), mg_grid_along(g, 1, in + 1, MG_GRID_ORDER, &err) };
-  mg_topology *t = mg_topology_new(change == 3 ? 32 : 16, &err);
+  const mgrid_dim dims[] = { { "tp", 2 }, { "pp", change == 2 ? 4 : 2 }, { "dp", MGRID_FILL } };
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(change == 3 ? 32 : 16), 3, dims, &err);
+  mgrid_family   *f[3] = { mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err),
+                        mgrid_grid_along(g, 2, in, MGRID_AS_WRITTEN, &err), mgrid_grid_along(g, 1, in + 1, MGRID_GRID_ORDER, &err) };
+  mgrid_topology *t = mgrid_topology_new(change == 3 ? 32 : 16, &err);
   if (change == 4) { /* the same members in another order */
     const char *turned[] = { "dp", "tp" };
-    mg_family_free(f[1]);
-    f[1] = mg_grid_along(g, 2, turned, MG_AS_WRITTEN, &err);
+    mgrid_family_free(f[1]);
+    f[1] = mgrid_grid_along(g, 2, turned, MGRID_AS_WRITTEN, &err);
   }
   if (change == 5) { /* the same groups in another order */
     const char *index[] = { "dp", "pp" };
-    mg_family_free(f[0]);
-    f[0] = mg_grid_along_by(g, 1, in, 2, index, &err);
+    mgrid_family_free(f[0]);
+    f[0] = mgrid_grid_along_by(g, 1, in, 2, index, &err);
   }
   if (change == 6) o.timeout = 60;
   if (change == 7) o.unique = true;
@@ -327,26 +327,26 @@ static void changed(int change, char digest[33]) {
   if (change == 11) o.backend = "mpi";
   if (change == 12) o.nccl = "max_ctas=16";
   if (change == 13) o.nccl = "max_ctas=8";
-  mg_topology_param(t, "tp", change == 14 ? "3" : "2", &err);
-  if (change != 15) mg_topology_param(t, "pp", "2", &err);
-  mg_topology_add_grid(t, change == 16 ? "sparse" : "dense", g, &err);
-  mg_topology_add(t, change == 17 ? "tpx" : "tp", f[0], &o, &err);
-  mg_topology_add(t, change == 18 ? "dp" : "both", f[change == 18 ? 2 : 1], NULL, &err); /* order of families */
-  mg_topology_add(t, change == 18 ? "both" : "dp", f[change == 18 ? 1 : 2], NULL, &err);
+  mgrid_topology_param(t, "tp", change == 14 ? "3" : "2", &err);
+  if (change != 15) mgrid_topology_param(t, "pp", "2", &err);
+  mgrid_topology_add_grid(t, change == 16 ? "sparse" : "dense", g, &err);
+  mgrid_topology_add(t, change == 17 ? "tpx" : "tp", f[0], &o, &err);
+  mgrid_topology_add(t, change == 18 ? "dp" : "both", f[change == 18 ? 2 : 1], NULL, &err); /* order of families */
+  mgrid_topology_add(t, change == 18 ? "both" : "dp", f[change == 18 ? 1 : 2], NULL, &err);
   if (change == 19) {
-    mg_family *twin = mg_family_twin(f[0], &err);
-    mg_topology_add(t, "twin", twin, NULL, &err);
-    mg_family_free(twin);
+    mgrid_family *twin = mgrid_family_twin(f[0], &err);
+    mgrid_topology_add(t, "twin", twin, NULL, &err);
+    mgrid_family_free(twin);
   }
-  if (change == 20) mg_topology_add(t, "twin", f[0], NULL, &err);
-  mg_topology_recipe(t, change == 1 ? "elsewhere/recipe.lua" : "recipe.lua", &err); /* does not count */
-  mg_plan *p = mg_plan_new(t, &err);
+  if (change == 20) mgrid_topology_add(t, "twin", f[0], NULL, &err);
+  mgrid_topology_recipe(t, change == 1 ? "elsewhere/recipe.lua" : "recipe.lua", &err); /* does not count */
+  mgrid_plan *p = mgrid_plan_new(t, &err);
   assert_non_null(p);
-  mg_plan_digest(p, digest);
-  mg_plan_free(p);
-  mg_topology_free(t);
-  for (int i = 0; i < 3; i++) mg_family_free(f[i]);
-  mg_grid_free(g);
+  mgrid_plan_digest(p, digest);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  for (int i = 0; i < 3; i++) mgrid_family_free(f[i]);
+  mgrid_grid_free(g);
 }
 
 static void test_digest(void **unused) {
@@ -366,16 +366,16 @@ static void test_digest(void **unused) {
 /* A value is not taken for more than one line of the text that is hashed. */
 static void test_digest_of_odd_values(void **unused) {
   (void)unused;
-  mg_error err;
+  mgrid_error err;
   char     digest[2][33];
   for (int i = 0; i < 2; i++) {
-    mg_topology *t = mg_topology_new(4, &err);
-    mg_topology_param(t, "a", i ? "1\nparam b = 2" : "1", &err);
-    if (i == 0) mg_topology_param(t, "b", "2", &err);
-    mg_plan *p = mg_plan_new(t, &err);
-    mg_plan_digest(p, digest[i]);
-    mg_plan_free(p);
-    mg_topology_free(t);
+    mgrid_topology *t = mgrid_topology_new(4, &err);
+    mgrid_topology_param(t, "a", i ? "1\nparam b = 2" : "1", &err);
+    if (i == 0) mgrid_topology_param(t, "b", "2", &err);
+    mgrid_plan *p = mgrid_plan_new(t, &err);
+    mgrid_plan_digest(p, digest[i]);
+    mgrid_plan_free(p);
+    mgrid_topology_free(t);
   }
   assert_string_not_equal(digest[0], digest[1]);
 }
@@ -387,15 +387,15 @@ static void test_digest_repeats(void **unused) {
   int  others = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
     char     digest[2][33];
-    mg_error err;
+    mgrid_error err;
     rng      r = rng_new(seed);
     for (int i = 0; i < 2; i++) {
       r = rng_new(seed);
       drawn_topology t = draw_topology(&r, 30);
-      mg_plan       *p = mg_plan_new(t.topology, &err);
-      mg_topology_param(t.topology, "late", "1", &err); /* a plan does not follow its topology */
-      mg_plan_digest(p, digest[i]);
-      mg_plan_free(p);
+      mgrid_plan       *p = mgrid_plan_new(t.topology, &err);
+      mgrid_topology_param(t.topology, "late", "1", &err); /* a plan does not follow its topology */
+      mgrid_plan_digest(p, digest[i]);
+      mgrid_plan_free(p);
       topology_free(&t);
     }
     check(&r, strcmp(digest[0], digest[1]) == 0);

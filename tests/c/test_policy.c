@@ -50,13 +50,13 @@ static const char recipe[] =
 
 typedef struct fixture {
   char        path[64];
-  mg_runtime *rt;
-  mg_plan    *plan;
-  mg_backend *backend;
-  mg_state   *state;
+  mgrid_runtime *rt;
+  mgrid_plan    *plan;
+  mgrid_backend *backend;
+  mgrid_state   *state;
 } fixture;
 
-static mg_error why;
+static mgrid_error why;
 
 static void write_recipe(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
@@ -67,16 +67,16 @@ static void write_recipe(const char *path, const char *text) {
 
 static int set_up(void **state) {
   fixture *f = calloc(1, sizeof *f);
-  mg_limits limits = MG_LIMITS_INIT;
+  mgrid_limits limits = MGRID_LIMITS_INIT;
   limits.instructions = 2000000;
   limits.memory = (size_t)4 << 20;
   snprintf(f->path, sizeof f->path, "/tmp/policy-%d.lua", (int)getpid());
   write_recipe(f->path, recipe);
-  f->rt = mg_runtime_new(&limits, &why);
-  assert_int_equal(mg_runtime_load(f->rt, f->path, &why), MG_OK);
-  f->plan = mg_runtime_plan(f->rt, 8, 0, NULL, &why);
-  f->backend = mg_backend_dry(8, 5, &why);
-  f->state = mg_materialize(f->plan, f->backend, NULL, &why);
+  f->rt = mgrid_runtime_new(&limits, &why);
+  assert_int_equal(mgrid_runtime_load(f->rt, f->path, &why), MGRID_OK);
+  f->plan = mgrid_runtime_plan(f->rt, 8, 0, NULL, &why);
+  f->backend = mgrid_backend_dry(8, 5, &why);
+  f->state = mgrid_materialize(f->plan, f->backend, NULL, &why);
   assert_non_null(f->state);
   *state = f;
   return 0;
@@ -84,18 +84,18 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
   fixture *f = *state;
-  mg_state_free(f->state);
-  mg_backend_free(f->backend);
-  mg_plan_free(f->plan);
-  mg_runtime_free(f->rt);
+  mgrid_state_free(f->state);
+  mgrid_backend_free(f->backend);
+  mgrid_plan_free(f->plan);
+  mgrid_runtime_free(f->rt);
   unlink(f->path);
   free(f);
   return 0;
 }
 
-static mg_policy *policy(void **state, const char *name) {
+static mgrid_policy *policy(void **state, const char *name) {
   fixture   *f = *state;
-  mg_policy *p = mg_policy_new(f->rt, f->state, name, &why);
+  mgrid_policy *p = mgrid_policy_new(f->rt, f->state, name, &why);
   if (!p) fail_msg("%s", why.message);
   return p;
 }
@@ -103,70 +103,70 @@ static mg_policy *policy(void **state, const char *name) {
 /* ------------------------------------------------------------------------- tests */
 
 static void test_numbers(void **state) {
-  mg_policy *p = policy(state, "microbatches");
+  mgrid_policy *p = policy(state, "microbatches");
   int64_t    n = 0;
-  mg_arg     q = { "global_batch", MG_IS_INTEGER, { .integer = 64 } };
+  mgrid_arg     q = { "global_batch", MGRID_IS_INTEGER, { .integer = 64 } };
   for (q.as.integer = 4; q.as.integer < 4000; q.as.integer += 4) {
-    assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
-    assert_int_equal(mg_policy_integer(p, NULL, &n, &why), MG_OK);
+    assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
+    assert_int_equal(mgrid_policy_integer(p, NULL, &n, &why), MGRID_OK);
     assert_int_equal(n, q.as.integer / 4);
   }
-  mg_policy_free(p);
+  mgrid_policy_free(p);
 }
 
 static void test_every_kind(void **state) {
-  mg_policy    *p = policy(state, "echo");
+  mgrid_policy    *p = policy(state, "echo");
   const int64_t ints[] = { 3, -1, INT64_MAX };
   const double  nums[] = { 0.5, 2 };
-  const mg_arg  inner[] = { { "deep", MG_IS_INTEGER, { .integer = 7 } } };
-  const mg_arg  args[] = { { "yes", MG_IS_BOOLEAN, { .boolean = true } },
-                           { "count", MG_IS_INTEGER, { .integer = INT64_MIN } },
-                           { "rate", MG_IS_NUMBER, { .number = 0.1 } },
-                           { "text", MG_IS_TEXT, { .text = "a b" } },
-                           { "ints", MG_IS_INTEGERS, { .integers = { 3, ints } } },
-                           { "nums", MG_IS_NUMBERS, { .numbers = { 2, nums } } },
-                           { "table", MG_IS_TABLE, { .table = { 1, inner } } },
-                           { "nothing", MG_IS_NONE, { 0 } } };
+  const mgrid_arg  inner[] = { { "deep", MGRID_IS_INTEGER, { .integer = 7 } } };
+  const mgrid_arg  args[] = { { "yes", MGRID_IS_BOOLEAN, { .boolean = true } },
+                           { "count", MGRID_IS_INTEGER, { .integer = INT64_MIN } },
+                           { "rate", MGRID_IS_NUMBER, { .number = 0.1 } },
+                           { "text", MGRID_IS_TEXT, { .text = "a b" } },
+                           { "ints", MGRID_IS_INTEGERS, { .integers = { 3, ints } } },
+                           { "nums", MGRID_IS_NUMBERS, { .numbers = { 2, nums } } },
+                           { "table", MGRID_IS_TABLE, { .table = { 1, inner } } },
+                           { "nothing", MGRID_IS_NONE, { 0 } } };
   bool          yes = false;
   int64_t       count = 0, list[4];
   double        rate = 0, numbers[4];
   const char   *text = NULL;
   size_t        n = 9;
-  assert_int_equal(mg_policy_call(p, 8, args, &why), MG_OK);
-  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_TABLE);
-  assert_int_equal(mg_policy_kind(p, "nothing"), MG_IS_NONE);
-  assert_int_equal(mg_policy_kind(p, "ints"), MG_IS_INTEGERS);
-  assert_int_equal(mg_policy_kind(p, "nums"), MG_IS_NUMBERS);
-  assert_int_equal(mg_policy_kind(p, "table"), MG_IS_TABLE);
-  assert_int_equal(mg_policy_boolean(p, "yes", &yes, &why), MG_OK);
-  assert_int_equal(mg_policy_integer(p, "count", &count, &why), MG_OK);
-  assert_int_equal(mg_policy_number(p, "rate", &rate, &why), MG_OK);
-  assert_int_equal(mg_policy_text(p, "text", &text, &why), MG_OK);
+  assert_int_equal(mgrid_policy_call(p, 8, args, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_TABLE);
+  assert_int_equal(mgrid_policy_kind(p, "nothing"), MGRID_IS_NONE);
+  assert_int_equal(mgrid_policy_kind(p, "ints"), MGRID_IS_INTEGERS);
+  assert_int_equal(mgrid_policy_kind(p, "nums"), MGRID_IS_NUMBERS);
+  assert_int_equal(mgrid_policy_kind(p, "table"), MGRID_IS_TABLE);
+  assert_int_equal(mgrid_policy_boolean(p, "yes", &yes, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_integer(p, "count", &count, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_number(p, "rate", &rate, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_text(p, "text", &text, &why), MGRID_OK);
   assert_true(yes && count == INT64_MIN && rate == 0.1);
   assert_string_equal(text, "a b");
-  assert_int_equal(mg_policy_integers(p, "ints", list, 2, &n, &why), MG_OK); /* what there is room for */
+  assert_int_equal(mgrid_policy_integers(p, "ints", list, 2, &n, &why), MGRID_OK); /* what there is room for */
   assert_true(n == 3 && list[0] == 3 && list[1] == -1);
-  assert_int_equal(mg_policy_numbers(p, "nums", numbers, 4, &n, &why), MG_OK);
+  assert_int_equal(mgrid_policy_numbers(p, "nums", numbers, 4, &n, &why), MGRID_OK);
   assert_true(n == 2 && numbers[0] == 0.5 && numbers[1] == 2);
-  assert_int_equal(mg_policy_numbers(p, "ints", numbers, 4, &n, &why), MG_OK); /* integers are numbers */
-  assert_int_equal(mg_policy_number(p, "count", &rate, &why), MG_OK);
-  mg_policy_free(p);
+  assert_int_equal(mgrid_policy_numbers(p, "ints", numbers, 4, &n, &why), MGRID_OK); /* integers are numbers */
+  assert_int_equal(mgrid_policy_number(p, "count", &rate, &why), MGRID_OK);
+  mgrid_policy_free(p);
 }
 
 static void test_tables(void **state) {
-  mg_policy *p = policy(state, "layers");
-  mg_arg     q = { "stages", MG_IS_INTEGER, { .integer = 2 } };
+  mgrid_policy *p = policy(state, "layers");
+  mgrid_arg     q = { "stages", MGRID_IS_INTEGER, { .integer = 2 } };
   int64_t    layers[4] = { 0 };
   size_t     n = 0;
-  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
-  assert_int_equal(mg_policy_integers(p, "layers", layers, 4, &n, &why), MG_OK);
+  assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(p, "layers", layers, 4, &n, &why), MGRID_OK);
   assert_true(n == 2 && layers[0] == 3 && layers[1] == 3);
-  assert_int_equal(mg_policy_integers(p, "none", layers, 4, &n, &why), MG_OK); /* {} is an empty list, too */
+  assert_int_equal(mgrid_policy_integers(p, "none", layers, 4, &n, &why), MGRID_OK); /* {} is an empty list, too */
   assert_int_equal(n, 0);
-  mg_policy_free(p);
+  mgrid_policy_free(p);
 }
 
-static void refused(mg_policy *p, mg_status s, mg_status want, const char *text) {
+static void refused(mgrid_policy *p, mgrid_status s, mgrid_status want, const char *text) {
   (void)p;
   assert_int_equal(s, want);
   if (!strstr(why.message, text)) fail_msg("\"%s\" is not in \"%s\"", text, why.message);
@@ -174,115 +174,115 @@ static void refused(mg_policy *p, mg_status s, mg_status want, const char *text)
 
 /* A list of numbers that are whole is one of integers as well. */
 static void test_whole_numbers(void **state) {
-  mg_policy *p = policy(state, "wholes");
+  mgrid_policy *p = policy(state, "wholes");
   int64_t    list[2] = { 0 };
   size_t     n = 0;
-  assert_int_equal(mg_policy_call(p, 0, NULL, &why), MG_OK);
-  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NUMBERS);
-  assert_int_equal(mg_policy_integers(p, NULL, list, 2, &n, &why), MG_OK);
+  assert_int_equal(mgrid_policy_call(p, 0, NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NUMBERS);
+  assert_int_equal(mgrid_policy_integers(p, NULL, list, 2, &n, &why), MGRID_OK);
   assert_true(n == 3 && list[0] == 1 && list[1] == 2);
-  mg_policy_free(p);
+  mgrid_policy_free(p);
 }
 
 /* What a bundled policy is asked for at a size that nobody has ends as every limit does, with its place. */
 static void test_bundled_limits(void **state) {
-  mg_policy *p = policy(state, "split");
-  mg_arg     q[] = { { "layers", MG_IS_INTEGER, { .integer = 8 } }, { "stages", MG_IS_INTEGER, { .integer = 100000000 } } };
-  mg_status  s = mg_policy_call(p, 2, q, &why);
-  assert_int_equal(s, MG_LIMIT);
+  mgrid_policy *p = policy(state, "split");
+  mgrid_arg     q[] = { { "layers", MGRID_IS_INTEGER, { .integer = 8 } }, { "stages", MGRID_IS_INTEGER, { .integer = 100000000 } } };
+  mgrid_status  s = mgrid_policy_call(p, 2, q, &why);
+  assert_int_equal(s, MGRID_LIMIT);
   assert_true(why.line == 32 && strstr(why.message, ".lua:32: policy 'split': the recipe "));
   q[1].as.integer = 3;
-  assert_int_equal(mg_policy_call(p, 2, q, &why), MG_OK);
-  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_INTEGERS);
-  assert_int_equal(mg_policy_call(p, 1, q, &why), MG_REFUSED); /* the result of before is gone */
-  assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NONE);
-  mg_policy_free(p);
+  assert_int_equal(mgrid_policy_call(p, 2, q, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_INTEGERS);
+  assert_int_equal(mgrid_policy_call(p, 1, q, &why), MGRID_REFUSED); /* the result of before is gone */
+  assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE);
+  mgrid_policy_free(p);
 }
 
 static void test_wrong_kinds(void **state) {
-  mg_policy  *p = policy(state, "value");
-  mg_arg      q = { "value", MG_IS_TEXT, { .text = "4" } };
+  mgrid_policy  *p = policy(state, "value");
+  mgrid_arg      q = { "value", MGRID_IS_TEXT, { .text = "4" } };
   int64_t     n = 17;
   double      d;
   bool        b;
   const char *t;
-  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
-  refused(p, mg_policy_integer(p, NULL, &n, &why), MG_REFUSED, ".lua:13: policy 'value' returned text, not an integer");
+  assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
+  refused(p, mgrid_policy_integer(p, NULL, &n, &why), MGRID_REFUSED, ".lua:13: policy 'value' returned text, not an integer");
   assert_int_equal(n, 17); /* left alone */
-  refused(p, mg_policy_number(p, NULL, &d, &why), MG_REFUSED, "returned text, not a number");
-  refused(p, mg_policy_boolean(p, NULL, &b, &why), MG_REFUSED, "returned text, not a boolean");
-  refused(p, mg_policy_integers(p, NULL, &n, 1, NULL, &why), MG_REFUSED, "returned text, not a list of integers");
-  refused(p, mg_policy_integer(p, "x", &n, &why), MG_REFUSED, "returned nothing at 'x', not an integer");
-  q = (mg_arg){ "value", MG_IS_NUMBER, { .number = 2.5 } };
-  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
-  refused(p, mg_policy_integer(p, NULL, &n, &why), MG_REFUSED, "returned a number, not an integer");
-  refused(p, mg_policy_text(p, NULL, &t, &why), MG_REFUSED, "returned a number, not text");
+  refused(p, mgrid_policy_number(p, NULL, &d, &why), MGRID_REFUSED, "returned text, not a number");
+  refused(p, mgrid_policy_boolean(p, NULL, &b, &why), MGRID_REFUSED, "returned text, not a boolean");
+  refused(p, mgrid_policy_integers(p, NULL, &n, 1, NULL, &why), MGRID_REFUSED, "returned text, not a list of integers");
+  refused(p, mgrid_policy_integer(p, "x", &n, &why), MGRID_REFUSED, "returned nothing at 'x', not an integer");
+  q = (mgrid_arg){ "value", MGRID_IS_NUMBER, { .number = 2.5 } };
+  assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
+  refused(p, mgrid_policy_integer(p, NULL, &n, &why), MGRID_REFUSED, "returned a number, not an integer");
+  refused(p, mgrid_policy_text(p, NULL, &t, &why), MGRID_REFUSED, "returned a number, not text");
   q.as.number = 3;
-  assert_int_equal(mg_policy_call(p, 1, &q, &why), MG_OK);
-  assert_int_equal(mg_policy_integer(p, NULL, &n, &why), MG_OK); /* 3.0 is one */
+  assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_integer(p, NULL, &n, &why), MGRID_OK); /* 3.0 is one */
   assert_int_equal(n, 3);
-  mg_policy_free(p);
+  mgrid_policy_free(p);
 }
 
 static void test_errors(void **state) {
   static const struct {
     const char *name, *text;
-    mg_status   status;
-  } bad[] = { { "raises", ".lua:19: not today", MG_REFUSED },
-              { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MG_LIMIT },
-              { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MG_LIMIT },
-              { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MG_REFUSED },
-              { "talks", "a query or policy cannot communicate: one rank asks it alone", MG_REFUSED },
-              { "throws", ".lua:26: policy 'throws': (error object is a table value)", MG_REFUSED },
-              { "closes", ".lua:27: a query or policy cannot close the state", MG_REFUSED },
-              { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it", MG_REFUSED },
-              { "writes", ".lua:29: this table is to be read", MG_REFUSED },
-              { "assigns", ".lua:30: a State cannot be changed", MG_REFUSED },
-              { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none", MG_REFUSED },
-              { "nan", ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is not finite", MG_REFUSED } };
-  mg_policy *good = policy(state, "value");
-  mg_arg     q = { "value", MG_IS_INTEGER, { .integer = 1 } };
+    mgrid_status   status;
+  } bad[] = { { "raises", ".lua:19: not today", MGRID_REFUSED },
+              { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
+              { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
+              { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
+              { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
+              { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
+              { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
+              { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it", MGRID_REFUSED },
+              { "writes", ".lua:29: this table is to be read", MGRID_REFUSED },
+              { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
+              { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none", MGRID_REFUSED },
+              { "nan", ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is not finite", MGRID_REFUSED } };
+  mgrid_policy *good = policy(state, "value");
+  mgrid_arg     q = { "value", MGRID_IS_INTEGER, { .integer = 1 } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    mg_policy *p = policy(state, bad[i].name);
+    mgrid_policy *p = policy(state, bad[i].name);
     for (int again = 0; again < 2; again++) {
       int64_t n = 0;
-      refused(p, mg_policy_call(p, 0, NULL, &why), bad[i].status, bad[i].text);
-      assert_int_equal(mg_policy_call(good, 1, &q, &why), MG_OK); /* the runtime is as good as before */
-      assert_int_equal(mg_policy_integer(good, NULL, &n, &why), MG_OK);
+      refused(p, mgrid_policy_call(p, 0, NULL, &why), bad[i].status, bad[i].text);
+      assert_int_equal(mgrid_policy_call(good, 1, &q, &why), MGRID_OK); /* the runtime is as good as before */
+      assert_int_equal(mgrid_policy_integer(good, NULL, &n, &why), MGRID_OK);
     }
-    assert_int_equal(mg_policy_kind(p, NULL), MG_IS_NONE); /* nor a result that was not agreed on */
+    assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE); /* nor a result that was not agreed on */
     assert_true(why.line > 18 && strncmp(why.file, "/tmp/policy-", 12) == 0);
-    mg_policy_free(p);
+    mgrid_policy_free(p);
   }
-  mg_policy_free(good);
+  mgrid_policy_free(good);
 }
 
 static void test_look_up(void **state) {
   fixture *f = *state;
-  assert_null(mg_policy_new(f->rt, f->state, "microbatch", &why));
-  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
-  assert_null(mg_policy_new(f->rt, NULL, "value", &why)); /* the first error is the one to see */
-  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
-  assert_int_equal(mg_policy_call(NULL, 0, NULL, &why), MG_USAGE);
-  refused(NULL, why.status, MG_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
-  mg_runtime *other = mg_runtime_new(NULL, &why);
-  assert_null(mg_policy_new(other, f->state, "value", &why));
-  refused(NULL, why.status, MG_USAGE, "the runtime has no recipe");
-  mg_runtime_load(other, "picotron", &why);
-  assert_null(mg_policy_new(other, f->state, "value", &why));
-  refused(NULL, why.status, MG_USAGE, "the state's plan is not of this recipe (picotron) but of /tmp/policy-");
-  mg_runtime_free(other);
-  mg_policy_free(NULL);
+  assert_null(mgrid_policy_new(f->rt, f->state, "microbatch", &why));
+  refused(NULL, why.status, MGRID_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
+  assert_null(mgrid_policy_new(f->rt, NULL, "value", &why)); /* the first error is the one to see */
+  refused(NULL, why.status, MGRID_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
+  assert_int_equal(mgrid_policy_call(NULL, 0, NULL, &why), MGRID_USAGE);
+  refused(NULL, why.status, MGRID_USAGE, "unknown policy 'microbatch'; nearest is 'microbatches' (");
+  mgrid_runtime *other = mgrid_runtime_new(NULL, &why);
+  assert_null(mgrid_policy_new(other, f->state, "value", &why));
+  refused(NULL, why.status, MGRID_USAGE, "the runtime has no recipe");
+  mgrid_runtime_load(other, "picotron", &why);
+  assert_null(mgrid_policy_new(other, f->state, "value", &why));
+  refused(NULL, why.status, MGRID_USAGE, "the state's plan is not of this recipe (picotron) but of /tmp/policy-");
+  mgrid_runtime_free(other);
+  mgrid_policy_free(NULL);
 }
 
 static void test_sees_its_rank(void **state) {
-  mg_policy *p = policy(state, "sees");
+  mgrid_policy *p = policy(state, "sees");
   int64_t    got[5];
   size_t     n;
-  assert_int_equal(mg_policy_call(p, 0, NULL, &why), MG_OK);
-  assert_int_equal(mg_policy_integers(p, NULL, got, 5, &n, &why), MG_OK);
+  assert_int_equal(mgrid_policy_call(p, 0, NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_policy_integers(p, NULL, got, 5, &n, &why), MGRID_OK);
   assert_true(n == 5 && got[0] == 5 && got[1] == 8 && got[2] == 1 && got[3] == 2 && got[4] == 1);
-  mg_policy_free(p);
+  mgrid_policy_free(p);
 }
 
 /* What a recipe may not say of its policies. */
@@ -300,10 +300,10 @@ static void test_definitions(void **state) {
     char text[512];
     snprintf(text, sizeof text, "return recipe { build = function(world) return topology(world) end,\n%s }", bad[i].fields);
     write_recipe(f->path, text);
-    mg_runtime *rt = mg_runtime_new(NULL, &why);
-    assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_REFUSED);
-    refused(NULL, why.status, MG_REFUSED, bad[i].text);
-    mg_runtime_free(rt);
+    mgrid_runtime *rt = mgrid_runtime_new(NULL, &why);
+    assert_int_equal(mgrid_runtime_load(rt, f->path, &why), MGRID_REFUSED);
+    refused(NULL, why.status, MGRID_REFUSED, bad[i].text);
+    mgrid_runtime_free(rt);
   }
   static const struct {
     const char *by, *text;
@@ -315,35 +315,35 @@ static void test_definitions(void **state) {
              "t.tp = g 'tp' t.ring = t.tp:pairs() return t end,\n"
              "policy = { a = function() return 1 end }, agreed = { a = '%s' } }", groups[i].by);
     write_recipe(f->path, text);
-    mg_runtime *rt = mg_runtime_new(NULL, &why);
-    assert_int_equal(mg_runtime_load(rt, f->path, &why), MG_OK);
-    assert_null(mg_runtime_plan(rt, 8, 0, NULL, &why));
-    refused(NULL, why.status, MG_REFUSED, groups[i].text);
-    mg_runtime_free(rt);
+    mgrid_runtime *rt = mgrid_runtime_new(NULL, &why);
+    assert_int_equal(mgrid_runtime_load(rt, f->path, &why), MGRID_OK);
+    assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, &why));
+    refused(NULL, why.status, MGRID_REFUSED, groups[i].text);
+    mgrid_runtime_free(rt);
   }
 }
 
 /* Parameters as C values, and as the same text. */
 static void test_plan_values(void **state) {
   fixture     *f = *state;
-  const mg_arg args[] = { { "tp", MG_IS_INTEGER, { .integer = 4 } }, { "depth", MG_IS_INTEGER, { .integer = 3 } } };
-  const mg_arg twice[] = { args[0], args[0] }, none[] = { { NULL, MG_IS_INTEGER, { 0 } } };
-  const mg_arg wrong[] = { { "tp", MG_IS_TEXT, { .text = "many" } } };
+  const mgrid_arg args[] = { { "tp", MGRID_IS_INTEGER, { .integer = 4 } }, { "depth", MGRID_IS_INTEGER, { .integer = 3 } } };
+  const mgrid_arg twice[] = { args[0], args[0] }, none[] = { { NULL, MGRID_IS_INTEGER, { 0 } } };
+  const mgrid_arg wrong[] = { { "tp", MGRID_IS_TEXT, { .text = "many" } } };
   const char  *text[] = { "depth=3", "tp=4" };
   char         a[33], b[33];
-  mg_plan     *p = mg_runtime_plan_values(f->rt, 8, 2, args, &why), *q = mg_runtime_plan(f->rt, 8, 2, text, &why);
+  mgrid_plan     *p = mgrid_runtime_plan_values(f->rt, 8, 2, args, &why), *q = mgrid_runtime_plan(f->rt, 8, 2, text, &why);
   assert_true(p && q);
-  mg_plan_digest(p, a);
-  mg_plan_digest(q, b);
+  mgrid_plan_digest(p, a);
+  mgrid_plan_digest(q, b);
   assert_string_equal(a, b);
-  mg_plan_free(p);
-  mg_plan_free(q);
-  assert_null(mg_runtime_plan_values(f->rt, 8, 2, twice, &why));
-  refused(NULL, why.status, MG_USAGE, "a parameter is given twice");
-  assert_null(mg_runtime_plan_values(f->rt, 8, 1, none, &why));
-  refused(NULL, why.status, MG_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
-  assert_null(mg_runtime_plan_values(f->rt, 8, 1, wrong, &why));
-  refused(NULL, why.status, MG_REFUSED, "parameter 'tp' is an integer, not 'many'");
+  mgrid_plan_free(p);
+  mgrid_plan_free(q);
+  assert_null(mgrid_runtime_plan_values(f->rt, 8, 2, twice, &why));
+  refused(NULL, why.status, MGRID_USAGE, "a parameter is given twice");
+  assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, none, &why));
+  refused(NULL, why.status, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, wrong, &why));
+  refused(NULL, why.status, MGRID_REFUSED, "parameter 'tp' is an integer, not 'many'");
 }
 
 int main(void) {

@@ -8,23 +8,23 @@
 #include <jansson.h>
 #include <math.h>
 
-static mg_error why; /* of the last call */
+static mgrid_error why; /* of the last call */
 
 #define REFUSED(call, text)                                                                      \
   do {                                                                                           \
     memset(&why, 0, sizeof why);                                                                 \
-    assert_int_equal(call, MG_REFUSED);                                                          \
+    assert_int_equal(call, MGRID_REFUSED);                                                          \
     assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MG_REFUSED);                                                    \
+    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
   } while (0)
 
-static mg_grid *dense(void) {
-  const mg_dim dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MG_FILL } };
-  return mg_grid_new(mg_world(8), 3, dims, &why);
+static mgrid_grid *dense(void) {
+  const mgrid_dim dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };
+  return mgrid_grid_new(mgrid_world(8), 3, dims, &why);
 }
 
-static mg_family *along(const mg_grid *g, const char *dim) {
-  mg_family *f = mg_grid_along(g, 1, &dim, MG_GRID_ORDER, &why);
+static mgrid_family *along(const mgrid_grid *g, const char *dim) {
+  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, &why);
   assert_non_null(f);
   return f;
 }
@@ -33,65 +33,65 @@ static mg_family *along(const mg_grid *g, const char *dim) {
 
 static void test_topology_errors(void **unused) {
   (void)unused;
-  mg_grid     *g = dense(), *other = mg_grid_new(mg_world(1), 0, NULL, &why);
-  mg_family   *tp = along(g, "tp"), *single = mg_grid_along(other, 0, NULL, MG_GRID_ORDER, &why);
-  mg_topology *t = mg_topology_new(8, &why);
-  assert_null(mg_topology_new(0, &why));
+  mgrid_grid     *g = dense(), *other = mgrid_grid_new(mgrid_world(1), 0, NULL, &why);
+  mgrid_family   *tp = along(g, "tp"), *single = mgrid_grid_along(other, 0, NULL, MGRID_GRID_ORDER, &why);
+  mgrid_topology *t = mgrid_topology_new(8, &why);
+  assert_null(mgrid_topology_new(0, &why));
   assert_string_equal(why.message, "a world has 1 to 2147483647 ranks, not 0");
-  assert_null(mg_topology_new(INT64_C(2147483648), &why));
+  assert_null(mgrid_topology_new(INT64_C(2147483648), &why));
   assert_string_equal(why.message, "a world has 1 to 2147483647 ranks, not 2147483648");
-  assert_int_equal(mg_topology_add(t, "tp", tp, NULL, &why), MG_OK);
-  assert_int_equal(mg_topology_add_grid(t, "dense", g, &why), MG_OK);
-  REFUSED(mg_topology_add(t, "tp", tp, NULL, &why), "the topology already has a family 'tp'");
-  REFUSED(mg_topology_add(t, "dense", tp, NULL, &why), "the topology already has a grid 'dense'");
-  REFUSED(mg_topology_add_grid(t, "tp", g, &why), "the topology already has a family 'tp'");
-  REFUSED(mg_topology_add_grid(t, "dense", g, &why), "the topology already has a grid 'dense'");
-  REFUSED(mg_topology_add(t, "one", single, NULL, &why), "family 'one' is of a world of 1 ranks, the topology of 8");
-  REFUSED(mg_topology_add_grid(t, "one", other, &why), "grid 'one' is of a world of 1 ranks, the topology of 8");
+  assert_int_equal(mgrid_topology_add(t, "tp", tp, NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add_grid(t, "dense", g, &why), MGRID_OK);
+  REFUSED(mgrid_topology_add(t, "tp", tp, NULL, &why), "the topology already has a family 'tp'");
+  REFUSED(mgrid_topology_add(t, "dense", tp, NULL, &why), "the topology already has a grid 'dense'");
+  REFUSED(mgrid_topology_add_grid(t, "tp", g, &why), "the topology already has a family 'tp'");
+  REFUSED(mgrid_topology_add_grid(t, "dense", g, &why), "the topology already has a grid 'dense'");
+  REFUSED(mgrid_topology_add(t, "one", single, NULL, &why), "family 'one' is of a world of 1 ranks, the topology of 8");
+  REFUSED(mgrid_topology_add_grid(t, "one", other, &why), "grid 'one' is of a world of 1 ranks, the topology of 8");
 #define NO_NAME(what) " is no name of a " what " (a letter or _, then letters, digits or _; at most 31)"
-  REFUSED(mg_topology_add(t, "", tp, NULL, &why), "''" NO_NAME("family"));
-  REFUSED(mg_topology_add(t, NULL, tp, NULL, &why), "''" NO_NAME("family"));
-  REFUSED(mg_topology_add(t, "a b", tp, NULL, &why), "'a b'" NO_NAME("family"));
-  REFUSED(mg_topology_add(t, "a\nb", tp, NULL, &why), "'a\nb'" NO_NAME("family"));
-  REFUSED(mg_topology_add_grid(t, "9", g, &why), "'9'" NO_NAME("grid"));
-  assert_int_equal(mg_topology_add(t, "x", NULL, NULL, &why), MG_USAGE); /* of a failed call: quiet */
+  REFUSED(mgrid_topology_add(t, "", tp, NULL, &why), "''" NO_NAME("family"));
+  REFUSED(mgrid_topology_add(t, NULL, tp, NULL, &why), "''" NO_NAME("family"));
+  REFUSED(mgrid_topology_add(t, "a b", tp, NULL, &why), "'a b'" NO_NAME("family"));
+  REFUSED(mgrid_topology_add(t, "a\nb", tp, NULL, &why), "'a\nb'" NO_NAME("family"));
+  REFUSED(mgrid_topology_add_grid(t, "9", g, &why), "'9'" NO_NAME("grid"));
+  assert_int_equal(mgrid_topology_add(t, "x", NULL, NULL, &why), MGRID_USAGE); /* of a failed call: quiet */
   assert_string_equal(why.message, "'9'" NO_NAME("grid"));
-  mg_plan *p = mg_plan_new(t, &why); /* what was refused left no trace */
-  assert_int_equal(mg_plan_nfamilies(p), 1);
-  assert_int_equal(mg_plan_ngrids(p), 1);
-  assert_int_equal(mg_plan_find(p, "one"), -1);
-  assert_null(mg_plan_grid(p, "one"));
-  assert_null(mg_plan_new(NULL, &why));
-  mg_plan_free(p);
-  mg_topology_free(t);
-  mg_family_free(tp);
-  mg_family_free(single);
-  mg_grid_free(g);
-  mg_grid_free(other);
+  mgrid_plan *p = mgrid_plan_new(t, &why); /* what was refused left no trace */
+  assert_int_equal(mgrid_plan_nfamilies(p), 1);
+  assert_int_equal(mgrid_plan_ngrids(p), 1);
+  assert_int_equal(mgrid_plan_find(p, "one"), -1);
+  assert_null(mgrid_plan_grid(p, "one"));
+  assert_null(mgrid_plan_new(NULL, &why));
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(tp);
+  mgrid_family_free(single);
+  mgrid_grid_free(g);
+  mgrid_grid_free(other);
 }
 
 /* ----------------------------------------------------------------- options */
 
-static mg_status choose(mg_options o, char *text, size_t len) {
-  mg_choice c;
-  mg_text   t = { 0 };
-  mg_status s = mg_choice_init(&c, &o, &why);
+static mgrid_status choose(mgrid_options o, char *text, size_t len) {
+  mgrid_choice c;
+  mgrid_text   t = { 0 };
+  mgrid_status s = mgrid_choice_init(&c, &o, &why);
   text[0] = '\0';
   if (s) return s;
-  mg_choice_text(&c, false, &t);
-  mg_text_finish(&t, text, len);
-  mg_choice_free(&c);
+  mgrid_choice_text(&c, false, &t);
+  mgrid_text_finish(&t, text, len);
+  mgrid_choice_free(&c);
   return s;
 }
 
-#define OPTIONS(...) (mg_options){ .size = sizeof(mg_options), __VA_ARGS__ }
+#define OPTIONS(...) (mgrid_options){ .size = sizeof(mgrid_options), __VA_ARGS__ }
 
 static void test_options_text(void **unused) {
   (void)unused;
   char text[200];
 #define TEXT(want, ...)                                                                          \
   do {                                                                                           \
-    assert_int_equal(choose(OPTIONS(__VA_ARGS__), text, sizeof text), MG_OK);                    \
+    assert_int_equal(choose(OPTIONS(__VA_ARGS__), text, sizeof text), MGRID_OK);                    \
     assert_string_equal(text, want);                                                             \
   } while (0)
   TEXT("", .backend = "", .nccl = "");
@@ -134,30 +134,30 @@ static void test_options_errors(void **unused) {
   BAD("unknown nccl field 'qqqq'; known: " FIELDS, .nccl = "qqqq=4");
   BAD("unknown nccl field ''; known: " FIELDS, .nccl = "=4");
   memset(&why, 0, sizeof why);
-  assert_int_equal(choose((mg_options){ 0 }, text, sizeof text), MG_USAGE);
-  assert_string_equal(why.message, "options without MG_OPTIONS_INIT (size 0)");
+  assert_int_equal(choose((mgrid_options){ 0 }, text, sizeof text), MGRID_USAGE);
+  assert_string_equal(why.message, "options without MGRID_OPTIONS_INIT (size 0)");
 }
 
 /* A refused option leaves the topology as it was. */
 static void test_options_refused_by_add(void **unused) {
   (void)unused;
-  mg_options   o = MG_OPTIONS_INIT;
-  mg_grid     *g = dense();
-  mg_family   *tp = along(g, "tp");
-  mg_topology *t = mg_topology_new(8, &why);
+  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = dense();
+  mgrid_family   *tp = along(g, "tp");
+  mgrid_topology *t = mgrid_topology_new(8, &why);
   o.backend = "ncl";
-  REFUSED(mg_topology_add(t, "tp", tp, &o, &why), "unknown backend 'ncl'; nearest is 'nccl' (mpi, nccl)");
+  REFUSED(mgrid_topology_add(t, "tp", tp, &o, &why), "unknown backend 'ncl'; nearest is 'nccl' (mpi, nccl)");
   o.backend = "nccl";
-  assert_int_equal(mg_topology_add(t, "tp", tp, &o, &why), MG_OK); /* the name is still free */
-  mg_topology_free(t);
-  mg_family_free(tp);
-  mg_grid_free(g);
+  assert_int_equal(mgrid_topology_add(t, "tp", tp, &o, &why), MGRID_OK); /* the name is still free */
+  mgrid_topology_free(t);
+  mgrid_family_free(tp);
+  mgrid_grid_free(g);
 }
 
 /* ------------------------------------------------------------- text, schedule */
 
 static int collect(void *ud, const char *text, size_t len) {
-  mg_text_put(ud, text, len);
+  mgrid_text_put(ud, text, len);
   return 0;
 }
 
@@ -167,44 +167,44 @@ static int stop(void *ud, const char *text, size_t len) {
 }
 
 /* tp, pp; embedding picked from pp; pairs; a table of one's own; amax that is tp again. */
-static mg_plan *example(void) {
+static mgrid_plan *example(void) {
   static const int64_t starts[] = { 0, 3, 4 };
   static const int32_t ranks[] = { 6, 0, 3, 1 };
   const int64_t        ends[] = { 0, -1 };
   const char          *td[] = { "tp", "dp" };
-  mg_options           o = MG_OPTIONS_INIT, late = MG_OPTIONS_INIT;
-  mg_grid             *g = dense();
-  mg_topology         *t = mg_topology_new(8, &why);
-  mg_family           *f[6] = { along(g, "tp"), along(g, "pp"), mg_grid_along(g, 2, td, MG_GRID_ORDER, &why) };
-  f[3] = mg_family_pick(f[1], 2, ends, &why);
-  f[4] = mg_family_neighbours(f[2], 1, true, &why);
-  f[5] = mg_family_table(mg_world(8), 2, starts, ranks, MG_PARTIAL, &why);
+  mgrid_options           o = MGRID_OPTIONS_INIT, late = MGRID_OPTIONS_INIT;
+  mgrid_grid             *g = dense();
+  mgrid_topology         *t = mgrid_topology_new(8, &why);
+  mgrid_family           *f[6] = { along(g, "tp"), along(g, "pp"), mgrid_grid_along(g, 2, td, MGRID_GRID_ORDER, &why) };
+  f[3] = mgrid_family_pick(f[1], 2, ends, &why);
+  f[4] = mgrid_family_neighbours(f[2], 1, true, &why);
+  f[5] = mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTIAL, &why);
   o.timeout = 600, o.nccl = "max_ctas=16";
   late.lazy = true;
-  mg_topology_param(t, "tp", "2", &why);
-  mg_topology_param(t, "order", "tp-pp-dp", &why);
-  mg_topology_param(t, "moe", "true", &why);
-  mg_topology_recipe(t, "example.lua", &why);
-  mg_topology_add_grid(t, "dense", g, &why);
-  assert_int_equal(mg_topology_add(t, "later", f[2], &late, &why), MG_OK);
-  assert_int_equal(mg_topology_add(t, "tp", f[0], NULL, &why), MG_OK);
-  assert_int_equal(mg_topology_add(t, "pp", f[1], NULL, &why), MG_OK);
-  assert_int_equal(mg_topology_add(t, "embedding", f[3], NULL, &why), MG_OK);
-  assert_int_equal(mg_topology_add(t, "ring", f[4], NULL, &why), MG_OK);
-  assert_int_equal(mg_topology_add(t, "own", f[5], &o, &why), MG_OK);
-  mg_plan *p = mg_plan_new(t, &why);
+  mgrid_topology_param(t, "tp", "2", &why);
+  mgrid_topology_param(t, "order", "tp-pp-dp", &why);
+  mgrid_topology_param(t, "moe", "true", &why);
+  mgrid_topology_recipe(t, "example.lua", &why);
+  mgrid_topology_add_grid(t, "dense", g, &why);
+  assert_int_equal(mgrid_topology_add(t, "later", f[2], &late, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add(t, "tp", f[0], NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add(t, "pp", f[1], NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add(t, "embedding", f[3], NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add(t, "ring", f[4], NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_add(t, "own", f[5], &o, &why), MGRID_OK);
+  mgrid_plan *p = mgrid_plan_new(t, &why);
   assert_non_null(p);
-  mg_topology_free(t);
-  for (int i = 0; i < 6; i++) mg_family_free(f[i]);
-  mg_grid_free(g);
+  mgrid_topology_free(t);
+  for (int i = 0; i < 6; i++) mgrid_family_free(f[i]);
+  mgrid_grid_free(g);
   return p;
 }
 
 static void test_canonical_text(void **unused) {
   (void)unused;
-  mg_plan *p = example();
-  mg_text  t = { 0 };
-  assert_int_equal(mg_plan_print(p, collect, &t, &why), MG_OK);
+  mgrid_plan *p = example();
+  mgrid_text  t = { 0 };
+  assert_int_equal(mgrid_plan_print(p, collect, &t, &why), MGRID_OK);
   assert_string_equal(t.data, "moongrid 1\n"
                               "world 8\n"
                               "param tp = 2\n"
@@ -217,23 +217,23 @@ static void test_canonical_text(void **unused) {
                               "family embedding: (2:2) x (2:1)(2:4)\n"
                               "family ring: neighbours(1, wrap) of [(2:1)(2:4) x (2:2)]\n"
                               "family own: {6,0,3}{1} timeout_us=600000000 nccl{max_ctas=16}\n");
-  mg_text_free(&t);
+  mgrid_text_free(&t);
   int pieces = 1; /* a sink that has enough: reported, not ignored */
   memset(&why, 0, sizeof why);
-  assert_int_equal(mg_plan_print(p, stop, &pieces, &why), MG_LIMIT);
+  assert_int_equal(mgrid_plan_print(p, stop, &pieces, &why), MGRID_LIMIT);
   assert_string_equal(why.message, "the output could not be written");
   pieces = 0; /* JSON comes in large pieces */
-  assert_int_equal(mg_plan_print_json(p, -1, stop, &pieces, &why), MG_LIMIT);
+  assert_int_equal(mgrid_plan_print_json(p, -1, stop, &pieces, &why), MGRID_LIMIT);
   pieces = 1;
-  assert_int_equal(mg_plan_print_schedule(p, -1, stop, &pieces, &why), MG_LIMIT);
-  mg_plan_free(p);
+  assert_int_equal(mgrid_plan_print_schedule(p, -1, stop, &pieces, &why), MGRID_LIMIT);
+  mgrid_plan_free(p);
 }
 
 static void test_schedule_text(void **unused) {
   (void)unused;
-  mg_plan *p = example();
-  mg_text  t = { 0 };
-  assert_int_equal(mg_plan_print_schedule(p, -1, collect, &t, &why), MG_OK);
+  mgrid_plan *p = example();
+  mgrid_text  t = { 0 };
+  assert_int_equal(mgrid_plan_print_schedule(p, -1, collect, &t, &why), MGRID_OK);
   /* two of the ring's pairs, {0,1} and {2,3}, are groups of tp already */
   assert_string_equal(t.data, "    0  tp               4 communicators at once, 2 ranks each\n"
                               "    1  pp               4 communicators at once, 2 ranks each\n"
@@ -241,28 +241,28 @@ static void test_schedule_text(void **unused) {
                               "    2  ring             round 1: 4 communicators at once, 2 ranks each\n"
                               "    3  own              1 communicators at once, up to 3 ranks\n"
                               "    4  later            2 communicators at once, 4 ranks each, when asked for\n");
-  mg_text_free(&t);
-  assert_int_equal(mg_plan_print_schedule(p, 6, collect, &t, &why), MG_OK);
+  mgrid_text_free(&t);
+  assert_int_equal(mgrid_plan_print_schedule(p, 6, collect, &t, &why), MGRID_OK);
   assert_string_equal(t.data, "    0  tp[3] as 0 of 2, for: tp ring\n"
                               "    1  pp[2] as 1 of 2, for: pp embedding\n"
                               "    2  ring[5] as 1 of 2, for: ring\n"
                               "    3  own[0] as 0 of 3, for: own\n"
                               "    4  later[1] as 2 of 4, for: later\n");
-  mg_text_free(&t);
-  assert_int_equal(mg_plan_print_schedule(p, 8, collect, &t, &why), MG_USAGE);
+  mgrid_text_free(&t);
+  assert_int_equal(mgrid_plan_print_schedule(p, 8, collect, &t, &why), MGRID_USAGE);
   assert_string_equal(why.message, "rank 8 is out of range; ranks are 0 to 7");
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 
 /* ---------------------------------------------------------------------- JSON */
 
-static json_t *json_of(const rng *r, const mg_plan *p, int64_t rank) {
-  mg_text      t = { 0 };
+static json_t *json_of(const rng *r, const mgrid_plan *p, int64_t rank) {
+  mgrid_text      t = { 0 };
   json_error_t error;
-  check(r, mg_plan_print_json(p, rank, collect, &t, &why) == MG_OK);
+  check(r, mgrid_plan_print_json(p, rank, collect, &t, &why) == MGRID_OK);
   json_t *root = json_loadb(t.data, t.len, JSON_REJECT_DUPLICATES, &error);
   if (!root) fail_msg("%s in %s", error.text, t.data);
-  mg_text_free(&t);
+  mgrid_text_free(&t);
   return root;
 }
 
@@ -271,62 +271,62 @@ static int64_t number(const json_t *object, const char *key) {
   return json_integer_value(json_object_get(object, key));
 }
 
-static void check_ranks(const rng *r, const mg_family *f, int64_t group, const json_t *list) {
-  int32_t *members = malloc((size_t)(mg_family_max_size(f) + 1) * sizeof *members);
-  mg_family_members(f, group, members);
-  check(r, (int64_t)json_array_size(list) == mg_family_size(f, group));
+static void check_ranks(const rng *r, const mgrid_family *f, int64_t group, const json_t *list) {
+  int32_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
+  mgrid_family_members(f, group, members);
+  check(r, (int64_t)json_array_size(list) == mgrid_family_size(f, group));
   for (size_t i = 0; i < json_array_size(list); i++)
     check(r, json_integer_value(json_array_get(list, i)) == members[i]);
   free(members);
 }
 
-static void check_whole(const rng *r, const mg_plan *p, const json_t *root) {
+static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
   char                     digest[33];
-  mg_plan_counts           counts;
+  mgrid_plan_counts           counts;
   const json_t            *families = json_object_get(root, "families"), *comms = json_object_get(root, "communicators");
-  check(r, number(root, "world") == mg_plan_world(p));
-  check(r, json_object_size(families) == mg_plan_nfamilies(p));
-  for (size_t i = 0; i < mg_plan_nfamilies(p); i++) {
-    const mg_family *f = mg_plan_family(p, i);
-    const json_t    *j = json_object_get(families, mg_plan_family_name(p, i)), *shares = json_object_get(j, "shares");
+  check(r, number(root, "world") == mgrid_plan_world(p));
+  check(r, json_object_size(families) == mgrid_plan_nfamilies(p));
+  for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
+    const mgrid_family *f = mgrid_plan_family(p, i);
+    const json_t    *j = json_object_get(families, mgrid_plan_family_name(p, i)), *shares = json_object_get(j, "shares");
     bool             uniform = true;
-    for (int64_t g = 1; g < mg_family_count(f); g++) uniform &= mg_family_size(f, g) == mg_family_size(f, 0);
-    check(r, number(j, "count") == mg_family_count(f));
-    if (uniform && mg_family_count(f) > 0)
-      check(r, number(j, "size") == mg_family_size(f, 0));
+    for (int64_t g = 1; g < mgrid_family_count(f); g++) uniform &= mgrid_family_size(f, g) == mgrid_family_size(f, 0);
+    check(r, number(j, "count") == mgrid_family_count(f));
+    if (uniform && mgrid_family_count(f) > 0)
+      check(r, number(j, "size") == mgrid_family_size(f, 0));
     else if (!uniform)
       check(r, json_is_null(json_object_get(j, "size")));
-    check(r, strcmp(json_string_value(json_object_get(j, "coverage")), coverage[mg_family_coverage(f)]) == 0);
-    if (mg_plan_shares(p, i) < 0)
+    check(r, strcmp(json_string_value(json_object_get(j, "coverage")), coverage[mgrid_family_coverage(f)]) == 0);
+    if (mgrid_plan_shares(p, i) < 0)
       check(r, json_is_null(shares));
     else
-      check(r, strcmp(json_string_value(shares), mg_plan_family_name(p, (size_t)mg_plan_shares(p, i))) == 0);
-    check(r, (int64_t)json_array_size(json_object_get(j, "groups")) == mg_family_count(f));
-    for (int64_t g = 0; g < mg_family_count(f); g++)
+      check(r, strcmp(json_string_value(shares), mgrid_plan_family_name(p, (size_t)mgrid_plan_shares(p, i))) == 0);
+    check(r, (int64_t)json_array_size(json_object_get(j, "groups")) == mgrid_family_count(f));
+    for (int64_t g = 0; g < mgrid_family_count(f); g++)
       check_ranks(r, f, g, json_array_get(json_object_get(j, "groups"), (size_t)g));
-    const json_t *led = json_object_get(json_object_get(comms, "by_family"), mg_plan_family_name(p, i));
-    check(r, (mg_plan_led(p, (int)i, -1) == 0) == !led);
+    const json_t *led = json_object_get(json_object_get(comms, "by_family"), mgrid_plan_family_name(p, i));
+    check(r, (mgrid_plan_led(p, (int)i, -1) == 0) == !led);
   }
-  mg_plan_count(p, &counts, &why);
+  mgrid_plan_count(p, &counts, &why);
   check(r, number(comms, "total") == counts.communicators && number(comms, "groups") == counts.groups &&
                number(comms, "singles") == counts.singles);
-  mg_plan_digest(p, digest);
+  mgrid_plan_digest(p, digest);
   check(r, strcmp(json_string_value(json_object_get(root, "digest")), digest) == 0);
 }
 
-static void check_one(const rng *r, const mg_plan *p, int64_t rank, const json_t *root) {
-  mg_view v;
+static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const json_t *root) {
+  mgrid_view v;
   size_t  at = 0;
-  check(r, mg_view_init(&v, p, rank, &why) == MG_OK && number(root, "rank") == rank);
-  for (size_t i = 0; i < mg_plan_nfamilies(p); i++) {
-    const mg_family *f = mg_plan_family(p, i);
-    const json_t    *j = json_object_get(json_object_get(root, "families"), mg_plan_family_name(p, i));
-    bool             cover = mg_family_coverage(f) == MG_COVER;
+  check(r, mgrid_view_init(&v, p, rank, &why) == MGRID_OK && number(root, "rank") == rank);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
+    const mgrid_family *f = mgrid_plan_family(p, i);
+    const json_t    *j = json_object_get(json_object_get(root, "families"), mgrid_plan_family_name(p, i));
+    bool             cover = mgrid_family_coverage(f) == MGRID_COVER;
     check(r, cover == json_is_array(j));
     for (size_t nth = 0; at < v.nmembers && v.member[at].entry == (int)i; at++, nth++) {
       const json_t    *one = cover ? json_array_get(j, nth) : j;
-      const mg_member *m = &v.member[at];
+      const mgrid_member *m = &v.member[at];
       check(r, number(one, "index") == m->group && number(one, "position") == m->position);
       check(r, number(one, "size") == m->size);
       check_ranks(r, f, m->group, json_object_get(one, "ranks"));
@@ -342,12 +342,12 @@ static void check_one(const rng *r, const mg_plan *p, int64_t rank, const json_t
   check(r, json_array_size(comms) == v.ncomms);
   for (size_t i = 0; i < v.ncomms; i++) {
     const json_t *c = json_array_get(comms, i);
-    const char *name = mg_plan_family_name(p, (size_t)v.comm[i].entry);
+    const char *name = mgrid_plan_family_name(p, (size_t)v.comm[i].entry);
     check(r, strcmp(json_string_value(json_object_get(c, "family")), name) == 0);
     check(r, number(c, "index") == v.comm[i].group && number(c, "position") == v.comm[i].position &&
                  number(c, "size") == v.comm[i].size);
   }
-  mg_view_free(&v);
+  mgrid_view_free(&v);
 }
 
 static void test_json(void **unused) {
@@ -355,7 +355,7 @@ static void test_json(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mg_plan       *p = mg_plan_new(t.topology, &why);
+    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
     json_t        *root = json_of(&r, p, -1);
     check_whole(&r, p, root);
     json_decref(root);
@@ -364,7 +364,7 @@ static void test_json(void **unused) {
       check_one(&r, p, rank, root);
       json_decref(root);
     }
-    mg_plan_free(p);
+    mgrid_plan_free(p);
     topology_free(&t);
   }
 }
@@ -372,7 +372,7 @@ static void test_json(void **unused) {
 static void test_json_head(void **unused) {
   (void)unused;
   rng           r = rng_new(0);
-  mg_plan      *p = example();
+  mgrid_plan      *p = example();
   json_t       *root = json_of(&r, p, 5), *all = json_of(&r, p, -1);
   const json_t *params = json_object_get(root, "params"), *options;
   assert_string_equal(json_string_value(json_object_get(root, "recipe")), "example.lua");
@@ -387,12 +387,12 @@ static void test_json_head(void **unused) {
   assert_true(json_real_value(json_object_get(options, "timeout")) == 600.0);
   assert_string_equal(json_string_value(json_object_get(options, "nccl")), "max_ctas=16");
   assert_int_equal(json_object_size(options), 2);
-  mg_text t = { 0 };
-  assert_int_equal(mg_plan_print_json(p, 8, collect, &t, &why), MG_USAGE);
+  mgrid_text t = { 0 };
+  assert_int_equal(mgrid_plan_print_json(p, 8, collect, &t, &why), MGRID_USAGE);
   assert_string_equal(why.message, "rank 8 is out of range; ranks are 0 to 7");
   json_decref(root);
   json_decref(all);
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 
 int main(void) {

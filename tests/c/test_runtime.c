@@ -23,178 +23,178 @@ static void write_recipe(char path[64], const char *text) {
   fclose(file);
 }
 
-static mg_runtime *load(const char *text, const mg_limits *limits, mg_error *err) {
+static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_error *err) {
   char        path[64];
-  mg_runtime *rt = mg_runtime_new(limits, err);
+  mgrid_runtime *rt = mgrid_runtime_new(limits, err);
   assert_non_null(rt);
   write_recipe(path, text);
-  mg_status s = mg_runtime_load(rt, path, err);
+  mgrid_status s = mgrid_runtime_load(rt, path, err);
   unlink(path);
-  if (s == MG_OK) return rt;
-  mg_runtime_free(rt);
+  if (s == MGRID_OK) return rt;
+  mgrid_runtime_free(rt);
   return NULL;
 }
 
 static void test_plan(void **state) {
-  mg_error    err = { 0 };
+  mgrid_error    err = { 0 };
   const char *args[] = { "tp_size=2", "cp=2" };
-  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   (void)state;
-  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
-  mg_plan *p = mg_runtime_plan(rt, 8, 2, args, &err);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, &err);
   assert_non_null(p);
-  assert_int_equal(mg_plan_nfamilies(p), 6);
-  assert_int_equal(mg_plan_find(p, "cp_dp"), 4);
-  assert_int_equal(mg_family_size(mg_plan_family(p, 4), 0), 4);
-  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_USAGE);
+  assert_int_equal(mgrid_plan_nfamilies(p), 6);
+  assert_int_equal(mgrid_plan_find(p, "cp_dp"), 4);
+  assert_int_equal(mgrid_family_size(mgrid_plan_family(p, 4), 0), 4);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_USAGE);
   assert_string_equal(err.message, "the runtime has a recipe already: picotron");
-  mg_runtime_free(rt); /* the plan outlives it */
-  assert_int_equal(mg_plan_world(p), 8);
-  mg_plan_free(p);
+  mgrid_runtime_free(rt); /* the plan outlives it */
+  assert_int_equal(mgrid_plan_world(p), 8);
+  mgrid_plan_free(p);
 }
 
 static void test_same_plan_in_two_runtimes(void **state) {
-  mg_error    err;
+  mgrid_error    err;
   const char *byname[] = { "tensor_model_parallel_size=2" }, *byalias[] = { "tp=2" };
-  mg_runtime *a = mg_runtime_new(NULL, &err), *b = mg_runtime_new(NULL, &err);
+  mgrid_runtime *a = mgrid_runtime_new(NULL, &err), *b = mgrid_runtime_new(NULL, &err);
   char        x[33], y[33];
   (void)state;
-  assert_int_equal(mg_runtime_load(a, "megatron_deepspeed", &err), MG_OK);
-  assert_int_equal(mg_runtime_load(b, "megatron_deepspeed", &err), MG_OK);
-  mg_plan *p = mg_runtime_plan(a, 8, 1, byname, &err), *q = mg_runtime_plan(b, 8, 1, byalias, &err);
-  mg_plan_digest(p, x);
-  mg_plan_digest(q, y);
+  assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", &err), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(a, 8, 1, byname, &err), *q = mgrid_runtime_plan(b, 8, 1, byalias, &err);
+  mgrid_plan_digest(p, x);
+  mgrid_plan_digest(q, y);
   assert_string_equal(x, y);
-  mg_plan_free(p);
-  mg_plan_free(q);
-  mg_runtime_free(a);
-  mg_runtime_free(b);
+  mgrid_plan_free(p);
+  mgrid_plan_free(q);
+  mgrid_runtime_free(a);
+  mgrid_runtime_free(b);
 }
 
 static void test_position(void **state) {
-  mg_error    err = { 0 };
-  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  mgrid_error    err = { 0 };
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   const char *bad[] = { "tp=3" }, *good[] = { "tp=4" };
   (void)state;
-  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
-  assert_null(mg_runtime_plan(rt, 8, 1, bad, &err));
-  assert_int_equal(err.status, MG_REFUSED);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, 1, bad, &err));
+  assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.file, "picotron");
   assert_int_equal(err.line, 35);
   assert_string_equal(err.message,
                       "picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
-  mg_plan *p = mg_runtime_plan(rt, 8, 1, good, &err); /* still usable */
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, good, &err); /* still usable */
   assert_non_null(p);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
 }
 
-static void expect_refused(const char *text, mg_status status, const char *tail, const mg_limits *limits) {
-  mg_error    err = { 0 };
-  mg_runtime *rt = load(text, limits, &err);
-  mg_plan    *p = rt ? mg_runtime_plan(rt, 8, 0, NULL, &err) : NULL;
+static void expect_refused(const char *text, mgrid_status status, const char *tail, const mgrid_limits *limits) {
+  mgrid_error    err = { 0 };
+  mgrid_runtime *rt = load(text, limits, &err);
+  mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, 0, NULL, &err) : NULL;
   assert_null(p);
   assert_int_equal(err.status, status);
   size_t len = strlen(err.message), want = strlen(tail);
   if (len < want || strcmp(err.message + len - want, tail) != 0) fail_msg("'%s' does not end in '%s'", err.message, tail);
-  mg_runtime_free(rt);
+  mgrid_runtime_free(rt);
 }
 
 static void test_budgets(void **state) {
-  mg_limits few = MG_LIMITS_INIT, small = MG_LIMITS_INIT, short_time = MG_LIMITS_INIT;
+  mgrid_limits few = MGRID_LIMITS_INIT, small = MGRID_LIMITS_INIT, short_time = MGRID_LIMITS_INIT;
   (void)state;
   few.instructions = 100000;
-  expect_refused("while true do end", MG_LIMIT, ".lua:1: the recipe runs for more than 100000 instructions", &few);
+  expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe runs for more than 100000 instructions", &few);
   /* a pcall around it does not help */
-  expect_refused("while true do pcall(function() while true do end end) end", MG_LIMIT,
+  expect_refused("while true do pcall(function() while true do end end) end", MGRID_LIMIT,
                  ":1: the recipe runs for more than 100000 instructions", &few);
-  expect_refused("return recipe { build = function() while true do end end }", MG_LIMIT,
+  expect_refused("return recipe { build = function() while true do end end }", MGRID_LIMIT,
                  ":1: the recipe runs for more than 100000 instructions", &few);
   small.memory = 1 << 20;
-  expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MG_LIMIT, "the recipe needs more than 1 MiB of memory",
+  expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MGRID_LIMIT, "the recipe needs more than 1 MiB of memory",
                  &small);
   short_time.seconds = 0.05;
   short_time.instructions = UINT64_MAX;
-  expect_refused("while true do end", MG_LIMIT, ".lua:1: the recipe runs for more than 0.05 seconds", &short_time);
+  expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe runs for more than 0.05 seconds", &short_time);
 }
 
 static void test_what_a_recipe_returns(void **state) {
   (void)state;
-  expect_refused("local x = 1", MG_REFUSED, "returned nothing; end it with 'return recipe { ... }'", NULL);
-  expect_refused("return 7", MG_REFUSED, "returned a number; end it with 'return recipe { ... }'", NULL);
-  expect_refused("return recipe { build = function() end }", MG_REFUSED,
+  expect_refused("local x = 1", MGRID_REFUSED, "returned nothing; end it with 'return recipe { ... }'", NULL);
+  expect_refused("return 7", MGRID_REFUSED, "returned a number; end it with 'return recipe { ... }'", NULL);
+  expect_refused("return recipe { build = function() end }", MGRID_REFUSED,
                  ":1: build returned nothing; end it with 'return t', a topology", NULL);
-  expect_refused("return recipe { build = function() return 1 end }", MG_REFUSED,
+  expect_refused("return recipe { build = function() return 1 end }", MGRID_REFUSED,
                  ":1: build returned a number; end it with 'return t', a topology", NULL);
-  expect_refused("return recipe {}", MG_REFUSED,
+  expect_refused("return recipe {}", MGRID_REFUSED,
                  ": a recipe needs 'build', a function (world, p) that returns a topology", NULL);
-  expect_refused("error { code = 1 }", MG_REFUSED, "(error object is a table value)", NULL);
-  expect_refused("return recipe { build = function(world) return topolgy(world) end }", MG_REFUSED,
+  expect_refused("error { code = 1 }", MGRID_REFUSED, "(error object is a table value)", NULL);
+  expect_refused("return recipe { build = function(world) return topolgy(world) end }", MGRID_REFUSED,
                  ":1: undefined global 'topolgy'; nearest is 'topology'", NULL);
 }
 
 static void test_arguments(void **state) {
-  mg_error    err = { 0 };
-  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  mgrid_error    err = { 0 };
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   const char *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
   (void)state;
-  assert_null(mg_runtime_plan(rt, 8, 0, NULL, &err));
-  assert_string_equal(err.message, "the runtime has no recipe: call mg_runtime_load first");
-  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
-  assert_null(mg_runtime_plan(rt, 8, 1, noeq, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, &err));
+  assert_string_equal(err.message, "the runtime has no recipe: call mgrid_runtime_load first");
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, 1, noeq, &err));
   assert_string_equal(err.message, "argument 'tp' is not of the form NAME=VALUE");
-  assert_null(mg_runtime_plan(rt, 8, 2, twice, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 2, twice, &err));
   assert_string_equal(err.message, "parameter 'tp' is given twice");
-  assert_null(mg_runtime_plan(rt, 8, 2, both, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 2, both, &err));
   assert_string_equal(err.message, "picotron:29: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
-  assert_null(mg_runtime_plan(rt, 0, 0, NULL, &err));
+  assert_null(mgrid_runtime_plan(rt, 0, 0, NULL, &err));
   assert_string_equal(err.message, "a world has 1 to 2147483647 ranks, not 0");
-  mg_runtime_free(rt);
+  mgrid_runtime_free(rt);
 }
 
 static void test_queries(void **state) {
-  mg_error    err = { 0 };
-  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  mgrid_error    err = { 0 };
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   const char *args[] = { "pp=4" };
   json_t     *answer = NULL;
   (void)state;
-  assert_int_equal(mg_runtime_load(rt, "picotron", &err), MG_OK);
-  mg_plan    *p = mg_runtime_plan(rt, 8, 1, args, &err);
-  mg_backend *b = mg_backend_dry(8, 5, &err);
-  mg_state   *s = mg_materialize(p, b, NULL, &err);
-  assert_int_equal(mg_runtime_ask_json(rt, s, "pp_group_ids", NULL, &answer, &err), MG_OK);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, &err);
+  mgrid_backend *b = mgrid_backend_dry(8, 5, &err);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_group_ids", NULL, &answer, &err), MGRID_OK);
   assert_int_equal(json_array_size(answer), 4);
   assert_int_equal(json_integer_value(json_array_get(answer, 3)), 7);
   json_decref(answer);
-  assert_int_equal(mg_runtime_ask_json(rt, s, "pp_nxt_rank", NULL, &answer, &err), MG_REFUSED);
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_nxt_rank", NULL, &answer, &err), MGRID_REFUSED);
   assert_non_null(strstr(err.message, "unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank'"));
   char    text[64];
   size_t  length = 0;
   int64_t number = 0;
-  assert_int_equal(mg_runtime_ask(rt, s, "pp_group_ids", NULL, text, sizeof text, &length, &err), MG_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", NULL, text, sizeof text, &length, &err), MGRID_OK);
   assert_string_equal(text, "[4,5,6,7]");
-  assert_int_equal(mg_runtime_ask(rt, s, "str", NULL, text, 5, &length, &err), MG_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "str", NULL, text, 5, &length, &err), MGRID_OK);
   assert_string_equal(text, "\"TP(");
   assert_int_equal(length, strlen("\"TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)\""));
-  assert_int_equal(mg_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, &err), MG_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, &err), MGRID_OK);
   assert_int_equal(number, 6);
-  assert_int_equal(mg_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, &err), MG_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, &err), MGRID_OK);
   assert_int_equal(number, 0);
-  assert_int_equal(mg_runtime_ask_integer(rt, s, "str", NULL, &number, &err), MG_REFUSED);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", NULL, &number, &err), MGRID_REFUSED);
   assert_string_equal(err.message, "query 'str' does not answer with an integer");
-  assert_int_equal(mg_runtime_ask_integer(rt, s, "str", "[1]", &number, &err), MG_USAGE);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", "[1]", &number, &err), MGRID_USAGE);
   assert_string_equal(err.message, "the arguments of query 'str' are a JSON object, not '[1]'");
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
 }
 
 /* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
 static void test_kept_state(void **state) {
-  mg_error    err = { 0 };
+  mgrid_error    err = { 0 };
   json_t     *answer = NULL;
-  mg_runtime *rt = load("local kept\n"
+  mgrid_runtime *rt = load("local kept\n"
                         "return recipe { base = 'picotron', queries = {\n"
                         "  keep = function(s) kept = s.tp return s.tp.size end,\n"
                         "  use = function(s) return kept.size end,\n"
@@ -202,87 +202,87 @@ static void test_kept_state(void **state) {
                         NULL, &err);
   (void)state;
   assert_non_null(rt);
-  mg_plan    *p = mg_runtime_plan(rt, 2, 0, NULL, &err);
-  mg_backend *b = mg_backend_dry(2, 0, &err);
-  mg_state   *s = mg_materialize(p, b, NULL, &err);
-  assert_int_equal(mg_runtime_ask_json(rt, s, "keep", NULL, &answer, &err), MG_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, &err);
+  mgrid_backend *b = mgrid_backend_dry(2, 0, &err);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "keep", NULL, &answer, &err), MGRID_OK);
   json_decref(answer);
-  mg_state_free(s);
-  s = mg_materialize(p, b, NULL, &err);
-  assert_int_equal(mg_runtime_ask_json(rt, s, "use", NULL, &answer, &err), MG_REFUSED);
+  mgrid_state_free(s);
+  s = mgrid_materialize(p, b, NULL, &err);
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "use", NULL, &answer, &err), MGRID_REFUSED);
   assert_non_null(strstr(err.message, ":4: the state of this group is closed"));
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
 }
 
 static void test_backends_by_name(void **state) {
-  mg_error err = { 0 };
+  mgrid_error err = { 0 };
   (void)state;
-  assert_null(mg_backend_open("mpj", &err));
+  assert_null(mgrid_backend_open("mpj", &err));
   assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)");
-  assert_null(mg_backend_open("dry", &err));
-  assert_string_equal(err.message, "the dry backend has no world of its own: use mg_backend_dry");
+  assert_null(mgrid_backend_open("dry", &err));
+  assert_string_equal(err.message, "the dry backend has no world of its own: use mgrid_backend_dry");
 }
 
 /* What is no limit is refused, and says so. */
 static void test_limits_given(void **state) {
-  mg_error  err = { 0 };
-  mg_limits none = { 0 }, odd = MG_LIMITS_INIT, small = MG_LIMITS_INIT;
+  mgrid_error  err = { 0 };
+  mgrid_limits none = { 0 }, odd = MGRID_LIMITS_INIT, small = MGRID_LIMITS_INIT;
   (void)state;
-  assert_null(mg_runtime_new(&none, &err));
-  assert_string_equal(err.message, "limits without MG_LIMITS_INIT (size 0)");
+  assert_null(mgrid_runtime_new(&none, &err));
+  assert_string_equal(err.message, "limits without MGRID_LIMITS_INIT (size 0)");
   odd.seconds = -1;
-  assert_null(mg_runtime_new(&odd, &err));
-  assert_int_equal(err.status, MG_USAGE);
+  assert_null(mgrid_runtime_new(&odd, &err));
+  assert_int_equal(err.status, MGRID_USAGE);
   assert_string_equal(err.message, "limits are above 0: memory 67108864 bytes, 200000000 instructions, -1 seconds");
   small.memory = 40 << 10;
-  assert_null(mg_runtime_new(&small, &err));
+  assert_null(mgrid_runtime_new(&small, &err));
   assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");
 }
 
 /* Calls may be chained: the first error is the one that is seen. */
 static void test_first_error(void **state) {
-  mg_error    err = { 0 }, was;
-  mg_machine  m;
-  mg_runtime *rt = mg_runtime_new(NULL, &err);
+  mgrid_error    err = { 0 }, was;
+  mgrid_machine  m;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   (void)state;
-  assert_int_equal(mg_runtime_load(rt, "layuot.lua", &err), MG_REFUSED);
+  assert_int_equal(mgrid_runtime_load(rt, "layuot.lua", &err), MGRID_REFUSED);
   was = err;
-  mg_plan *p = mg_runtime_plan(rt, 8, 0, NULL, &err);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &err);
   assert_null(p);
   assert_string_equal(err.message, was.message);
   assert_non_null(strstr(err.message, "layuot.lua"));
-  mg_backend *b = mg_backend_dry(8, 0, &was);
-  mg_state   *s = mg_materialize(p, b, NULL, &err);
+  mgrid_backend *b = mgrid_backend_dry(8, 0, &was);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
   assert_null(s);
-  assert_null(mg_state_group(s, "tp", &err));
-  assert_int_equal(mg_state_coord(s, "dense", "tp", &err), -1);
-  assert_int_equal(mg_state_create(s, "tp", &err), MG_USAGE);
-  assert_int_equal(mg_state_prove(s, NULL, &err), MG_USAGE);
-  assert_null(mg_policy_new(rt, s, "layers", &err));
-  assert_int_equal(mg_policy_call(NULL, 0, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_policy_integer(NULL, NULL, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_policy_kind(NULL, NULL), MG_IS_NONE);
-  mg_state_machine(s, &m);
+  assert_null(mgrid_state_group(s, "tp", &err));
+  assert_int_equal(mgrid_state_coord(s, "dense", "tp", &err), -1);
+  assert_int_equal(mgrid_state_create(s, "tp", &err), MGRID_USAGE);
+  assert_int_equal(mgrid_state_prove(s, NULL, &err), MGRID_USAGE);
+  assert_null(mgrid_policy_new(rt, s, "layers", &err));
+  assert_int_equal(mgrid_policy_call(NULL, 0, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_policy_integer(NULL, NULL, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_policy_kind(NULL, NULL), MGRID_IS_NONE);
+  mgrid_state_machine(s, &m);
   assert_int_equal(m.hosts, 0);
-  assert_int_equal(mg_plan_print(p, NULL, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_print_schedule(p, -1, NULL, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_print_json(p, -1, NULL, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_count(p, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_count_rank(p, 0, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_diff(p, p, 0, NULL, NULL, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_gpu_memory(p, -1, NULL, &err), MG_USAGE);
-  assert_int_equal(mg_plan_rehearse(p, NULL, &err), MG_USAGE);
-  assert_null(mg_state_shrink(s, "tp", 0, NULL, &err));
-  assert_int_equal(mg_state_revoke(s, &err), MG_USAGE);
-  assert_int_equal(mg_runtime_ask(rt, s, "x", NULL, NULL, 0, NULL, &err), MG_REFUSED);
-  assert_int_equal(mg_runtime_describe(NULL, false, NULL, NULL, &err), MG_USAGE);
-  assert_null(mg_runtime_plan_file(rt, 8, "none.json", 0, NULL, &err));
+  assert_int_equal(mgrid_plan_print(p, NULL, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_print_schedule(p, -1, NULL, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_print_json(p, -1, NULL, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_count(p, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_count_rank(p, 0, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_diff(p, p, 0, NULL, NULL, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_gpu_memory(p, -1, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_rehearse(p, NULL, &err), MGRID_USAGE);
+  assert_null(mgrid_state_shrink(s, "tp", 0, NULL, &err));
+  assert_int_equal(mgrid_state_revoke(s, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "x", NULL, NULL, 0, NULL, &err), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_describe(NULL, false, NULL, NULL, &err), MGRID_USAGE);
+  assert_null(mgrid_runtime_plan_file(rt, 8, "none.json", 0, NULL, &err));
   assert_non_null(strstr(err.message, "layuot.lua"));
-  mg_backend_free(b);
-  mg_runtime_free(rt);
+  mgrid_backend_free(b);
+  mgrid_runtime_free(rt);
 }
 
 int main(void) {

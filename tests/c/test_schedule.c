@@ -9,7 +9,7 @@
 
 enum { CASES = 3000 };
 
-static mg_error why; /* of the last call */
+static mgrid_error why; /* of the last call */
 
 /* --------------------------------------------------------------- rehearsals */
 
@@ -19,28 +19,28 @@ static void test_rehearsals(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 40);
-    mg_plan       *p = mg_plan_new(t.topology, &why);
-    mg_rehearsal   done;
-    mg_view        v;
+    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
+    mgrid_rehearsal   done;
+    mgrid_view        v;
     int64_t        most = 0, memberships = 0, leaders = 0;
     check(&r, p != NULL);
-    if (mg_plan_rehearse(p, &done, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
-    check(&r, mg_plan_rehearse(p, NULL, &why) == MG_OK); /* who needs no numbers gives no place */
-    mg_rehearsal seen;
-    if (mg_plan_verify(p, 0, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    if (mgrid_plan_rehearse(p, &done, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, mgrid_plan_rehearse(p, NULL, &why) == MGRID_OK); /* who needs no numbers gives no place */
+    mgrid_rehearsal seen;
+    if (mgrid_plan_verify(p, 0, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
-    if (mg_plan_verify(p, 3, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    if (mgrid_plan_verify(p, 3, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, seen.memberships <= done.memberships);
     for (int64_t rank = 0; rank < t.world; rank++) {
-      check(&r, mg_view_init(&v, p, rank, &why) == MG_OK);
+      check(&r, mgrid_view_init(&v, p, rank, &why) == MGRID_OK);
       memberships += (int64_t)v.ncomms;
       if ((int64_t)v.ncomms > most) most = (int64_t)v.ncomms;
       for (size_t i = 0; i < v.ncomms; i++) leaders += v.comm[i].position == 0; /* one per communicator */
-      mg_view_free(&v);
+      mgrid_view_free(&v);
     }
     check(&r, done.communicators == leaders && done.memberships == memberships && done.most_per_rank == most);
     created += leaders;
-    mg_plan_free(p);
+    mgrid_plan_free(p);
     topology_free(&t);
   }
   assert_true(created > 10 * CASES);
@@ -49,26 +49,26 @@ static void test_rehearsals(void **unused) {
 /* ---------------------------------------------- the checker itself can fail */
 
 /* rows {0,1}{2,3} and columns {0,2}{1,3} of a square, and then all four. */
-static mg_plan *square(void) {
-  const mg_dim dims[] = { { "x", 2 }, { "y", 2 } };
+static mgrid_plan *square(void) {
+  const mgrid_dim dims[] = { { "x", 2 }, { "y", 2 } };
   const char  *names[] = { "x", "y" };
-  mg_grid     *g = mg_grid_new(mg_world(4), 2, dims, &why);
-  mg_topology *t = mg_topology_new(4, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims, &why);
+  mgrid_topology *t = mgrid_topology_new(4, &why);
   for (size_t i = 0; i < 3; i++) {
-    mg_family *f = mg_grid_along(g, i < 2 ? 1 : 2, i < 2 ? &names[i] : names, MG_GRID_ORDER, &why);
-    assert_int_equal(mg_topology_add(t, i < 2 ? (i ? "column" : "row") : "all", f, NULL, &why), MG_OK);
-    mg_family_free(f);
+    mgrid_family *f = mgrid_grid_along(g, i < 2 ? 1 : 2, i < 2 ? &names[i] : names, MGRID_GRID_ORDER, &why);
+    assert_int_equal(mgrid_topology_add(t, i < 2 ? (i ? "column" : "row") : "all", f, NULL, &why), MGRID_OK);
+    mgrid_family_free(f);
   }
-  mg_plan *p = mg_plan_new(t, &why);
+  mgrid_plan *p = mgrid_plan_new(t, &why);
   assert_non_null(p);
-  mg_topology_free(t);
-  mg_grid_free(g);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
   return p;
 }
 
-static void reverse_steps(mg_script *s, int64_t rank) {
+static void reverse_steps(mgrid_script *s, int64_t rank) {
   for (int64_t i = s->start[rank], k = s->start[rank + 1] - 1; i < k; i++, k--) {
-    mg_creation kept = s->step[i];
+    mgrid_creation kept = s->step[i];
     s->step[i] = s->step[k];
     s->step[k] = kept;
   }
@@ -76,12 +76,12 @@ static void reverse_steps(mg_script *s, int64_t rank) {
 
 enum tamper { NOTHING, REVERSE_ODD, REVERSE_ALL, GROUP, NO_GROUP, POSITION, SIZE, LEAVE_OUT, REPEAT };
 
-static mg_status tampered(enum tamper what, mg_rehearsal *out) {
-  mg_plan  *p = square();
-  mg_script s;
-  assert_int_equal(mg_script_of(&s, p, &why), MG_OK);
+static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
+  mgrid_plan  *p = square();
+  mgrid_script s;
+  assert_int_equal(mgrid_script_of(&s, p, &why), MGRID_OK);
   assert_int_equal(s.start[4], 12); /* three steps each */
-  mg_creation *step = &s.step[s.start[1]]; /* rank 1: row[0], column[1], all[0] */
+  mgrid_creation *step = &s.step[s.start[1]]; /* rank 1: row[0], column[1], all[0] */
   memset(&why, 0, sizeof why);
   switch (what) {
   case NOTHING: break;
@@ -100,20 +100,20 @@ static mg_status tampered(enum tamper what, mg_rehearsal *out) {
     for (int64_t rank = 0; rank < 4; rank++) s.step[s.start[rank] + 1] = s.step[s.start[rank]];
     break;
   }
-  mg_status status = mg_script_play(&s, p, out, &why);
-  mg_script_free(&s);
-  mg_plan_free(p);
+  mgrid_status status = mgrid_script_play(&s, p, out, &why);
+  mgrid_script_free(&s);
+  mgrid_plan_free(p);
   return status;
 }
 
 static void test_checker_passes(void **unused) {
   (void)unused;
-  mg_rehearsal out;
-  assert_int_equal(tampered(NOTHING, &out), MG_OK);
+  mgrid_rehearsal out;
+  assert_int_equal(tampered(NOTHING, &out), MGRID_OK);
   assert_int_equal(out.communicators, 5);
   assert_int_equal(out.memberships, 12);
   assert_int_equal(out.most_per_rank, 3);
-  assert_int_equal(tampered(REVERSE_ALL, &out), MG_OK); /* another order is fine if it is everybody's */
+  assert_int_equal(tampered(REVERSE_ALL, &out), MGRID_OK); /* another order is fine if it is everybody's */
 }
 
 static void test_checker_fails(void **unused) {
@@ -129,11 +129,11 @@ static void test_checker_fails(void **unused) {
     { SIZE, "rank 1 goes to all[0] as 1 of 3, where it is not" },
     { LEAVE_OUT, "rank 0 would wait for ever in all[0]: 3 of 4 members came, rank 3 does not" },
   };
-  mg_rehearsal out;
+  mgrid_rehearsal out;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_equal(tampered(bad[i].what, &out), MG_BACKEND);
+    assert_int_equal(tampered(bad[i].what, &out), MGRID_BACKEND);
     assert_string_equal(why.message, bad[i].text);
-    assert_int_equal(why.status, MG_BACKEND);
+    assert_int_equal(why.status, MGRID_BACKEND);
   }
 }
 
@@ -141,30 +141,30 @@ static void test_checker_fails(void **unused) {
 static void test_verify_fails(void **unused) {
   (void)unused;
   static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
-  mg_rehearsal             out;
+  mgrid_rehearsal             out;
   for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
-    mg_plan   *p = square();
-    mg_family *all = p->content.entry[mg_plan_find(p, "all")].family;
-    assert_int_equal(mg_plan_verify(p, sample, &out, &why), MG_OK);
+    mgrid_plan   *p = square();
+    mgrid_family *all = p->content.entry[mgrid_plan_find(p, "all")].family;
+    assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_OK);
     assert_int_equal(out.communicators, sample ? 4 : 5); /* as seen by their first members */
     all->high = 2; /* who asks with rank 3 is told that it is in no group */
-    assert_int_equal(mg_plan_verify(p, sample, &out, &why), MG_BACKEND);
+    assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_BACKEND);
     assert_string_equal(why.message, missing);
-    mg_plan_free(p);
+    mgrid_plan_free(p);
   }
-  mg_plan *p = square();
-  p->content.entry[mg_plan_find(p, "column")].family->as.strided.offset = -1;
-  assert_int_equal(mg_plan_verify(p, 0, &out, &why), MG_BACKEND);
+  mgrid_plan *p = square();
+  p->content.entry[mgrid_plan_find(p, "column")].family->as.strided.offset = -1;
+  assert_int_equal(mgrid_plan_verify(p, 0, &out, &why), MGRID_BACKEND);
   assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 
 /* Coming to a group a second time waits for all members a second time. */
 static void test_checker_counts_each_meeting(void **unused) {
   (void)unused;
-  mg_rehearsal out;
-  mg_status    s = tampered(REPEAT, &out);
-  assert_true(s == MG_BACKEND || (s == MG_OK && out.communicators == 5 && out.memberships == 12));
+  mgrid_rehearsal out;
+  mgrid_status    s = tampered(REPEAT, &out);
+  assert_true(s == MGRID_BACKEND || (s == MGRID_OK && out.communicators == 5 && out.memberships == 12));
 }
 
 /* Random plans in which odd ranks go backwards: where such a rank shares two groups with an
@@ -175,11 +175,11 @@ static void test_checker_fails_at_random(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 12);
-    mg_plan       *p = mg_plan_new(t.topology, &why);
-    mg_script      s;
-    mg_rehearsal   out;
+    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
+    mgrid_script      s;
+    mgrid_rehearsal   out;
     bool           crossed = false;
-    check(&r, mg_script_of(&s, p, &why) == MG_OK);
+    check(&r, mgrid_script_of(&s, p, &why) == MGRID_OK);
     for (int64_t odd = 1; odd < t.world; odd += 2)
       for (int64_t even = 0; even < t.world; even += 2) { /* groups that both are in */
         int common = 0;
@@ -189,12 +189,12 @@ static void test_checker_fails_at_random(void **unused) {
         crossed |= common > 1;
       }
     for (int64_t odd = 1; odd < t.world; odd += 2) reverse_steps(&s, odd);
-    mg_status status = mg_script_play(&s, p, &out, &why);
-    check(&r, status == MG_OK || status == MG_BACKEND);
-    check(&r, !crossed || status == MG_BACKEND);
-    failed += status != MG_OK;
-    mg_script_free(&s);
-    mg_plan_free(p);
+    mgrid_status status = mgrid_script_play(&s, p, &out, &why);
+    check(&r, status == MGRID_OK || status == MGRID_BACKEND);
+    check(&r, !crossed || status == MGRID_BACKEND);
+    failed += status != MGRID_OK;
+    mgrid_script_free(&s);
+    mgrid_plan_free(p);
     topology_free(&t);
   }
   assert_true(failed > 200);
@@ -204,69 +204,69 @@ static void test_checker_fails_at_random(void **unused) {
 
 static void test_dry_backend(void **unused) {
   (void)unused;
-  mg_backend *b = mg_backend_dry(4, 3, &why);
-  assert_string_equal(mg_backend_name(b), "dry");
-  assert_int_equal(mg_backend_world(b), 4);
-  assert_int_equal(mg_backend_rank(b), 3);
-  mg_backend_free(b);
-  mg_backend_free(NULL);
-  assert_null(mg_backend_dry(4, 4, &why));
+  mgrid_backend *b = mgrid_backend_dry(4, 3, &why);
+  assert_string_equal(mgrid_backend_name(b), "dry");
+  assert_int_equal(mgrid_backend_world(b), 4);
+  assert_int_equal(mgrid_backend_rank(b), 3);
+  mgrid_backend_free(b);
+  mgrid_backend_free(NULL);
+  assert_null(mgrid_backend_dry(4, 4, &why));
   assert_string_equal(why.message, "rank 4 is out of range in a world of 4");
-  assert_null(mg_backend_dry(4, -1, &why));
+  assert_null(mgrid_backend_dry(4, -1, &why));
   assert_string_equal(why.message, "rank -1 is out of range in a world of 4");
-  assert_null(mg_backend_dry(0, 0, &why));
+  assert_null(mgrid_backend_dry(0, 0, &why));
   assert_string_equal(why.message, "rank 0 is out of range in a world of 0");
-  assert_int_equal(why.status, MG_USAGE);
-  assert_null(mg_backend_open("dry", &why));
-  assert_string_equal(why.message, "the dry backend has no world of its own: use mg_backend_dry");
-  assert_null(mg_backend_open("mpii", &why));
+  assert_int_equal(why.status, MGRID_USAGE);
+  assert_null(mgrid_backend_open("dry", &why));
+  assert_string_equal(why.message, "the dry backend has no world of its own: use mgrid_backend_dry");
+  assert_null(mgrid_backend_open("mpii", &why));
   assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl)");
 }
 
 /* Every handle of every rank of random plans against the listed groups. */
-static void check_handle(const rng *r, const mg_group *g, const lists *l, int64_t group, int64_t at) {
+static void check_handle(const rng *r, const mgrid_group *g, const lists *l, int64_t group, int64_t at) {
   const int32_t *m = lists_group(l, group);
   int64_t        n = lists_size(l, group);
   int32_t       *ranks = malloc((size_t)n * sizeof *ranks);
   assert_non_null(ranks);
-  check(r, mg_group_index(g) == group && mg_group_size(g) == n && mg_group_rank(g) == at);
-  check(r, mg_group_first(g) == m[0] && mg_group_last(g) == m[n - 1]);
-  check(r, mg_group_next(g, false) == (at + 1 < n ? m[at + 1] : -1));
-  check(r, mg_group_prev(g, false) == (at > 0 ? m[at - 1] : -1));
-  check(r, mg_group_next(g, true) == m[(at + 1) % n]);
-  check(r, mg_group_prev(g, true) == m[(at + n - 1) % n]);
-  check(r, mg_group_at(g, -1) == -1 && mg_group_at(g, n) == -1);
-  mg_group_ranks(g, ranks);
+  check(r, mgrid_group_index(g) == group && mgrid_group_size(g) == n && mgrid_group_rank(g) == at);
+  check(r, mgrid_group_first(g) == m[0] && mgrid_group_last(g) == m[n - 1]);
+  check(r, mgrid_group_next(g, false) == (at + 1 < n ? m[at + 1] : -1));
+  check(r, mgrid_group_prev(g, false) == (at > 0 ? m[at - 1] : -1));
+  check(r, mgrid_group_next(g, true) == m[(at + 1) % n]);
+  check(r, mgrid_group_prev(g, true) == m[(at + n - 1) % n]);
+  check(r, mgrid_group_at(g, -1) == -1 && mgrid_group_at(g, n) == -1);
+  mgrid_group_ranks(g, ranks);
   for (int64_t p = 0; p < n; p++) {
-    check(r, ranks[p] == m[p] && mg_group_at(g, p) == m[p]);
-    check(r, mg_group_position(g, m[p]) == p);
+    check(r, ranks[p] == m[p] && mgrid_group_at(g, p) == m[p]);
+    check(r, mgrid_group_position(g, m[p]) == p);
   }
-  check(r, mg_group_position(g, -1) == -1 && mg_group_position(g, INT64_MAX) == -1);
-  check(r, mg_group_native(g) == NULL);
+  check(r, mgrid_group_position(g, -1) == -1 && mgrid_group_position(g, INT64_MAX) == -1);
+  check(r, mgrid_group_native(g) == NULL);
   free(ranks);
 }
 
-static void check_state(const rng *r, const mg_state *s, const lists *of, int64_t rank) {
+static void check_state(const rng *r, const mgrid_state *s, const lists *of, int64_t rank) {
   size_t groups = 0;
-  for (size_t i = 0; i < mg_plan_nfamilies(mg_state_plan(s)); i++) {
-    const char *name = mg_plan_family_name(mg_state_plan(s), i);
+  for (size_t i = 0; i < mgrid_plan_nfamilies(mgrid_state_plan(s)); i++) {
+    const char *name = mgrid_plan_family_name(mgrid_state_plan(s), i);
     size_t      nth = 0;
     for (int64_t g = 0; g < of[i].n; g++)
       for (int64_t p = 0; p < lists_size(&of[i], g); p++) {
         if (lists_group(&of[i], g)[p] != rank) continue;
-        const mg_group *h = mg_state_group_nth(s, name, nth, &why);
-        check(r, h != NULL && strcmp(mg_group_family(h), name) == 0);
+        const mgrid_group *h = mgrid_state_group_nth(s, name, nth, &why);
+        check(r, h != NULL && strcmp(mgrid_group_family(h), name) == 0);
         check_handle(r, h, &of[i], g, p);
-        if (nth == 0) check(r, mg_state_group(s, name, NULL) == h);
+        if (nth == 0) check(r, mgrid_state_group(s, name, NULL) == h);
         nth++;
         groups++;
       }
     snprintf(why.message, sizeof why.message, "untouched");
-    why.status = MG_BACKEND; /* in no (further) group: NULL, MG_OK, and the rest stays */
-    check(r, mg_state_group_nth(s, name, nth, &why) == NULL);
-    check(r, why.status == MG_OK && strcmp(why.message, "untouched") == 0);
+    why.status = MGRID_BACKEND; /* in no (further) group: NULL, MGRID_OK, and the rest stays */
+    check(r, mgrid_state_group_nth(s, name, nth, &why) == NULL);
+    check(r, why.status == MGRID_OK && strcmp(why.message, "untouched") == 0);
   }
-  check(r, mg_state_ngroups(s) == groups && mg_state_rank(s) == rank);
+  check(r, mgrid_state_ngroups(s) == groups && mgrid_state_rank(s) == rank);
 }
 
 static void test_dry_states(void **unused) {
@@ -274,22 +274,22 @@ static void test_dry_states(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mg_plan       *p = mg_plan_new(t.topology, &why);
+    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
     lists          of[DRAWN_FAMILIES];
-    for (size_t i = 0; i < t.n; i++) of[i] = lists_of(mg_plan_family(p, i));
+    for (size_t i = 0; i < t.n; i++) of[i] = lists_of(mgrid_plan_family(p, i));
     for (int64_t rank = 0; rank < t.world; rank++) {
-      mg_backend *b = mg_backend_dry(t.world, rank, &why);
-      mg_state   *s = mg_materialize(p, b, "test", &why);
-      check(&r, s != NULL && mg_state_plan(s) == p);
+      mgrid_backend *b = mgrid_backend_dry(t.world, rank, &why);
+      mgrid_state   *s = mgrid_materialize(p, b, "test", &why);
+      check(&r, s != NULL && mgrid_state_plan(s) == p);
       check_state(&r, s, of, rank);
       int64_t proved = -1;
-      check(&r, mg_state_prove(s, &proved, &why) == MG_OK && proved == 0);
-      mg_backend_free(b); /* the state still holds it */
-      check(&r, mg_state_rank(s) == rank);
-      mg_state_free(s);
+      check(&r, mgrid_state_prove(s, &proved, &why) == MGRID_OK && proved == 0);
+      mgrid_backend_free(b); /* the state still holds it */
+      check(&r, mgrid_state_rank(s) == rank);
+      mgrid_state_free(s);
     }
     for (size_t i = 0; i < t.n; i++) lists_free(&of[i]);
-    mg_plan_free(p);
+    mgrid_plan_free(p);
     topology_free(&t);
   }
 }
@@ -297,69 +297,69 @@ static void test_dry_states(void **unused) {
 /* A window of a world, a lazy family, a grid: names known and unknown. */
 static void test_dry_questions(void **unused) {
   (void)unused;
-  const mg_dim dims[] = { { "tp", 2 }, { "dp", 3 } };
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 3 } };
   const char  *tp = "tp", *dp = "dp";
-  mg_options   late = MG_OPTIONS_INIT;
-  mg_grid     *g = mg_grid_new((mg_window){ 8, 2, 6 }, 2, dims, &why);
-  mg_family   *ftp = mg_grid_along(g, 1, &tp, MG_GRID_ORDER, &why), *fdp = mg_grid_along(g, 1, &dp, MG_GRID_ORDER, &why);
-  mg_topology *t = mg_topology_new(8, &why);
+  mgrid_options   late = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new((mgrid_window){ 8, 2, 6 }, 2, dims, &why);
+  mgrid_family   *ftp = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why), *fdp = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
+  mgrid_topology *t = mgrid_topology_new(8, &why);
   late.lazy = true;
-  mg_topology_add_grid(t, "text", g, &why);
-  mg_topology_add(t, "tensor", ftp, NULL, &why);
-  mg_topology_add(t, "data", fdp, &late, &why);
-  mg_plan    *p = mg_plan_new(t, &why);
-  mg_backend *b[2] = { mg_backend_dry(8, 5, &why), mg_backend_dry(8, 0, &why) };
-  mg_state   *in = mg_materialize(p, b[0], NULL, &why), *out = mg_materialize(p, b[1], "out", &why);
-  assert_int_equal(mg_state_ncomms(in), 1); /* data is lazy */
-  assert_int_equal(mg_state_create(in, "data", &why), MG_OK);
-  assert_int_equal(mg_state_create(in, "data", &why), MG_OK); /* again is harmless */
-  assert_int_equal(mg_state_ncomms(in), 2);
-  assert_int_equal(mg_state_create(in, "date", &why), MG_USAGE);
+  mgrid_topology_add_grid(t, "text", g, &why);
+  mgrid_topology_add(t, "tensor", ftp, NULL, &why);
+  mgrid_topology_add(t, "data", fdp, &late, &why);
+  mgrid_plan    *p = mgrid_plan_new(t, &why);
+  mgrid_backend *b[2] = { mgrid_backend_dry(8, 5, &why), mgrid_backend_dry(8, 0, &why) };
+  mgrid_state   *in = mgrid_materialize(p, b[0], NULL, &why), *out = mgrid_materialize(p, b[1], "out", &why);
+  assert_int_equal(mgrid_state_ncomms(in), 1); /* data is lazy */
+  assert_int_equal(mgrid_state_create(in, "data", &why), MGRID_OK);
+  assert_int_equal(mgrid_state_create(in, "data", &why), MGRID_OK); /* again is harmless */
+  assert_int_equal(mgrid_state_ncomms(in), 2);
+  assert_int_equal(mgrid_state_create(in, "date", &why), MGRID_USAGE);
   assert_string_equal(why.message, "rank 5: unknown family 'date'; nearest is 'data' (tensor, data)");
-  assert_int_equal(mg_group_rank(mg_state_group(in, "data", &why)), 1);
-  assert_int_equal(mg_state_coord(in, "text", "tp", &why), 1);
-  assert_int_equal(mg_state_coord(in, "text", "dp", &why), 1);
-  assert_null(mg_state_group(in, "tensr", &why));
-  assert_int_equal(why.status, MG_USAGE);
+  assert_int_equal(mgrid_group_rank(mgrid_state_group(in, "data", &why)), 1);
+  assert_int_equal(mgrid_state_coord(in, "text", "tp", &why), 1);
+  assert_int_equal(mgrid_state_coord(in, "text", "dp", &why), 1);
+  assert_null(mgrid_state_group(in, "tensr", &why));
+  assert_int_equal(why.status, MGRID_USAGE);
   assert_string_equal(why.message, "unknown family 'tensr'; nearest is 'tensor' (tensor, data)");
-  assert_null(mg_state_group(in, "zzz", &why));
+  assert_null(mgrid_state_group(in, "zzz", &why));
   assert_string_equal(why.message, "unknown family 'zzz'; known: tensor, data");
-  assert_int_equal(mg_state_coord(in, "texts", "tp", &why), -1);
-  assert_int_equal(why.status, MG_USAGE);
+  assert_int_equal(mgrid_state_coord(in, "texts", "tp", &why), -1);
+  assert_int_equal(why.status, MGRID_USAGE);
   assert_string_equal(why.message, "unknown grid 'texts'; nearest is 'text' (text)");
-  assert_int_equal(mg_state_coord(in, "text", "tq", &why), -1);
+  assert_int_equal(mgrid_state_coord(in, "text", "tq", &why), -1);
   assert_string_equal(why.message, "unknown dim 'tq'; nearest is 'tp' (tp, dp)");
-  why.status = MG_BACKEND;
-  assert_null(mg_state_group(out, "tensor", &why)); /* rank 0 is outside the window */
-  assert_int_equal(why.status, MG_OK);
-  why.status = MG_BACKEND;
-  assert_int_equal(mg_state_coord(out, "text", "tp", &why), -1);
-  assert_int_equal(why.status, MG_OK);
-  assert_int_equal(mg_state_ncomms(out), 0);
-  mg_plan_free(p); /* states keep their plan */
-  assert_int_equal(mg_group_first(mg_state_group(in, "tensor", &why)), 4);
-  mg_state_free(in);
-  mg_state_free(out);
-  for (int i = 0; i < 2; i++) mg_backend_free(b[i]);
-  mg_topology_free(t);
-  mg_family_free(ftp);
-  mg_family_free(fdp);
-  mg_grid_free(g);
+  why.status = MGRID_BACKEND;
+  assert_null(mgrid_state_group(out, "tensor", &why)); /* rank 0 is outside the window */
+  assert_int_equal(why.status, MGRID_OK);
+  why.status = MGRID_BACKEND;
+  assert_int_equal(mgrid_state_coord(out, "text", "tp", &why), -1);
+  assert_int_equal(why.status, MGRID_OK);
+  assert_int_equal(mgrid_state_ncomms(out), 0);
+  mgrid_plan_free(p); /* states keep their plan */
+  assert_int_equal(mgrid_group_first(mgrid_state_group(in, "tensor", &why)), 4);
+  mgrid_state_free(in);
+  mgrid_state_free(out);
+  for (int i = 0; i < 2; i++) mgrid_backend_free(b[i]);
+  mgrid_topology_free(t);
+  mgrid_family_free(ftp);
+  mgrid_family_free(fdp);
+  mgrid_grid_free(g);
 }
 
 static void test_materialize_errors(void **unused) {
   (void)unused;
-  mg_plan    *p = square();
-  mg_backend *b = mg_backend_dry(8, 1, &why);
-  assert_null(mg_materialize(p, b, "test", &why));
+  mgrid_plan    *p = square();
+  mgrid_backend *b = mgrid_backend_dry(8, 1, &why);
+  assert_null(mgrid_materialize(p, b, "test", &why));
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
-  assert_int_equal(why.status, MG_REFUSED);
-  assert_null(mg_materialize(p, NULL, "test", &why)); /* of a failed call: quiet */
+  assert_int_equal(why.status, MGRID_REFUSED);
+  assert_null(mgrid_materialize(p, NULL, "test", &why)); /* of a failed call: quiet */
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
-  assert_null(mg_materialize(NULL, b, "test", &why)); /* as the header says of chained calls */
+  assert_null(mgrid_materialize(NULL, b, "test", &why)); /* as the header says of chained calls */
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
 }
 
 int main(void) {

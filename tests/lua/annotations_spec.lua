@@ -67,7 +67,7 @@ end
 local function exported(class)
   local set = registered(class .. "_methods")
   if class == "group" then -- and its collectives
-    for name in pairs((registered "mg_lua_group_use")) do set[name] = true end
+    for name in pairs((registered "mgrid_lua_group_use")) do set[name] = true end
   end
   for name in pairs((index_of(class))) do set[name] = true end
   return set
@@ -76,7 +76,7 @@ end
 local function module_names()
   local set, found = registered "functions"
   assert(found >= 3) -- one array per file that has functions
-  local literal = source:match "int mg_lua_open%(lua_State %*L%) (%b{})"
+  local literal = source:match "int mgrid_lua_open%(lua_State %*L%) (%b{})"
   for name in literal:gmatch 'lua_setfield%(L, %-2, "([%w_]+)"%)' do set[name] = true end
   if source:find 'fill_key%);\n  lua_setfield%(L, %-2, "fill"%)' then set.fill = true end
   return set
@@ -149,7 +149,7 @@ describe("meta.lua", function()
   end)
 
   it("has NCCL's fields", function()
-    local body = read "src/plan/nccl.c":match "mg_nccl_fields%[MG_NCCL_FIELDS%] = (%b{})"
+    local body = read "src/plan/nccl.c":match "mgrid_nccl_fields%[MGRID_NCCL_FIELDS%] = (%b{})"
     assert.are.same(sorted(strings_in(body)), sorted(annotated["moongrid.Nccl"]))
   end)
 

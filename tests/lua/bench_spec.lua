@@ -23,9 +23,9 @@ end
 describe("scripts/bench", function()
   for part, rows in pairs {
     plan = { "recipe, world 64", "C, world 1048576" },
-    enumerate = { "plain C loops", "mg_family_range" },
-    questions = { "mg_group_rank", "mg_state_group, last of 32", "state.tp.rank" },
-    policies = { "Lua's own call", "mg_policy_call and mg_policy_integer", "policies.learning_rate, cosine" },
+    enumerate = { "plain C loops", "mgrid_family_range" },
+    questions = { "mgrid_group_rank", "mgrid_state_group, last of 32", "state.tp.rank" },
+    policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine" },
     start = { "libmoongrid.so, stripped", "moongrid plan, 64 ranks" },
   } do
     it("measures " .. part, function()

@@ -10,16 +10,16 @@ local program = [[
 #include <moongrid.h>
 #include <stdio.h>
 int main(void) {
-  mg_error    e;
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
+  mgrid_error    e;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
   const char *args[] = { "tp=2" };
-  if (!rt || mg_runtime_load(rt, "picotron", &e)) { puts(e.message); return 1; }
-  mg_plan *p = mg_runtime_plan(rt, 8, 1, args, &e);
+  if (!rt || mgrid_runtime_load(rt, "picotron", &e)) { puts(e.message); return 1; }
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, args, &e);
   char digest[33];
-  mg_plan_digest(p, digest);
-  printf("%s %zu families\n", mg_version(), mg_plan_nfamilies(p));
-  mg_plan_free(p);
-  mg_runtime_free(rt);
+  mgrid_plan_digest(p, digest);
+  printf("%s %zu families\n", mgrid_version(), mgrid_plan_nfamilies(p));
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
   return 0;
 }
 ]]
@@ -27,11 +27,11 @@ int main(void) {
 local mpi_program = [[
 #include <moongrid_mpi.h>
 int main(int argc, char **argv) {
-  mg_error e;
+  mgrid_error e;
   MPI_Init(&argc, &argv);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  int ok = b && mg_backend_world(b) == 2;
-  mg_backend_free(b);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  int ok = b && mgrid_backend_world(b) == 2;
+  mgrid_backend_free(b);
   MPI_Finalize();
   return !ok;
 }
@@ -104,9 +104,9 @@ describe("make install", function()
     file:write [[
       #include <moongrid_mpi.h>
       int main() {
-        mg_error e;
-        mg_backend *b = mg_mpi_backend(MPI_COMM_NULL, &e);
-        return b == nullptr && e.status == MG_USAGE && mg_mpi_comm(nullptr) == MPI_COMM_NULL ? 0 : 1;
+        mgrid_error e;
+        mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_NULL, &e);
+        return b == nullptr && e.status == MGRID_USAGE && mgrid_mpi_comm(nullptr) == MPI_COMM_NULL ? 0 : 1;
       }]]
     file:close()
     _, err, code = run(("export PKG_CONFIG_PATH=%s/lib/pkgconfig; c++ %s.cc -o %s $(pkg-config --cflags --libs moongrid_mpi) "
@@ -120,7 +120,7 @@ describe("make install", function()
     local one, three = io.open(prefix .. "/share/man/man1/moongrid.1"), io.open(prefix .. "/share/man/man3/moongrid.3")
     assert.truthy(one:read("a"):find("usage: moongrid plan RECIPE", 1, true))
     local text = three:read "a"
-    for name in io.open("src/moongrid.h"):read("a"):gmatch "\nMG_API [^\n;]-(mg_[%w_]+)%(" do
+    for name in io.open("src/moongrid.h"):read("a"):gmatch "\nMGRID_API [^\n;]-(mgrid_[%w_]+)%(" do
       assert.truthy(text:find(name .. "(", 1, true), name)
     end
     one:close()
@@ -155,8 +155,8 @@ describe("make install", function()
 
   it("exports moongrid's names alone, under a versioned name", function()
     local out = run(("nm -D --defined-only %s/lib/libmoongrid.so | awk '{ print $3 }'"):format(prefix))
-    for name in out:gmatch("[^\n]+") do assert.truthy(name:find("^mg_"), name) end
-    assert.truthy(out:find("mg_plan_new\n"))
+    for name in out:gmatch("[^\n]+") do assert.truthy(name:find("^mgrid_"), name) end
+    assert.truthy(out:find("mgrid_plan_new\n"))
     assert.truthy((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("SONAME +libmoongrid.so.0.1\n"))
     assert.is_nil((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("libmpi"))
   end)

@@ -198,7 +198,7 @@ describe("on the stand-in", function()
     ["no GPU"] = { "STANDIN_DEVICES=0", "^rank 0: nccl: no GPU is visible on host %S+ %(CUDA_VISIBLE_DEVICES%?%); driver "
       .. "13.0 and NCCL 2.28.9 are present$" },
     ["fewer GPUs than ranks"] = { "STANDIN_DEVICES=3", "^rank 0: nccl: host %S+ has 3 GPUs for 8 ranks; start fewer, or let "
-      .. "ranks share one %(%-%-share%-gpu, mg_nccl_options.share_gpu%)$" },
+      .. "ranks share one %(%-%-share%-gpu, mgrid_nccl_options.share_gpu%)$" },
     ["an old NCCL"] = { "STANDIN_NCCL_VERSION=21605", "^rank 0: nccl: this is NCCL 2.16.5; moongrid needs 2.18.0 or later "
       .. "%(it was built with the headers of %d+%.%d+%.%d+%)$" },
     ["a creation that fails"] = { "STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/pp%[1%]: " },

@@ -33,207 +33,207 @@ static void verdict(const char *name) {
 }
 
 /* tp 2 (1 on an odd world) x dp: families tp, dp, all (both), a twin of dp, and pairs. */
-static mg_plan *layout(int64_t tp, bool lazy, mg_error *err) {
-  mg_dim            dims[] = { { "tp", tp }, { "dp", MG_FILL } };
+static mgrid_plan *layout(int64_t tp, bool lazy, mgrid_error *err) {
+  mgrid_dim            dims[] = { { "tp", tp }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "dp" };
-  mg_options        opt = MG_OPTIONS_INIT;
-  mg_grid          *g = mg_grid_new(mg_world(world), 2, dims, err);
-  mg_family        *ftp = mg_grid_along(g, 1, &names[0], MG_GRID_ORDER, err);
-  mg_family        *fdp = mg_grid_along(g, 1, &names[1], MG_GRID_ORDER, err);
-  mg_family        *all = mg_grid_along(g, 2, names, MG_GRID_ORDER, err);
-  mg_family        *twin = mg_family_twin(fdp, err);
-  mg_family        *ring = mg_family_neighbours(all, 1, true, err);
-  mg_topology      *t = mg_topology_new(world, err);
-  mg_topology_add_grid(t, "grid", g, err);
-  mg_topology_add(t, "tp", ftp, NULL, err);
-  mg_topology_add(t, "dp", fdp, NULL, err);
-  mg_topology_add(t, "data", fdp, NULL, err); /* another name for the same groups */
-  mg_topology_add(t, "gather", twin, NULL, err);
-  mg_topology_add(t, "all", all, NULL, err);
+  mgrid_options        opt = MGRID_OPTIONS_INIT;
+  mgrid_grid          *g = mgrid_grid_new(mgrid_world(world), 2, dims, err);
+  mgrid_family        *ftp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, err);
+  mgrid_family        *fdp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err);
+  mgrid_family        *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, err);
+  mgrid_family        *twin = mgrid_family_twin(fdp, err);
+  mgrid_family        *ring = mgrid_family_neighbours(all, 1, true, err);
+  mgrid_topology      *t = mgrid_topology_new(world, err);
+  mgrid_topology_add_grid(t, "grid", g, err);
+  mgrid_topology_add(t, "tp", ftp, NULL, err);
+  mgrid_topology_add(t, "dp", fdp, NULL, err);
+  mgrid_topology_add(t, "data", fdp, NULL, err); /* another name for the same groups */
+  mgrid_topology_add(t, "gather", twin, NULL, err);
+  mgrid_topology_add(t, "all", all, NULL, err);
   opt.lazy = lazy;
-  mg_topology_add(t, "ring", ring, &opt, err);
-  mg_plan *p = mg_plan_new(t, err);
-  mg_topology_free(t);
-  mg_family_free(ring);
-  mg_family_free(twin);
-  mg_family_free(all);
-  mg_family_free(fdp);
-  mg_family_free(ftp);
-  mg_grid_free(g);
+  mgrid_topology_add(t, "ring", ring, &opt, err);
+  mgrid_plan *p = mgrid_plan_new(t, err);
+  mgrid_topology_free(t);
+  mgrid_family_free(ring);
+  mgrid_family_free(twin);
+  mgrid_family_free(all);
+  mgrid_family_free(fdp);
+  mgrid_family_free(ftp);
+  mgrid_grid_free(g);
   return p;
 }
 
 static int64_t tp_size(void) { return world % 2 == 0 ? 2 : 1; }
 
 static void test_questions(void) {
-  mg_error    e = { 0 };
-  mg_plan    *p = layout(tp_size(), false, &e);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e);
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = layout(tp_size(), false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
   int64_t     proved = -1, tp = tp_size();
   CHECK(s != NULL);
   if (s) {
-    const mg_group *g = mg_state_group(s, "tp", &e), *d = mg_state_group(s, "dp", &e);
-    CHECK(mg_group_size(g) == tp && mg_group_rank(g) == me % tp && mg_group_index(g) == me / tp);
-    CHECK(mg_group_first(g) == me - me % tp && mg_group_last(g) == mg_group_first(g) + tp - 1);
-    CHECK(mg_group_size(d) == world / tp && mg_group_rank(d) == me / tp);
-    CHECK(mg_group_next(d, true) == (me + tp) % world && mg_group_prev(d, false) == (me < tp ? -1 : me - tp));
-    CHECK(mg_state_coord(s, "grid", "dp", &e) == me / tp);
-    CHECK(mg_state_group(s, "data", &e) != d);
-    CHECK(mg_mpi_comm(mg_state_group(s, "data", &e)) == mg_mpi_comm(d)); /* shared */
-    CHECK(mg_group_size(d) == 1 || mg_mpi_comm(mg_state_group(s, "gather", &e)) != mg_mpi_comm(d));
-    CHECK(mg_group_size(g) > 1 || mg_mpi_comm(g) == MPI_COMM_SELF);
-    CHECK(mg_mpi_comm(NULL) == MPI_COMM_NULL);
+    const mgrid_group *g = mgrid_state_group(s, "tp", &e), *d = mgrid_state_group(s, "dp", &e);
+    CHECK(mgrid_group_size(g) == tp && mgrid_group_rank(g) == me % tp && mgrid_group_index(g) == me / tp);
+    CHECK(mgrid_group_first(g) == me - me % tp && mgrid_group_last(g) == mgrid_group_first(g) + tp - 1);
+    CHECK(mgrid_group_size(d) == world / tp && mgrid_group_rank(d) == me / tp);
+    CHECK(mgrid_group_next(d, true) == (me + tp) % world && mgrid_group_prev(d, false) == (me < tp ? -1 : me - tp));
+    CHECK(mgrid_state_coord(s, "grid", "dp", &e) == me / tp);
+    CHECK(mgrid_state_group(s, "data", &e) != d);
+    CHECK(mgrid_mpi_comm(mgrid_state_group(s, "data", &e)) == mgrid_mpi_comm(d)); /* shared */
+    CHECK(mgrid_group_size(d) == 1 || mgrid_mpi_comm(mgrid_state_group(s, "gather", &e)) != mgrid_mpi_comm(d));
+    CHECK(mgrid_group_size(g) > 1 || mgrid_mpi_comm(g) == MPI_COMM_SELF);
+    CHECK(mgrid_mpi_comm(NULL) == MPI_COMM_NULL);
     int sum = 0, one = 1, len = 0;
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mg_mpi_comm(d));
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mgrid_mpi_comm(d));
     CHECK(sum == world / tp);
     char name[MPI_MAX_OBJECT_NAME] = "", want[64];
-    MPI_Comm_get_name(mg_mpi_comm(d), name, &len);
+    MPI_Comm_get_name(mgrid_mpi_comm(d), name, &len);
     snprintf(want, sizeof want, "train/dp[%d]", (int)(me % tp));
-    CHECK(mg_group_size(d) == 1 || tp == 1 || strcmp(name, want) == 0);
-    CHECK(mg_state_group(s, "dpp", &e) == NULL && e.status == MG_USAGE);
+    CHECK(mgrid_group_size(d) == 1 || tp == 1 || strcmp(name, want) == 0);
+    CHECK(mgrid_state_group(s, "dpp", &e) == NULL && e.status == MGRID_USAGE);
     CHECK(strcmp(e.message, "unknown family 'dpp'; nearest is 'dp' (tp, dp, data, gather, all, ring)") == 0);
     size_t around = 0;
-    while (mg_state_group_nth(s, "ring", around, &e)) around++;
+    while (mgrid_state_group_nth(s, "ring", around, &e)) around++;
     CHECK(around == (world > 1 ? 2u : 0u));
-    CHECK(mg_state_prove(s, &proved, &e) == MG_OK && (size_t)proved == mg_state_ncomms(s));
+    CHECK(mgrid_state_prove(s, &proved, &e) == MGRID_OK && (size_t)proved == mgrid_state_ncomms(s));
   }
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
   verdict("questions and proof");
 }
 
 static void test_states_side_by_side(void) {
-  mg_error    e = { 0 };
-  mg_plan    *actor_plan = layout(tp_size(), false, &e), *critic_plan = layout(world, false, &e);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *actor = mg_materialize(actor_plan, b, "actor", &e);
-  mg_state   *critic = mg_materialize(critic_plan, b, "critic", &e);
+  mgrid_error    e = { 0 };
+  mgrid_plan    *actor_plan = layout(tp_size(), false, &e), *critic_plan = layout(world, false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *actor = mgrid_materialize(actor_plan, b, "actor", &e);
+  mgrid_state   *critic = mgrid_materialize(critic_plan, b, "critic", &e);
   CHECK(actor && critic);
   if (actor && critic && world > 1) {
-    const mg_group *a = mg_state_group(actor, "all", &e), *c = mg_state_group(critic, "tp", &e);
-    CHECK(mg_group_size(c) == world && mg_group_size(mg_state_group(critic, "dp", &e)) == 1);
-    CHECK(mg_mpi_comm(a) == mg_mpi_comm(c)); /* equal members and options: one communicator */
-    mg_state_free(actor);
+    const mgrid_group *a = mgrid_state_group(actor, "all", &e), *c = mgrid_state_group(critic, "tp", &e);
+    CHECK(mgrid_group_size(c) == world && mgrid_group_size(mgrid_state_group(critic, "dp", &e)) == 1);
+    CHECK(mgrid_mpi_comm(a) == mgrid_mpi_comm(c)); /* equal members and options: one communicator */
+    mgrid_state_free(actor);
     actor = NULL;
     int sum = 0, one = 1;
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mg_mpi_comm(c)); /* outlives the other */
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mgrid_mpi_comm(c)); /* outlives the other */
     CHECK(sum == world);
-    CHECK(mg_state_prove(critic, NULL, &e) == MG_OK);
+    CHECK(mgrid_state_prove(critic, NULL, &e) == MGRID_OK);
   }
-  mg_state_free(actor);
-  mg_backend_free(b); /* the last state still keeps it */
-  mg_state_free(critic);
-  mg_plan_free(actor_plan);
-  mg_plan_free(critic_plan);
+  mgrid_state_free(actor);
+  mgrid_backend_free(b); /* the last state still keeps it */
+  mgrid_state_free(critic);
+  mgrid_plan_free(actor_plan);
+  mgrid_plan_free(critic_plan);
   verdict("two states with different layouts, shared communicators");
 }
 
 static void test_lazy(void) {
-  mg_error    e = { 0 };
-  mg_plan    *p = layout(1, true, &e); /* its pairs are no groups of another family */
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *s = mg_materialize(p, b, NULL, &e);
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = layout(1, true, &e); /* its pairs are no groups of another family */
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
   CHECK(s != NULL);
   if (s && world > 2) {
-    const mg_group *ring = mg_state_group(s, "ring", &e);
-    size_t          before = mg_state_ncomms(s);
-    CHECK(mg_group_native(ring) == NULL && mg_mpi_comm(ring) == MPI_COMM_NULL);
-    CHECK(mg_state_create(s, "ring", &e) == MG_OK && mg_state_create(s, "ring", &e) == MG_OK);
-    CHECK(mg_mpi_comm(ring) != MPI_COMM_NULL && mg_state_ncomms(s) > before);
-    CHECK(mg_state_prove(s, NULL, &e) == MG_OK);
-    CHECK(mg_state_create(s, "rung", &e) == MG_USAGE);
+    const mgrid_group *ring = mgrid_state_group(s, "ring", &e);
+    size_t          before = mgrid_state_ncomms(s);
+    CHECK(mgrid_group_native(ring) == NULL && mgrid_mpi_comm(ring) == MPI_COMM_NULL);
+    CHECK(mgrid_state_create(s, "ring", &e) == MGRID_OK && mgrid_state_create(s, "ring", &e) == MGRID_OK);
+    CHECK(mgrid_mpi_comm(ring) != MPI_COMM_NULL && mgrid_state_ncomms(s) > before);
+    CHECK(mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+    CHECK(mgrid_state_create(s, "rung", &e) == MGRID_USAGE);
   }
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
   verdict("a lazy family");
 }
 
 /* Creation on a part of the world: the backend takes what communicator it is given. */
 static void test_other_parent(void) {
-  mg_error e = { 0 };
+  mgrid_error e = { 0 };
   MPI_Comm half;
   MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &half); /* ranks reversed, too */
   int rank, size, whole = world;
   MPI_Comm_rank(half, &rank);
   MPI_Comm_size(half, &size);
   world = size;
-  mg_plan    *p = layout(1, false, &e);
-  mg_backend *b = mg_mpi_backend(half, &e);
-  mg_state   *s = mg_materialize(p, b, "half", &e);
-  CHECK(s && mg_state_rank(s) == rank && mg_state_prove(s, NULL, &e) == MG_OK);
+  mgrid_plan    *p = layout(1, false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(half, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "half", &e);
+  CHECK(s && mgrid_state_rank(s) == rank && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
   MPI_Errhandler h;
   MPI_Comm_get_errhandler(half, &h);
   CHECK(h == MPI_ERRORS_ARE_FATAL); /* as it was before */
   MPI_Errhandler_free(&h);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
   MPI_Comm_free(&half);
   world = whole;
   verdict("a parent that is not MPI_COMM_WORLD");
 }
 
 static void test_disagreement(void) {
-  mg_error    e = { 0 };
-  mg_plan    *p = layout(me == world - 1 ? world : 1, false, &e);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *s = mg_materialize(p, b, NULL, &e);
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = layout(me == world - 1 ? world : 1, false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
   if (world > 1) {
-    CHECK(s == NULL && e.status == MG_DISAGREE);
+    CHECK(s == NULL && e.status == MGRID_DISAGREE);
     char want[64];
     snprintf(want, sizeof want, "ranks do not have the same plan: rank %d has", world == 2 ? 1 : world - 1);
     CHECK(strncmp(e.message, want, strlen(want)) == 0 && strstr(e.message, "family tp"));
   } else {
     CHECK(s != NULL);
   }
-  mg_state_free(s);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_plan_free(p);
   /* one rank has no plan at all */
-  mg_error mine = { 0 };
+  mgrid_error mine = { 0 };
   p = me == world - 1 ? NULL : layout(1, false, &e);
   if (!p) {
-    mine.status = MG_REFUSED;
+    mine.status = MGRID_REFUSED;
     snprintf(mine.message, sizeof mine.message, "recipe.lua:1: no");
-    CHECK(mg_agree(b, NULL, &mine, &e) == (world > 1 ? MG_DISAGREE : MG_REFUSED));
+    CHECK(mgrid_agree(b, NULL, &mine, &e) == (world > 1 ? MGRID_DISAGREE : MGRID_REFUSED));
   } else {
-    CHECK(mg_materialize(p, b, NULL, &e) == NULL && e.status == MG_DISAGREE);
+    CHECK(mgrid_materialize(p, b, NULL, &e) == NULL && e.status == MGRID_DISAGREE);
   }
   char want[128];
   snprintf(want, sizeof want, "ranks do not have the same plan: rank %d has none (recipe.lua:1: no)", world - 1);
   CHECK(strcmp(e.message, world > 1 ? want : "recipe.lua:1: no") == 0);
-  mg_plan_free(p);
+  mgrid_plan_free(p);
   /* after a refusal the communicator and the backend still work */
   p = layout(1, false, &e);
-  s = mg_materialize(p, b, NULL, &e);
-  CHECK(s && mg_state_prove(s, NULL, &e) == MG_OK);
-  mg_state_free(s);
-  mg_plan_free(p);
-  mg_backend_free(b);
+  s = mgrid_materialize(p, b, NULL, &e);
+  CHECK(s && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+  mgrid_state_free(s);
+  mgrid_plan_free(p);
+  mgrid_backend_free(b);
   verdict("disagreement, told alike on every rank");
 }
 
 static void test_wrong_world(void) {
-  mg_error     e = { 0 };
-  mg_topology *t = mg_topology_new(world + 1, &e);
-  mg_plan     *p = mg_plan_new(t, &e);
-  mg_backend  *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  CHECK(mg_materialize(p, b, NULL, &e) == NULL && e.status == MG_REFUSED);
+  mgrid_error     e = { 0 };
+  mgrid_topology *t = mgrid_topology_new(world + 1, &e);
+  mgrid_plan     *p = mgrid_plan_new(t, &e);
+  mgrid_backend  *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  CHECK(mgrid_materialize(p, b, NULL, &e) == NULL && e.status == MGRID_REFUSED);
   char want[96];
   snprintf(want, sizeof want, "the plan is for %d ranks, the communicator has %d", world + 1, world);
   CHECK(strcmp(e.message, want) == 0);
-  CHECK(mg_mpi_backend(MPI_COMM_NULL, &e) == NULL && strcmp(e.message, "mpi: the parent is MPI_COMM_NULL") == 0);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_topology_free(t);
+  CHECK(mgrid_mpi_backend(MPI_COMM_NULL, &e) == NULL && strcmp(e.message, "mpi: the parent is MPI_COMM_NULL") == 0);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
   verdict("a plan for another world");
 }
 
 /* Explicit groups of one family that overlap, created on every rank without a deadlock. */
 static void test_overlapping_table(void) {
-  mg_error e = { 0 };
+  mgrid_error e = { 0 };
   int64_t  starts[65];
   int32_t  ranks[3 * 64];
   int      n = world < 3 ? 0 : world;
@@ -243,25 +243,25 @@ static void test_overlapping_table(void) {
   }
   starts[n] = 3 * n;
   if (n) {
-    mg_family   *f = mg_family_table(mg_world(world), n, starts, ranks, MG_COVER, &e);
-    mg_topology *t = mg_topology_new(world, &e);
-    mg_topology_add(t, "triples", f, NULL, &e);
-    mg_plan    *p = mg_plan_new(t, &e);
-    mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-    mg_state   *s = mg_materialize(p, b, NULL, &e);
-    CHECK(s && mg_state_ncomms(s) == 3 && mg_state_prove(s, NULL, &e) == MG_OK);
-    mg_state_free(s);
-    mg_backend_free(b);
-    mg_plan_free(p);
-    mg_topology_free(t);
-    mg_family_free(f);
+    mgrid_family   *f = mgrid_family_table(mgrid_world(world), n, starts, ranks, MGRID_COVER, &e);
+    mgrid_topology *t = mgrid_topology_new(world, &e);
+    mgrid_topology_add(t, "triples", f, NULL, &e);
+    mgrid_plan    *p = mgrid_plan_new(t, &e);
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+    mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
+    CHECK(s && mgrid_state_ncomms(s) == 3 && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+    mgrid_state_free(s);
+    mgrid_backend_free(b);
+    mgrid_plan_free(p);
+    mgrid_topology_free(t);
+    mgrid_family_free(f);
   }
   verdict("overlapping explicit groups");
 }
 
 int main(int argc, char **argv) {
-  mg_error e = { 0 };
-  bool     early = mg_mpi_backend(MPI_COMM_WORLD, &e) == NULL && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
+  mgrid_error e = { 0 };
+  bool     early = mgrid_mpi_backend(MPI_COMM_WORLD, &e) == NULL && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &world);
@@ -276,15 +276,15 @@ int main(int argc, char **argv) {
   bool late = !(argc > 1 && strcmp(argv[1], "--no-late") == 0);
   /* A state that is freed after MPI_Finalize must not touch MPI any more. Its communicators
   ** are then MPI's to lose, so a leak check leaves this out. */
-  mg_plan    *p = layout(1, false, &e);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *s = late ? mg_materialize(p, b, NULL, &e) : NULL;
+  mgrid_plan    *p = layout(1, false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *s = late ? mgrid_materialize(p, b, NULL, &e) : NULL;
   CHECK(s != NULL || !late);
   verdict("a state that outlives MPI_Finalize");
   if (me == 0) printf("1..%d\n", number);
   MPI_Finalize();
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
   return failures ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -36,31 +36,31 @@ static void write_recipe(const char *text) {
   "    return { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
   "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world' } }\n"
 
-static void policies(mg_runtime *rt, mg_state *s) {
-  mg_error   e = { 0 };
+static void policies(mgrid_runtime *rt, mgrid_state *s) {
+  mgrid_error   e = { 0 };
   int64_t    n = -1;
-  mg_policy *same = mg_policy_new(rt, s, "same", &e), *other = mg_policy_new(rt, s, "rank", &e);
-  mg_policy *group = mg_policy_new(rt, s, "group", &e), *rare = mg_policy_new(rt, s, "rare", &e);
+  mgrid_policy *same = mgrid_policy_new(rt, s, "same", &e), *other = mgrid_policy_new(rt, s, "rank", &e);
+  mgrid_policy *group = mgrid_policy_new(rt, s, "group", &e), *rare = mgrid_policy_new(rt, s, "rare", &e);
   test(same && other && group && rare, "four agreed policies are found");
-  test(mg_policy_call(same, 0, NULL, &e) == MG_OK, "the same on all ranks is agreed");
-  mg_status status = mg_policy_call(other, 0, NULL, &e);
-  test(size == 1 ? status == MG_OK
-                 : status == MG_DISAGREE && e.line > 0 && strcmp(e.file, path) == 0 &&
+  test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "the same on all ranks is agreed");
+  mgrid_status status = mgrid_policy_call(other, 0, NULL, &e);
+  test(size == 1 ? status == MGRID_OK
+                 : status == MGRID_DISAGREE && e.line > 0 && strcmp(e.file, path) == 0 &&
                      strstr(e.message, ": policy 'rank' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1"),
        "another value on every rank is refused on all, who are told of two");
-  test(mg_policy_call(group, 0, NULL, &e) == MG_OK && mg_policy_integer(group, NULL, &n, &e) == MG_OK &&
-         n == mg_group_index(mg_state_group(s, "tp", &e)),
+  test(mgrid_policy_call(group, 0, NULL, &e) == MGRID_OK && mgrid_policy_integer(group, NULL, &n, &e) == MGRID_OK &&
+         n == mgrid_group_index(mgrid_state_group(s, "tp", &e)),
        "equal within each group of a family is agreed by it");
-  status = mg_policy_call(rare, 0, NULL, &e);
-  test(size == 1 ? status == MG_OK
-       : rank == 1 ? status == MG_REFUSED && strstr(e.message, "no")
-                   : status == MG_DISAGREE && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned 1, rank 1 failed (/tmp/moongrid-policy-"),
+  status = mgrid_policy_call(rare, 0, NULL, &e);
+  test(size == 1 ? status == MGRID_OK
+       : rank == 1 ? status == MGRID_REFUSED && strstr(e.message, "no")
+                   : status == MGRID_DISAGREE && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned 1, rank 1 failed (/tmp/moongrid-policy-"),
        "a failure on one rank is told on all");
-  test(mg_policy_call(same, 0, NULL, &e) == MG_OK, "and the next call is agreed again");
-  mg_policy_free(same);
-  mg_policy_free(other);
-  mg_policy_free(group);
-  mg_policy_free(rare);
+  test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "and the next call is agreed again");
+  mgrid_policy_free(same);
+  mgrid_policy_free(other);
+  mgrid_policy_free(group);
+  mgrid_policy_free(rare);
 }
 
 /* Every third rank gets a host name of its own, where this user may do that: machines are told apart by it. */
@@ -68,13 +68,13 @@ static void move_out(void) {
   if (rank % 3 == 2 && unshare(CLONE_NEWUTS) == 0 && sethostname("elsewhere", 9) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void machines(mg_runtime *rt, mg_state *s) {
+static void machines(mgrid_runtime *rt, mgrid_state *s) {
   enum { NAME = 64 };
   char       mine[NAME] = "", (*all)[NAME] = malloc((size_t)size * sizeof *all);
   int64_t    is[8] = { 0 }, hosts = 0, host = 0, locals = 0, local = 0;
   size_t     n = 0;
-  mg_error   e = { 0 };
-  mg_policy *where = mg_policy_new(rt, s, "where", &e);
+  mgrid_error   e = { 0 };
+  mgrid_policy *where = mgrid_policy_new(rt, s, "where", &e);
   gethostname(mine, NAME - 1);
   if (!all) MPI_Abort(MPI_COMM_WORLD, 1);
   MPI_Allgather(mine, NAME, MPI_CHAR, all, NAME, MPI_CHAR, MPI_COMM_WORLD);
@@ -84,64 +84,64 @@ static void machines(mg_runtime *rt, mg_state *s) {
     if (same && at < 0) host = hosts, at = r;
     hosts += first, locals += same, local += same && r < rank;
   }
-  mg_status status = mg_policy_call(where, 0, NULL, &e);
-  if (!status) status = mg_policy_integers(where, NULL, is, 8, &n, &e);
-  test(status == MG_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine), "a policy sees the machine");
+  mgrid_status status = mgrid_policy_call(where, 0, NULL, &e);
+  if (!status) status = mgrid_policy_integers(where, NULL, is, 8, &n, &e);
+  test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine), "a policy sees the machine");
   if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);
   test(is[0] == hosts && is[1] == host && is[2] == locals && is[3] == local, "and how the job lies over machines");
-  mg_policy_free(where);
+  mgrid_policy_free(where);
   free(all);
 }
 
-static void reload(mg_runtime **rt, mg_state **s) {
-  mg_error    e = { 0 };
-  mg_runtime *new_rt;
-  mg_state   *new_s;
-  mg_change   c = { -1, -1, -1 };
-  MPI_Comm    tp = mg_mpi_comm(mg_state_group(*s, "tp", &e));
+static void reload(mgrid_runtime **rt, mgrid_state **s) {
+  mgrid_error    e = { 0 };
+  mgrid_runtime *new_rt;
+  mgrid_state   *new_s;
+  mgrid_change   c = { -1, -1, -1 };
+  MPI_Comm    tp = mgrid_mpi_comm(mgrid_state_group(*s, "tp", &e));
   int64_t     proved;
   bool        pairs = size > 1;
   write_recipe(RECIPE("", "  t.all = g('tp', 'dp'):twin()\n"));
-  mg_status status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MG_OK && new_s && mg_mpi_comm(mg_state_group(new_s, "tp", &e)) == tp, "a family more: tp keeps its communicator");
+  mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", &e)) == tp, "a family more: tp keeps its communicator");
   test(c.created == pairs && c.dropped == 0 && c.kept == (size > 2 ? 2 : pairs), "and what changes is counted");
-  mg_state_free(*s);
-  mg_runtime_free(*rt);
+  mgrid_state_free(*s);
+  mgrid_runtime_free(*rt);
   *s = new_s, *rt = new_rt;
-  test(mg_state_prove(*s, &proved, &e) == MG_OK && proved == c.kept + c.created, "what is there is proved");
+  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK && proved == c.kept + c.created, "what is there is proved");
   write_recipe("return recipe { build = function(world) return grid(world, 'a', { a = 3 }) end }");
-  status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MG_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1, "nonsense is refused with its place");
-  test(mg_state_prove(*s, &proved, &e) == MG_OK, "and what runs is untouched");
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MGRID_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1, "nonsense is refused with its place");
+  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK, "and what runs is untouched");
   write_recipe("return recipe {");
-  status = mg_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MG_REFUSED && !new_s, "so is what is no Lua");
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MGRID_REFUSED && !new_s, "so is what is no Lua");
   write_recipe(RECIPE("", ""));
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
-  status = mg_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, &e);
-  test(size == 1 ? status == MG_REFUSED || status == MG_OK : status == MG_DISAGREE && !new_s, "a rank with other parameters is found");
+  status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, &e);
+  test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s, "a rank with other parameters is found");
   if (new_s) {
-    mg_state_free(new_s);
-    mg_runtime_free(new_rt);
+    mgrid_state_free(new_s);
+    mgrid_runtime_free(new_rt);
   }
   char other[80];
   snprintf(other, sizeof other, "%s.stale.lua", path);
   FILE *file = rank == size - 1 ? fopen(other, "w") : NULL; /* as a file system may show it to one node */
   if (file) fputs(RECIPE("", "") "-- of yesterday\n", file), fclose(file);
-  status = mg_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s, &c, &e);
-  test(status == MG_DISAGREE && !new_s && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
+  status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s, &c, &e);
+  test(status == MGRID_DISAGREE && !new_s && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
        "so is a rank with another text of the policies");
   if (rank == size - 1) unlink(other);
-  status = mg_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MG_OK, "another recipe altogether");
-  mg_state_free(*s);
-  mg_runtime_free(*rt);
+  status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, &e);
+  test(status == MGRID_OK, "another recipe altogether");
+  mgrid_state_free(*s);
+  mgrid_runtime_free(*rt);
   *s = new_s, *rt = new_rt;
-  test(mg_state_prove(*s, &proved, &e) == MG_OK, "is proved as well");
+  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK, "is proved as well");
 }
 
 int main(int argc, char **argv) {
-  mg_error e = { 0 };
+  mgrid_error e = { 0 };
   tap_begin(&argc, &argv);
   move_out();
   int id = (int)getpid();
@@ -149,19 +149,19 @@ int main(int argc, char **argv) {
   snprintf(path, sizeof path, "/tmp/moongrid-policy-%d.lua", id);
   write_recipe(RECIPE("", ""));
   const char *args[] = { size == 1 ? "tp=1" : "tp=2" };
-  mg_runtime *rt = mg_runtime_new(NULL, &e);
-  mg_status   loaded = mg_runtime_load(rt, path, &e);
-  mg_plan    *p = mg_runtime_plan(rt, size, 1, args, &e);
-  mg_backend *b = mg_mpi_backend(MPI_COMM_WORLD, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e);
-  test(loaded == MG_OK && s, s ? "a recipe with policies" : e.message);
-  mg_plan_free(p);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_status   loaded = mgrid_runtime_load(rt, path, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
+  test(loaded == MGRID_OK && s, s ? "a recipe with policies" : e.message);
+  mgrid_plan_free(p);
   policies(rt, s);
   machines(rt, s);
   if (size > 1) reload(&rt, &s);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_runtime_free(rt);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_runtime_free(rt);
   if (rank == 0) unlink(path);
   return tap_end();
 }

@@ -36,231 +36,231 @@ static void load(void) {
 #undef X
 }
 
-static mg_plan *plan_of(const char *const *args, size_t n, mg_error *e) {
-  mg_runtime *rt = mg_runtime_new(NULL, e);
-  mg_status   s = mg_runtime_load(rt, "megatron", e);
-  mg_plan    *p = s ? NULL : mg_runtime_plan(rt, size, n, args, e);
-  mg_runtime_free(rt);
+static mgrid_plan *plan_of(const char *const *args, size_t n, mgrid_error *e) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, e);
+  mgrid_status   s = mgrid_runtime_load(rt, "megatron", e);
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, size, n, args, e);
+  mgrid_runtime_free(rt);
   return p;
 }
 
 static const char *const tp2_pp2[] = { "tp=2", "pp=2" };
 
 /* A sum through NCCL's own function on the group's communicator and stream. */
-static long long sum_of(const mg_group *g, long long mine) {
+static long long sum_of(const mgrid_group *g, long long mine) {
   void *buffer = NULL;
   long long sum = -1;
   if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
   p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
-  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mg_nccl_comm(g), mg_nccl_stream(g));
+  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
   while (r == ncclInProgress) { /* the communicator does not block: the call is begun, not yet in the stream */
     usleep(1000);
-    if (p_CommGetAsyncError(mg_nccl_comm(g), &r) != ncclSuccess) break;
+    if (p_CommGetAsyncError(mgrid_nccl_comm(g), &r) != ncclSuccess) break;
   }
-  if (r == ncclSuccess) p_StreamSynchronize(mg_nccl_stream(g));
+  if (r == ncclSuccess) p_StreamSynchronize(mgrid_nccl_stream(g));
   p_Memcpy(&sum, buffer, sizeof sum, cudaMemcpyDeviceToHost);
   p_Free(buffer);
   return sum;
 }
 
-static long long want_of(const mg_group *g) {
+static long long want_of(const mgrid_group *g) {
   long long want = 0;
-  for (int64_t i = 0; i < mg_group_size(g); i++) want += mg_group_at(g, i);
+  for (int64_t i = 0; i < mgrid_group_size(g); i++) want += mgrid_group_at(g, i);
   return want;
 }
 
-static bool right(const mg_state *s, const char *family) {
-  mg_error        e;
-  const mg_group *g = mg_state_group(s, family, &e);
+static bool right(const mgrid_state *s, const char *family) {
+  mgrid_error        e;
+  const mgrid_group *g = mgrid_state_group(s, family, &e);
   int             count = -1, me = -1;
   if (!g) return true;
-  p_CommCount(mg_nccl_comm(g), &count);
-  p_CommUserRank(mg_nccl_comm(g), &me);
-  return count == mg_group_size(g) && me == mg_group_rank(g) && sum_of(g, rank) == want_of(g);
+  p_CommCount(mgrid_nccl_comm(g), &count);
+  p_CommUserRank(mgrid_nccl_comm(g), &me);
+  return count == mgrid_group_size(g) && me == mgrid_group_rank(g) && sum_of(g, rank) == want_of(g);
 }
 
 /* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */
-static mg_plan *two(bool unique, bool some, mg_error *e) {
-  const mg_dim  dims[] = { { "tp", 2 }, { "dp", MG_FILL } };
+static mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
+  const mgrid_dim  dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
   const char   *names[] = { "tp", "dp" };
   const int64_t first[] = { 0, 1 };
-  mg_options    o = MG_OPTIONS_INIT, host = MG_OPTIONS_INIT;
-  mg_grid      *g = mg_grid_new(mg_world(size), 2, dims, e);
-  mg_topology  *t = mg_topology_new(size, e);
+  mgrid_options    o = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_grid      *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
+  mgrid_topology  *t = mgrid_topology_new(size, e);
   o.unique = unique, host.backend = "mpi";
   if (some) {
-    mg_family *all = mg_grid_along(g, 2, names, MG_GRID_ORDER, e), *few = mg_family_pick(all, 2, first, e);
-    mg_topology_add(t, "some", few, &host, e);
-    mg_family_free(few);
-    mg_family_free(all);
+    mgrid_family *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e), *few = mgrid_family_pick(all, 2, first, e);
+    mgrid_topology_add(t, "some", few, &host, e);
+    mgrid_family_free(few);
+    mgrid_family_free(all);
   }
   for (int i = 0; i < 2; i++) {
-    mg_family *f = mg_grid_along(g, 1, &names[i], MG_GRID_ORDER, e);
-    mg_topology_add(t, names[i], f, &o, e);
-    mg_family_free(f);
+    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, e);
+    mgrid_topology_add(t, names[i], f, &o, e);
+    mgrid_family_free(f);
   }
-  mg_plan *p = mg_plan_new(t, e);
-  mg_topology_free(t);
-  mg_grid_free(g);
+  mgrid_plan *p = mgrid_plan_new(t, e);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
   return p;
 }
 
 /* ------------------------------------------------------------------------- tests */
 
-static void use(mg_backend *mpi) {
-  mg_error    e = { 0 };
-  mg_plan    *p = plan_of(tp2_pp2, 2, &e);
-  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
-  test(b && strcmp(mg_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
-  mg_state *s = mg_materialize(p, b, "train", &e);
+static void use(mgrid_backend *mpi) {
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = plan_of(tp2_pp2, 2, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  test(b && strcmp(mgrid_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
+  mgrid_state *s = mgrid_materialize(p, b, "train", &e);
   test(s != NULL, "megatron is made");
-  mg_machine machine;
+  mgrid_machine machine;
   int        devices = -1, device = -1;
   p_GetDeviceCount(&devices), p_GetDevice(&device);
-  mg_state_machine(s, &machine);
+  mgrid_state_machine(s, &machine);
   test(machine.hosts == 1 && machine.local_rank == rank && machine.gpus == devices && machine.gpu == device,
        "the state knows its machine and GPU");
-  const mg_group *tp = mg_state_group(s, "tp", &e), *cp = mg_state_group(s, "cp", &e),
-                 *gloo = mg_state_group(s, "dp_gloo", &e);
+  const mgrid_group *tp = mgrid_state_group(s, "tp", &e), *cp = mgrid_state_group(s, "cp", &e),
+                 *gloo = mgrid_state_group(s, "dp_gloo", &e);
   test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");
-  test(strcmp(mg_group_backend(tp), "nccl") == 0 && mg_mpi_comm(tp) == MPI_COMM_NULL && mg_nccl_stream(tp),
+  test(strcmp(mgrid_group_backend(tp), "nccl") == 0 && mgrid_mpi_comm(tp) == MPI_COMM_NULL && mgrid_nccl_stream(tp),
        "a group of NCCL's has no MPI communicator");
-  test(!mg_nccl_comm(cp) && !mg_nccl_stream(cp) && !*mg_group_backend(cp) && mg_mpi_comm(cp) == MPI_COMM_SELF,
+  test(!mgrid_nccl_comm(cp) && !mgrid_nccl_stream(cp) && !*mgrid_group_backend(cp) && mgrid_mpi_comm(cp) == MPI_COMM_SELF,
        "a group of one rank has none");
   int count = 0;
-  if (mg_mpi_comm(gloo) != MPI_COMM_NULL) MPI_Comm_size(mg_mpi_comm(gloo), &count);
-  test(!mg_nccl_comm(gloo) && count == mg_group_size(gloo), "a family that asks for mpi is made by mpi");
-  mg_state *again = mg_materialize(p, b, "again", &e);
-  test(again && mg_nccl_comm(mg_state_group(again, "tp", &e)) == mg_nccl_comm(tp), "another state shares communicators");
-  mg_state_free(s);
+  if (mgrid_mpi_comm(gloo) != MPI_COMM_NULL) MPI_Comm_size(mgrid_mpi_comm(gloo), &count);
+  test(!mgrid_nccl_comm(gloo) && count == mgrid_group_size(gloo), "a family that asks for mpi is made by mpi");
+  mgrid_state *again = mgrid_materialize(p, b, "again", &e);
+  test(again && mgrid_nccl_comm(mgrid_state_group(again, "tp", &e)) == mgrid_nccl_comm(tp), "another state shares communicators");
+  mgrid_state_free(s);
   test(right(again, "tp"), "and keeps them when the first one ends");
-  mg_state_free(again);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(again);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
 }
 
-static void split(mg_backend *mpi) {
-  mg_error        e = { 0 };
+static void split(mgrid_backend *mpi) {
+  mgrid_error        e = { 0 };
   ncclUniqueId    id;
   ncclComm_t      world = NULL, wrong = NULL;
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
-  mg_plan        *p = plan_of(tp2_pp2, 2, &e);
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_plan        *p = plan_of(tp2_pp2, 2, &e);
   p_SetDevice(rank);
   if (rank == 0) p_GetUniqueId(&id);
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   test(p_CommInitRank(&world, size, id, rank) == ncclSuccess, "the host makes a communicator of its own");
   o.parent = world;
-  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
-  mg_state   *s = mg_materialize(p, b, "split", &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "split", &e);
   test(s != NULL, b ? e.message : "megatron is split from it");
   test(s && right(s, "tp") && right(s, "pp") && right(s, "dp") && right(s, "embd") && right(s, "mp"),
        "groups, order and sums are the same");
-  mg_state_free(s);
-  mg_backend_free(b);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
   /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
-  mg_plan *some = two(false, true, &e);
+  mgrid_plan *some = two(false, true, &e);
   int64_t  lost[] = { 1 };
-  b = mg_nccl_backend(mpi, &o, &e);
-  s = mg_materialize(some, b, "some", &e);
+  b = mgrid_nccl_backend(mpi, &o, &e);
+  s = mgrid_materialize(some, b, "some", &e);
   test(s && right(s, "tp") && right(s, "dp"), s ? "with a family of a few ranks that MPI makes" : e.message);
-  mg_state *left = s && rank != 1 ? mg_state_shrink(s, "dp", 1, lost, &e) : NULL;
+  mgrid_state *left = s && rank != 1 ? mgrid_state_shrink(s, "dp", 1, lost, &e) : NULL;
   test(rank == 1 || (left && right(left, "dp")), left || rank == 1 ? "and shrinks" : e.message);
-  mg_state_free(left);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(some);
+  mgrid_state_free(left);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(some);
   /* a parent of other ranks is refused on all */
   if (rank == 0) p_GetUniqueId(&id);
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   p_CommInitRank(&wrong, size, id, size - 1 - rank);
   o.parent = wrong;
-  b = mg_nccl_backend(mpi, &o, &e);
+  b = mgrid_nccl_backend(mpi, &o, &e);
   test(!b && strstr(e.message, "the parent makes this rank"), "a parent in another order is refused");
   p_CommDestroy(wrong);
   p_CommDestroy(world);
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 
-static void shrink(mg_backend *mpi) {
-  mg_error    e = { 0 };
-  mg_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
-  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
+static void shrink(mgrid_backend *mpi) {
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
   int64_t     lost[] = { 2 };
   test(s && right(s, "dp"), "dp before");
-  const mg_group *dp = mg_state_group(s, "dp", &e);
-  ncclComm_t      before = mg_nccl_comm(dp);
-  if (rank != 2) left = mg_state_shrink(s, "dp", 1, lost, &e);
-  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
-  bool            hit = mg_group_position(dp, 2) >= 0;
-  test(rank == 2 || (now && mg_group_size(now) == mg_group_size(dp) - hit && mg_group_position(now, 2) < 0),
+  const mgrid_group *dp = mgrid_state_group(s, "dp", &e);
+  ncclComm_t      before = mgrid_nccl_comm(dp);
+  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
+  bool            hit = mgrid_group_position(dp, 2) >= 0;
+  test(rank == 2 || (now && mgrid_group_size(now) == mgrid_group_size(dp) - hit && mgrid_group_position(now, 2) < 0),
        left ? "dp without rank 2" : e.message);
-  test(rank == 2 || (mg_nccl_comm(now) && (mg_nccl_comm(now) == before) == !hit), "who lost nobody keeps its own");
+  test(rank == 2 || (mgrid_nccl_comm(now) && (mgrid_nccl_comm(now) == before) == !hit), "who lost nobody keeps its own");
   test(rank == 2 || sum_of(now, rank) == want_of(now), "and what is left sums");
-  test(!mg_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"), "an unknown family is refused");
+  test(!mgrid_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"), "an unknown family is refused");
   lost[0] = size;
-  test(!mg_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "out of range"), "an unknown rank is refused");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "out of range"), "an unknown rank is refused");
   lost[0] = rank;
-  test(!mg_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "itself among the lost"), "nobody loses itself");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "itself among the lost"), "nobody loses itself");
   lost[0] = (rank + 1) % size;
-  test(!mg_state_shrink(s, "dp_gloo", 1, lost, &e) || mg_group_position(mg_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
+  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, &e) || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
        "MPI's communicators cannot shrink");
-  mg_state_free(left);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(left);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
 }
 
-static void revoked(mg_backend *mpi) {
-  mg_error    e = { 0 };
-  mg_plan    *p = plan_of(tp2_pp2, 1, &e);
-  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
+static void revoked(mgrid_backend *mpi) {
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = plan_of(tp2_pp2, 1, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
   int64_t     lost[] = { 1 };
-  test(s && mg_state_revoke(s, &e) == MG_OK, "revoke");
-  if (rank != 1) left = mg_state_shrink(s, "dp", 1, lost, &e);
-  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
-  test(rank == 1 || !mg_nccl_comm(now) || mg_group_position(mg_state_group(s, "dp", &e), 1) < 0 ||
+  test(s && mgrid_state_revoke(s, &e) == MGRID_OK, "revoke");
+  if (rank != 1) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
+  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", &e), 1) < 0 ||
          sum_of(now, rank) == want_of(now),
        left ? "shrink after revoke" : e.message);
-  mg_state_free(left);
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(left);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
 }
 
 /* With STANDIN_FAIL_INIT=3:3 the second creation fails: the first lives on, and a third is made. */
-static void failing(mg_backend *mpi) {
-  mg_error    e = { 0 };
-  mg_plan    *p = two(true, false, &e);
-  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
-  mg_state   *first = mg_materialize(p, b, "first", &e), *second = mg_materialize(p, b, "second", &e);
+static void failing(mgrid_backend *mpi) {
+  mgrid_error    e = { 0 };
+  mgrid_plan    *p = two(true, false, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_state   *first = mgrid_materialize(p, b, "first", &e), *second = mgrid_materialize(p, b, "second", &e);
   test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/tp[1]"), "the second creation fails");
-  test(mg_state_prove(first, NULL, &e) == MG_OK, "what was there before is not touched");
-  mg_state *third = mg_materialize(p, b, "third", &e);
+  test(mgrid_state_prove(first, NULL, &e) == MGRID_OK, "what was there before is not touched");
+  mgrid_state *third = mgrid_materialize(p, b, "third", &e);
   test(third && right(third, "tp") && right(third, "dp"), third ? "and a third one is made" : e.message);
-  mg_state_free(third);
-  mg_state_free(first);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(third);
+  mgrid_state_free(first);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
 }
 
 /* Rank 2 is gone after use: the others shrink, and end in time without it. */
-static void gone(mg_backend *mpi) {
-  mg_error        e = { 0 };
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
-  mg_plan        *p = two(true, false, &e);
+static void gone(mgrid_backend *mpi) {
+  mgrid_error        e = { 0 };
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_plan        *p = two(true, false, &e);
   int64_t         lost[] = { 2 };
   o.timeout = 3;
-  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e), *left = NULL;
-  test(s && mg_state_prove(s, NULL, &e) == MG_OK, "all are there, and proved");
-  if (rank != 2) left = mg_state_shrink(s, "dp", 1, lost, &e);
-  const mg_group *now = left ? mg_state_group(left, "dp", &e) : NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
+  test(s && mgrid_state_prove(s, NULL, &e) == MGRID_OK, "all are there, and proved");
+  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
   test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left ? "the others go on" : e.message);
   double begun = MPI_Wtime();
-  mg_state_free(left);
-  if (rank != 2) mg_state_free(s); /* as if rank 2 were dead */
+  mgrid_state_free(left);
+  if (rank != 2) mgrid_state_free(s); /* as if rank 2 were dead */
   test(MPI_Wtime() - begun < 10, "and end without it");
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);
@@ -269,80 +269,80 @@ static void gone(mg_backend *mpi) {
 }
 
 /* Several ids for one communicator: what happens above 128 ranks, at 8. */
-static void scalable(mg_backend *mpi) {
-  mg_error        e = { 0 };
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
-  mg_plan        *p = plan_of(tp2_pp2, 1, &e);
+static void scalable(mgrid_backend *mpi) {
+  mgrid_error        e = { 0 };
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_plan        *p = plan_of(tp2_pp2, 1, &e);
   for (o.ranks_per_id = 1; o.ranks_per_id <= 3; o.ranks_per_id++) {
-    mg_backend *b = mg_nccl_backend(mpi, &o, &e);
-    mg_state   *s = mg_materialize(p, b, "train", &e);
+    mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
+    mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
     test(s && right(s, "tp") && right(s, "dp") && right(s, "tp_dp"), s ? "several ids" : e.message);
-    mg_state_free(s);
-    mg_backend_free(b);
+    mgrid_state_free(s);
+    mgrid_backend_free(b);
   }
-  mg_plan_free(p);
+  mgrid_plan_free(p);
 }
 
 /* The last rank comes to the first creation and not to the second. */
-static void late(mg_backend *mpi) {
-  mg_error        e = { 0 };
-  mg_nccl_options o = MG_NCCL_OPTIONS_INIT;
-  mg_plan        *p = plan_of(tp2_pp2, 2, &e);
+static void late(mgrid_backend *mpi) {
+  mgrid_error        e = { 0 };
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_plan        *p = plan_of(tp2_pp2, 2, &e);
   o.timeout = 1.5;
-  mg_backend *b = mg_nccl_backend(mpi, &o, &e);
-  mg_state   *s = mg_materialize(p, b, "first", &e), *second = NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "first", &e), *second = NULL;
   test(s != NULL, "all come");
   if (rank == size - 1)
     sleep(6);
   else
-    second = mg_materialize(p, b, "second", &e);
+    second = mgrid_materialize(p, b, "second", &e);
   char want[128];
   snprintf(want, sizeof want, "after 1.5 seconds not all ranks had come: rank %d is not there", size - 1);
-  bool told = rank == size - 1 || (!second && e.status == MG_BACKEND && strcmp(e.message, want) == 0);
+  bool told = rank == size - 1 || (!second && e.status == MGRID_BACKEND && strcmp(e.message, want) == 0);
   if (!told) fprintf(stderr, "# %s\n", e.message);
   test(told, "who does not come is named on every other rank");
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
   _exit(failures ? 1 : 0); /* MPI itself is not good any more */
 }
 
-static void blocking(mg_backend *mpi) {
-  mg_error      e = { 0 };
-  const mg_dim  dims[] = { { "tp", 2 }, { "dp", MG_FILL } };
+static void blocking(mgrid_backend *mpi) {
+  mgrid_error      e = { 0 };
+  const mgrid_dim  dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
   const char   *names[] = { "tp", "dp" };
-  mg_options    o = MG_OPTIONS_INIT;
-  mg_grid      *g = mg_grid_new(mg_world(size), 2, dims, &e);
-  mg_topology  *t = mg_topology_new(size, &e);
+  mgrid_options    o = MGRID_OPTIONS_INIT;
+  mgrid_grid      *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
+  mgrid_topology  *t = mgrid_topology_new(size, &e);
   o.nccl = "blocking=1 max_ctas=4";
   for (int i = 0; i < 2; i++) {
-    mg_family *f = mg_grid_along(g, 1, &names[i], MG_GRID_ORDER, &e);
-    mg_topology_add(t, names[i], f, &o, &e);
-    mg_family *g2 = mg_family_twin(f, &e);
-    mg_topology_add(t, i ? "dp2" : "tp2", g2, NULL, &e); /* beside those that do not block */
-    mg_family_free(g2);
-    mg_family_free(f);
+    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, &e);
+    mgrid_topology_add(t, names[i], f, &o, &e);
+    mgrid_family *g2 = mgrid_family_twin(f, &e);
+    mgrid_topology_add(t, i ? "dp2" : "tp2", g2, NULL, &e); /* beside those that do not block */
+    mgrid_family_free(g2);
+    mgrid_family_free(f);
   }
-  mg_plan    *p = mg_plan_new(t, &e);
-  mg_backend *b = mg_nccl_backend(mpi, NULL, &e);
-  mg_state   *s = mg_materialize(p, b, "train", &e);
+  mgrid_plan    *p = mgrid_plan_new(t, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
   test(s && right(s, "tp") && right(s, "dp"), s ? "blocking communicators, all in one group" : e.message);
   test(s && right(s, "tp2") && right(s, "dp2"), "and others beside them, which do not block");
-  mg_state_free(s);
-  mg_backend_free(b);
-  mg_plan_free(p);
-  mg_topology_free(t);
-  mg_grid_free(g);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
 }
 
 int main(int argc, char **argv) {
-  mg_error e;
+  mgrid_error e;
   tap_begin(&argc, &argv);
   load();
-  mg_backend *mpi = mg_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   const char *what = argc > 1 ? argv[1] : "use";
   if (strcmp(what, "use") == 0) use(mpi);
   if (strcmp(what, "split") == 0) split(mpi);
@@ -353,6 +353,6 @@ int main(int argc, char **argv) {
   if (strcmp(what, "failing") == 0) failing(mpi);
   if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
-  mg_backend_free(mpi);
+  mgrid_backend_free(mpi);
   return tap_end();
 }

@@ -9,85 +9,85 @@
 
 /* NCCL copies what it knows of the struct and says nothing of the rest: a field is set only where
 ** the header has it and the running library reads it. */
-static mg_status set(ncclConfig_t *c, const mg_nccl_values *v, int field) {
+static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
-  switch ((mg_nccl_name)field) {
-  case MG_NCCL_BLOCKING: c->blocking = n; return MG_OK;
-  case MG_NCCL_CGA_CLUSTER_SIZE: c->cgaClusterSize = n; return MG_OK;
-  case MG_NCCL_MAX_CTAS: c->maxCTAs = n; return MG_OK;
-  case MG_NCCL_MIN_CTAS: c->minCTAs = n; return MG_OK;
-  case MG_NCCL_NET_NAME: c->netName = v->net_name; return MG_OK;
-  case MG_NCCL_SPLIT_SHARE: c->splitShare = n; return MG_OK;
-  case MG_NCCL_TRAFFIC_CLASS: c->trafficClass = n; return MG_OK;
-  case MG_NCCL_COLLNET_ENABLE: c->collnetEnable = n; return MG_OK;
-  case MG_NCCL_CTA_POLICY: c->CTAPolicy = n; return MG_OK;
-  case MG_NCCL_SHRINK_SHARE: c->shrinkShare = n; return MG_OK;
-  case MG_NCCL_NVLS_CTAS: c->nvlsCTAs = n; return MG_OK;
-  case MG_NCCL_N_CHANNELS_PER_NET_PEER: c->nChannelsPerNetPeer = n; return MG_OK;
-  case MG_NCCL_NVLINK_CENTRIC_SCHED: c->nvlinkCentricSched = n; return MG_OK;
+  switch ((mgrid_nccl_name)field) {
+  case MGRID_NCCL_BLOCKING: c->blocking = n; return MGRID_OK;
+  case MGRID_NCCL_CGA_CLUSTER_SIZE: c->cgaClusterSize = n; return MGRID_OK;
+  case MGRID_NCCL_MAX_CTAS: c->maxCTAs = n; return MGRID_OK;
+  case MGRID_NCCL_MIN_CTAS: c->minCTAs = n; return MGRID_OK;
+  case MGRID_NCCL_NET_NAME: c->netName = v->net_name; return MGRID_OK;
+  case MGRID_NCCL_SPLIT_SHARE: c->splitShare = n; return MGRID_OK;
+  case MGRID_NCCL_TRAFFIC_CLASS: c->trafficClass = n; return MGRID_OK;
+  case MGRID_NCCL_COLLNET_ENABLE: c->collnetEnable = n; return MGRID_OK;
+  case MGRID_NCCL_CTA_POLICY: c->CTAPolicy = n; return MGRID_OK;
+  case MGRID_NCCL_SHRINK_SHARE: c->shrinkShare = n; return MGRID_OK;
+  case MGRID_NCCL_NVLS_CTAS: c->nvlsCTAs = n; return MGRID_OK;
+  case MGRID_NCCL_N_CHANNELS_PER_NET_PEER: c->nChannelsPerNetPeer = n; return MGRID_OK;
+  case MGRID_NCCL_NVLINK_CENTRIC_SCHED: c->nvlinkCentricSched = n; return MGRID_OK;
 #if NCCL_VERSION_CODE >= 22900
-  case MG_NCCL_GRAPH_USAGE_MODE: c->graphUsageMode = n; return MG_OK;
-  case MG_NCCL_NUM_RMA_CTX: c->numRmaCtx = n; return MG_OK;
+  case MGRID_NCCL_GRAPH_USAGE_MODE: c->graphUsageMode = n; return MGRID_OK;
+  case MGRID_NCCL_NUM_RMA_CTX: c->numRmaCtx = n; return MGRID_OK;
 #endif
 #if NCCL_VERSION_CODE >= 23000
-  case MG_NCCL_MAX_P2P_PEERS: c->maxP2pPeers = n; return MG_OK;
+  case MGRID_NCCL_MAX_P2P_PEERS: c->maxP2pPeers = n; return MGRID_OK;
 #endif
 #if NCCL_VERSION_CODE >= 23007
-  case MG_NCCL_GRAPH_STREAM_ORDERING: c->graphStreamOrdering = n; return MG_OK;
+  case MGRID_NCCL_GRAPH_STREAM_ORDERING: c->graphStreamOrdering = n; return MGRID_OK;
 #endif
-  default: return MG_REFUSED; /* not in the headers that this was built with */
+  default: return MGRID_REFUSED; /* not in the headers that this was built with */
   }
 }
 
-static mg_status set_all(const nccl_backend *n, const mg_nccl_values *v, const char *name, ncclConfig_t *c,
-                         mg_error *err) {
+static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name, ncclConfig_t *c,
+                         mgrid_error *err) {
   char text[24], since[24];
-  for (int i = 0; i < MG_NCCL_FIELDS; i++) {
-    if (!v->given[i] || i == MG_NCCL_OPTIONAL) continue;
-    const mg_nccl_field *f = &mg_nccl_fields[i];
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
+    if (!v->given[i] || i == MGRID_NCCL_OPTIONAL) continue;
+    const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
     bool                 old = n->lib.version < f->version;
-    if (!old && set(c, v, i) == MG_OK) continue;
-    if (v->given[MG_NCCL_OPTIONAL] && v->number[MG_NCCL_OPTIONAL]) continue;
+    if (!old && set(c, v, i) == MGRID_OK) continue;
+    if (v->given[MGRID_NCCL_OPTIONAL] && v->number[MGRID_NCCL_OPTIONAL]) continue;
     nccl_version_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
-    return mg_fail(err, MG_REFUSED, "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
+    return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
                    "optional = true to leave it out there)",
                    name, f->name, nccl_version_text(f->version, since),
                    old ? "this is NCCL" : "moongrid was built with the headers of", text);
   }
-  if (v->given[MG_NCCL_CTA_POLICY] && v->number[MG_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
-    return mg_fail(err, MG_REFUSED, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
-                   v->number[MG_NCCL_CTA_POLICY]);
-  return MG_OK;
+  if (v->given[MGRID_NCCL_CTA_POLICY] && v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
+    return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
+                   v->number[MGRID_NCCL_CTA_POLICY]);
+  return MGRID_OK;
 }
 
 /* NCCL refuses one bound of the CTAs without the other: its default is not a number yet then. */
-static void set_both_bounds(ncclConfig_t *c, const mg_nccl_values *v) {
-  bool min = v->given[MG_NCCL_MIN_CTAS], max = v->given[MG_NCCL_MAX_CTAS];
+static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
+  bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
   if (max && !min) c->minCTAs = 1;
 }
 
-mg_status nccl_config(const nccl_backend *n, const mg_comm_spec *spec, const char *name, mg_nccl_values *v,
-                      ncclConfig_t *config, mg_error *err) {
+mgrid_status nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
+                      ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-  mg_status                 s = mg_nccl_read(spec->nccl, v, err);
+  mgrid_status                 s = mgrid_nccl_read(spec->nccl, v, err);
   *config = initial;
   config->blocking = 0;
   if (!s) s = set_all(n, v, spec->name, config, err);
   if (s) return s;
   set_both_bounds(config, v);
   if (n->lib.version >= 22703) config->commName = name;
-  return MG_OK;
+  return MGRID_OK;
 }
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 
-mg_status nccl_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error *err) {
+mgrid_status nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   nccl_backend *m = (nccl_backend *)b;
   int64_t       bytes = m->bytes;
-  mg_status     s = MG_OK;
+  mgrid_status     s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
-    mg_nccl_values v;
+    mgrid_nccl_values v;
     ncclConfig_t   config;
     if (spec[i].size == 0) continue; /* of others */
     if (strcmp(spec[i].backend, "nccl") != 0) {
@@ -95,9 +95,9 @@ mg_status nccl_check(mg_backend *b, size_t n, const mg_comm_spec *spec, mg_error
       continue;
     }
     s = nccl_config(m, &spec[i], NULL, &v, &config, err);
-    if (!s) bytes += mg_nccl_memory(&v, spec[i].size);
+    if (!s) bytes += mgrid_nccl_memory(&v, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
-      s = mg_fail(err, MG_LIMIT, "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
+      s = mgrid_fail(err, MGRID_LIMIT, "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
                   "budget is %.0f MiB; fewer channels (nccl = { max_ctas = ... }) take less",
                   spec[i].name, b->rank, mib(bytes), mib(m->options.budget));
   }

@@ -11,27 +11,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-double nccl_patience(const nccl_backend *n, const mg_comm_spec *spec) {
+double nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
   return spec->timeout > 0 ? spec->timeout : n->options.timeout;
 }
 
 /* One creation on its way. */
 typedef struct flight {
-  const mg_comm_spec *spec; /* NULL: not ours */
+  const mgrid_comm_spec *spec; /* NULL: not ours */
   nccl_comm          *made;
   ncclUniqueId       *ids;
   int                 nids;
   ncclConfig_t        config;
-  mg_nccl_values      values; /* config points to its net_name */
+  mgrid_nccl_values      values; /* config points to its net_name */
   bool                begun, done;
 } flight;
 
 static bool is_blocking(const flight *f) {
-  return f->values.given[MG_NCCL_BLOCKING] && f->values.number[MG_NCCL_BLOCKING];
+  return f->values.given[MGRID_NCCL_BLOCKING] && f->values.number[MGRID_NCCL_BLOCKING];
 }
 
 /* "4 ranks: 0 2 4 6", "1024 ranks: 0 1 2 3 4 5 6 ... 1023" */
-static void members_text(const mg_comm_spec *spec, char *text, size_t size) {
+static void members_text(const mgrid_comm_spec *spec, char *text, size_t size) {
   enum { SHOWN = 8 };
   size_t len = (size_t)snprintf(text, size, "%" PRId64 " ranks:", spec->size);
   for (int64_t i = 0; i < spec->size; i++) {
@@ -43,39 +43,39 @@ static void members_text(const mg_comm_spec *spec, char *text, size_t size) {
   }
 }
 
-static mg_status too_late(const nccl_backend *n, const mg_comm_spec *spec, mg_error *err) {
+static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
   char members[160];
   members_text(spec, members, sizeof members);
-  return mg_fail(err, MG_BACKEND, "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
+  return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
                  "%s",
                  spec->name, nccl_patience(n, spec), n->base.rank, members);
 }
 
 /* ---------------------------------------------------------------------- begin */
 
-static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, flight *f, mg_error *err) {
+static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
   f->made = calloc(1, sizeof *f->made);
-  if (!f->made) return mg_oom(err);
+  if (!f->made) return mgrid_oom(err);
   snprintf(f->made->name, sizeof f->made->name, "%s", spec->name);
-  mg_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
-  if (!s) f->made->bytes = mg_nccl_memory(&f->values, spec->size);
+  mgrid_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
+  if (!s) f->made->bytes = mgrid_nccl_memory(&f->values, spec->size);
   f->made->blocking = is_blocking(f);
-  double left = n->begun + nccl_patience(n, spec) - mg_now();
+  double left = n->begun + nccl_patience(n, spec) - mgrid_now();
   return s ? s : nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
 static ncclResult_t init(const nccl_library *lib, flight *f, ncclComm_t *comm) {
-  const mg_comm_spec *spec = f->spec;
+  const mgrid_comm_spec *spec = f->spec;
   if (f->nids > 1)
     return lib->CommInitRankScalable(comm, (int)spec->size, (int)spec->position, f->nids, f->ids, &f->config);
   return lib->CommInitRankConfig(comm, (int)spec->size, f->ids[0], (int)spec->position, &f->config);
 }
 
-static mg_status begin(nccl_backend *n, flight *f, mg_error *err) {
+static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
   ncclResult_t r = init(&n->lib, f, &f->made->comm);
   f->begun = f->made->comm != NULL;
-  if (r == ncclSuccess || r == ncclInProgress) return MG_OK;
+  if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
   return nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
 }
 
@@ -101,32 +101,32 @@ static void free_job(blocking_job *job) {
   free(job);
 }
 
-static mg_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mg_error *err) {
+static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
   blocking_job *job = calloc(1, sizeof *job + nflights * sizeof job->f[0]);
   double        seconds = 0;
-  if (!job) return mg_oom(err);
+  if (!job) return mgrid_oom(err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !is_blocking(&f[i])) continue;
     flight *mine = &job->f[job->n++];
     *mine = f[i];
     f[i].ids = NULL; /* taken over */
-    if (mine->values.given[MG_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
+    if (mine->values.given[MGRID_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
     if (nccl_patience(n, f[i].spec) > seconds) seconds = nccl_patience(n, f[i].spec);
   }
   if (job->n == 0) {
     free_job(job);
-    return MG_OK;
+    return MGRID_OK;
   }
   bool      left_behind;
-  double    left = n->begun + seconds - mg_now();
-  mg_status s = nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
+  double    left = n->begun + seconds - mgrid_now();
+  mgrid_status s = nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
                            &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !is_blocking(&f[i])) continue;
     if (left_behind)
       f[i].made = NULL; /* the thread writes there */
     else
-      f[i].begun = f[i].made->comm != NULL, f[i].done = s == MG_OK;
+      f[i].begun = f[i].made->comm != NULL, f[i].done = s == MGRID_OK;
   }
   if (!left_behind) free_job(job);
   return s;
@@ -135,7 +135,7 @@ static mg_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mg
 /* ----------------------------------------------------------------------- wait */
 
 /* All that has begun, until it is done. */
-static mg_status wait_all(nccl_backend *n, size_t nflights, flight *f, mg_error *err) {
+static mgrid_status wait_all(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
   for (int look = 0;; look++) {
     size_t left = 0;
     for (size_t i = 0; i < nflights; i++) {
@@ -146,20 +146,20 @@ static mg_status wait_all(nccl_backend *n, size_t nflights, flight *f, mg_error 
         return nccl_failed(n, err, state, "creation", f[i].spec->name);
       f[i].done = state == ncclSuccess;
       if (f[i].done) continue;
-      if (mg_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
+      if (mgrid_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
       left++;
     }
-    if (left == 0) return MG_OK;
+    if (left == 0) return MGRID_OK;
     int64_t who = n->host->ops->heard(n->host);
     if (who >= 0) {
-      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MG_GAVE_UP;
+      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MGRID_GAVE_UP;
     }
-    mg_pause(look);
+    mgrid_pause(look);
   }
 }
 
-mg_status nccl_finish(nccl_backend *n, const mg_comm_spec *spec, nccl_comm *made, mg_error *err) {
+mgrid_status nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {
   const nccl_library *lib = &n->lib;
   int                 count = -1, rank = -1, device = -1, low = 0, high = 0;
   ncclResult_t        r = lib->CommCount(made->comm, &count);
@@ -167,13 +167,13 @@ mg_status nccl_finish(nccl_backend *n, const mg_comm_spec *spec, nccl_comm *made
   if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
   if (r != ncclSuccess) return nccl_failed(n, err, r, "ncclCommCount", spec->name);
   if (count != spec->size || rank != spec->position || device != n->device)
-    return mg_fail(err, MG_BACKEND, "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
                    " on GPU %d",
                    spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
     e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking, spec->high_priority ? high : low);
-  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
 }
 
 void nccl_keep(nccl_backend *n, nccl_comm *made) {
@@ -184,24 +184,24 @@ void nccl_keep(nccl_backend *n, nccl_comm *made) {
 
 /* ---------------------------------------------------------------------- create */
 
-void nccl_tell(nccl_backend *n, const mg_comm_spec *spec) {
+void nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
 }
 
 /* A creation that failed may have failed because another rank gave up, and the word of that is
 ** still on its way. Who fails listens before telling, so that the first of all hears nothing. */
-static mg_status whose_failure(nccl_backend *n, mg_status s) {
-  const double listen = 0.1, until = mg_now() + listen;
-  for (int look = 0; s == MG_BACKEND && mg_now() < until; look++) {
-    if (n->host->ops->heard(n->host) >= 0) return MG_GAVE_UP;
-    mg_pause(look);
+static mgrid_status whose_failure(nccl_backend *n, mgrid_status s) {
+  const double listen = 0.1, until = mgrid_now() + listen;
+  for (int look = 0; s == MGRID_BACKEND && mgrid_now() < until; look++) {
+    if (n->host->ops->heard(n->host) >= 0) return MGRID_GAVE_UP;
+    mgrid_pause(look);
   }
   return s;
 }
 
 /* Whoever may wait for us in anything that is not done is told, also where we have not begun: all
 ** before the first is aborted, which others may notice sooner than a word. */
-static void give_up(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, flight *f) {
+static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) nccl_tell(n, &spec[i]);
   for (size_t i = 0; i < nspecs; i++) {
@@ -214,40 +214,40 @@ static void give_up(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, fl
 
 /* The groups that their families want from the host backend, in schedule order. This may not be
 ** left out after a failure: MPI knows no deadline, and other members would wait for ever. */
-static mg_status create_on_host(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
-  mg_status s = MG_OK;
+static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < nspecs; i++) {
     if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) continue;
-    mg_status one = n->host->ops->create(n->host, 1, &spec[i], &native[i], s ? NULL : err);
+    mgrid_status one = n->host->ops->create(n->host, 1, &spec[i], &native[i], s ? NULL : err);
     if (!s) s = one;
   }
   return s;
 }
 
-mg_status nccl_create(mg_backend *b, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
+mgrid_status nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  mg_error      why = { 0 };
+  mgrid_error      why = { 0 };
   n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
-  n->begun = mg_now();
+  n->begun = mgrid_now();
   n->after = true;
   if (b->whole) {
-    mg_status host = create_on_host(n, nspecs, spec, native, &why);
-    mg_status split = nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
+    mgrid_status host = create_on_host(n, nspecs, spec, native, &why);
+    mgrid_status split = nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
     if ((host || split) && err) *err = why;
     return host ? host : split;
   }
   flight     *f = calloc(nspecs + 1, sizeof *f);
-  mg_status   s = f ? MG_OK : mg_oom(&why);
+  mgrid_status   s = f ? MGRID_OK : mgrid_oom(&why);
   cudaError_t e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
   if (e != cudaSuccess && !s) s = cuda_failed(n, &why, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);
-  mg_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
+  mgrid_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = on_host;
-  bool alone = s != MG_OK; /* what failed until here concerns nobody else */
+  bool alone = s != MGRID_OK; /* what failed until here concerns nobody else */
   for (size_t i = 0; i < nspecs && !s; i++) {
     if (!f[i].spec || is_blocking(&f[i])) continue;
-    if (f[i].values.given[MG_NCCL_NET_NAME]) f[i].config.netName = f[i].values.net_name;
+    if (f[i].values.given[MGRID_NCCL_NET_NAME]) f[i].config.netName = f[i].values.net_name;
     s = begin(n, &f[i], &why);
   }
   if (!s) s = wait_all(n, nspecs, f, &why);

@@ -15,7 +15,7 @@ typedef struct derive_job { /* one call; kept by its thread where it does not en
   int            nlost, *lost; /* shrink: NCCL sorts the list in place */
   nccl_comm     *made;         /* NULL: a color of nobody */
   ncclComm_t     nobody;
-  mg_nccl_values values; /* config points to its net_name */
+  mgrid_nccl_values values; /* config points to its net_name */
   ncclConfig_t   config;
 } derive_job;
 
@@ -30,36 +30,36 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
   return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
 }
 
-static mg_status prepare(nccl_backend *n, const mg_comm_spec *spec, derive_job *j, mg_error *err) {
+static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j, mgrid_error *err) {
   j->made = calloc(1, sizeof *j->made);
-  if (!j->made) return mg_oom(err);
+  if (!j->made) return mgrid_oom(err);
   snprintf(j->made->name, sizeof j->made->name, "%s", spec->name);
-  mg_status s = nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
-  if (j->values.given[MG_NCCL_NET_NAME]) j->config.netName = j->values.net_name;
-  if (!s) j->made->bytes = mg_nccl_memory(&j->values, spec->size);
-  j->made->blocking = j->values.given[MG_NCCL_BLOCKING] && j->values.number[MG_NCCL_BLOCKING];
+  mgrid_status s = nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
+  if (j->values.given[MGRID_NCCL_NET_NAME]) j->config.netName = j->values.net_name;
+  if (!s) j->made->bytes = mgrid_nccl_memory(&j->values, spec->size);
+  j->made->blocking = j->values.given[MGRID_NCCL_BLOCKING] && j->values.number[MGRID_NCCL_BLOCKING];
   return s;
 }
 
 /* Make the call and wait: first for the call, then for the older communicator, whose child is there
 ** when nothing is in progress on it any more, then for the child. */
-static mg_status derive(nccl_backend *n, const mg_comm_spec *spec, derive_job *j,
+static mgrid_status derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                         ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen, bool *keep,
-                        mg_error *err) {
+                        mgrid_error *err) {
   nccl_comm from = { .comm = j->from };
-  double    seconds = nccl_patience(n, spec), until = mg_now() + seconds;
-  mg_status s = nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+  double    seconds = nccl_patience(n, spec), until = mgrid_now() + seconds;
+  mgrid_status s = nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
-  s = nccl_settle(n, &from, until - mg_now(), listen, what, spec->name, err);
-  *keep = s != MG_OK; /* NCCL is still in it */
+  s = nccl_settle(n, &from, until - mgrid_now(), listen, what, spec->name, err);
+  *keep = s != MGRID_OK; /* NCCL is still in it */
   if (s || !j->made) return s;
-  if (!j->made->comm) return mg_fail(err, MG_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
-  s = nccl_settle(n, j->made, until - mg_now(), listen, what, spec->name, err);
+  if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
+  s = nccl_settle(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   return s ? s : nccl_finish(n, spec, j->made, err);
 }
 
 /* The end of a job: the communicator is the backend's, or gone. */
-static void settle(nccl_backend *n, derive_job *j, mg_status s, bool keep, void **native) {
+static void settle(nccl_backend *n, derive_job *j, mgrid_status s, bool keep, void **native) {
   if (keep) return; /* left behind with all it has */
   if (!s && j->made) {
     nccl_keep(n, j->made);
@@ -73,20 +73,20 @@ static void settle(nccl_backend *n, derive_job *j, mg_status s, bool keep, void 
   free(j);
 }
 
-static derive_job *new_job(ncclComm_t from, mg_error *err) {
+static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
   derive_job *j = calloc(1, sizeof *j);
-  if (!j) return mg_null_oom(err);
+  if (!j) return mgrid_null_oom(err);
   j->from = from;
   return j;
 }
 
 /* -------------------------------------------------------------------------- split */
 
-static mg_status split_one(nccl_backend *n, const mg_comm_spec *spec, void **native, mg_error *err) {
+static mgrid_status split_one(nccl_backend *n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   bool        keep = false;
   derive_job *j = new_job(n->options.parent, err);
-  if (!j) return MG_LIMIT;
-  mg_status s = spec->size > 0 ? prepare(n, spec, j, err) : MG_OK;
+  if (!j) return MGRID_LIMIT;
+  mgrid_status s = spec->size > 0 ? prepare(n, spec, j, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
   if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
   settle(n, j, s, keep, native);
@@ -94,8 +94,8 @@ static mg_status split_one(nccl_backend *n, const mg_comm_spec *spec, void **nat
 }
 
 /* One after the other: several splits of one parent at once break NCCL. */
-mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spec, void **native, mg_error *err) {
-  mg_status   s = MG_OK;
+mgrid_status nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mgrid_status   s = MGRID_OK;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
@@ -106,20 +106,20 @@ mg_status nccl_split_all(nccl_backend *n, size_t nspecs, const mg_comm_spec *spe
 
 /* ------------------------------------------------------------------------- shrink */
 
-mg_status nccl_shrink(mg_backend *b, const mg_comm_spec *spec, void *from, int count, const int *positions,
-                      void **native, mg_error *err) {
+mgrid_status nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count, const int *positions,
+                      void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *old = from;
   bool          keep = false;
   char          text[24];
   if (!n->lib.CommShrink)
-    return mg_fail(err, MG_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
                    nccl_version_text(n->lib.version, text));
-  if (!old->comm) return mg_fail(err, MG_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
+  if (!old->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
   derive_job *j = new_job(old->comm, err);
-  if (!j) return MG_LIMIT;
+  if (!j) return MGRID_LIMIT;
   j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
-  mg_status s = j->lost ? prepare(n, spec, j, err) : mg_oom(err);
+  mgrid_status s = j->lost ? prepare(n, spec, j, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
   j->nlost = count;
   /* Others may have given up long ago because of the lost: that is no reason now. */
@@ -128,21 +128,21 @@ mg_status nccl_shrink(mg_backend *b, const mg_comm_spec *spec, void *from, int c
   return s;
 }
 
-void nccl_lose(mg_backend *b, void *native) {
+void nccl_lose(mgrid_backend *b, void *native) {
   nccl_comm *c = nccl_find((nccl_backend *)b, native);
   if (c) c->lost = true;
 }
 
-mg_status nccl_revoke(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
+mgrid_status nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *c = native;
   char          text[24];
   if (!n->lib.CommRevoke)
-    return mg_fail(err, MG_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
                    nccl_version_text(n->lib.version, text));
-  if (!c->comm || c->revoked) return MG_OK;
+  if (!c->comm || c->revoked) return MGRID_OK;
   c->lost = c->revoked = true;
   ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
   if (r == ncclInProgress) return nccl_settle(n, c, nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
-  return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
+  return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

@@ -25,22 +25,22 @@ static void forget(nccl_backend *n, nccl_comm *c) {
   free(c);
 }
 
-mg_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
-                      mg_error *err) {
-  double begun = mg_now();
+mgrid_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
+                      mgrid_error *err) {
+  double begun = mgrid_now();
   for (int look = 0;; look++) {
     int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
     ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
     if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
       return nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
-    if (state == ncclSuccess) return MG_OK;
+    if (state == ncclSuccess) return MGRID_OK;
     if (who >= 0) {
-      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MG_GAVE_UP;
+      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MGRID_GAVE_UP;
     }
-    if (mg_now() - begun > seconds)
-      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
-    mg_pause(look);
+    if (mgrid_now() - begun > seconds)
+      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
+    mgrid_pause(look);
   }
 }
 
@@ -49,8 +49,8 @@ static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   for (int look = 0;; look++) {
     cudaError_t e = n->lib.cudaStreamQuery(c->stream);
     if (e != cudaErrorNotReady) return e == cudaSuccess;
-    if (mg_now() > until) return false;
-    mg_pause(look);
+    if (mgrid_now() > until) return false;
+    mgrid_pause(look);
   }
 }
 
@@ -65,7 +65,7 @@ static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
 /* Begin the end of one communicator, within the time; false: it has to be aborted. One that blocks
 ** ends here, others go on by themselves. */
 static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
-  double left = until - mg_now();
+  double left = until - mgrid_now();
   if (!c->blocking) {
     ncclResult_t r = n->lib.CommFinalize(c->comm);
     return r == ncclSuccess || r == ncclInProgress;
@@ -75,7 +75,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   if (!job) return false;
   job->comm = c->comm;
   bool fine = nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name, &left_behind,
-                         NULL) == MG_OK;
+                         NULL) == MGRID_OK;
   if (left_behind)
     c->comm = NULL; /* the thread is in it: not even abort may be called */
   else
@@ -83,7 +83,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   return fine;
 }
 
-static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mg_backend *, size_t, void **)) {
+static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mgrid_backend *, size_t, void **)) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || nccl_find(n, native[i])) continue;
     on_host(n->host, 1, &native[i]);
@@ -104,7 +104,7 @@ static void destroy_group(nccl_backend *n, size_t count, void **native, bool blo
   n->lib.GroupEnd();
 }
 
-void nccl_destroy(mg_backend *b, size_t count, void **native) {
+void nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->broken) {
     nccl_abort(b, count, native);
@@ -112,7 +112,7 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
   }
   split(n, count, native, n->host->ops->destroy);
   n->lib.cudaSetDevice(n->device);
-  double until = mg_now() + n->options.timeout; /* for all of them */
+  double until = mgrid_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++) {
     nccl_comm *c = native[i];
     if (!c) continue;
@@ -126,9 +126,9 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
   }
   for (size_t i = 0; i < count; i++) { /* every one has begun: now they can end in any order */
     nccl_comm *c = native[i];
-    double     left = until - mg_now();
+    double     left = until - mgrid_now();
     if (!c || !c->comm) continue;
-    if (nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MG_OK) continue;
+    if (nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
@@ -138,7 +138,7 @@ void nccl_destroy(mg_backend *b, size_t count, void **native) {
     if (native[i]) forget(n, native[i]);
 }
 
-void nccl_abort(mg_backend *b, size_t count, void **native) {
+void nccl_abort(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   split(n, count, native, n->host->ops->destroy);
   for (size_t i = 0; i < count; i++) {

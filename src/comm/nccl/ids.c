@@ -21,39 +21,39 @@ typedef struct parcel {
 } parcel;
 
 /* Of a creation that failed there may be messages that nobody took: they are dropped. */
-static mg_status receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
-                         mg_error *err) {
-  double    until = mg_now() + seconds;
+static mgrid_status receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                         mgrid_error *err) {
+  double    until = mgrid_now() + seconds;
   uint64_t  epoch = 0;
-  mg_status s = MG_OK;
+  mgrid_status s = MGRID_OK;
   while (!s && epoch < n->base.epoch) {
-    double left = until - mg_now();
+    double left = until - mgrid_now();
     s = n->host->ops->recv(n->host, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     memcpy(&epoch, data, sizeof epoch);
   }
   return s;
 }
 
-static uint64_t digest_of(const mg_comm_spec *spec) {
+static uint64_t digest_of(const mgrid_comm_spec *spec) {
   return XXH3_64bits_withSeed(spec->ranks, (size_t)spec->size * sizeof *spec->ranks,
                               XXH3_64bits(spec->nccl, strlen(spec->nccl)) ^ (uint64_t)spec->tag);
 }
 
-static mg_status new_id(nccl_backend *n, const mg_comm_spec *spec, ncclUniqueId *id, mg_error *err) {
+static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id, mgrid_error *err) {
   ncclResult_t r = n->lib.GetUniqueId(id);
-  return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
+  return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
 /* Ids that others made come to the first member. */
-static mg_status gather(nccl_backend *n, const mg_comm_spec *spec, int nids, double seconds, parcel *p, mg_error *err) {
-  const mg_backend_ops *host = n->host->ops;
+static mgrid_status gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p, mgrid_error *err) {
+  const mgrid_backend_ops *host = n->host->ops;
   struct {
     uint64_t     epoch;
     ncclUniqueId id;
   } own = { .epoch = n->base.epoch };
   int                   each = n->options.ranks_per_id;
-  if (spec->position % each != 0 || spec->position / each >= nids) return MG_OK;
-  mg_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
+  if (spec->position % each != 0 || spec->position / each >= nids) return MGRID_OK;
+  mgrid_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
   if (!s && spec->position > 0)
     return host->send(n->host, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
   for (int k = 1; k < nids && !s; k++) {
@@ -65,31 +65,31 @@ static mg_status gather(nccl_backend *n, const mg_comm_spec *spec, int nids, dou
 
 /* Position p has its parcel from p without its lowest bit, and passes it to p + 1, p + 2, p + 4, ...
 ** below that bit. */
-static mg_status spread(nccl_backend *n, const mg_comm_spec *spec, size_t bytes, double seconds, parcel *p,
-                        mg_error *err) {
-  const mg_backend_ops *host = n->host->ops;
+static mgrid_status spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
+                        mgrid_error *err) {
+  const mgrid_backend_ops *host = n->host->ops;
   int64_t               at = spec->position, low = at & -at;
-  mg_status             s = MG_OK;
+  mgrid_status             s = MGRID_OK;
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
   else if (!(s = receive(n, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) &&
            p->digest != digest_of(spec))
-    s = mg_fail(err, MG_BACKEND, "nccl: rank %d of %s does not see the same members or options", spec->ranks[at - low],
+    s = mgrid_fail(err, MGRID_BACKEND, "nccl: rank %d of %s does not see the same members or options", spec->ranks[at - low],
                 spec->name);
   for (int64_t step = low / 2; step > 0 && !s; step /= 2)
     if (at + step < spec->size) s = host->send(n->host, spec->ranks[at + step], spec->tag, p, bytes, seconds, err);
   return s;
 }
 
-mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
-                   mg_error *err) {
+mgrid_status nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
+                   mgrid_error *err) {
   int64_t each = n->options.ranks_per_id;
   bool    several = n->lib.CommInitRankScalable && spec->size > each;
   *nids = several ? (int)((spec->size + each - 1) / each) : 1;
   size_t    bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
   parcel   *p = malloc(bytes);
-  mg_error  why = { 0 };
-  mg_status s = p ? MG_OK : mg_oom(&why);
+  mgrid_error  why = { 0 };
+  mgrid_status s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
   if (p) p->epoch = n->base.epoch, p->digest = digest_of(spec);
   if (!s) s = gather(n, spec, *nids, seconds, p, &why);
@@ -97,13 +97,13 @@ mg_status nccl_ids(nccl_backend *n, const mg_comm_spec *spec, double seconds, nc
   if (!s) {
     memmove(p, p->id, (size_t)*nids * sizeof(ncclUniqueId));
     *ids = (ncclUniqueId *)p;
-    return MG_OK;
+    return MGRID_OK;
   }
   free(p);
-  if (strncmp(why.message, "nccl:", 5) == 0 || s == MG_LIMIT) {
+  if (strncmp(why.message, "nccl:", 5) == 0 || s == MGRID_LIMIT) {
     if (err) *err = why;
     return s;
   }
-  mg_fail(err, MG_BACKEND, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  mgrid_fail(err, MGRID_BACKEND, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
   return s;
 }

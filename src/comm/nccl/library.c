@@ -26,30 +26,30 @@ static bool symbol(void *lib, const char *name, void *function) {
   return found != NULL;
 }
 
-static void *open_library(const char *file, mg_error *err) {
+static void *open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* stays loaded: it has threads of its own */
   const char *why = dlerror();
-  return mg_null(err, MG_BACKEND, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
+  return mgrid_null(err, MGRID_BACKEND, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
                  why ? why : "unknown reason");
 }
 
-static mg_status load(nccl_library *lib, mg_error *err) {
+static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   char  cudart[32];
   void *nccl = open_library("libnccl.so.2", err);
-  if (!nccl) return MG_BACKEND;
+  if (!nccl) return MGRID_BACKEND;
 #define X(name) \
   if (!symbol(nccl, "nccl" #name, &lib->name)) \
-    return mg_fail(err, MG_BACKEND, "nccl: libnccl.so.2 has no function nccl%s", #name);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: libnccl.so.2 has no function nccl%s", #name);
   NCCL_FUNCTIONS(X)
 #undef X
 #define X(name) symbol(nccl, "nccl" #name, &lib->name);
   NCCL_OPTIONAL_FUNCTIONS(X)
 #undef X
   char text[24], oldest[24], header[24];
-  if (lib->GetVersion(&lib->version) != ncclSuccess) return mg_fail(err, MG_BACKEND, "nccl: ncclGetVersion failed");
+  if (lib->GetVersion(&lib->version) != ncclSuccess) return mgrid_fail(err, MGRID_BACKEND, "nccl: ncclGetVersion failed");
   if (lib->version < OLDEST)
-    return mg_fail(err, MG_BACKEND, "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
                    "%s)",
                    nccl_version_text(lib->version, text), nccl_version_text(OLDEST, oldest),
                    nccl_version_text(NCCL_VERSION_CODE, header));
@@ -58,16 +58,16 @@ static mg_status load(nccl_library *lib, mg_error *err) {
     snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
     cuda = open_library(cudart, major == CUDA_MAJOR ? err : NULL);
   }
-  if (!cuda) return MG_BACKEND;
+  if (!cuda) return MGRID_BACKEND;
 #define X(name) \
   if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
-    return mg_fail(err, MG_BACKEND, "nccl: %s has no function cuda%s", cudart, #name);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s has no function cuda%s", cudart, #name);
   CUDA_FUNCTIONS(X)
 #undef X
-  return MG_OK;
+  return MGRID_OK;
 }
 
-static mg_status probe_driver(nccl_library *lib, mg_error *err) {
+static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   char        nccl[24];
   int         devices = 0; /* left alone where the call fails */
   cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
@@ -77,32 +77,32 @@ static mg_status probe_driver(nccl_library *lib, mg_error *err) {
   r = lib->cudaGetDeviceCount(&devices);
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
-    return mg_fail(err, MG_BACKEND, "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
                    "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
                    lib->host, name, nccl);
   if (lib->driver == 0)
-    return mg_fail(err, MG_BACKEND, "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
                    "%s is present",
                    lib->host, name, nccl);
   if (r == cudaErrorInsufficientDriver)
-    return mg_fail(err, MG_BACKEND, "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
                    "%d.%d; NCCL %s is present",
                    lib->host, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
                    lib->runtime % 1000 / 10, nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
-    return mg_fail(err, MG_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host, name,
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host, name,
                    lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
-    return mg_fail(err, MG_BACKEND, "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
                    "%s are present",
                    lib->host, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
   lib->devices = devices;
-  return MG_OK;
+  return MGRID_OK;
 }
 
-mg_status nccl_open(nccl_library *lib, mg_error *err) {
+mgrid_status nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
   if (gethostname(lib->host, sizeof lib->host - 1) != 0) snprintf(lib->host, sizeof lib->host, "?");
-  mg_status s = load(lib, err);
+  mgrid_status s = load(lib, err);
   return s ? s : probe_driver(lib, err);
 }

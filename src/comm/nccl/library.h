@@ -3,8 +3,8 @@
 ** library.h - NCCL and the CUDA runtime, opened when they are asked for: a table of functions.
 ** Types come from the headers, so the compiler sees every call as it would a linked one.
 */
-#ifndef MG_NCCL_LIBRARY_H
-#define MG_NCCL_LIBRARY_H
+#ifndef MGRID_NCCL_LIBRARY_H
+#define MGRID_NCCL_LIBRARY_H
 
 #include "base/base.h"
 
@@ -37,7 +37,7 @@ typedef struct nccl_library {
 
 /* Open and probe, without a single call of NCCL that needs a GPU: is the library there, is it new
 ** enough, is there a driver, a real one, a GPU? The first no is the answer. */
-mg_status nccl_open(nccl_library *lib, mg_error *err);
+mgrid_status nccl_open(nccl_library *lib, mgrid_error *err);
 /* "2.28.9" */
 const char *nccl_version_text(int version, char text[24]);
 

@@ -18,7 +18,7 @@ static const size_t         sizes[] = { 4, 8, 4, 8 };
 
 static bool is_host(const char *backend) { return strcmp(backend, "nccl") != 0; }
 
-void *nccl_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error *err) {
+void *nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   void         *buffer = NULL;
   if (is_host(backend)) return n->host->ops->buffer_new(n->host, backend, bytes, err);
@@ -29,7 +29,7 @@ void *nccl_buffer_new(mg_backend *b, const char *backend, size_t bytes, mg_error
   return NULL;
 }
 
-void nccl_buffer_free(mg_backend *b, const char *backend, void *buffer) {
+void nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(backend))
     n->host->ops->buffer_free(n->host, backend, buffer);
@@ -37,19 +37,19 @@ void nccl_buffer_free(mg_backend *b, const char *backend, void *buffer) {
     n->lib.cudaFree(buffer);
 }
 
-mg_status nccl_copy(mg_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                    mg_error *err) {
+mgrid_status nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+                    mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(backend)) return n->host->ops->copy(n->host, backend, to, from, bytes, to_buffer, err);
   cudaError_t e = n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
-  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "");
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "");
 }
 
 /* ------------------------------------------------------------------------- calls */
 
 /* Between two ranks both sides in one NCCL group, or they would wait for each other. */
-static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mg_work *w) {
+static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0)
     r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
@@ -59,16 +59,16 @@ static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mg_wo
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mg_work *w) {
+static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t    op = reductions[w->reduction];
   switch (w->call) {
-  case MG_ALLREDUCE: return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
-  case MG_BROADCAST: return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
-  case MG_ALLGATHER: return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
-  case MG_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
-  case MG_SENDRECV: return send_recv(lib, c, w);
-  case MG_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
+  case MGRID_ALLREDUCE: return lib->AllReduce(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MGRID_BROADCAST: return lib->Broadcast(w->recv, w->recv, w->count, type, (int)w->root, c->comm, c->stream);
+  case MGRID_ALLGATHER: return lib->AllGather(w->send, w->recv, w->count, type, c->comm, c->stream);
+  case MGRID_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
+  case MGRID_SENDRECV: return send_recv(lib, c, w);
+  case MGRID_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
   }
   return ncclInvalidArgument;
 }
@@ -77,39 +77,39 @@ static const char *const names[] = { "ncclAllReduce",     "ncclBroadcast", "nccl
                                      "ncclReduceScatter", "ncclSend/Recv", "barrier (ncclAllReduce)" };
 
 /* The stream ran dry, an error, or its time is over; or another rank gave up. */
-static mg_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mg_error *err) {
-  double begun = mg_now();
+static mgrid_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mgrid_error *err) {
+  double begun = mgrid_now();
   for (int look = 0;; look++) {
     ncclResult_t state = ncclSuccess;
     cudaError_t  e = n->lib.cudaStreamQuery(c->stream);
-    if (e == cudaSuccess) return MG_OK;
+    if (e == cudaSuccess) return MGRID_OK;
     if (e != cudaErrorNotReady) return cuda_failed(n, err, e, call, name);
     if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
       return nccl_failed(n, err, state, call, name);
-    if (mg_now() - begun > n->options.timeout)
-      return mg_fail(err, MG_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
+    if (mgrid_now() - begun > n->options.timeout)
+      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
     int64_t who = n->host->ops->heard(n->host);
     if (who >= 0) {
-      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MG_GAVE_UP;
+      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      return MGRID_GAVE_UP;
     }
-    mg_pause(look);
+    mgrid_pause(look);
   }
 }
 
 /* A group of one rank: what comes in goes out. */
-static mg_status alone(nccl_backend *n, const mg_work *w, mg_error *err) {
-  if (w->call == MG_BARRIER || w->call == MG_BROADCAST || w->send == w->recv) return MG_OK;
-  if (w->call == MG_SENDRECV && (w->to < 0 || w->from < 0)) return MG_OK;
+static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
+  if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
+  if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
   cudaError_t e = n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
-  return e == cudaSuccess ? MG_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
+  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
 /* The call of a communicator that blocks: its first use waits on the host until all have come. */
 typedef struct issue_job {
   nccl_comm comm;
-  mg_work   work;
+  mgrid_work   work;
 } issue_job;
 
 static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
@@ -118,17 +118,17 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
 }
 
 /* Bring the call into the stream. */
-static mg_status start(nccl_backend *n, nccl_comm *c, const mg_work *w, const char *name, mg_error *err) {
+static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
     if (r == ncclInProgress) return nccl_settle(n, c, n->options.timeout, true, names[w->call], name, err);
-    return r == ncclSuccess ? MG_OK : nccl_failed(n, err, r, names[w->call], name);
+    return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, names[w->call], name);
   }
   bool       left_behind;
   issue_job *job = malloc(sizeof *job);
-  if (!job) return mg_oom(err);
+  if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
-  mg_status s = nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
+  mgrid_status s = nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
     c->comm = NULL; /* the thread is in it */
   else
@@ -136,18 +136,18 @@ static mg_status start(nccl_backend *n, nccl_comm *c, const mg_work *w, const ch
   return s;
 }
 
-mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native, const mg_work *w, mg_error *err) {
+mgrid_status nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
   nccl_comm *c = native;
   if (!c) return alone(n, w, err);
-  if (!c->comm) return mg_fail(err, MG_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
+  if (!c->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return cuda_failed(n, err, e, "cudaSetDevice", spec->name);
-  mg_status s = start(n, c, w, spec->name, err);
+  mgrid_status s = start(n, c, w, spec->name, err);
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
   n->used = true;
-  if (!s) return MG_OK;
+  if (!s) return MGRID_OK;
   nccl_tell(n, spec); /* nothing else ends what the other members wait for */
   if (c->comm) n->lib.CommAbort(c->comm);
   c->comm = NULL;
@@ -159,50 +159,50 @@ mg_status nccl_collective(mg_backend *b, const mg_comm_spec *spec, void *native,
 
 typedef struct proof {
   nccl_backend       *n;
-  const mg_comm_spec *spec;
+  const mgrid_comm_spec *spec;
   nccl_comm          *comm;
   int64_t            *send, *recv; /* one number each, on the GPU */
 } proof;
 
 /* One call with a number in and a number out. */
-static mg_status exchange(const proof *p, mg_call call, int64_t mine, int64_t root, int64_t *got, mg_error *err) {
+static mgrid_status exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got, mgrid_error *err) {
   int64_t   size = p->spec->size, at = p->spec->position;
-  mg_work   w = { call, MG_INT64, MG_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
-  mg_status s = nccl_copy(&p->n->base, "nccl", call == MG_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
+  mgrid_work   w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
+  mgrid_status s = nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
   if (!s) s = nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
   return s ? s : nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
 }
 
-static mg_status prove(const proof *p, mg_error *err) {
-  const mg_comm_spec *spec = p->spec;
+static mgrid_status prove(const proof *p, mgrid_error *err) {
+  const mgrid_comm_spec *spec = p->spec;
   int64_t             got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
-  mg_status s = exchange(p, MG_ALLREDUCE, mine, 0, &got, err);
+  mgrid_status s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got != want)
-    s = mg_fail(err, MG_BACKEND, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got, want);
+    s = mgrid_fail(err, MGRID_BACKEND, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got, want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
-    s = exchange(p, MG_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
+    s = exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
     if (!s && got != spec->ranks[root])
-      s = mg_fail(err, MG_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root, spec->name,
+      s = mgrid_fail(err, MGRID_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root, spec->name,
                   got, spec->ranks[root]);
   }
-  if (!s) s = exchange(p, MG_SENDRECV, mine, 0, &got, err);
+  if (!s) s = exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
-    s = mg_fail(err, MG_BACKEND, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
+    s = mgrid_fail(err, MGRID_BACKEND, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
   return s;
 }
 
-mg_status nccl_prove(mg_backend *b, const mg_comm_spec *spec, void *native, mg_error *err) {
+mgrid_status nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->prove(n->host, spec, native, err);
   if (n->broken) { /* its members wait for us */
     nccl_tell(n, spec);
-    mg_fail(err, MG_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
-    return MG_GAVE_UP;
+    mgrid_fail(err, MGRID_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
+    return MGRID_GAVE_UP;
   }
   proof p = { n, spec, native, nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
   if (p.send) p.recv = nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
-  mg_status s = p.recv ? prove(&p, err) : MG_BACKEND;
+  mgrid_status s = p.recv ? prove(&p, err) : MGRID_BACKEND;
   n->used = true;
   if (s && !n->broken) { /* of this rank alone: the others need not wait for their clocks */
     nccl_tell(n, spec);

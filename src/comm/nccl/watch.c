@@ -26,36 +26,36 @@ static void *run(void *ud) {
   return NULL;
 }
 
-mg_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud),
-                     void *ud, const char *what, const char *name, bool *left_behind, mg_error *err) {
+mgrid_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud),
+                     void *ud, const char *what, const char *name, bool *left_behind, mgrid_error *err) {
   pthread_t thread;
   watch    *w = calloc(1, sizeof *w);
   *left_behind = false;
-  if (!w) return mg_oom(err);
+  if (!w) return mgrid_oom(err);
   w->lib = n->lib, w->device = n->device, w->call = call, w->ud = ud;
   if (pthread_create(&thread, NULL, run, w) != 0) {
     free(w);
-    return mg_fail(err, MG_BACKEND, "nccl: no thread for %s of %s", what, name);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for %s of %s", what, name);
   }
-  double  begun = mg_now();
+  double  begun = mgrid_now();
   int64_t who = -1;
-  for (int look = 0; !atomic_load(&w->done) && who < 0 && mg_now() - begun < seconds; look++) {
+  for (int look = 0; !atomic_load(&w->done) && who < 0 && mgrid_now() - begun < seconds; look++) {
     if (listen) who = n->host->ops->heard(n->host);
-    mg_pause(look);
+    mgrid_pause(look);
   }
   if (!atomic_load(&w->done)) {
     *left_behind = true;
     pthread_detach(thread);
     if (who >= 0)
-      mg_fail(err, MG_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
     else
-      mg_fail(err, MG_BACKEND, "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+      mgrid_fail(err, MGRID_BACKEND, "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
               "the process",
               what, name, seconds);
-    return who >= 0 ? MG_GAVE_UP : MG_BACKEND;
+    return who >= 0 ? MGRID_GAVE_UP : MGRID_BACKEND;
   }
   pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
-  return r == ncclSuccess || r == ncclInProgress ? MG_OK : nccl_failed(n, err, r, what, name);
+  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : nccl_failed(n, err, r, what, name);
 }
