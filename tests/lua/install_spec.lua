@@ -154,11 +154,28 @@ describe("make install", function()
   end)
 
   it("exports moongrid's names alone, under a versioned name", function()
-    local out = run(("nm -D --defined-only %s/lib/libmoongrid.so | awk '{ print $3 }'"):format(prefix))
-    for name in out:gmatch("[^\n]+") do assert.truthy(name:find("^mgrid_"), name) end
-    assert.truthy(out:find("mgrid_plan_new\n"))
+    local n = 0
+    for path in (run("ls " .. prefix .. "/lib/*.so " .. prefix .. "/lib/lua/5.4/*.so")):gmatch "[^\n]+" do
+      local allowed = path:find "/lua/5.4/" and "luaopen_moongrid"
+      for name in (run("nm -D --defined-only " .. path .. " | awk '{ print $3 }'")):gmatch "[^\n]+" do
+        assert.truthy(name:find "^mgrid_" or name == allowed, path .. ": " .. name)
+        n = n + 1
+      end
+    end
+    assert.truthy(n > 100)
     assert.truthy((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("SONAME +libmoongrid.so.0.1\n"))
     assert.is_nil((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("libmpi"))
+  end)
+
+  it("has no other global name in a static library, where nothing is hidden", function()
+    local n = 0
+    for path in (run("ls " .. prefix .. "/lib/*.a")):gmatch "[^\n]+" do
+      for name in (run("nm -g --defined-only " .. path .. " | awk 'NF == 3 { print $3 }'")):gmatch "[^\n]+" do
+        assert.truthy(name:find "^mgrid_", path .. ": " .. name)
+        n = n + 1
+      end
+    end
+    assert.truthy(n > 200)
   end)
 
   it("is undone by uninstall", function()

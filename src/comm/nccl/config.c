@@ -48,10 +48,10 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
     bool                 old = n->lib.version < f->version;
     if (!old && set(c, v, i) == MGRID_OK) continue;
     if (v->given[MGRID_NCCL_OPTIONAL] && v->number[MGRID_NCCL_OPTIONAL]) continue;
-    nccl_version_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
+    mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
     return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
                    "optional = true to leave it out there)",
-                   name, f->name, nccl_version_text(f->version, since),
+                   name, f->name, mgrid_nccl_library_text(f->version, since),
                    old ? "this is NCCL" : "moongrid was built with the headers of", text);
   }
   if (v->given[MGRID_NCCL_CTA_POLICY] && v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
@@ -67,7 +67,7 @@ static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   if (max && !min) c->minCTAs = 1;
 }
 
-mgrid_status nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
+mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
                       ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
   mgrid_status                 s = mgrid_nccl_read(spec->nccl, v, err);
@@ -82,7 +82,7 @@ mgrid_status nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, con
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 
-mgrid_status nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
+mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   nccl_backend *m = (nccl_backend *)b;
   int64_t       bytes = m->bytes;
   mgrid_status     s = MGRID_OK;
@@ -94,7 +94,7 @@ mgrid_status nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec,
       s = m->host->ops->check(m->host, 1, &spec[i], err);
       continue;
     }
-    s = nccl_config(m, &spec[i], NULL, &v, &config, err);
+    s = mgrid_nccl_config(m, &spec[i], NULL, &v, &config, err);
     if (!s) bytes += mgrid_nccl_memory(&v, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT, "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-double nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
+double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
   return spec->timeout > 0 ? spec->timeout : n->options.timeout;
 }
 
@@ -48,7 +48,7 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
   members_text(spec, members, sizeof members);
   return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
                  "%s",
-                 spec->name, nccl_patience(n, spec), n->base.rank, members);
+                 spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
 }
 
 /* ---------------------------------------------------------------------- begin */
@@ -58,11 +58,11 @@ static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight
   f->made = calloc(1, sizeof *f->made);
   if (!f->made) return mgrid_oom(err);
   snprintf(f->made->name, sizeof f->made->name, "%s", spec->name);
-  mgrid_status s = nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
+  mgrid_status s = mgrid_nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
   if (!s) f->made->bytes = mgrid_nccl_memory(&f->values, spec->size);
   f->made->blocking = is_blocking(f);
-  double left = n->begun + nccl_patience(n, spec) - mgrid_now();
-  return s ? s : nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
+  double left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
+  return s ? s : mgrid_nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
 static ncclResult_t init(const nccl_library *lib, flight *f, ncclComm_t *comm) {
@@ -76,7 +76,7 @@ static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
   ncclResult_t r = init(&n->lib, f, &f->made->comm);
   f->begun = f->made->comm != NULL;
   if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
-  return nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
+  return mgrid_nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
 }
 
 /* ----------------------------------------------------------- blocking = 1, on demand
@@ -111,7 +111,7 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
     *mine = f[i];
     f[i].ids = NULL; /* taken over */
     if (mine->values.given[MGRID_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
-    if (nccl_patience(n, f[i].spec) > seconds) seconds = nccl_patience(n, f[i].spec);
+    if (mgrid_nccl_patience(n, f[i].spec) > seconds) seconds = mgrid_nccl_patience(n, f[i].spec);
   }
   if (job->n == 0) {
     free_job(job);
@@ -119,7 +119,7 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
   }
   bool      left_behind;
   double    left = n->begun + seconds - mgrid_now();
-  mgrid_status s = nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
+  mgrid_status s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
                            &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !is_blocking(&f[i])) continue;
@@ -141,12 +141,12 @@ static mgrid_status wait_all(nccl_backend *n, size_t nflights, flight *f, mgrid_
     for (size_t i = 0; i < nflights; i++) {
       if (!f[i].begun || f[i].done) continue;
       ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(f[i].made->comm, &state);
-      if (r != ncclSuccess) return nccl_failed(n, err, r, "ncclCommGetAsyncError", f[i].spec->name);
+      if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommGetAsyncError", f[i].spec->name);
       if (state != ncclSuccess && state != ncclInProgress)
-        return nccl_failed(n, err, state, "creation", f[i].spec->name);
+        return mgrid_nccl_failed(n, err, state, "creation", f[i].spec->name);
       f[i].done = state == ncclSuccess;
       if (f[i].done) continue;
-      if (mgrid_now() - n->begun > nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
+      if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
       left++;
     }
     if (left == 0) return MGRID_OK;
@@ -159,13 +159,13 @@ static mgrid_status wait_all(nccl_backend *n, size_t nflights, flight *f, mgrid_
   }
 }
 
-mgrid_status nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {
+mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {
   const nccl_library *lib = &n->lib;
   int                 count = -1, rank = -1, device = -1, low = 0, high = 0;
   ncclResult_t        r = lib->CommCount(made->comm, &count);
   if (r == ncclSuccess) r = lib->CommUserRank(made->comm, &rank);
   if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
-  if (r != ncclSuccess) return nccl_failed(n, err, r, "ncclCommCount", spec->name);
+  if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommCount", spec->name);
   if (count != spec->size || rank != spec->position || device != n->device)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
                    " on GPU %d",
@@ -173,10 +173,10 @@ mgrid_status nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
     e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking, spec->high_priority ? high : low);
-  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
 }
 
-void nccl_keep(nccl_backend *n, nccl_comm *made) {
+void mgrid_nccl_keep(nccl_backend *n, nccl_comm *made) {
   made->next = n->made;
   n->made = made;
   n->bytes += made->bytes;
@@ -184,7 +184,7 @@ void nccl_keep(nccl_backend *n, nccl_comm *made) {
 
 /* ---------------------------------------------------------------------- create */
 
-void nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
+void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
   for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
 }
 
@@ -203,7 +203,7 @@ static mgrid_status whose_failure(nccl_backend *n, mgrid_status s) {
 ** before the first is aborted, which others may notice sooner than a word. */
 static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) nccl_tell(n, &spec[i]);
+    if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
   for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
     if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
@@ -224,7 +224,7 @@ static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_c
   return s;
 }
 
-mgrid_status nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error      why = { 0 };
   n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
@@ -232,14 +232,14 @@ mgrid_status nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec 
   n->after = true;
   if (b->whole) {
     mgrid_status host = create_on_host(n, nspecs, spec, native, &why);
-    mgrid_status split = nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
+    mgrid_status split = mgrid_nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
     if ((host || split) && err) *err = why;
     return host ? host : split;
   }
   flight     *f = calloc(nspecs + 1, sizeof *f);
   mgrid_status   s = f ? MGRID_OK : mgrid_oom(&why);
   cudaError_t e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
-  if (e != cudaSuccess && !s) s = cuda_failed(n, &why, e, "cudaSetDevice", "");
+  if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
@@ -253,13 +253,13 @@ mgrid_status nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec 
   if (!s) s = wait_all(n, nspecs, f, &why);
   if (!s) s = create_blocking(n, nspecs, f, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (f[i].spec) s = nccl_finish(n, f[i].spec, f[i].made, &why);
+    if (f[i].spec) s = mgrid_nccl_finish(n, f[i].spec, f[i].made, &why);
   if (!alone) s = whose_failure(n, s);
   if (s && f) give_up(n, nspecs, spec, f);
   for (size_t i = 0; f && i < nspecs; i++) {
     free(f[i].ids);
     if (s || !f[i].made) continue;
-    nccl_keep(n, f[i].made);
+    mgrid_nccl_keep(n, f[i].made);
     native[i] = f[i].made;
   }
   free(f);

@@ -34,7 +34,7 @@ static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, derive
   j->made = calloc(1, sizeof *j->made);
   if (!j->made) return mgrid_oom(err);
   snprintf(j->made->name, sizeof j->made->name, "%s", spec->name);
-  mgrid_status s = nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
+  mgrid_status s = mgrid_nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
   if (j->values.given[MGRID_NCCL_NET_NAME]) j->config.netName = j->values.net_name;
   if (!s) j->made->bytes = mgrid_nccl_memory(&j->values, spec->size);
   j->made->blocking = j->values.given[MGRID_NCCL_BLOCKING] && j->values.number[MGRID_NCCL_BLOCKING];
@@ -47,22 +47,22 @@ static mgrid_status derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_
                         ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen, bool *keep,
                         mgrid_error *err) {
   nccl_comm from = { .comm = j->from };
-  double    seconds = nccl_patience(n, spec), until = mgrid_now() + seconds;
-  mgrid_status s = nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+  double    seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
+  mgrid_status s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
-  s = nccl_settle(n, &from, until - mgrid_now(), listen, what, spec->name, err);
+  s = mgrid_nccl_settle(n, &from, until - mgrid_now(), listen, what, spec->name, err);
   *keep = s != MGRID_OK; /* NCCL is still in it */
   if (s || !j->made) return s;
   if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
-  s = nccl_settle(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
-  return s ? s : nccl_finish(n, spec, j->made, err);
+  s = mgrid_nccl_settle(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
+  return s ? s : mgrid_nccl_finish(n, spec, j->made, err);
 }
 
 /* The end of a job: the communicator is the backend's, or gone. */
 static void settle(nccl_backend *n, derive_job *j, mgrid_status s, bool keep, void **native) {
   if (keep) return; /* left behind with all it has */
   if (!s && j->made) {
-    nccl_keep(n, j->made);
+    mgrid_nccl_keep(n, j->made);
     *native = j->made;
   } else if (j->made) {
     if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
@@ -94,10 +94,10 @@ static mgrid_status split_one(nccl_backend *n, const mgrid_comm_spec *spec, void
 }
 
 /* One after the other: several splits of one parent at once break NCCL. */
-mgrid_status nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   mgrid_status   s = MGRID_OK;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) s = cuda_failed(n, err, e, "cudaSetDevice", "");
+  if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (strcmp(spec[i].backend, "nccl") == 0) s = split_one(n, &spec[i], &native[i], err);
   for (int64_t r = 0; r < n->base.world && s; r++) n->host->ops->tell(n->host, r); /* all are in it */
@@ -106,7 +106,7 @@ mgrid_status nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spe
 
 /* ------------------------------------------------------------------------- shrink */
 
-mgrid_status nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count, const int *positions,
+mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count, const int *positions,
                       void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *old = from;
@@ -114,7 +114,7 @@ mgrid_status nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *fr
   char          text[24];
   if (!n->lib.CommShrink)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
-                   nccl_version_text(n->lib.version, text));
+                   mgrid_nccl_library_text(n->lib.version, text));
   if (!old->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
   derive_job *j = new_job(old->comm, err);
   if (!j) return MGRID_LIMIT;
@@ -128,21 +128,21 @@ mgrid_status nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *fr
   return s;
 }
 
-void nccl_lose(mgrid_backend *b, void *native) {
-  nccl_comm *c = nccl_find((nccl_backend *)b, native);
+void mgrid_nccl_lose(mgrid_backend *b, void *native) {
+  nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
   if (c) c->lost = true;
 }
 
-mgrid_status nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *c = native;
   char          text[24];
   if (!n->lib.CommRevoke)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
-                   nccl_version_text(n->lib.version, text));
+                   mgrid_nccl_library_text(n->lib.version, text));
   if (!c->comm || c->revoked) return MGRID_OK;
   c->lost = c->revoked = true;
   ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
-  if (r == ncclInProgress) return nccl_settle(n, c, nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
-  return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
+  if (r == ncclInProgress) return mgrid_nccl_settle(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
+  return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

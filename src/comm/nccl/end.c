@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-nccl_comm *nccl_find(nccl_backend *n, const void *native) {
+nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native) {
   nccl_comm *c = n->made;
   while (c && c != native) c = c->next;
   return c;
@@ -25,14 +25,14 @@ static void forget(nccl_backend *n, nccl_comm *c) {
   free(c);
 }
 
-mgrid_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
+mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
                       mgrid_error *err) {
   double begun = mgrid_now();
   for (int look = 0;; look++) {
     int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
     ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
     if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
-      return nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
+      return mgrid_nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
     if (state == ncclSuccess) return MGRID_OK;
     if (who >= 0) {
       mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
@@ -74,7 +74,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   finalize_job *job = malloc(sizeof *job);
   if (!job) return false;
   job->comm = c->comm;
-  bool fine = nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name, &left_behind,
+  bool fine = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name, &left_behind,
                          NULL) == MGRID_OK;
   if (left_behind)
     c->comm = NULL; /* the thread is in it: not even abort may be called */
@@ -85,7 +85,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
 
 static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mgrid_backend *, size_t, void **)) {
   for (size_t i = 0; i < count; i++) {
-    if (!native[i] || nccl_find(n, native[i])) continue;
+    if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
     on_host(n->host, 1, &native[i]);
     native[i] = NULL;
   }
@@ -104,10 +104,10 @@ static void destroy_group(nccl_backend *n, size_t count, void **native, bool blo
   n->lib.GroupEnd();
 }
 
-void nccl_destroy(mgrid_backend *b, size_t count, void **native) {
+void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   if (n->broken) {
-    nccl_abort(b, count, native);
+    mgrid_nccl_abort(b, count, native);
     return;
   }
   split(n, count, native, n->host->ops->destroy);
@@ -128,7 +128,7 @@ void nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     nccl_comm *c = native[i];
     double     left = until - mgrid_now();
     if (!c || !c->comm) continue;
-    if (nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
+    if (mgrid_nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
@@ -138,7 +138,7 @@ void nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     if (native[i]) forget(n, native[i]);
 }
 
-void nccl_abort(mgrid_backend *b, size_t count, void **native) {
+void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   split(n, count, native, n->host->ops->destroy);
   for (size_t i = 0; i < count; i++) {

@@ -41,7 +41,7 @@ static uint64_t digest_of(const mgrid_comm_spec *spec) {
 
 static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id, mgrid_error *err) {
   ncclResult_t r = n->lib.GetUniqueId(id);
-  return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
+  return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
 /* Ids that others made come to the first member. */
@@ -81,7 +81,7 @@ static mgrid_status spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t 
   return s;
 }
 
-mgrid_status nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
+mgrid_status mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
                    mgrid_error *err) {
   int64_t each = n->options.ranks_per_id;
   bool    several = n->lib.CommInitRankScalable && spec->size > each;

@@ -12,7 +12,7 @@
 
 enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
 
-const char *nccl_version_text(int version, char text[24]) {
+const char *mgrid_nccl_library_text(int version, char text[24]) {
   int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 it was 2804 */
   int rest = version >= 10000 ? version % 10000 : version % 1000;
   snprintf(text, 24, "%d.%d.%d", major, rest / 100, rest % 100);
@@ -51,8 +51,8 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   if (lib->version < OLDEST)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
                    "%s)",
-                   nccl_version_text(lib->version, text), nccl_version_text(OLDEST, oldest),
-                   nccl_version_text(NCCL_VERSION_CODE, header));
+                   mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
+                   mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
   void *cuda = NULL;
   for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA; major--) { /* what is called is in all of them */
     snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
@@ -73,7 +73,7 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
   if (driver != cudaSuccess) lib->driver = 0;
   lib->cudaRuntimeGetVersion(&lib->runtime);
-  nccl_version_text(lib->version, nccl);
+  mgrid_nccl_library_text(lib->version, nccl);
   r = lib->cudaGetDeviceCount(&devices);
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
@@ -100,7 +100,7 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   return MGRID_OK;
 }
 
-mgrid_status nccl_open(nccl_library *lib, mgrid_error *err) {
+mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
   if (gethostname(lib->host, sizeof lib->host - 1) != 0) snprintf(lib->host, sizeof lib->host, "?");
   mgrid_status s = load(lib, err);

@@ -37,8 +37,8 @@ typedef struct nccl_library {
 
 /* Open and probe, without a single call of NCCL that needs a GPU: is the library there, is it new
 ** enough, is there a driver, a real one, a GPU? The first no is the answer. */
-mgrid_status nccl_open(nccl_library *lib, mgrid_error *err);
+mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
 /* "2.28.9" */
-const char *nccl_version_text(int version, char text[24]);
+const char *mgrid_nccl_library_text(int version, char text[24]);
 
 #endif

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgrid_status nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name) {
+mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name) {
   const char *detail = n->lib.GetLastError ? n->lib.GetLastError(NULL) : "";
   return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
                  n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
                  detail && *detail ? ")" : "");
 }
 
-mgrid_status cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name) {
+mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name) {
   return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name, n->device,
                  n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
 }
@@ -66,7 +66,7 @@ static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
                    n->lib.host, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaSetDevice", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
 }
 
 typedef struct seat { /* where a rank is */
@@ -80,7 +80,7 @@ static mgrid_status find_seat(const nccl_backend *n, seat *p, mgrid_error *err) 
   p->machine = mgrid_machine_id();
   p->share = n->options.share_gpu;
   cudaError_t e = n->lib.cudaDeviceGetPCIBusId(p->bus, sizeof p->bus, n->device);
-  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
 }
 
 /* No two ranks on one GPU unless that is wanted: NCCL would refuse, some ranks sooner than others.
@@ -120,7 +120,7 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclResult_t r = n->lib.CommSplit ? n->lib.CommCount(parent, &count) : ncclInvalidUsage;
   if (r == ncclSuccess) r = n->lib.CommUserRank(parent, &rank);
   if (r == ncclSuccess) r = n->lib.CommCuDevice(parent, &device);
-  if (r != ncclSuccess) return nccl_failed(n, err, r, "the parent that was handed over", "");
+  if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "the parent that was handed over", "");
   if (count == n->base.world && rank == n->base.rank && device == n->device) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE, "nccl: the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
                  " on GPU %d here",
@@ -145,9 +145,9 @@ mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *gi
   static const mgrid_backend_ops ops = {
     .name = "nccl", .lists = true,
     .allreduce_min = over_allreduce, .allgather = over_allgather, .bcast = over_bcast,
-    .check = nccl_check, .create = nccl_create, .destroy = nccl_destroy, .abort = nccl_abort, .prove = nccl_prove,
-    .shrink = nccl_shrink, .revoke = nccl_revoke, .lose = nccl_lose, .close = nccl_close,
-    .buffer_new = nccl_buffer_new, .buffer_free = nccl_buffer_free, .copy = nccl_copy, .collective = nccl_collective,
+    .check = mgrid_nccl_check, .create = mgrid_nccl_create, .destroy = mgrid_nccl_destroy, .abort = mgrid_nccl_abort, .prove = mgrid_nccl_prove,
+    .shrink = mgrid_nccl_shrink, .revoke = mgrid_nccl_revoke, .lose = mgrid_nccl_lose, .close = nccl_close,
+    .buffer_new = mgrid_nccl_buffer_new, .buffer_free = mgrid_nccl_buffer_free, .copy = mgrid_nccl_copy, .collective = mgrid_nccl_collective,
   };
   nccl_backend *n = calloc(1, sizeof *n);
   mgrid_error      why = { 0 };
@@ -162,7 +162,7 @@ mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *gi
   if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
   mgrid_status s = host->ops->own(host, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_LIMIT) { /* all ranks find out together */
-    if (!s) s = nccl_open(&n->lib, &why);
+    if (!s) s = mgrid_nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
     s = mgrid_verdict(host, s, &why, &why);
@@ -182,10 +182,10 @@ mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *gi
 mgrid_status mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err) {
   nccl_library lib;
   char         nccl[24], header[24];
-  mgrid_status    s = nccl_open(&lib, err);
+  mgrid_status    s = mgrid_nccl_open(&lib, err);
   if (s) return s;
   snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s",
-           nccl_version_text(lib.version, nccl), nccl_version_text(NCCL_VERSION_CODE, header), lib.runtime / 1000,
+           mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header), lib.runtime / 1000,
            lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices, lib.devices == 1 ? "" : "s");
   return MGRID_OK;
 }

@@ -39,52 +39,52 @@ typedef struct nccl_backend {
 } nccl_backend;
 
 /* "nccl: what for name: ncclInvalidUsage (...)" */
-mgrid_status nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name);
-mgrid_status cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name);
+mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name);
+mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name);
 
 /* config.c: local checks and the struct, whose text is in *v. */
-mgrid_status nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
-mgrid_status nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
+mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
+mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
                       ncclConfig_t *config, mgrid_error *err);
 
 /* ids.c: the unique ids of one communicator, from its first member to all. *ids is malloc'ed. */
-mgrid_status nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
+mgrid_status mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
                    mgrid_error *err);
 
 /* create.c */
-mgrid_status nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-double    nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
+mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
+double    mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
 /* What NCCL made is what was planned; and a stream for its calls. */
-mgrid_status nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
-void      nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
-void      nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec); /* all members: we gave up */
+mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
+void      mgrid_nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
+void      mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec); /* all members: we gave up */
 
 /* watch.c: a call that blocks, in a thread with a deadline. It gets ud, which must outlive it where
 ** *left_behind is set. listen: also until another rank gives up. */
-mgrid_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
+mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
                      const char *what, const char *name, bool *left_behind, mgrid_error *err);
 
 /* derive.c: communicators out of others. */
-void      nccl_lose(mgrid_backend *b, void *native);
-mgrid_status nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-mgrid_status nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions, void **native,
+void      mgrid_nccl_lose(mgrid_backend *b, void *native);
+mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
+mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions, void **native,
                       mgrid_error *err);
-mgrid_status nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
+mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
 
 /* end.c */
-void nccl_destroy(mgrid_backend *b, size_t n, void **native);
-void nccl_abort(mgrid_backend *b, size_t n, void **native);
+void mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
+void mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
 /* Wait until nothing is in progress on the communicator any more; `listen`: or another rank gave up. */
-mgrid_status nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
+mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
                       mgrid_error *err);
-nccl_comm *nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
+nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
 
 /* use.c */
-mgrid_status nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
-void     *nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err);
-void      nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer);
-mgrid_status nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+mgrid_status mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
+void     *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err);
+void      mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer);
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
                     mgrid_error *err);
-mgrid_status nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err);
+mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err);
 
 #endif

@@ -18,18 +18,18 @@ static const size_t         sizes[] = { 4, 8, 4, 8 };
 
 static bool is_host(const char *backend) { return strcmp(backend, "nccl") != 0; }
 
-void *nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
+void *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   void         *buffer = NULL;
   if (is_host(backend)) return n->host->ops->buffer_new(n->host, backend, bytes, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
   if (e == cudaSuccess) return buffer;
-  cuda_failed(n, err, e, "cudaMalloc", "");
+  mgrid_cuda_failed(n, err, e, "cudaMalloc", "");
   return NULL;
 }
 
-void nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
+void mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(backend))
     n->host->ops->buffer_free(n->host, backend, buffer);
@@ -37,13 +37,13 @@ void nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
     n->lib.cudaFree(buffer);
 }
 
-mgrid_status nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
                     mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(backend)) return n->host->ops->copy(n->host, backend, to, from, bytes, to_buffer, err);
   cudaError_t e = n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
-  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "");
 }
 
 /* ------------------------------------------------------------------------- calls */
@@ -83,9 +83,9 @@ static mgrid_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call,
     ncclResult_t state = ncclSuccess;
     cudaError_t  e = n->lib.cudaStreamQuery(c->stream);
     if (e == cudaSuccess) return MGRID_OK;
-    if (e != cudaErrorNotReady) return cuda_failed(n, err, e, call, name);
+    if (e != cudaErrorNotReady) return mgrid_cuda_failed(n, err, e, call, name);
     if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
-      return nccl_failed(n, err, state, call, name);
+      return mgrid_nccl_failed(n, err, state, call, name);
     if (mgrid_now() - begun > n->options.timeout)
       return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
     int64_t who = n->host->ops->heard(n->host);
@@ -103,7 +103,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
   cudaError_t e = n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
-  return e == cudaSuccess ? MGRID_OK : cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
 /* The call of a communicator that blocks: its first use waits on the host until all have come. */
@@ -121,14 +121,14 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
 static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
-    if (r == ncclInProgress) return nccl_settle(n, c, n->options.timeout, true, names[w->call], name, err);
-    return r == ncclSuccess ? MGRID_OK : nccl_failed(n, err, r, names[w->call], name);
+    if (r == ncclInProgress) return mgrid_nccl_settle(n, c, n->options.timeout, true, names[w->call], name, err);
+    return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, names[w->call], name);
   }
   bool       left_behind;
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
-  mgrid_status s = nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
+  mgrid_status s = mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
     c->comm = NULL; /* the thread is in it */
   else
@@ -136,19 +136,19 @@ static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, co
   return s;
 }
 
-mgrid_status nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err) {
+mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
   nccl_comm *c = native;
   if (!c) return alone(n, w, err);
   if (!c->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) return cuda_failed(n, err, e, "cudaSetDevice", spec->name);
+  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
   mgrid_status s = start(n, c, w, spec->name, err);
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
-  nccl_tell(n, spec); /* nothing else ends what the other members wait for */
+  mgrid_nccl_tell(n, spec); /* nothing else ends what the other members wait for */
   if (c->comm) n->lib.CommAbort(c->comm);
   c->comm = NULL;
   n->broken = true;
@@ -168,9 +168,9 @@ typedef struct proof {
 static mgrid_status exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got, mgrid_error *err) {
   int64_t   size = p->spec->size, at = p->spec->position;
   mgrid_work   w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
-  mgrid_status s = nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
-  if (!s) s = nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
-  return s ? s : nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
+  mgrid_status s = mgrid_nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
+  if (!s) s = mgrid_nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
+  return s ? s : mgrid_nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
 }
 
 static mgrid_status prove(const proof *p, mgrid_error *err) {
@@ -192,23 +192,23 @@ static mgrid_status prove(const proof *p, mgrid_error *err) {
   return s;
 }
 
-mgrid_status nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_status mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->prove(n->host, spec, native, err);
   if (n->broken) { /* its members wait for us */
-    nccl_tell(n, spec);
+    mgrid_nccl_tell(n, spec);
     mgrid_fail(err, MGRID_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
-  proof p = { n, spec, native, nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
-  if (p.send) p.recv = nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
+  proof p = { n, spec, native, mgrid_nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
+  if (p.send) p.recv = mgrid_nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
   mgrid_status s = p.recv ? prove(&p, err) : MGRID_BACKEND;
   n->used = true;
   if (s && !n->broken) { /* of this rank alone: the others need not wait for their clocks */
-    nccl_tell(n, spec);
+    mgrid_nccl_tell(n, spec);
     n->broken = true;
   }
-  nccl_buffer_free(b, "nccl", p.send);
-  nccl_buffer_free(b, "nccl", p.recv);
+  mgrid_nccl_buffer_free(b, "nccl", p.send);
+  mgrid_nccl_buffer_free(b, "nccl", p.recv);
   return s;
 }

@@ -26,7 +26,7 @@ static void *run(void *ud) {
   return NULL;
 }
 
-mgrid_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud),
+mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud),
                      void *ud, const char *what, const char *name, bool *left_behind, mgrid_error *err) {
   pthread_t thread;
   watch    *w = calloc(1, sizeof *w);
@@ -57,5 +57,5 @@ mgrid_status nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult
   pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
-  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : nccl_failed(n, err, r, what, name);
+  return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
 }
