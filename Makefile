@@ -148,6 +148,10 @@ check: all
 lint:
 	scripts/lint
 
+# The C style, by .clang-format.
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
 # --------------------------------------------------------------------- install
 HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h) $(if $(HAVE_NCCL),src/moongrid_nccl.h)
 D = $(DESTDIR)
@@ -200,5 +204,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(HOST:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
-.PHONY: all man check lint install install-lua uninstall clean
+.PHONY: all man check lint format install install-lua uninstall clean
 .DELETE_ON_ERROR:

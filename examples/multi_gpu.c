@@ -21,10 +21,10 @@
 typedef struct multi_gpu {
   int process_rank, num_processes;
 #ifdef WITH_NCCL
-  ncclComm_t   nccl_comm;   /* for gradients: the data-parallel group */
+  ncclComm_t   nccl_comm; /* for gradients: the data-parallel group */
   cudaStream_t nccl_stream;
 #endif
-  MPI_Comm        mpi_comm; /* the same group where NCCL is not used */
+  MPI_Comm           mpi_comm; /* the same group where NCCL is not used */
   mgrid_backend     *mpi, *backend;
   mgrid_state       *state;
   const mgrid_group *dp;
@@ -58,11 +58,11 @@ static void tear_down(multi_gpu *m) {
 }
 
 int main(int argc, char **argv) {
-  multi_gpu m = { 0 };
-  mgrid_error  err = { 0 };
+  multi_gpu   m = { 0 };
+  mgrid_error err = { 0 };
   MPI_Init(&argc, &argv);
-  const char *backend = argc > 1 ? argv[1] : "mpi";
-  mgrid_status   s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
+  const char  *backend = argc > 1 ? argv[1] : "mpi";
+  mgrid_status s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
   if (s) {
     if (m.process_rank == 0) fprintf(stderr, "multi_gpu: %s\n", err.message);
   } else {

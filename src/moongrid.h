@@ -68,7 +68,7 @@
 #define MGRID_VERSION_MAJOR 0
 #define MGRID_VERSION_MINOR 1
 #define MGRID_VERSION_PATCH 0
-#define MGRID_VERSION "0.1.0"
+#define MGRID_VERSION       "0.1.0"
 
 #if defined(__GNUC__)
 #define MGRID_API __attribute__((visibility("default")))
@@ -87,19 +87,19 @@ MGRID_API const char *mgrid_version(void);
 
 /* The values are the exit codes of the command. */
 typedef enum mgrid_status {
-  MGRID_OK       = 0,
-  MGRID_REFUSED  = 1, /* the recipe, a size or a name is not acceptable */
-  MGRID_USAGE    = 2, /* the call itself is wrong: a bad argument, a bad option */
-  MGRID_LIMIT    = 3, /* a budget was spent: memory, instructions, time */
-  MGRID_BACKEND  = 4, /* MPI or NCCL failed or is not here */
-  MGRID_DISAGREE = 5  /* ranks do not have the same plan */
+  MGRID_OK = 0,
+  MGRID_REFUSED = 1, /* the recipe, a size or a name is not acceptable */
+  MGRID_USAGE = 2,   /* the call itself is wrong: a bad argument, a bad option */
+  MGRID_LIMIT = 3,   /* a budget was spent: memory, instructions, time */
+  MGRID_BACKEND = 4, /* MPI or NCCL failed or is not here */
+  MGRID_DISAGREE = 5 /* ranks do not have the same plan */
 } mgrid_status;
 
 typedef struct mgrid_error {
   mgrid_status status;
-  int       line;          /* of the recipe, 0 where there is none */
-  char      file[200];     /* of the recipe, "" where there is none */
-  char      message[1024]; /* one line; begins with file:line: where there is one */
+  int          line;          /* of the recipe, 0 where there is none */
+  char         file[200];     /* of the recipe, "" where there is none */
+  char         message[1024]; /* one line; begins with file:line: where there is one */
 } mgrid_error;
 
 /* ----------------------------------------------------------------- algebra */
@@ -126,10 +126,10 @@ typedef struct mgrid_family mgrid_family;
 ** product of the sizes before it. n in [0, 64]; at most one size is MGRID_FILL. The
 ** product must be the window's size; refused with the nearest sizes that fit. */
 MGRID_API mgrid_grid *mgrid_grid_new(mgrid_window window, size_t n, const mgrid_dim *dims, mgrid_error *err);
-MGRID_API void     mgrid_grid_free(mgrid_grid *g);
+MGRID_API void        mgrid_grid_free(mgrid_grid *g);
 
-MGRID_API size_t    mgrid_grid_ndims(const mgrid_grid *g);
-MGRID_API mgrid_dim    mgrid_grid_dim(const mgrid_grid *g, size_t i);  /* i in [0, ndims) */
+MGRID_API size_t       mgrid_grid_ndims(const mgrid_grid *g);
+MGRID_API mgrid_dim    mgrid_grid_dim(const mgrid_grid *g, size_t i); /* i in [0, ndims) */
 MGRID_API mgrid_window mgrid_grid_window(const mgrid_grid *g);
 /* Index of a dim, or -1 where the grid has no dim of that name. */
 MGRID_API int mgrid_grid_find(const mgrid_grid *g, const char *dim);
@@ -147,15 +147,15 @@ typedef enum mgrid_order {
 
 /* Family of the named dims: they vary inside a group, the other dims tell the groups
 ** apart (in grid order). No dim (n = 0): a group per rank. */
-MGRID_API mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims,
-                                mgrid_order order, mgrid_error *err);
+MGRID_API mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims, mgrid_order order,
+                                         mgrid_error *err);
 /* The same, with the dims that tell the groups apart in a chosen order, first fastest;
 ** each dim of the grid that is larger than 1 is named once, inside or as index. */
-MGRID_API mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims,
-                                   size_t nindex, const char *const *index, mgrid_error *err);
+MGRID_API mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
+                                            const char *const *index, mgrid_error *err);
 
 MGRID_API mgrid_family *mgrid_family_ref(const mgrid_family *f); /* another owner; never fails */
-MGRID_API void       mgrid_family_free(mgrid_family *f);
+MGRID_API void          mgrid_family_free(mgrid_family *f);
 
 /* Cut each group into runs of k consecutive positions: *inner has the runs, *outer the
 ** ranks at equal positions of the runs. Pieces of a group follow each other in index
@@ -163,28 +163,25 @@ MGRID_API void       mgrid_family_free(mgrid_family *f);
 ** with the sizes that would; with `lists` both are made as explicit lists instead,
 ** O(world). Either output may be NULL. */
 MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                                 mgrid_family **outer, mgrid_error *err);
+                                          mgrid_family **outer, mgrid_error *err);
 /* Repeated split: out[i] has the groups of level i, sizes[0] the innermost. The
 ** product of the n sizes must be the group size. out has n elements. From group to group
 ** of a level the positions below it vary first, then the runs of a group, then the groups. */
-MGRID_API mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes,
-                                  mgrid_family **out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
+                                           mgrid_error *err);
 /* Keep the n given positions of every group, in that order; negative ones count from
 ** the end, duplicates drop. The result leaves ranks out. */
-MGRID_API mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions,
-                                 mgrid_error *err);
+MGRID_API mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions, mgrid_error *err);
 /* The same by a function of the group size: it writes at most `cap` positions and
 ** returns how many, or -1 after filling *err. It must depend on `size` alone. */
-typedef int64_t (*mgrid_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap,
-                              mgrid_error *err);
+typedef int64_t (*mgrid_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
 /* n consecutive groups become one: the members of the first, then of the second, ... */
 MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 /* Pairs (position i, position i + step) of every group; with `wrap` also those that go
 ** around the end. A cover: a rank may be in two groups. step in [1, size). Groups of
 ** one rank give no pairs. */
-MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap,
-                                       mgrid_error *err);
+MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err);
 /* The groups of all n families, one family after the other; they must not share ranks. */
 MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 /* Group i is group i of each family, joined; equal numbers of groups, no shared ranks. */
@@ -192,20 +189,19 @@ MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs
 
 typedef enum mgrid_coverage {
   MGRID_PARTITION = 0, /* every rank of the window is in exactly one group */
-  MGRID_PARTIAL   = 1, /* ... in at most one group */
-  MGRID_COVER     = 2  /* a rank may be in several groups */
+  MGRID_PARTIAL = 1,   /* ... in at most one group */
+  MGRID_COVER = 2      /* a rank may be in several groups */
 } mgrid_coverage;
 
 /* Explicit lists: group i is ranks[starts[i]] .. ranks[starts[i+1] - 1]. Refused where
 ** the lists are not what `declared` says. O(members); a table that is regular is
 ** recognized and costs nothing afterwards. */
 MGRID_API mgrid_family *mgrid_family_table(mgrid_window window, int64_t ngroups, const int64_t *starts,
-                                  const int32_t *ranks, mgrid_coverage declared, mgrid_error *err);
+                                           const int32_t *ranks, mgrid_coverage declared, mgrid_error *err);
 /* Every group through a function: it gets n members in `ranks` and leaves the new ones
 ** there (at most `cap`), and returns how many, or -1 after filling *err. The result is
 ** an explicit table: O(world). Groups must come out disjoint. */
-typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap,
-                             mgrid_error *err);
+typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err);
 /* The same groups as explicit lists, for operations that need them. O(world). */
 MGRID_API mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err);
@@ -216,18 +212,17 @@ MGRID_API mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *er
 ** grids; families that are not strided are compared group by group. */
 MGRID_API bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b);
 
-MGRID_API int64_t     mgrid_family_world(const mgrid_family *f);
-MGRID_API int64_t     mgrid_family_count(const mgrid_family *f);              /* groups */
-MGRID_API int64_t     mgrid_family_size(const mgrid_family *f, int64_t group); /* -1: no such group */
-MGRID_API int64_t     mgrid_family_max_size(const mgrid_family *f);
-MGRID_API int64_t     mgrid_family_total(const mgrid_family *f); /* members of all groups */
+MGRID_API int64_t        mgrid_family_world(const mgrid_family *f);
+MGRID_API int64_t        mgrid_family_count(const mgrid_family *f);               /* groups */
+MGRID_API int64_t        mgrid_family_size(const mgrid_family *f, int64_t group); /* -1: no such group */
+MGRID_API int64_t        mgrid_family_max_size(const mgrid_family *f);
+MGRID_API int64_t        mgrid_family_total(const mgrid_family *f);    /* members of all groups */
 MGRID_API mgrid_coverage mgrid_family_coverage(const mgrid_family *f); /* PARTITION: of the world */
 /* Rank at a position of a group, or -1. O(modes). */
 MGRID_API int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position);
 /* The rank's nth group (nth = 0, 1, ...; only a cover has more than one) and its
 ** position there; false where there is none. O(modes). */
-MGRID_API bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
-                             int64_t *position);
+MGRID_API bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position);
 /* Write the members of a group, mgrid_family_size(f, group) of them, in order. */
 MGRID_API void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out);
 /* The same for n groups from `group` on, one after the other; returns how many ranks that
@@ -253,24 +248,24 @@ typedef struct mgrid_options {
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see src/comm/README.md */
 } mgrid_options;
-#define MGRID_OPTIONS_INIT { sizeof(mgrid_options), false, false, false, false, 0, "", "" }
+#define MGRID_OPTIONS_INIT \
+  { sizeof(mgrid_options), false, false, false, false, 0, "", "" }
 
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
 
 /* world in [1, 2^31 - 1]. */
 MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
-MGRID_API void         mgrid_topology_free(mgrid_topology *t);
+MGRID_API void            mgrid_topology_free(mgrid_topology *t);
 /* Add a family; the order of the calls is the order of creation. Names of families and
 ** grids are one name space; a name given twice is refused. options may be NULL. */
 MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
-                                 const mgrid_options *options, mgrid_error *err);
+                                          const mgrid_options *options, mgrid_error *err);
 /* Name a grid, so that coordinates can be asked of the plan and the state. */
 MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
-                                      mgrid_error *err);
+                                               mgrid_error *err);
 /* Remember a parameter that led here: printed, and part of the digest. */
-MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value,
-                                   mgrid_error *err);
+MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
 /* The recipe's name: printed, not part of the digest (paths differ between machines). */
 MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
 
@@ -278,15 +273,15 @@ MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name
 ** the world. Local: no communication. */
 MGRID_API mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err);
 MGRID_API mgrid_plan *mgrid_plan_ref(const mgrid_plan *p);
-MGRID_API void     mgrid_plan_free(mgrid_plan *p);
+MGRID_API void        mgrid_plan_free(mgrid_plan *p);
 
-MGRID_API int64_t          mgrid_plan_world(const mgrid_plan *p);
-MGRID_API size_t           mgrid_plan_nfamilies(const mgrid_plan *p);
-MGRID_API const char      *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
+MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
+MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
+MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i);
-MGRID_API int              mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
-MGRID_API size_t           mgrid_plan_ngrids(const mgrid_plan *p);
-MGRID_API const char      *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
+MGRID_API int                 mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
+MGRID_API size_t              mgrid_plan_ngrids(const mgrid_plan *p);
+MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* The earlier family whose communicators all groups of family i use, or -1. */
 MGRID_API int mgrid_plan_shares(const mgrid_plan *p, size_t i);
@@ -299,9 +294,9 @@ typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
 ** rank's view. MGRID_USAGE for a rank outside the world, MGRID_LIMIT when the sink stops. */
 MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
 MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
-                                        mgrid_error *err);
+                                                 mgrid_error *err);
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
-                                    mgrid_error *err);
+                                             mgrid_error *err);
 
 /* Counts over the whole plan. groups and communicators leave groups of one rank out. */
 typedef struct mgrid_plan_counts {
@@ -310,7 +305,7 @@ typedef struct mgrid_plan_counts {
 MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err);
 /* Counts for one rank: groups it is in, of them groups of one rank, communicators. */
 MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
-                                    mgrid_error *err);
+                                             mgrid_error *err);
 
 /* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
 ** parameter, grid and family that is new (+), gone (-) or another (~), and in one world what a rank
@@ -319,8 +314,8 @@ MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, 
 typedef struct mgrid_change {
   int64_t kept, created, dropped;
 } mgrid_change;
-MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_sink sink,
-                              void *ud, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                                       mgrid_sink sink, void *ud, mgrid_error *err);
 
 /* What NCCL communicators would take of a GPU, by the sizes of its allocations (the source of the
 ** formula is told in src/comm/README.md): when they are made, and by the first all-reduce on each.
@@ -329,7 +324,8 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
 typedef struct mgrid_gpu_memory {
   int64_t communicators, created, first_use; /* first_use: bytes on top of created */
 } mgrid_gpu_memory;
-MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
+                                             mgrid_error *err);
 
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
 ** each creation until all members are there. MGRID_BACKEND when they would wait for ever
@@ -355,19 +351,19 @@ MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_er
 /* "nccl": NCCL communicators on the GPUs of the ranks. It stands on the mpi backend, which carries
 ** NCCL's unique ids between ranks and makes the groups whose family asks for mpi. */
 typedef struct mgrid_nccl_options {
-  size_t  size;      /* sizeof(mgrid_nccl_options) */
-  int     device;    /* GPU of this rank, -1: by its index among the ranks of its machine */
-  bool    share_gpu; /* let several ranks use one GPU: for tests; slow */
-  double  timeout;   /* seconds that a creation, or a call over all ranks, may take (> 0) */
-  int64_t budget;    /* bytes of GPU memory for communicators, as predicted; 0: no limit */
-  void   *parent;    /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
+  size_t     size;         /* sizeof(mgrid_nccl_options) */
+  int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
+  bool       share_gpu;    /* let several ranks use one GPU: for tests; slow */
+  double     timeout;      /* seconds that a creation, or a call over all ranks, may take (> 0) */
+  int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
+  void      *parent;       /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
                         communicators are split from it (ncclCommSplit; with its splitShare they share
                         its resources). Then every creation is a call over all ranks, one after the
                         other, `lazy` is not looked at, and states share nothing. It outlives the
                         backend. */
-  const int *devices; /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
-  int     ndevices;   /* 0: GPU i for index i, around again where ranks share */
-  int     ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
+  const int *devices;      /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
+  int        ndevices;     /* 0: GPU i for index i, around again where ranks share */
+  int        ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
                            rank (ncclCommInitRankScalable, NCCL 2.23.4); > 0, equal on all ranks */
 } mgrid_nccl_options;
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
@@ -391,7 +387,7 @@ MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 ** MGRID_DISAGREE on every rank, naming the first family that differs and who differs;
 ** where all ranks failed alike each gets its own error back. failed may be NULL. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
-                          mgrid_error *err);
+                                   mgrid_error *err);
 /* Collective over the backend: agree, then create this rank's communicators in schedule
 ** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
 ** with equal members and options share a communicator, also with earlier states of the
@@ -399,8 +395,7 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, con
 ** A rank whose planning failed calls with plan NULL and the error of that in *err: it takes
 ** part, so that nobody waits for it, and every rank is told. Of a recipe with policies the texts are
 ** compared as well: ranks with equal groups and another file are MGRID_DISAGREE. */
-MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name,
-                                mgrid_error *err);
+MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);
 /* Collective like mgrid_materialize, in the same order on all ranks. Communicators that
 ** other states use stay. The state's group handles end here. */
 MGRID_API void mgrid_state_free(mgrid_state *s);
@@ -413,7 +408,8 @@ MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mg
 ** theirs. Called by every rank that remains of groups that lost somebody, with the same n ranks;
 ** not over the world: the lost cannot answer. The old state is freed as ever, what lost ranks is
 ** aborted then. MPI's communicators cannot shrink (MGRID_BACKEND). */
-MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err);
+MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
+                                          mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
 ** lost rank returns with an error. They are good for mgrid_state_shrink and mgrid_state_free alone
 ** afterwards. NCCL 2.28.7 and later, else MGRID_BACKEND. Local. */
@@ -424,7 +420,7 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
-MGRID_API int64_t        mgrid_state_rank(const mgrid_state *s);
+MGRID_API int64_t           mgrid_state_rank(const mgrid_state *s);
 /* Communicators this state holds, and groups this rank belongs to. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
@@ -448,17 +444,16 @@ MGRID_API void mgrid_state_machine(const mgrid_state *s, mgrid_machine *m);
 MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err);
 /* The nth of them, for covers; NULL past the last. */
 MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
-                                          mgrid_error *err);
+                                                   mgrid_error *err);
 /* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (MGRID_OK)
 ** or for an unknown name (MGRID_USAGE). */
-MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim,
-                              mgrid_error *err);
+MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err);
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
 MGRID_API const char *mgrid_group_family(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_rank(const mgrid_group *g);  /* my position */
+MGRID_API int64_t     mgrid_group_rank(const mgrid_group *g); /* my position */
 MGRID_API int64_t     mgrid_group_size(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_index(const mgrid_group *g); /* which group of the family */
+MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /* which group of the family */
 MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
 MGRID_API int64_t     mgrid_group_first(const mgrid_group *g);
 MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
@@ -487,38 +482,40 @@ typedef struct mgrid_limits {
   uint64_t instructions; /* Lua instructions per call; default 200 million */
   double   seconds;      /* wall clock per call, which may only abort; default 20 */
 } mgrid_limits;
-#define MGRID_LIMITS_INIT { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
+#define MGRID_LIMITS_INIT \
+  { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
 
 /* limits may be NULL; each is above 0. */
 MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, mgrid_error *err);
-MGRID_API void        mgrid_runtime_free(mgrid_runtime *rt);
+MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
 /* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value". The runtime stays
 ** usable after a failure and outlives the plan. */
-MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n,
-                                const char *const *args, mgrid_error *err);
+MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
+                                         mgrid_error *err);
 /* The same with parameters out of a file, which args override: a JSON object (a path that ends with
 ** .json), or Lua that returns a table, return { tp = 2 }, run as a recipe is. path NULL: no file. */
 MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
-                                     const char *const *args, mgrid_error *err);
+                                              const char *const *args, mgrid_error *err);
 /* The same with C values (mgrid_arg is below, at policies). */
 typedef struct mgrid_arg mgrid_arg;
-MGRID_API mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args, mgrid_error *err);
+MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                                   mgrid_error *err);
 /* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
 ** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
 ** NULL) is that of the whole. "null": no value on this rank. Local. */
-MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                                size_t len, size_t *length, mgrid_error *err);
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                         char *buf, size_t len, size_t *length, mgrid_error *err);
 /* The same where the answer is a number or a truth value (1, 0); -1 for no value. MGRID_REFUSED
 ** where it is something else. */
 MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                        int64_t *answer, mgrid_error *err);
+                                                 int64_t *answer, mgrid_error *err);
 /* Doc, parameters, policies and queries of the loaded recipe, for a person or as JSON. */
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
-                                     mgrid_error *err);
+                                              mgrid_error *err);
 /* ---------------------------------------------------------------- policies
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
@@ -540,7 +537,7 @@ typedef enum mgrid_kind {
 
 struct mgrid_arg {
   const char *name; /* key in q */
-  mgrid_kind     kind;
+  mgrid_kind  kind;
   union {
     bool        boolean;
     int64_t     integer;
@@ -555,7 +552,7 @@ struct mgrid_arg {
       const double *at;
     } numbers;
     struct {
-      size_t        n;
+      size_t           n;
       const mgrid_arg *at;
     } table;
   } as;
@@ -566,7 +563,7 @@ typedef struct mgrid_policy mgrid_policy;
 /* Look up a policy of the loaded recipe for a state of its plan. MGRID_USAGE with the nearest name
 ** where there is none. Freed before the state and the runtime. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
-MGRID_API void       mgrid_policy_free(mgrid_policy *p);
+MGRID_API void          mgrid_policy_free(mgrid_policy *p);
 /* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and
@@ -583,10 +580,10 @@ MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *k
 MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err);
 MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
-                                    mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room, size_t *length,
-                                   mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room,
+                                             size_t *length, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room,
+                                            size_t *length, mgrid_error *err);
 
 /* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same
 ** one) with n arguments, agree, and materialize beside what runs: communicators that are equal are
@@ -596,8 +593,9 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *k
 ** untouched. change may be NULL. Parameters are not carried over: args are all there are. A trainer
 ** that has them in a file or as C values does the same by mgrid_runtime_new, _load, _plan_file or
 ** _plan_values, and mgrid_materialize over the same backend while the old state is still there. */
-MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n, const char *const *args,
-                           mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change, mgrid_error *err);
+MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
+                                    const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
+                                    mgrid_change *change, mgrid_error *err);
 
 /* Names of the bundled recipes, NULL at the end. */
 MGRID_API const char *const *mgrid_recipe_names(void);

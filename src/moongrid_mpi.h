@@ -9,7 +9,7 @@
 #include "moongrid.h"
 
 #ifdef __cplusplus /* the C++ bindings that MPI 3 removed would want a library of their own */
-#define OMPI_SKIP_MPICXX 1
+#define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1
 #endif
 #include <mpi.h>

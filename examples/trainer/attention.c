@@ -14,7 +14,8 @@
 /* Keys and values of this rank's positions, out of q k v beside each other. */
 static void pack(const model *m, const real *qkv, real *kv) {
   int n = m->mine;
-  for (int t = 0; t < m->T; t++) memcpy(kv + (size_t)t * 2 * n, qkv + (size_t)t * 3 * n + n, 2 * (size_t)n * sizeof *kv);
+  for (int t = 0; t < m->T; t++)
+    memcpy(kv + (size_t)t * 2 * n, qkv + (size_t)t * 3 * n + n, 2 * (size_t)n * sizeof *kv);
 }
 
 /* Between [cp, b, s, row], as ranks have it, and [b, cp x s, row], as samples do. */
@@ -50,7 +51,8 @@ typedef struct head {
 } head;
 
 static head head_of(const model *m, int i, int h) {
-  size_t n = (size_t)m->mine, at = (size_t)h * (n / (size_t)m->heads), b = (size_t)i, s = (size_t)m->s, S = (size_t)m->c.seq;
+  size_t n = (size_t)m->mine, at = (size_t)h * (n / (size_t)m->heads), b = (size_t)i, s = (size_t)m->s,
+         S = (size_t)m->c.seq;
   return (head){ b * s * 3 * n + at, b * S * 2 * n + at, b * s * n + at, (b * (size_t)m->heads + (size_t)h) * s * S };
 }
 

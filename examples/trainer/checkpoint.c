@@ -32,8 +32,10 @@ typedef struct place {
 
 static int transfer(place to, bool write_it, void *data, size_t n, size_t at) {
   if (to.memory) {
-    if (write_it) memcpy(to.memory + at, data, n);
-    else memcpy(data, to.memory + at, n);
+    if (write_it)
+      memcpy(to.memory + at, data, n);
+    else
+      memcpy(data, to.memory + at, n);
     return 0;
   }
   ssize_t done = write_it ? pwrite(to.file, data, n, (off_t)at) : pread(to.file, data, n, (off_t)at);
@@ -69,7 +71,8 @@ int checkpoint_write(model *m, const char *path, int64_t step) {
   head h = { .whole = m->whole, .step = step };
   memcpy(h.magic, magic, sizeof magic);
   int code = walk(m, (place){ file, NULL }, true);
-  if (!code && m->first && m->l.dp_cp.rank == 0 && m->l.tp.rank == 0) code = transfer((place){ file, NULL }, true, &h, sizeof h, 0);
+  if (!code && m->first && m->l.dp_cp.rank == 0 && m->l.tp.rank == 0)
+    code = transfer((place){ file, NULL }, true, &h, sizeof h, 0);
   if (close(file) && !code) code = errno;
   return code;
 }

@@ -43,6 +43,7 @@ int gradient_check(model *m, int rank) {
     }
   }
   if (rank == 0)
-    printf("%sok - gradients: %d values of %d parameters, worst %.1e, %d beyond %.0e\n", bad ? "not " : "", tried, m->nparams, worst, bad, allowed);
+    printf("%sok - gradients: %d values of %d parameters, worst %.1e, %d beyond %.0e\n", bad ? "not " : "", tried,
+           m->nparams, worst, bad, allowed);
   return bad;
 }

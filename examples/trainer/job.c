@@ -58,7 +58,7 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
 }
 
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err) {
-  job_part  new = { 0 };
+  job_part new = { 0 };
   mgrid_status s = mgrid_reload(j->part.rt, j->part.state, NULL, n, args, &new.rt, &new.state, change, err);
   if (s) return s;
   if ((s = part_open(j, &new, err))) {

@@ -33,16 +33,16 @@ void gemm_one_thread(void) {
   if (openblas_set_num_threads) openblas_set_num_threads(1);
 }
 
-void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
-          real beta, real *c, int ldc) {
+void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
+          real *c, int ldc) {
   if (m <= 0 || n <= 0) return;
 #ifdef TRAINER_F32
   cblas_sgemm
 #else
   cblas_dgemm
 #endif
-    (CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb,
-     beta, c, ldc);
+      (CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, m, n, k, alpha, a, lda, b, ldb,
+       beta, c, ldc);
 }
 
 /* -------------------------------------------------------------------- norm */
@@ -80,8 +80,7 @@ void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, re
       p->bias->g[i] += dy[i];
     }
     mean /= D, along /= D;
-    for (int i = 0; i < D; i++)
-      d[i] += n->scale[t] * (real)(dy[i] * p->gain->w[i] - mean - unit[i] * along);
+    for (int i = 0; i < D; i++) d[i] += n->scale[t] * (real)(dy[i] * p->gain->w[i] - mean - unit[i] * along);
   }
 }
 

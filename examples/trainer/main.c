@@ -14,25 +14,25 @@
 #include <unistd.h>
 
 static const char help[] =
-  "usage: mpirun -n N trainer [options] LAYOUT.lua [NAME=VALUE ...]\n"
-  "       trainer --plot FILE.svg CURVE...\n"
-  "       trainer --write-text FILE\n"
-  "\n"
-  "Train a small transformer on characters, cut over N ranks as the recipe says.\n"
-  "\n"
-  "  --steps N          steps to train (100)\n"
-  "  --curve FILE       write the loss of every step\n"
-  "  --text FILE        train on this text instead of the one that a small grammar makes\n"
-  "  --checkpoint FILE  write the model there now and then (the policy checkpoint); any layout reads it\n"
-  "  --resume FILE      begin with what is there\n"
-  "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
-  "                     may be given several times\n"
-  "  --watch            reload the recipe when its file has changed\n"
-  "  --stop N           end after step N of --steps, as if interrupted\n"
-  "  --progress WHEN    auto, always or never\n"
-  "  --layers, --width, --heads, --hidden, --seq, --experts, --moe-every, --batch, --seed N\n"
-  "  --gradient-check   compare gradients with differences of the loss, on one rank\n"
-  "  --plot FILE.svg    draw loss curves, and how far each is from the first\n";
+    "usage: mpirun -n N trainer [options] LAYOUT.lua [NAME=VALUE ...]\n"
+    "       trainer --plot FILE.svg CURVE...\n"
+    "       trainer --write-text FILE\n"
+    "\n"
+    "Train a small transformer on characters, cut over N ranks as the recipe says.\n"
+    "\n"
+    "  --steps N          steps to train (100)\n"
+    "  --curve FILE       write the loss of every step\n"
+    "  --text FILE        train on this text instead of the one that a small grammar makes\n"
+    "  --checkpoint FILE  write the model there now and then (the policy checkpoint); any layout reads it\n"
+    "  --resume FILE      begin with what is there\n"
+    "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
+    "                     may be given several times\n"
+    "  --watch            reload the recipe when its file has changed\n"
+    "  --stop N           end after step N of --steps, as if interrupted\n"
+    "  --progress WHEN    auto, always or never\n"
+    "  --layers, --width, --heads, --hidden, --seq, --experts, --moe-every, --batch, --seed N\n"
+    "  --gradient-check   compare gradients with differences of the loss, on one rank\n"
+    "  --plot FILE.svg    draw loss curves, and how far each is from the first\n";
 
 enum { SWITCHES = 16, ARGS = 32 };
 
@@ -89,17 +89,27 @@ static const char *parse(int argc, char **argv, options *o) {
     int64_t     *number;
     bool        *flag;
   } known[] = {
-    { "--steps", NULL, &o->steps, NULL },      { "--stop", NULL, &o->stop, NULL },
-    { "--curve", &o->curve, NULL, NULL },      { "--text", &o->text, NULL, NULL },
-    { "--checkpoint", &o->checkpoint, NULL, NULL }, { "--resume", &o->resume, NULL, NULL },
-    { "--progress", &o->progress, NULL, NULL }, { "--plot", &o->plot, NULL, NULL },
-    { "--write-text", &o->write_text, NULL, NULL }, { "--gradient-check", NULL, NULL, &o->gradient_check },
-    { "--help", NULL, NULL, &o->help },        { "--watch", NULL, NULL, &o->watch },
+    { "--steps", NULL, &o->steps, NULL },
+    { "--stop", NULL, &o->stop, NULL },
+    { "--curve", &o->curve, NULL, NULL },
+    { "--text", &o->text, NULL, NULL },
+    { "--checkpoint", &o->checkpoint, NULL, NULL },
+    { "--resume", &o->resume, NULL, NULL },
+    { "--progress", &o->progress, NULL, NULL },
+    { "--plot", &o->plot, NULL, NULL },
+    { "--write-text", &o->write_text, NULL, NULL },
+    { "--gradient-check", NULL, NULL, &o->gradient_check },
+    { "--help", NULL, NULL, &o->help },
+    { "--watch", NULL, NULL, &o->watch },
     { "--layers", NULL, &layers, NULL },
-    { "--width", NULL, &width, NULL },         { "--heads", NULL, &heads, NULL },
-    { "--hidden", NULL, &hidden, NULL },       { "--seq", NULL, &seq, NULL },
-    { "--experts", NULL, &experts, NULL },     { "--moe-every", NULL, &moe, NULL },
-    { "--batch", NULL, &batch, NULL },         { "--seed", NULL, &seed, NULL },
+    { "--width", NULL, &width, NULL },
+    { "--heads", NULL, &heads, NULL },
+    { "--hidden", NULL, &hidden, NULL },
+    { "--seq", NULL, &seq, NULL },
+    { "--experts", NULL, &experts, NULL },
+    { "--moe-every", NULL, &moe, NULL },
+    { "--batch", NULL, &batch, NULL },
+    { "--seed", NULL, &seed, NULL },
   };
   int i = 1;
   for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -112,16 +122,21 @@ static const char *parse(int argc, char **argv, options *o) {
     }
     while (k < n && strcmp(known[k].name, argv[i]) != 0) k++;
     if (k == n) return "unknown option";
-    if (known[k].flag) *known[k].flag = true;
-    else if (++i == argc) return "an option without its value";
-    else if (known[k].text) *known[k].text = argv[i];
-    else if (!number(argv[i], known[k].number)) return "an option wants a number";
+    if (known[k].flag)
+      *known[k].flag = true;
+    else if (++i == argc)
+      return "an option without its value";
+    else if (known[k].text)
+      *known[k].text = argv[i];
+    else if (!number(argv[i], known[k].number))
+      return "an option wants a number";
   }
   o->at = NULL;
   for (int k = 0; k < o->nswitches; k++)
     if (o->switches[k].step >= o->steps) return "--switch at the last step or later changes nothing";
   if (!layers || !width || !heads || !hidden || !seq || !experts || !batch || !o->steps) return "sizes are at least 1";
-  o->c = (config){ (int)layers, (int)width, (int)heads, (int)hidden, (int)seq, (int)experts, (int)moe, (int)batch, (uint64_t)seed };
+  o->c = (config){ (int)layers,  (int)width, (int)heads, (int)hidden,   (int)seq,
+                   (int)experts, (int)moe,   (int)batch, (uint64_t)seed };
   o->rest = argv + i, o->nrest = argc - i;
   return NULL;
 }
@@ -147,7 +162,7 @@ static bool on_terminal(void) {
 
 typedef struct report {
   FILE   *curve;
-  bool    line;   /* one that moves, on a terminal */
+  bool    line; /* one that moves, on a terminal */
   bool    quiet;
   double  start;
   int64_t first;
@@ -161,8 +176,8 @@ static void show(report *r, const model *m, const options *o, int64_t step, doub
   double tokens = (double)(step + 1 - r->first) * m->c.batch * m->c.seq / (seconds() - r->start);
   char   bar[21] = "....................";
   memset(bar, '#', (size_t)(20 * (step + 1) / o->steps));
-  printf("%s[%s] step %" PRId64 "/%" PRId64 "  loss %.5f  %.0f tokens/s  %s%s", r->line ? "\r\033[K" : "", bar, step + 1,
-         o->steps, loss, tokens, r->name, r->line && !end ? "" : "\n");
+  printf("%s[%s] step %" PRId64 "/%" PRId64 "  loss %.5f  %.0f tokens/s  %s%s", r->line ? "\r\033[K" : "", bar,
+         step + 1, o->steps, loss, tokens, r->name, r->line && !end ? "" : "\n");
   fflush(stdout);
 }
 
@@ -187,20 +202,23 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
   const change_at *was = *now;
   bool             asked = o->watch && changed(j, o->rest[0], last);
-  mgrid_change        c;
-  mgrid_error         e = { 0 };
+  mgrid_change     c;
+  mgrid_error      e = { 0 };
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
   mgrid_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
-  if (s) *now = was;
-  else name_layout(&j->part.layout, r->name, sizeof r->name);
+  if (s)
+    *now = was;
+  else
+    name_layout(&j->part.layout, r->name, sizeof r->name);
   if (j->rank) return;
   if (s)
-    fprintf(stderr, "%strainer: step %" PRId64 ": reload refused, %s goes on: %s\n", r->line ? "\n" : "", step, r->name, e.message);
+    fprintf(stderr, "%strainer: step %" PRId64 ": reload refused, %s goes on: %s\n", r->line ? "\n" : "", step, r->name,
+            e.message);
   else if (!r->quiet)
-    printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64 " created, %" PRId64
-           " dropped\n",
+    printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64
+           " created, %" PRId64 " dropped\n",
            r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped);
   fflush(stdout);
 }
@@ -223,8 +241,8 @@ static void train(job *j, const options *o, report *r) {
     optimizer_update(m, step, policy_learning_rate(j->part.policies, step, o->steps));
     double loss = pipeline_loss(m, sum);
     if (j->rank == 0) show(r, m, o, step, loss);
-    if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop) &&
-        (code = checkpoint_write(m, o->checkpoint, step + 1)))
+    if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop)
+        && (code = checkpoint_write(m, o->checkpoint, step + 1)))
       fail(j->rank, o->checkpoint, strerror(code));
   }
 }
@@ -243,7 +261,8 @@ static int run(job *j, const options *o) {
     r.quiet = !is_auto && strcmp(o->progress, "never") == 0;
     r.line = is_auto ? on_terminal() : !r.quiet;
     if (o->curve && !(r.curve = fopen(o->curve, "w"))) fail(j->rank, o->curve, strerror(errno));
-    if (r.curve) fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
+    if (r.curve)
+      fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
   train(j, o, &r);
   if (r.curve && fclose(r.curve)) code = MGRID_USAGE;
@@ -252,10 +271,10 @@ static int run(job *j, const options *o) {
 
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
-  job       j = { .c = o->c, .text = text, .length = length };
+  job          j = { .c = o->c, .text = text, .length = length };
   mgrid_error  e = { 0 };
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
-  int       code = s ? (int)s : run(&j, o);
+  int          code = s ? (int)s : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);
   return code;

@@ -42,7 +42,8 @@ typedef struct config {
   int      batch;              /* sequences of a step, over all ranks */
   uint64_t seed;
 } config;
-#define CONFIG_INIT { 4, 32, 4, 64, 32, 8, 2, 16, 1 }
+#define CONFIG_INIT \
+  { 4, 32, 4, 64, 32, 8, 2, 16, 1 }
 
 /* ------------------------------------------------------------- parallel.c */
 
@@ -63,27 +64,26 @@ typedef struct layout {
 
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
-mgrid_status    layout_open(const mgrid_state *state, layout *l, mgrid_error *err);
+mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err);
 /* Has no rank an error in *err? Otherwise all have the first one's, and may give up together. */
-bool         everybody(const group *all, mgrid_error *err);
-void         layout_ask(layout *l, policies *p); /* p is asked when a call fails */
-group       *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
-void         group_sum(const group *g, real *x, int n);
-void         group_sum_double(const group *g, double *x, int n);
-void         group_max(const group *g, real *x, int n);
+bool   everybody(const group *all, mgrid_error *err);
+void   layout_ask(layout *l, policies *p);         /* p is asked when a call fails */
+group *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
+void   group_sum(const group *g, real *x, int n);
+void   group_sum_double(const group *g, double *x, int n);
+void   group_max(const group *g, real *x, int n);
 /* n values of every rank, one rank after the other. */
-void         group_gather(const group *g, const real *mine, real *all, int n);
+void group_gather(const group *g, const real *mine, real *all, int n);
 /* The other way: sum of all ranks' `all`, n values of it to each rank. */
-void         group_scatter_sum(const group *g, const real *all, real *mine, int n);
+void group_scatter_sum(const group *g, const real *all, real *mine, int n);
 /* each numbers to every rank and from every rank. */
-void         group_exchange_counts(const group *g, const int *out, int *in, int each);
+void group_exchange_counts(const group *g, const int *out, int *in, int each);
 /* out_rows[i] rows of `width` values to rank i, in_rows[i] from it. */
-void         group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in,
-                                 const int *in_rows, int width);
-void         group_spread(const group *g, double *x, int n, int from);
-MPI_Request  group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
-void         group_sent(const group *g, MPI_Request *r);
-void         group_receive(const group *g, int from, int tag, real *x, int n);
+void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
+void group_spread(const group *g, double *x, int n, int from);
+MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
+void        group_sent(const group *g, MPI_Request *r);
+void        group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
@@ -95,20 +95,21 @@ void      policies_free(policies *p);
 /* For `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
 ** "gpipe" or "interleaved", the policy's until it is asked again. */
 mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
-                          mgrid_error *err);
+                             mgrid_error *err);
 mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err); /* each: [stages] */
 mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mgrid_error *err);
-mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mgrid_error *err);
-double    policy_learning_rate(policies *p, int64_t step, int64_t steps);
-double    policies_rate(const policies *p); /* the last one: it goes over in a reload */
-void      policies_set_rate(policies *p, double rate);
-bool      policy_checkpoint(policies *p, int64_t step, int64_t steps);
-void      policy_on_lost(policies *p, const char *family, int ranks);
+mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
+                                    mgrid_error *err);
+double       policy_learning_rate(policies *p, int64_t step, int64_t steps);
+double       policies_rate(const policies *p); /* the last one: it goes over in a reload */
+void         policies_set_rate(policies *p, double rate);
+bool         policy_checkpoint(policies *p, int64_t step, int64_t steps);
+void         policy_on_lost(policies *p, const char *family, int ranks);
 
 /* ----------------------------------------------------------------- data.c */
 
-uint64_t data_mix(uint64_t a, uint64_t b);         /* a number that looks random, for (a, b) */
-char    *data_text(uint64_t seed, size_t length);  /* `length` characters, and a 0; free() */
+uint64_t data_mix(uint64_t a, uint64_t b);            /* a number that looks random, for (a, b) */
+char    *data_text(uint64_t seed, size_t length);     /* `length` characters, and a 0; free() */
 char    *data_read(const char *path, size_t *length); /* NULL with errno */
 /* Symbols of `sample` in the batch of `step`: n of them from `first` on; targets are one on. */
 void data_sample(const char *text, size_t length, const config *c, int64_t step, int sample, int first, int n,
@@ -118,13 +119,13 @@ void data_sample(const char *text, size_t length, const config *c, int64_t step,
 
 typedef struct param {
   char   name[40];
-  int    rows, cols;                /* in the whole model */
-  int    row0, nrows, col0, ncols;  /* on this rank */
-  size_t place;                     /* of its first value in the whole model */
-  real   middle, range;             /* first values: middle +- range, uniform */
+  int    rows, cols;               /* in the whole model */
+  int    row0, nrows, col0, ncols; /* on this rank */
+  size_t place;                    /* of its first value in the whole model */
+  real   middle, range;            /* first values: middle +- range, uniform */
   bool   expert;
-  group *sum;                       /* over which the gradient is summed */
-  real  *w, *g, *m, *v;             /* weight, gradient, optimizer's moments */
+  group *sum;           /* over which the gradient is summed */
+  real  *w, *g, *m, *v; /* weight, gradient, optimizer's moments */
 } param;
 
 typedef struct norm_params {
@@ -133,10 +134,10 @@ typedef struct norm_params {
 
 typedef struct layer_params {
   norm_params norm1, norm2;
-  param      *q, *k, *v, *out;      /* q, k and v follow each other in memory: one matrix */
+  param      *q, *k, *v, *out; /* q, k and v follow each other in memory: one matrix */
   bool        moe;
-  param      *up, *down;            /* dense MLP */
-  param      *router, **experts;    /* up of local expert e at 2e, down at 2e + 1 */
+  param      *up, *down;         /* dense MLP */
+  param      *router, **experts; /* up of local expert e at 2e, down at 2e + 1 */
 } layer_params;
 
 /* ---------------------------------------------------- layers.c, attention.c */
@@ -147,12 +148,12 @@ typedef struct norm_cache {
 } norm_cache;
 
 typedef struct moe_cache {
-  int  *expert, *order;             /* [T] where a token goes; tokens in the order they are sent */
-  int  *sent, *received;            /* rows per rank of ep */
-  int  *rows, *place;               /* [local experts] rows of each; where received row i goes */
-  int   total;                      /* rows received */
-  real *chance, *gate;              /* [T, experts], [T] */
-  real *x, *before, *after, *y;     /* [total, D], [total, H / tp] twice, [T, D] */
+  int  *expert, *order;         /* [T] where a token goes; tokens in the order they are sent */
+  int  *sent, *received;        /* rows per rank of ep */
+  int  *rows, *place;           /* [local experts] rows of each; where received row i goes */
+  int   total;                  /* rows received */
+  real *chance, *gate;          /* [T, experts], [T] */
+  real *x, *before, *after, *y; /* [total, D], [total, H / tp] twice, [T, D] */
 } moe_cache;
 
 typedef struct layer_cache {
@@ -163,15 +164,15 @@ typedef struct layer_cache {
 } layer_cache;
 
 typedef struct slot { /* a microbatch in flight */
-  real        *x, *d;      /* [T, D] activations in and out, gradient */
+  real        *x, *d; /* [T, D] activations in and out, gradient */
   layer_cache *layers;
-  norm_cache   norm;       /* last stage */
-  real        *dlogits;    /* last stage, [T, VOCAB / tp] */
+  norm_cache   norm;    /* last stage */
+  real        *dlogits; /* last stage, [T, VOCAB / tp] */
   int         *symbols, *targets;
   MPI_Request  sent_x, sent_d;
 } slot;
 
-typedef struct chunk { /* neighbouring layers: a stage of the pipeline */
+typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
   int  layer0, nlayers; /* in the whole model */
   int  at;              /* the first in model.layers */
   bool first, last;     /* has the input, the output */
@@ -183,22 +184,22 @@ typedef struct model {
   layout        l;
   const char   *text;
   size_t        length;
-  bool          first, last;            /* has the first, the last stage of the pipeline */
-  chunk        *chunks;                 /* stages of this rank: rank + i x ranks of the pipeline */
-  int           nchunks, nlayers;       /* nlayers: of all of them */
-  int           samples, microbatches;  /* of this rank's share of the batch */
-  int           b, s, T;                /* of a microbatch: samples, positions, tokens */
+  bool          first, last;                         /* has the first, the last stage of the pipeline */
+  chunk        *chunks;                              /* stages of this rank: rank + i x ranks of the pipeline */
+  int           nchunks, nlayers;                    /* nlayers: of all of them */
+  int           samples, microbatches;               /* of this rank's share of the batch */
+  int           b, s, T;                             /* of a microbatch: samples, positions, tokens */
   int           heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
   param        *params;
   int           nparams;
-  size_t        nvalues, whole;         /* on this rank; of the whole model */
+  size_t        nvalues, whole; /* on this rank; of the whole model */
   real         *memory;
   param        *embedding, *position;
   norm_params   norm;
   layer_params *layers;
   slot         *slots;
-  int           nslots, warmup;         /* slots of each chunk, one chunk's after the other's */
-  real         *a, *b1, *b2, *b3;       /* scratch */
+  int           nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
+  real         *a, *b1, *b2, *b3; /* scratch */
   size_t        scratch;
 } model;
 
@@ -206,8 +207,8 @@ void *room(size_t n, size_t size); /* zeroed; ends the program where there is no
 real *reals(size_t n);
 
 /* c = alpha op(a) op(b) + beta c, where op(a) is [m, k] and op(b) is [k, n]. */
-void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb,
-          real beta, real *c, int ldc);
+void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
+          real *c, int ldc);
 void gemm_one_thread(void); /* asks the BLAS library for that */
 
 void norm_room(norm_cache *n, int T, int D);
@@ -215,7 +216,7 @@ void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int
 /* d += what flows back through the norm from dy. */
 void norm_backward(const norm_params *p, const norm_cache *n, const real *dy, real *d, int T, int D);
 void activation_forward(const real *x, real *y, size_t n);
-void activation_backward(const real *x, real *d, size_t n); /* d in place */
+void activation_backward(const real *x, real *d, size_t n);         /* d in place */
 void linear_forward(const param *p, const real *x, real *y, int n); /* y = x w^T */
 /* p->g += dy^T x and, with dx, dx = dy w. */
 void linear_backward(param *p, const real *x, const real *dy, real *dx, int n);
@@ -262,26 +263,27 @@ void model_carry(model *from, model *to);
 typedef struct job_part { /* what a reload replaces */
   mgrid_runtime *rt;
   mgrid_state   *state;
-  policies   *policies;
-  layout      layout;
-  model      *model;
+  policies      *policies;
+  layout         layout;
+  model         *model;
 } job_part;
 
 typedef struct job {
-  config      c;
-  const char *text;
-  size_t      length;
-  int         rank, world;
+  config         c;
+  const char    *text;
+  size_t         length;
+  int            rank, world;
   mgrid_backend *mpi;
-  job_part    part;
+  job_part       part;
 } job;
 
 /* Both are collective over MPI_COMM_WORLD. After an error of job_reload the job trains on as before,
 ** on every rank; job_close in any case. */
 mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *args, mgrid_error *err);
 mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change *change, mgrid_error *err);
-void      job_close(job *j);
-mgrid_status refuse(mgrid_error *err, const char *format, ...) __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
+void         job_close(job *j);
+mgrid_status refuse(mgrid_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3))); /* MGRID_REFUSED */
 
 /* Differences of the loss against gradients; returns the number of values that do not agree. */
 int gradient_check(model *m, int rank);

@@ -115,7 +115,8 @@ void moe_forward(model *m, layer_params *p, moe_cache *c, const real *x, real *y
 void moe_backward(model *m, layer_params *p, moe_cache *c, const real *x, const real *dy, real *dx) {
   size_t D = (size_t)m->c.width, H = (size_t)m->hidden, at = 0;
   int    E = m->c.experts;
-  real  *back = reals((size_t)c->total * D), *inner = reals((size_t)c->total * H), *dchance = reals((size_t)m->T * (size_t)E);
+  real  *back = reals((size_t)c->total * D), *inner = reals((size_t)c->total * H),
+       *dchance = reals((size_t)m->T * (size_t)E);
 
   for (int t = 0; t < m->T; t++) {
     const real *z = c->chance + (size_t)t * E;

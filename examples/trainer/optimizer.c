@@ -22,8 +22,10 @@ static void reduce_bucket(model *m, const group *g, int from, int to, double *bu
       param *p = &m->params[i];
       if (p->sum != g) continue;
       for (size_t k = 0; k < values(p); k++, n++) {
-        if (round == 0) bucket[n] = p->g[k];
-        else p->g[k] = (real)bucket[n];
+        if (round == 0)
+          bucket[n] = p->g[k];
+        else
+          p->g[k] = (real)bucket[n];
       }
     }
     if (round == 0) group_sum_double(g, bucket, (int)n);

@@ -27,7 +27,9 @@ mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) 
   for (int i = 0; i < GROUPS; i++) {
     const mgrid_group *g = mgrid_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
-    *all[i] = (group){ names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_rank(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0, NULL };
+    *all[i] =
+        (group){ names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_rank(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0,
+                 NULL };
   }
   return MGRID_OK;
 }
@@ -120,7 +122,8 @@ void group_exchange_counts(const group *g, const int *out, int *in, int each) {
   check(g, MPI_Alltoall(out, each, MPI_INT, in, each, MPI_INT, g->comm), "exchange of counts");
 }
 
-void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width) {
+void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows,
+                         int width) {
   int *n = room((size_t)g->size * 4, sizeof *n), *from = n + g->size, *m = from + g->size, *to = m + g->size;
   for (int i = 0; i < g->size; i++) {
     n[i] = out_rows[i] * width;

@@ -45,8 +45,10 @@ static double forward(model *m, int64_t step, work w) {
   int   n = m->T * m->c.width;
   group_sent(&m->l.pp, &s->sent_x);
   if (w.stage->first || w.stage->last) load(m, s, step, w.microbatch);
-  if (w.stage->first) embed_forward(m, s);
-  else group_receive(&m->l.pp, before(m), w.in + FORWARD, s->x, n);
+  if (w.stage->first)
+    embed_forward(m, s);
+  else
+    group_receive(&m->l.pp, before(m), w.in + FORWARD, s->x, n);
   for (int i = 0; i < w.stage->nlayers; i++) {
     attention_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
     mlp_forward(m, &m->layers[w.stage->at + i], &s->layers[i], s->x);
@@ -60,14 +62,18 @@ static void backward(model *m, work w) {
   slot *s = w.s;
   int   n = m->T * m->c.width;
   group_sent(&m->l.pp, &s->sent_d);
-  if (w.stage->last) head_backward(m, s);
-  else group_receive(&m->l.pp, after(m), w.out + BACKWARD, s->d, n);
+  if (w.stage->last)
+    head_backward(m, s);
+  else
+    group_receive(&m->l.pp, after(m), w.out + BACKWARD, s->d, n);
   for (int i = w.stage->nlayers - 1; i >= 0; i--) {
     mlp_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
     attention_backward(m, &m->layers[w.stage->at + i], &s->layers[i], s->d);
   }
-  if (w.stage->first) embed_backward(m, s);
-  else s->sent_d = group_send(&m->l.pp, before(m), w.in + BACKWARD, s->d, n);
+  if (w.stage->first)
+    embed_backward(m, s);
+  else
+    s->sent_d = group_send(&m->l.pp, before(m), w.in + BACKWARD, s->d, n);
 }
 
 double pipeline_step(model *m, int64_t step) {

@@ -28,7 +28,8 @@ typedef struct panel {
 static double px(const panel *p, double x) { return p->left + p->width * (x - p->x0) / (p->x1 - p->x0); }
 static double py(const panel *p, double y) { return p->top + p->height * (p->y1 - y) / (p->y1 - p->y0); }
 
-static const char *const colors[] = { "#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e", "#6a4c93", "#00798c", "#8d5524", "#555555" };
+static const char *const colors[] = { "#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e",
+                                      "#6a4c93", "#00798c", "#8d5524", "#555555" };
 enum { NCOLORS = sizeof colors / sizeof colors[0] };
 
 static bool read_curve(const char *path, curve *c) {
@@ -71,8 +72,10 @@ static void axes(FILE *f, const panel *p, double dx, double dy, bool powers, con
   for (double y = ceil(p->y0 / dy - 1e-9) * dy; y <= p->y1 + dy * 1e-9; y += dy) {
     fprintf(f, "<path class='g' d='M%.1f %.1fh%.1f'/>", p->left, py(p, y), p->width);
     fprintf(f, "<text x='%.1f' y='%.1f' text-anchor='end'>", p->left - 6, py(p, y) + 4);
-    if (powers) fprintf(f, "1e%.0f</text>\n", y);
-    else fprintf(f, "%g</text>\n", fabs(y) < dy / 2 ? 0 : y);
+    if (powers)
+      fprintf(f, "1e%.0f</text>\n", y);
+    else
+      fprintf(f, "%g</text>\n", fabs(y) < dy / 2 ? 0 : y);
   }
   for (double x = ceil(p->x0 / dx) * dx; x <= p->x1 + dx * 1e-9; x += dx)
     fprintf(f, "<path class='g' d='M%.1f %.1fv%.1f'/><text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>\n",
@@ -82,8 +85,10 @@ static void axes(FILE *f, const panel *p, double dx, double dy, bool powers, con
 /* Losses of n curves on each other: each shows a dash in turn. Differences are whole lines. */
 static void line(FILE *f, const panel *p, const curve *c, const curve *first, size_t i, size_t n) {
   fprintf(f, "<polyline fill='none' stroke='%s' ", colors[i % NCOLORS]);
-  if (first) fprintf(f, "stroke-width='1.2' points='");
-  else fprintf(f, "stroke-width='2.5' stroke-dasharray='9 %zu' stroke-dashoffset='-%zu' points='", 9 * (n - 1), 9 * i);
+  if (first)
+    fprintf(f, "stroke-width='1.2' points='");
+  else
+    fprintf(f, "stroke-width='2.5' stroke-dasharray='9 %zu' stroke-dashoffset='-%zu' points='", 9 * (n - 1), 9 * i);
   for (size_t k = 0; k < c->n; k++) {
     double y = c->loss[k];
     if (first) {
@@ -100,8 +105,10 @@ static void line(FILE *f, const panel *p, const curve *c, const curve *first, si
 /* Names come from files: nothing of XML goes through. */
 static void escape(FILE *f, const char *s) {
   for (; *s; s++) {
-    if (*s == '<' || *s == '>' || *s == '&') fprintf(f, "&#%d;", *s);
-    else if ((unsigned char)*s >= ' ') fputc(*s, f);
+    if (*s == '<' || *s == '>' || *s == '&')
+      fprintf(f, "&#%d;", *s);
+    else if ((unsigned char)*s >= ' ')
+      fputc(*s, f);
   }
 }
 
@@ -119,7 +126,8 @@ static void draw(FILE *f, const curve *c, size_t n) {
   double dy = nice_step(loss.y1 - loss.y0, 6), dx = nice_step(loss.x1, 8);
   loss.y0 = floor(loss.y0 / dy) * dy, loss.y1 = ceil(loss.y1 / dy) * dy;
 
-  fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 %zu' width='640' height='%zu'>\n", height, height);
+  fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 640 %zu' width='640' height='%zu'>\n", height,
+          height);
   fprintf(f, "<style>text{font:12px sans-serif;fill:#333}.t{font-weight:bold}.g{stroke:#ddd;fill:none}</style>\n");
   fprintf(f, "<rect width='640' height='%zu' fill='white'/>\n", height);
   axes(f, &loss, dx, dy, false, "loss by step; curves on each other take turns");
@@ -128,7 +136,8 @@ static void draw(FILE *f, const curve *c, size_t n) {
   for (size_t i = 1; i < n; i++) line(f, &off, &c[i], &c[0], i, n);
   for (size_t i = 0; i < n; i++) {
     double y = 520 + 20 * (double)i;
-    fprintf(f, "<path d='M60 %.0fh24' stroke='%s' stroke-width='4'/><text x='92' y='%.0f'>", y, colors[i % NCOLORS], y + 4);
+    fprintf(f, "<path d='M60 %.0fh24' stroke='%s' stroke-width='4'/><text x='92' y='%.0f'>", y, colors[i % NCOLORS],
+            y + 4);
     escape(f, c[i].name);
     fprintf(f, "</text>\n");
   }

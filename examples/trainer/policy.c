@@ -14,17 +14,22 @@
 
 struct policies {
   mgrid_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint, *on_lost;
-  double     rate;     /* the last good one */
-  bool       talks;    /* of all ranks, one says what went wrong */
-  char       said[sizeof ((mgrid_error *)0)->message]; /* but not again and again */
+  double        rate;                                    /* the last good one */
+  bool          talks;                                   /* of all ranks, one says what went wrong */
+  char          said[sizeof((mgrid_error *)0)->message]; /* but not again and again */
 };
 
 enum { MOST_CHUNKS = 64 };
 
 #define EACH(p, f) \
   do { \
-    f(p, layers); f(p, schedule); f(p, bucket_bytes); f(p, gradient_family); \
-    f(p, learning_rate); f(p, checkpoint); f(p, on_lost); \
+    f(p, layers); \
+    f(p, schedule); \
+    f(p, bucket_bytes); \
+    f(p, gradient_family); \
+    f(p, learning_rate); \
+    f(p, checkpoint); \
+    f(p, on_lost); \
   } while (0)
 
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err) {
@@ -44,7 +49,9 @@ void policies_free(policies *p) {
   free(p);
 }
 
-static mgrid_arg integer(const char *name, int64_t n) { return (mgrid_arg){ name, MGRID_IS_INTEGER, { .integer = n } }; }
+static mgrid_arg integer(const char *name, int64_t n) {
+  return (mgrid_arg){ name, MGRID_IS_INTEGER, { .integer = n } };
+}
 static mgrid_arg text(const char *name, const char *t) { return (mgrid_arg){ name, MGRID_IS_TEXT, { .text = t } }; }
 static mgrid_arg boolean(const char *name, bool b) { return (mgrid_arg){ name, MGRID_IS_BOOLEAN, { .boolean = b } }; }
 
@@ -56,21 +63,21 @@ static void tell(policies *p, const mgrid_error *err) {
 
 mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err) {
   mgrid_arg    q[] = { integer("layers", layers), integer("stages", stages) };
-  size_t    n = 0;
+  size_t       n = 0;
   mgrid_status s = mgrid_policy_call(p->layers, 2, q, err);
   if (!s) s = mgrid_policy_integers(p->layers, NULL, each, (size_t)stages, &n, err);
   int64_t sum = 0;
   bool    ok = n == (size_t)stages;
   for (int i = 0; !s && ok && i < stages; i++) sum += each[i], ok = each[i] >= 0 && each[i] <= layers;
   if (s || (ok && sum == layers)) return s;
-  return refuse(err, "policy 'layers' returned %zu stages with %" PRId64 " layers together; wanted %d and %d", n, sum, stages,
-                layers);
+  return refuse(err, "policy 'layers' returned %zu stages with %" PRId64 " layers together; wanted %d and %d", n, sum,
+                stages, layers);
 }
 
 mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
-                          mgrid_error *err) {
+                             mgrid_error *err) {
   mgrid_arg    q[] = { integer("samples", samples), integer("ranks", ranks) };
-  int64_t   n = 0, v = 1;
+  int64_t      n = 0, v = 1;
   mgrid_status s = mgrid_policy_call(p->schedule, 2, q, err);
   if (!s) s = mgrid_policy_integer(p->schedule, "microbatches", &n, err);
   if (!s) s = mgrid_policy_text(p->schedule, "order", order, err);
@@ -80,26 +87,32 @@ mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatc
   *microbatches = (int)n, *chunks = 1;
   if (strcmp(*order, "1f1b") == 0 || strcmp(*order, "gpipe") == 0) return MGRID_OK;
   if (strcmp(*order, "interleaved") != 0)
-    return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b', 'gpipe' and 'interleaved' are known", *order);
+    return refuse(err, "policy 'schedule' returned the order '%s'; '1f1b', 'gpipe' and 'interleaved' are known",
+                  *order);
   if ((s = mgrid_policy_integer(p->schedule, "chunks", &v, err))) return s;
   if (ranks < 2 || n % ranks || v < 2 || v > MOST_CHUNKS)
-    return refuse(err, "policy 'schedule' returned 'interleaved' with %" PRId64 " microbatches and %" PRId64 " chunks for a pipeline "
-                  "of %d ranks; wanted at least 2 ranks, a multiple of them, and 2 to %d chunks", n, v, ranks, MOST_CHUNKS);
+    return refuse(err,
+                  "policy 'schedule' returned 'interleaved' with %" PRId64 " microbatches and %" PRId64
+                  " chunks for a pipeline "
+                  "of %d ranks; wanted at least 2 ranks, a multiple of them, and 2 to %d chunks",
+                  n, v, ranks, MOST_CHUNKS);
   *chunks = (int)v;
   return MGRID_OK;
 }
 
 mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, size_t *bytes, mgrid_error *err) {
   mgrid_arg    q[] = { text("family", family), integer("ranks", ranks) };
-  int64_t   n = 0;
+  int64_t      n = 0;
   mgrid_status s = mgrid_policy_call(p->bucket_bytes, 2, q, err);
   if (!s) s = mgrid_policy_integer(p->bucket_bytes, NULL, &n, err);
-  if (!s && n < 1) return refuse(err, "policy 'bucket_bytes' returned %" PRId64 " for %s; wanted at least 1", n, family);
+  if (!s && n < 1)
+    return refuse(err, "policy 'bucket_bytes' returned %" PRId64 " for %s; wanted at least 1", n, family);
   *bytes = (size_t)n;
   return s;
 }
 
-mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family, mgrid_error *err) {
+mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
+                                    mgrid_error *err) {
   mgrid_arg    q[] = { text("parameter", parameter), boolean("expert", expert) };
   mgrid_status s = mgrid_policy_call(p->gradient_family, 2, q, err);
   return s ? s : mgrid_policy_text(p->gradient_family, NULL, family, err);
@@ -108,7 +121,7 @@ mgrid_status policy_gradient_family(policies *p, const char *parameter, bool exp
 double policy_learning_rate(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
   mgrid_error err = { 0 };
-  double   rate = 0;
+  double      rate = 0;
   if (mgrid_policy_call(p->learning_rate, 2, q, &err) || mgrid_policy_number(p->learning_rate, NULL, &rate, &err))
     tell(p, &err);
   else
@@ -122,16 +135,17 @@ void   policies_set_rate(policies *p, double rate) { p->rate = rate; }
 bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
   mgrid_error err = { 0 };
-  bool     yes = false;
-  if (mgrid_policy_call(p->checkpoint, 2, q, &err) || mgrid_policy_boolean(p->checkpoint, NULL, &yes, &err)) tell(p, &err);
+  bool        yes = false;
+  if (mgrid_policy_call(p->checkpoint, 2, q, &err) || mgrid_policy_boolean(p->checkpoint, NULL, &yes, &err))
+    tell(p, &err);
   return yes;
 }
 
 /* MPI's communicators cannot go on without a lost rank, so there is one thing to do; what the
 ** recipe would rather have had done is said. */
 void policy_on_lost(policies *p, const char *family, int ranks) {
-  mgrid_arg      q[] = { text("family", family), integer("ranks", ranks) };
-  mgrid_error    err = { 0 };
+  mgrid_arg   q[] = { text("family", family), integer("ranks", ranks) };
+  mgrid_error err = { 0 };
   const char *action = "stop";
   if (mgrid_policy_call(p->on_lost, 2, q, &err) || mgrid_policy_text(p->on_lost, NULL, &action, &err))
     fprintf(stderr, "trainer: %s\n", err.message);

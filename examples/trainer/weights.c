@@ -15,14 +15,17 @@
 typedef enum cut { WHOLE, BY_ROWS, BY_COLUMNS } cut;
 
 /* A parameter of the whole model; NULL where this rank has nothing of it. */
-static param *declare(model *m, bool here, cut how, int rows, int cols, real middle, double range, const char *name, ...) {
+static param *declare(model *m, bool here, cut how, int rows, int cols, real middle, double range, const char *name,
+                      ...) {
   size_t  place = m->whole;
   va_list args;
   m->whole += (size_t)rows * (size_t)cols;
   if (!here) return NULL;
   int    parts = m->l.tp.size, i = m->l.tp.rank;
   param *p = &m->params[m->nparams++];
-  *p = (param){ .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .place = place, .middle = middle, .range = (real)range };
+  *p = (param){
+    .rows = rows, .cols = cols, .nrows = rows, .ncols = cols, .place = place, .middle = middle, .range = (real)range
+  };
   if (how == BY_ROWS) p->nrows = rows / parts, p->row0 = i * p->nrows;
   if (how == BY_COLUMNS) p->ncols = cols / parts, p->col0 = i * p->ncols;
   va_start(args, name);
@@ -45,10 +48,10 @@ static void declare_layer(model *m, int layer) {
     const chunk *k = &m->chunks[i];
     if (layer >= k->layer0 && layer < k->layer0 + k->nlayers) p = &m->layers[k->at + layer - k->layer0];
   }
-  bool         here = p != &none;
-  int          D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
-  double       in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
-  char         name[32];
+  bool   here = p != &none;
+  int    D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
+  double in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
+  char   name[32];
   memset(p, 0, sizeof *p);
   snprintf(name, sizeof name, "layer%d.norm1", layer);
   p->norm1 = declare_norm(m, here, name);
@@ -145,10 +148,10 @@ static bool fits(int what, int by, const char *name, const char *dim, mgrid_erro
 static void cut_up(model *m, policies *ask, mgrid_error *err) {
   const config *c = &m->c;
   const layout *l = &m->l;
-  if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err) ||
-      !fits(c->hidden, l->tp.size, "hidden", "tp", err) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err) ||
-      !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err) ||
-      !fits(c->experts, l->ep.size, "experts", "ep", err))
+  if (!fits(c->width, c->heads, "width", "heads", err) || !fits(c->heads, l->tp.size, "heads", "tp", err)
+      || !fits(c->hidden, l->tp.size, "hidden", "tp", err) || !fits(VOCAB, l->tp.size, "vocabulary", "tp", err)
+      || !fits(c->seq, l->cp.size, "seq", "cp", err) || !fits(c->batch, l->dp.size, "batch", "dp", err)
+      || !fits(c->experts, l->ep.size, "experts", "ep", err))
     return;
   int         ranks = l->pp.size;
   const char *order = "";
@@ -181,13 +184,14 @@ static void choose_sums(model *m, policies *ask, mgrid_error *err) {
     if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, &one) && !err->status) *err = one;
   }
   for (int i = 0; i < m->nparams; i++) {
-    param      *p = &m->params[i];
-    const char *family = "";
-    mgrid_error    one = { 0 };
-    mgrid_status   s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
+    param       *p = &m->params[i];
+    const char  *family = "";
+    mgrid_error  one = { 0 };
+    mgrid_status s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
     p->sum = s ? NULL : layout_find(&m->l, family);
     if (!s && p->sum != both[0] && p->sum != both[1])
-      s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family, p->name);
+      s = refuse(&one, "policy 'gradient_family' returned '%s' for %s; 'dp_cp' and 'expert_data' are known", family,
+                 p->name);
     if (s && !err->status) *err = one;
   }
 }
@@ -218,7 +222,8 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
 
   /* Scratch: room for the largest of what any layer puts there. */
   size_t T = (size_t)m->T, D = (size_t)c->width, S = (size_t)c->seq;
-  m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D + (size_t)m->s * S;
+  m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D
+               + (size_t)m->s * S;
   m->a = reals(4 * m->scratch);
   m->b1 = m->a + m->scratch, m->b2 = m->b1 + m->scratch, m->b3 = m->b2 + m->scratch;
   choose_sums(m, ask, err);
@@ -227,9 +232,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   return NULL;
 }
 
-static void free_norm(norm_cache *n) {
-  free(n->unit), free(n->scale), free(n->y);
-}
+static void free_norm(norm_cache *n) { free(n->unit), free(n->scale), free(n->y); }
 
 static void free_layer(layer_cache *c) {
   moe_cache *e = &c->moe;

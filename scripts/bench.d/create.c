@@ -16,17 +16,17 @@ enum { MOST = 64 };
 
 typedef struct job {
   const mgrid_plan *plan;
-  int            rank, size, n; /* n communicators are held, `calls` were made */
-  int            calls;
-  MPI_Comm       comm[MOST];
-  int            want_rank[MOST], want_size[MOST];
-  int64_t        want_sum[MOST];
-  MPI_Group      members; /* of the world */
+  int               rank, size, n; /* n communicators are held, `calls` were made */
+  int               calls;
+  MPI_Comm          comm[MOST];
+  int               want_rank[MOST], want_size[MOST];
+  int64_t           want_sum[MOST];
+  MPI_Group         members; /* of the world */
   /* made before the clock starts: member lists */
-  int32_t **all[MOST]; /* [family][group], for `world` */
-  int32_t  *mine[MOST];
-  mgrid_view   view;
-  int32_t  *shared[MOST]; /* of the communicators of the view */
+  int32_t  **all[MOST]; /* [family][group], for `world` */
+  int32_t   *mine[MOST];
+  mgrid_view view;
+  int32_t   *shared[MOST]; /* of the communicators of the view */
 } job;
 
 static int threads(void) {
@@ -73,7 +73,8 @@ static void check(const job *j) {
 
 /* --------------------------------------------------------------- the ways */
 
-static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n, int tag) { /* tag < 0: over the parent */
+static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n,
+                         int tag) { /* tag < 0: over the parent */
   MPI_Group g;
   MPI_Comm  comm;
   MPI_Group_incl(j->members, (int)n, list, &g);
@@ -89,9 +90,9 @@ static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n
 static void by_world(job *j, bool kind) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
-    int64_t          group = -1, position = -1;
-    bool             in = mgrid_family_locate(f, j->rank, 0, &group, &position);
-    MPI_Comm         own = MPI_COMM_NULL;
+    int64_t             group = -1, position = -1;
+    bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
+    MPI_Comm            own = MPI_COMM_NULL;
     if (kind) { /* disjoint groups in one call */
       own = in ? of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), -1)
                : of_group(j, MPI_COMM_WORLD, NULL, 0, -1);
@@ -111,9 +112,9 @@ static void by_world(job *j, bool kind) {
 static void by_split(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
-    int64_t          group = -1, position = 0;
-    bool             in = mgrid_family_locate(f, j->rank, 0, &group, &position);
-    MPI_Comm         c;
+    int64_t             group = -1, position = 0;
+    bool                in = mgrid_family_locate(f, j->rank, 0, &group, &position);
+    MPI_Comm            c;
     MPI_Comm_split(MPI_COMM_WORLD, in ? (int)group : MPI_UNDEFINED, (int)position, &c);
     j->calls++;
     if (in) hold(j, c, f, group, position);
@@ -124,7 +125,7 @@ static void by_split(job *j) {
 static void by_group(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
-    int64_t          group, position;
+    int64_t             group, position;
     if (!mgrid_family_locate(f, j->rank, 0, &group, &position)) continue;
     MPI_Comm c = of_group(j, MPI_COMM_WORLD, j->mine[i], mgrid_family_size(f, group), i);
     j->calls++;
@@ -141,7 +142,7 @@ static void hold_shared(job *j, int k, MPI_Comm c) {
 static void by_best(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     const mgrid_creation *m = &j->view.comm[k];
-    MPI_Comm           c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
+    MPI_Comm              c = of_group(j, MPI_COMM_WORLD, j->shared[k], m->size, m->entry);
     j->calls++;
     hold_shared(j, k, c);
   }
@@ -168,7 +169,8 @@ static void by_idup(job *j) {
     const mgrid_creation *m = &j->view.comm[k];
     of[k] = -1;
     for (int i = 0; i < k && of[k] < 0; i++)
-      if (j->view.comm[i].size == m->size && memcmp(j->shared[i], j->shared[k], (size_t)m->size * sizeof **j->shared) == 0)
+      if (j->view.comm[i].size == m->size
+          && memcmp(j->shared[i], j->shared[k], (size_t)m->size * sizeof **j->shared) == 0)
         of[k] = i;
     if (of[k] < 0) {
       at[k] = j->n;
@@ -208,7 +210,7 @@ typedef struct errand {
 } errand;
 
 static void *run_errand(void *ud) {
-  errand            *e = ud;
+  errand               *e = ud;
   const mgrid_creation *m = &e->j->view.comm[e->k];
   e->comm = of_group(e->j, MPI_COMM_WORLD, e->j->shared[e->k], m->size, m->entry);
   return NULL;
@@ -256,7 +258,7 @@ static void prepare(job *j, bool everything) {
   for (int k = 0; k < (int)j->view.ncomms; k++) j->shared[k] = members(j, j->view.comm[k].entry, j->view.comm[k].group);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
-    int64_t          group, position;
+    int64_t             group, position;
     j->mine[i] = mgrid_family_locate(f, j->rank, 0, &group, &position) ? members_of(f, group) : NULL;
     if (!everything) continue;
     j->all[i] = malloc((size_t)mgrid_family_count(f) * sizeof *j->all[i]);
@@ -268,7 +270,8 @@ static void prepare(job *j, bool everything) {
 static void release(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) free(j->shared[k]);
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
-    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(mgrid_plan_family(j->plan, (size_t)i)); g++) free(j->all[i][g]);
+    for (int64_t g = 0; j->all[i] && g < mgrid_family_count(mgrid_plan_family(j->plan, (size_t)i)); g++)
+      free(j->all[i][g]);
     free(j->all[i]);
     free(j->mine[i]);
   }
@@ -278,11 +281,11 @@ static void release(job *j) {
 
 int main(int argc, char **argv) {
   mgrid_error e;
-  job      j = { 0 };
-  int      level;
+  job         j = { 0 };
+  int         level;
   if (argc != 3) die("create LAYOUT WAY");
   const char *way = argv[2];
-  bool        facts = strcmp(argv[1], "facts") == 0, many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
+  bool facts = strcmp(argv[1], "facts") == 0, many = strcmp(way, "threads") == 0, ours = strcmp(way, "ours") == 0;
   MPI_Init_thread(&argc, &argv, many ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   if (many && level < MPI_THREAD_MULTIPLE) die("MPI has no MPI_THREAD_MULTIPLE");
   MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
@@ -292,8 +295,8 @@ int main(int argc, char **argv) {
 
   /* What every rank pays for its plan, all of them at once: from the recipe (megatron), from C. */
   if (ours && !facts) {
-    const char *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
-    double      t0 = now();
+    const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
+    double         t0 = now();
     mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
     if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
     mgrid_plan *p = mgrid_runtime_plan(rt, j.size, 5, args, &e);
@@ -304,7 +307,7 @@ int main(int argc, char **argv) {
     say_wall("recipe", t0, t1);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  double       t0 = now();
+  double          t0 = now();
   mgrid_topology *t = layout_topology(facts ? &FACTS : &MEGATRON, s, true, &e);
   mgrid_plan     *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);

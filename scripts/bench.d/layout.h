@@ -98,10 +98,18 @@ static inline sizes plan_sizes(int64_t world) {
 
 static inline void layout_dims(sizes s, mgrid_dim dims[GRIDS][AXES]) {
   const mgrid_dim made[GRIDS][AXES] = {
-    { { "tp", s.tp }, { "gtp_remat", 1 }, { "cp", s.cp }, { "ep", 1 }, { "dp", s.world / (s.tp * s.cp * s.pp) },
+    { { "tp", s.tp },
+      { "gtp_remat", 1 },
+      { "cp", s.cp },
+      { "ep", 1 },
+      { "dp", s.world / (s.tp * s.cp * s.pp) },
       { "pp", s.pp } },
-    { { "etp", s.etp }, { "cp", 1 }, { "ep", s.ep }, { "egtp_remat", 1 },
-      { "edp", s.world / (s.etp * s.ep * s.pp) }, { "pp", s.pp } },
+    { { "etp", s.etp },
+      { "cp", 1 },
+      { "ep", s.ep },
+      { "egtp_remat", 1 },
+      { "edp", s.world / (s.etp * s.ep * s.pp) },
+      { "pp", s.pp } },
   };
   memcpy(dims, made, sizeof made);
 }
@@ -117,13 +125,13 @@ static inline size_t rule_ndims(const rule *r) {
 /* The layout as a topology. NULL with *err filled where anything fails. */
 static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool host, mgrid_error *err) {
   static const int64_t ends[] = { 0, -1 };
-  mgrid_dim       dims[GRIDS][AXES];
-  mgrid_family   *made[RULES_MAX];
-  mgrid_options   on_host = MGRID_OPTIONS_INIT;
-  mgrid_topology *t = mgrid_topology_new(s.world, err);
+  mgrid_dim            dims[GRIDS][AXES];
+  mgrid_family        *made[RULES_MAX];
+  mgrid_options        on_host = MGRID_OPTIONS_INIT;
+  mgrid_topology      *t = mgrid_topology_new(s.world, err);
   layout_dims(s, dims);
-  mgrid_grid *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
-                           mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
+  mgrid_grid  *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
+                               mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
   mgrid_status status = mgrid_topology_add_grid(t, "dense", grid[DENSE], err);
   if (!status) status = mgrid_topology_add_grid(t, "expert", grid[EXPERT], err);
   on_host.backend = "mpi";

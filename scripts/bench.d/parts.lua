@@ -280,8 +280,9 @@ function parts.questions(B)
   for _, line in ipairs {
     { "loop", "the empty loop" }, { "struct", "a struct read in place" },
     { "function", "a function of the program that reads a struct" }, { "library", FUNCTION },
-    { "handle rank", "mgrid_group_rank" }, { "handle size", "mgrid_group_size" }, { "handle next", "mgrid_group_next, wrap" },
-    { "handle at", "mgrid_group_at" }, { "handle position", "mgrid_group_position" },
+    { "handle rank", "mgrid_group_rank" }, { "handle size", "mgrid_group_size" },
+    { "handle next", "mgrid_group_next, wrap" }, { "handle at", "mgrid_group_at" },
+    { "handle position", "mgrid_group_position" },
     { "name first", "mgrid_state_group, first of 32 families" }, { "name tp", "mgrid_state_group, 21st: tp" },
     { "name last", "mgrid_state_group, last of 32" }, { "coord", "mgrid_state_coord" },
   } do t:row(line[2], data[line[1]]) end

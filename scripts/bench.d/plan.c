@@ -27,14 +27,14 @@ typedef struct stages { /* seconds */
 __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *spent) {
   mgrid_error       e;
   mgrid_plan_counts mine;
-  char           text[7][48];
-  const char    *args[7];
-  int            n = recipe_args(s, host, text, args);
-  double         t0 = now();
+  char              text[7][48];
+  const char       *args[7];
+  int               n = recipe_args(s, host, text, args);
+  double            t0 = now();
   mgrid_runtime    *rt = mgrid_runtime_new(NULL, &e);
-  double         t1 = now();
+  double            t1 = now();
   if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
-  double   t2 = now();
+  double      t2 = now();
   mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
   if (!p) die(e.message);
   double t3 = now();
@@ -50,10 +50,10 @@ __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *sp
 __attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) {
   mgrid_error       e;
   mgrid_plan_counts mine;
-  double         t0 = now();
+  double            t0 = now();
   mgrid_topology   *t = layout_topology(&MEGATRON, s, host, &e);
   if (!t) die(e.message);
-  double   t1 = now();
+  double      t1 = now();
   mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   double t2 = now();
@@ -93,9 +93,9 @@ static void measure(int rounds, int nworlds, char **worlds) {
   enum { BATCH = 100 };
   for (int round = -1; round < rounds; round++) /* one to warm up */
     for (int i = 0; i < nworlds; i++) {
-      sizes  s = plan_sizes(strtoll(worlds[i], NULL, 10));
+      sizes     s = plan_sizes(strtoll(worlds[i], NULL, 10));
       mgrid_dim dims[GRIDS][AXES];
-      bare   b[RULES_MAX];
+      bare      b[RULES_MAX];
       layout_dims(s, dims);
       for (int r = 0; r < MEGATRON.n; r++) b[r] = bare_rule(&MEGATRON, &MEGATRON.rule[r], dims);
       double t0 = now();
@@ -129,20 +129,22 @@ static void measure(int rounds, int nworlds, char **worlds) {
 
 static void check(int64_t world) {
   mgrid_error    e;
-  sizes       s = plan_sizes(world);
-  char        text[7][48];
-  const char *args[7];
-  int         n = recipe_args(s, true, text, args);
+  sizes          s = plan_sizes(world);
+  char           text[7][48];
+  const char    *args[7];
+  int            n = recipe_args(s, true, text, args);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
   if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
   mgrid_plan     *a = mgrid_runtime_plan(rt, world, (size_t)n, args, &e);
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
   mgrid_plan     *b = mgrid_plan_new(t, &e);
   if (!a || !b) die(e.message);
-  if (mgrid_plan_nfamilies(a) != mgrid_plan_nfamilies(b)) die("the C layout has another number of families than the recipe");
+  if (mgrid_plan_nfamilies(a) != mgrid_plan_nfamilies(b))
+    die("the C layout has another number of families than the recipe");
   for (size_t i = 0; i < mgrid_plan_nfamilies(a); i++)
-    if (strcmp(mgrid_plan_family_name(a, i), mgrid_plan_family_name(b, i)) != 0 ||
-        !mgrid_family_equal(mgrid_plan_family(a, i), mgrid_plan_family(b, i)) || mgrid_plan_shares(a, i) != mgrid_plan_shares(b, i))
+    if (strcmp(mgrid_plan_family_name(a, i), mgrid_plan_family_name(b, i)) != 0
+        || !mgrid_family_equal(mgrid_plan_family(a, i), mgrid_plan_family(b, i))
+        || mgrid_plan_shares(a, i) != mgrid_plan_shares(b, i))
       die(mgrid_plan_family_name(a, i));
   sample((double)mgrid_plan_nfamilies(a), "families");
   mgrid_plan_free(a);
@@ -154,7 +156,7 @@ static void check(int64_t world) {
 #ifdef WITH_MEMORY
 /* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
 static void once(bool recipe, sizes s, bool host) {
-  mgrid_error    e;
+  mgrid_error e;
   char        text[7][48];
   const char *args[7];
   int         n = recipe_args(s, host, text, args);

@@ -38,8 +38,8 @@ static double plain(lua_State *L) {
 
 static double ours(mgrid_policy *p) {
   mgrid_error e;
-  int64_t  n = 0;
-  double   t0 = now();
+  int64_t     n = 0;
+  double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
     mgrid_arg q = { "global_batch", MGRID_IS_INTEGER, { .integer = turn } };
     if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_integer(p, NULL, &n, &e)) die(e.message);
@@ -51,9 +51,10 @@ static double ours(mgrid_policy *p) {
 /* The cosine of the bundled learning rate. */
 static double bundled(mgrid_policy *p) {
   mgrid_error e;
-  double   rate = 0, t0 = now();
+  double      rate = 0, t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    mgrid_arg q[] = { { "step", MGRID_IS_INTEGER, { .integer = turn } }, { "steps", MGRID_IS_INTEGER, { .integer = TURNS } } };
+    mgrid_arg q[] = { { "step", MGRID_IS_INTEGER, { .integer = turn } },
+                      { "steps", MGRID_IS_INTEGER, { .integer = TURNS } } };
     if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_number(p, NULL, &rate, &e)) die(e.message);
     sink = rate > 0;
   }
@@ -63,12 +64,14 @@ static double bundled(mgrid_policy *p) {
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
   mgrid_error e;
-  char     path[64], code[128];
+  char        path[64], code[128];
   snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
   if (!file) die("no recipe");
-  fprintf(file, "return recipe { build = function(world) return topology(world) end, policy = { f = %s,"
-          "rate = policies.learning_rate { peak = 1e-3, warmup = 10 } } }", function);
+  fprintf(file,
+          "return recipe { build = function(world) return topology(world) end, policy = { f = %s,"
+          "rate = policies.learning_rate { peak = 1e-3, warmup = 10 } } }",
+          function);
   fclose(file);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
   if (mgrid_runtime_load(rt, path, &e)) die(e.message);

@@ -12,21 +12,21 @@ typedef struct plain { /* what a trainer without a library would keep */
 } plain;
 
 __attribute__((noipa)) static int64_t plain_rank(const plain *p) { return p->rank; }
-int64_t plain_size(const plain *p); /* plain.c, in a library of its own */
+int64_t                               plain_size(const plain *p); /* plain.c, in a library of its own */
 
 __attribute__((noipa)) static const char *opaque(const char *text) { return text; }
 
 static volatile int64_t sink;
 
-#define MEASURE(name, expression)                                                                 \
-  do {                                                                                            \
-    enum { TURNS = 200000 };                                                                      \
-    long   calls = memory_used.calls;                                                             \
-    double t0 = now();                                                                            \
-    for (int turn = 0; turn < TURNS; turn++) sink = (int64_t)(expression);                        \
-    double t1 = now();                                                                            \
-    if (memory_used.calls != calls) die(name " allocates");                                       \
-    if (round >= 0) sample(1e9 * (t1 - t0) / TURNS, name);                                        \
+#define MEASURE(name, expression) \
+  do { \
+    enum { TURNS = 200000 }; \
+    long   calls = memory_used.calls; \
+    double t0 = now(); \
+    for (int turn = 0; turn < TURNS; turn++) sink = (int64_t)(expression); \
+    double t1 = now(); \
+    if (memory_used.calls != calls) die(name " allocates"); \
+    if (round >= 0) sample(1e9 * (t1 - t0) / TURNS, name); \
   } while (0)
 
 int main(int argc, char **argv) {
@@ -38,8 +38,8 @@ int main(int argc, char **argv) {
   mgrid_state    *s = mgrid_materialize(p, b, "", &e);
   if (!s) die(e.message);
   const mgrid_group *g = mgrid_state_group(s, "dp_cp", &e);
-  plain           mine = { mgrid_group_rank(g), mgrid_group_size(g) };
-  const char     *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
+  plain              mine = { mgrid_group_rank(g), mgrid_group_size(g) };
+  const char        *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
   for (int round = -1; round < atoi(argv[1]); round++) {
     MEASURE("loop", turn);
     MEASURE("struct", *(volatile int64_t *)&mine.rank);

@@ -66,15 +66,15 @@ static void about(void) {
 /* ----------------------------------------------------------------------- create */
 
 typedef struct held {
-  ncclComm_t       comm;
+  ncclComm_t          comm;
   const mgrid_family *family;
-  int64_t          group, position;
+  int64_t             group, position;
 } held;
 
 typedef struct job {
   const mgrid_plan *plan;
-  int            n; /* communicators held */
-  held           comm[MOST];
+  int               n; /* communicators held */
+  held              comm[MOST];
 } job;
 
 static ncclConfig_t plain_config(void) {
@@ -114,7 +114,7 @@ static ncclComm_t init(const mgrid_family *f, int64_t group, int64_t position, i
 static void by_init(job *j, bool all) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, i);
-    int64_t          group, position;
+    int64_t             group, position;
     if (!wanted(j, i, all) || !mgrid_family_locate(f, gpu.rank, 0, &group, &position)) continue;
     if (mgrid_family_size(f, group) > 1) hold(j, init(f, group, position, (int)i), f, group, position);
   }
@@ -126,8 +126,8 @@ static void by_split(job *j, const mgrid_family *world, bool all) {
   hold(j, parent, world, 0, gpu.rank);
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, i);
-    int64_t          group = -1, position = 0;
-    ncclComm_t       comm = NULL;
+    int64_t             group = -1, position = 0;
+    ncclComm_t          comm = NULL;
     if (!wanted(j, i, all)) continue;
     bool in = mgrid_family_locate(f, gpu.rank, 0, &group, &position);
     nccl_must(gpu.CommSplit(parent, in ? (int)group : NCCL_SPLIT_NOCOLOR, (int)position, &comm, NULL), "ncclCommSplit");
@@ -140,7 +140,8 @@ static void by_moongrid(job *j, mgrid_state *state) {
     mgrid_error         e;
     const mgrid_family *f = mgrid_plan_family(j->plan, i);
     const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
-    if (wanted(j, i, false) && mgrid_nccl_comm(g)) hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_rank(g));
+    if (wanted(j, i, false) && mgrid_nccl_comm(g))
+      hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_rank(g));
   }
 }
 
@@ -189,7 +190,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi) {
 
 static void create(const char *way) {
   static const sizes of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
-  mgrid_error           e;
+  mgrid_error        e;
   const sizes       *s = NULL;
   for (int i = 0; i < 3; i++)
     if (of[i].world == gpu.ranks) s = &of[i];
@@ -197,7 +198,7 @@ static void create(const char *way) {
   mgrid_topology *t = layout_topology(&MEGATRON, *s, false, &e);
   mgrid_plan     *p = mgrid_plan_new(t, &e);
   mgrid_dim       dim = { "world", gpu.ranks };
-  const char  *name = dim.name;
+  const char     *name = dim.name;
   mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
   mgrid_family   *world = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
   mgrid_backend  *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
@@ -212,7 +213,7 @@ static void create(const char *way) {
   bool ours = strcmp(way, "ours") == 0, all = strstr(way, "_all") != NULL;
   if (!ours && strncmp(way, "serial", 6) != 0 && strncmp(way, "split", 5) != 0) fail("no way '%s'", way);
   for (int turn = 0; turn < 2; turn++) {
-    job         j = { .plan = p };
+    job            j = { .plan = p };
     mgrid_backend *b = NULL;
     mgrid_state   *state = NULL;
     MPI_Barrier(MPI_COMM_WORLD);
@@ -298,7 +299,7 @@ static int seen_ranks(void) {
 static mgrid_plan *world_plan(int copies, const char *spec) {
   mgrid_error     e;
   mgrid_dim       dim = { "world", gpu.ranks };
-  const char  *name = dim.name;
+  const char     *name = dim.name;
   mgrid_options   options = MGRID_OPTIONS_INIT;
   mgrid_topology *t = mgrid_topology_new(gpu.ranks, &e);
   mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
@@ -330,7 +331,7 @@ static void use_state(mgrid_state *state, int64_t *data) {
   int64_t sum = (int64_t)gpu.ranks * (gpu.ranks - 1) / 2;
   for (size_t i = 0; i < mgrid_plan_nfamilies(mgrid_state_plan(state)); i++) {
     mgrid_error        e;
-    const char     *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
+    const char        *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
     const mgrid_group *g = mgrid_state_group(state, name, &e);
     if (!mgrid_nccl_comm(g)) fail("%s has no communicator", name);
     sum_checked(mgrid_nccl_comm(g), mgrid_nccl_stream(g), data, ELEMENTS, gpu.ranks, sum, name);
@@ -346,18 +347,18 @@ static void say(const char *key, double sum, double by) {
 static void cost(const char *spec) {
   mgrid_error      e;
   mgrid_gpu_memory predicted;
-  int64_t      *data = NULL;
+  int64_t         *data = NULL;
   mgrid_plan      *one = world_plan(1, spec), *more = world_plan(COPIES, spec);
   mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   if (!mpi) fail("%s", e.message);
   cuda_must(gpu.cudaMalloc((void **)&data, ELEMENTS * sizeof *data), "cudaMalloc");
-  int         seen = seen_ranks();
+  int            seen = seen_ranks();
   mgrid_backend *b = open_backend(mpi);
   mgrid_state   *first = make(one, b, "first");
   use_state(first, data);
-  level     before = look();
+  level        before = look();
   mgrid_state *state = make(more, b, "more");
-  level     made = look();
+  level        made = look();
   use_state(state, data);
   level used = look();
   mgrid_state_free(state);

@@ -77,7 +77,7 @@ static bool order_digits(mgrid_strided *s) {
     int64_t weight = 1;
     for (int i = 0; i < list[side]->n; i++) {
       mgrid_mode m = list[side]->at[i];
-      int     at = s->ndigits++;
+      int        at = s->ndigits++;
       for (; at > 0 && s->digits[at - 1].stride < m.stride; at--) s->digits[at] = s->digits[at - 1];
       s->digits[at] = (mgrid_digit){ m.stride, m.size, weight, side == 0 };
       weight *= m.size;
@@ -91,7 +91,8 @@ static bool order_digits(mgrid_strided *s) {
   return true;
 }
 
-bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index) {
+bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside,
+                       const mgrid_modes *index) {
   mgrid_mode *room = (mgrid_mode *)(f + 1);
   s->offset = offset;
   s->inside = (mgrid_modes){ inside->n, room };
@@ -102,8 +103,8 @@ bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const 
   return order_digits(s);
 }
 
-mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside,
-                          const mgrid_modes *index, mgrid_error *err) {
+mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
+                                mgrid_error *err) {
   mgrid_family *f = mgrid_family_alloc(MGRID_STRIDED, world, inside->n + index->n, err);
   if (!f) return NULL;
   if (!mgrid_strided_put(f, &f->as.strided, offset, inside, index)) {
@@ -123,7 +124,7 @@ static bool strided_locate(const mgrid_strided *s, int64_t rank, int64_t *group,
   if (rest < 0) return false;
   for (int i = 0; i < s->ndigits; i++) {
     const mgrid_digit *d = &s->digits[i];
-    int64_t         digit = rest / d->stride;
+    int64_t            digit = rest / d->stride;
     if (digit >= d->size) return false;
     rest -= digit * d->stride;
     side[d->inside] += digit * d->weight;
@@ -153,11 +154,10 @@ static bool picked_position(const mgrid_family *f, int64_t base_position, int64_
 int64_t mgrid_pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
 
 /* A rank at base position p opens pair p and closes pair p - step; in index order. */
-static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
-                         int64_t *position) {
+static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const mgrid_family *base = f->as.pairs.base;
-  int64_t          n = base->size, step = f->as.pairs.step, g, p;
-  int64_t          per = mgrid_pairs_of(n, step, f->as.pairs.wrap);
+  int64_t             n = base->size, step = f->as.pairs.step, g, p;
+  int64_t             per = mgrid_pairs_of(n, step, f->as.pairs.wrap);
   if (per == 0 || !mgrid_family_locate(base, rank, 0, &g, &p)) return false;
   int64_t opens = p < per ? p : -1;
   int64_t closes = p >= step ? p - step : f->as.pairs.wrap ? p - step + n : -1;
@@ -169,8 +169,7 @@ static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   return true;
 }
 
-static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
-                         int64_t *position) {
+static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const uint64_t *by_rank = f->as.table.by_rank;
   const int64_t  *starts = f->as.table.starts;
   int64_t         lo = 0, hi = f->total;
@@ -232,12 +231,12 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
   case MGRID_STRIDED:
     return mgrid_strided_start(&f->as.strided, group) + mgrid_modes_offset(&f->as.strided.inside, position);
   case MGRID_PICKED:
-    return mgrid_strided_start(&f->as.picked.base, group) +
-           mgrid_modes_offset(&f->as.picked.base.inside, f->as.picked.positions[position]);
+    return mgrid_strided_start(&f->as.picked.base, group)
+           + mgrid_modes_offset(&f->as.picked.base.inside, f->as.picked.positions[position]);
   case MGRID_PAIRS: {
     const mgrid_family *base = f->as.pairs.base;
-    int64_t          per = mgrid_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
-    int64_t          at = group % per + position * f->as.pairs.step;
+    int64_t             per = mgrid_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
+    int64_t             at = group % per + position * f->as.pairs.step;
     return mgrid_family_rank(base, group / per, at % base->size);
   }
   case MGRID_UNION: {
@@ -256,15 +255,13 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
   return -1;
 }
 
-bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group,
-                      int64_t *position) {
+bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   if (rank < f->low || rank > f->high || nth < 0) return false;
   switch (f->form) {
   case MGRID_STRIDED: return nth == 0 && strided_locate(&f->as.strided, rank, group, position);
   case MGRID_PICKED: {
     int64_t p;
-    return nth == 0 && strided_locate(&f->as.picked.base, rank, group, &p) &&
-           picked_position(f, p, position);
+    return nth == 0 && strided_locate(&f->as.picked.base, rank, group, &p) && picked_position(f, p, position);
   }
   case MGRID_PAIRS: return pairs_locate(f, rank, nth, group, position);
   case MGRID_UNION: {
@@ -305,12 +302,12 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
   switch (a->form) {
   case MGRID_STRIDED: return same_strided(&a->as.strided, &b->as.strided);
   case MGRID_PICKED:
-    return same_strided(&a->as.picked.base, &b->as.picked.base) &&
-           memcmp(a->as.picked.positions, b->as.picked.positions,
-                  (size_t)a->size * sizeof *a->as.picked.positions) == 0;
+    return same_strided(&a->as.picked.base, &b->as.picked.base)
+           && memcmp(a->as.picked.positions, b->as.picked.positions, (size_t)a->size * sizeof *a->as.picked.positions)
+                  == 0;
   case MGRID_PAIRS:
-    return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap &&
-           mgrid_family_same_rule(a->as.pairs.base, b->as.pairs.base);
+    return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap
+           && mgrid_family_same_rule(a->as.pairs.base, b->as.pairs.base);
   case MGRID_UNION:
   case MGRID_ZIP:
     if (a->as.parts.n != b->as.parts.n) return false;
@@ -318,8 +315,8 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
       if (!mgrid_family_same_rule(a->as.parts.child[i], b->as.parts.child[i])) return false;
     return true;
   case MGRID_TABLE:
-    return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0 &&
-           memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
+    return memcmp(a->as.table.ranks, b->as.table.ranks, (size_t)a->total * sizeof *a->as.table.ranks) == 0
+           && memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
   }
   return false;
 }
@@ -360,8 +357,7 @@ static void rule_text(const mgrid_family *f, mgrid_text *t) {
     strided_text(&f->as.picked.base, t);
     return;
   case MGRID_PAIRS:
-    mgrid_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step,
-                f->as.pairs.wrap ? ", wrap" : "");
+    mgrid_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step, f->as.pairs.wrap ? ", wrap" : "");
     rule_text(f->as.pairs.base, t);
     mgrid_text_add(t, "]");
     return;

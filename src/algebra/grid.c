@@ -12,16 +12,14 @@ mgrid_window mgrid_world(int64_t size) { return (mgrid_window){ size, 0, size };
 
 static mgrid_status check_window(mgrid_window w, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
-                   MGRID_WORLD_MAX, w.world);
+    return mgrid_fail(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, w.world);
   if (w.offset < 0 || w.offset >= w.world)
-    return mgrid_fail(err, MGRID_REFUSED, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")",
-                   w.offset, w.world - 1);
+    return mgrid_fail(err, MGRID_REFUSED, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")", w.offset,
+                      w.world - 1);
   if (w.size < 1 || w.size > w.world - w.offset)
     return mgrid_fail(err, MGRID_REFUSED,
-                   "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64
-                   " ranks, not %" PRId64,
-                   w.offset, w.world, w.world - w.offset, w.size);
+                      "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64,
+                      w.offset, w.world, w.world - w.offset, w.size);
   return MGRID_OK;
 }
 
@@ -49,12 +47,11 @@ static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *p
 }
 
 /* Which one size would make the grid fit, and which worlds. */
-static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *dims, int64_t product,
-                                bool fill, mgrid_error *err) {
+static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *dims, int64_t product, bool fill,
+                                   mgrid_error *err) {
   mgrid_text t = { 0 };
   product_text(&t, n, dims, product);
-  mgrid_text_add(&t, fill ? " does not divide the %" PRId64 " ranks" : " does not make the %" PRId64 " ranks",
-              w.size);
+  mgrid_text_add(&t, fill ? " does not divide the %" PRId64 " ranks" : " does not make the %" PRId64 " ranks", w.size);
   if (w.size != w.world) mgrid_text_add(&t, " of the window");
   int near = 0;
   for (size_t i = 0; i < n && !near; i++) {
@@ -69,7 +66,8 @@ static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *di
   }
   int64_t down = fill ? w.size / product * product : product;
   int64_t up = fill && product <= MGRID_WORLD_MAX - down ? down + product : 0;
-  nearest_text(&t, near, NULL, w.size == w.world ? "a world of" : "a window of", down <= MGRID_WORLD_MAX ? down : 0, up);
+  nearest_text(&t, near, NULL, w.size == w.world ? "a world of" : "a window of", down <= MGRID_WORLD_MAX ? down : 0,
+               up);
   mgrid_status s = t.failed ? mgrid_oom(err) : mgrid_fail(err, MGRID_REFUSED, "%s", t.data);
   mgrid_text_free(&t);
   return s;
@@ -83,19 +81,19 @@ static mgrid_status check_dims(size_t n, const mgrid_dim *dims, mgrid_error *err
     const char *name = dims[i].name;
     if (!mgrid_is_name(name))
       return mgrid_fail(err, MGRID_REFUSED,
-                     "'%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
-                     name ? name : "", MGRID_NAME_MAX);
+                        "'%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
+                        name ? name : "", MGRID_NAME_MAX);
     for (size_t j = 0; j < i; j++)
       if (strcmp(dims[j].name, name) == 0)
         return mgrid_fail(err, MGRID_REFUSED, "dim '%s' occurs twice in the grid", name);
     if (dims[i].size == MGRID_FILL) {
       if (fill)
-        return mgrid_fail(err, MGRID_REFUSED, "dims '%s' and '%s' are both to be inferred; only one can be",
-                       fill, name);
+        return mgrid_fail(err, MGRID_REFUSED, "dims '%s' and '%s' are both to be inferred; only one can be", fill,
+                          name);
       fill = name;
     } else if (dims[i].size < 1 || dims[i].size > MGRID_WORLD_MAX) {
       return mgrid_fail(err, MGRID_REFUSED, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name,
-                     dims[i].size, MGRID_WORLD_MAX);
+                        dims[i].size, MGRID_WORLD_MAX);
     }
   }
   return MGRID_OK;
@@ -109,8 +107,7 @@ mgrid_grid *mgrid_grid_new(mgrid_window w, size_t n, const mgrid_dim *dims, mgri
     if (dims[i].size == MGRID_FILL)
       fill = true;
     else if (__builtin_mul_overflow(product, dims[i].size, &product))
-      return mgrid_null(err, MGRID_REFUSED, "the product of the sizes overflows 64 bits at dim '%s'",
-                     dims[i].name);
+      return mgrid_null(err, MGRID_REFUSED, "the product of the sizes overflows 64 bits at dim '%s'", dims[i].name);
   }
   if (fill ? w.size % product != 0 : product != w.size) {
     refuse_product(w, n, dims, product, fill, err);
@@ -145,9 +142,7 @@ void mgrid_grid_free(mgrid_grid *g) {
 
 size_t mgrid_grid_ndims(const mgrid_grid *g) { return g->n; }
 
-mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) {
-  return (mgrid_dim){ g->axis[i].name, g->axis[i].size };
-}
+mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) { return (mgrid_dim){ g->axis[i].name, g->axis[i].size }; }
 
 mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g->window; }
 
@@ -189,8 +184,8 @@ size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len) {
 /* ---------------------------------------------------------------- families */
 
 /* Marks the named dims with `mark`, in *list in the order of the names. */
-static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark,
-                         char *marks, size_t *list, mgrid_error *err) {
+static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
+                            size_t *list, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     int d = mgrid_grid_find(g, names[i]);
     if (d < 0) {
@@ -200,16 +195,15 @@ static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *na
       mgrid_suggest(tail, sizeof tail, names[i], known, g->n);
       return mgrid_fail(err, MGRID_REFUSED, "unknown dim '%s'%s", names[i], tail);
     }
-    if (marks[d])
-      return mgrid_fail(err, MGRID_REFUSED, "dim '%s' is named twice", names[i]);
+    if (marks[d]) return mgrid_fail(err, MGRID_REFUSED, "dim '%s' is named twice", names[i]);
     marks[d] = mark;
     list[i] = (size_t)d;
   }
   return MGRID_OK;
 }
 
-static mgrid_family *along(const mgrid_grid *g, size_t n, const size_t *inside, size_t m,
-                        const size_t *index, mgrid_error *err) {
+static mgrid_family *along(const mgrid_grid *g, size_t n, const size_t *inside, size_t m, const size_t *index,
+                           mgrid_error *err) {
   MGRID_MODES(in);
   MGRID_MODES(ix);
   for (size_t i = 0; i < n; i++) mgrid_modes_push(&in, g->axis[inside[i]].size, g->axis[inside[i]].stride);
@@ -218,12 +212,11 @@ static mgrid_family *along(const mgrid_grid *g, size_t n, const size_t *inside, 
 }
 
 mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const *dims, mgrid_order order,
-                         mgrid_error *err) {
+                               mgrid_error *err) {
   if (!g) return NULL;
   char   marks[MGRID_DIMS_MAX] = { 0 };
   size_t named[MGRID_DIMS_MAX], inside[MGRID_DIMS_MAX], index[MGRID_DIMS_MAX], nin = 0, nix = 0;
-  if (n > g->n)
-    return mgrid_null(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
+  if (n > g->n) return mgrid_null(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
   if (resolve(g, n, dims, 'i', marks, named, err)) return NULL;
   for (size_t d = 0; d < g->n; d++) {
     if (marks[d])
@@ -235,17 +228,16 @@ mgrid_family *mgrid_grid_along(const mgrid_grid *g, size_t n, const char *const 
 }
 
 mgrid_family *mgrid_grid_along_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
-                            const char *const *index, mgrid_error *err) {
+                                  const char *const *index, mgrid_error *err) {
   if (!g) return NULL;
   char   marks[MGRID_DIMS_MAX] = { 0 };
   size_t in[MGRID_DIMS_MAX], ix[MGRID_DIMS_MAX];
   if (n + nindex > g->n)
     return mgrid_null(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n + nindex, g->n);
-  if (resolve(g, n, dims, 'i', marks, in, err) || resolve(g, nindex, index, 'x', marks, ix, err))
-    return NULL;
+  if (resolve(g, n, dims, 'i', marks, in, err) || resolve(g, nindex, index, 'x', marks, ix, err)) return NULL;
   for (size_t d = 0; d < g->n; d++)
     if (!marks[d] && g->axis[d].size > 1)
       return mgrid_null(err, MGRID_REFUSED, "dim '%s' of size %" PRId64 " is neither inside nor in the index",
-                     g->axis[d].name, g->axis[d].size);
+                        g->axis[d].name, g->axis[d].size);
   return along(g, n, in, nindex, ix, err);
 }

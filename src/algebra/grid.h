@@ -15,10 +15,10 @@ typedef struct mgrid_axis {
 } mgrid_axis;
 
 struct mgrid_grid {
-  atomic_int refs;
-  mgrid_window  window;
-  size_t     n;
-  mgrid_axis    axis[];
+  atomic_int   refs;
+  mgrid_window window;
+  size_t       n;
+  mgrid_axis   axis[];
 };
 
 mgrid_grid *mgrid_grid_ref(const mgrid_grid *g);

@@ -20,16 +20,16 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
 ** shifted, so that memory is written once and not read: bound by the writing. */
 static void strided_slice(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
-  int32_t        pattern[PATTERN];
+  int32_t           pattern[PATTERN];
   const mgrid_mode *mode = s->inside.at, *end = mode + s->inside.n + s->index.n;
-  int64_t        most = n < PATTERN ? n : PATTERN, filled = 1;
+  int64_t           most = n < PATTERN ? n : PATTERN, filled = 1;
   pattern[0] = 0;
   for (; mode < end && filled * mode->size <= most; mode++) {
     repeat(pattern, filled, mode->size, mode->stride);
     filled *= mode->size;
   }
   mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode that is in it only in part */
-  int64_t steps = cut.size == 1 ? 1 : most / filled, period = filled * steps, span = filled * cut.size;
+  int64_t    steps = cut.size == 1 ? 1 : most / filled, period = filled * steps, span = filled * cut.size;
   repeat(pattern, filled, steps, cut.stride);
   while (n > 0) {
     int64_t base = s->offset, over = at / span, in_span = at % span, i = in_span % period;
@@ -61,7 +61,7 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
   case MGRID_ZIP:
     for (size_t i = 0; n > 0; i++) {
       const mgrid_family *child = f->as.parts.child[i];
-      int64_t          size = mgrid_family_size(child, group), here = size - position;
+      int64_t             size = mgrid_family_size(child, group), here = size - position;
       if (here > n) here = n;
       if (here > 0) {
         mgrid_family_slice(child, group, position, here, out);
@@ -85,7 +85,7 @@ void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out) {
 /* The groups of a picked family are shifted copies of each other. */
 static void picked_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
   const mgrid_strided *base = &f->as.picked.base;
-  int64_t           size = f->size, first = mgrid_strided_start(base, group);
+  int64_t              size = f->size, first = mgrid_strided_start(base, group);
   mgrid_family_slice(f, group, 0, size, out);
   for (int64_t g = 1; g < n; g++) {
     int32_t shift = (int32_t)(mgrid_strided_start(base, group + g) - first), *to = out + g * size;
@@ -111,7 +111,7 @@ int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int3
   }
   int64_t written = 0;
   for (int64_t g = group; g < group + n;) {
-    int64_t          own = g, some = 1;
+    int64_t             own = g, some = 1;
     const mgrid_family *child = f;
     if (f->form == MGRID_UNION) { /* as many groups as are left of this child */
       child = mgrid_union_child(f, &own);

@@ -47,8 +47,7 @@ bool mgrid_modes_equal(const mgrid_modes *a, const mgrid_modes *b) {
   return a->n == b->n && memcmp(a->at, b->at, (size_t)a->n * sizeof a->at[0]) == 0;
 }
 
-bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer,
-                  mgrid_mode *blocking) {
+bool mgrid_modes_cut(const mgrid_modes *m, int64_t k, mgrid_modes *inner, mgrid_modes *outer, mgrid_mode *blocking) {
   inner->n = outer->n = 0;
   for (int i = 0; i < m->n; i++) {
     mgrid_mode mode = m->at[i];

@@ -22,7 +22,7 @@ typedef struct mgrid_mode {
 
 /* The array belongs to whoever made the list: a family, or a function that fills one. */
 typedef struct mgrid_modes {
-  int      n;
+  int         n;
   mgrid_mode *at;
 } mgrid_modes;
 

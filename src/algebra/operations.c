@@ -12,17 +12,17 @@
 
 static void *needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
   static const char *const form[] = { "strided", "picked", "neighbours", "union", "zip", "table" };
-  return mgrid_null(err, MGRID_REFUSED, "%s of a %s family works on explicit lists alone: call lists() first, which "
-                 "costs by rank",
-                 operation, form[f->form]);
+  return mgrid_null(err, MGRID_REFUSED,
+                    "%s of a %s family works on explicit lists alone: call lists() first, which "
+                    "costs by rank",
+                    operation, form[f->form]);
 }
 
 /* A union or zip of n children, which it takes over, also on failure; the caller has
 ** checked that they fit together. */
 static mgrid_family *join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err) {
-  mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families",
-                                  form == MGRID_UNION ? "union" : "zip")
-                        : mgrid_family_alloc(form, child[0]->world, 0, err);
+  mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form == MGRID_UNION ? "union" : "zip")
+                           : mgrid_family_alloc(form, child[0]->world, 0, err);
   if (!f) {
     for (size_t i = 0; i < n; i++) mgrid_family_free(child[i]);
     free(child);
@@ -85,7 +85,7 @@ static mgrid_status refuse_split(const mgrid_family *f, int64_t k, const mgrid_m
   mgrid_text_add(&t, "split(%" PRId64 ") of groups of %" PRId64 ": ", k, f->size);
   if (blocking) {
     mgrid_text_add(&t, "%" PRId64 " does not meet mode (%" PRId64 ":%" PRId64 ") of ", k, blocking->size,
-                blocking->stride);
+                   blocking->stride);
     mgrid_modes_text(inside, &t);
   } else {
     mgrid_text_add(&t, "%" PRId64 " does not divide %" PRId64, k, f->size);
@@ -99,7 +99,7 @@ static mgrid_status refuse_split(const mgrid_family *f, int64_t k, const mgrid_m
 
 /* inside and index modes of one half: the pieces vary before the old groups do */
 static mgrid_family *half(const mgrid_family *f, const mgrid_modes *inside, const mgrid_modes *pieces,
-                       mgrid_error *err) {
+                          mgrid_error *err) {
   MGRID_MODES(index);
   mgrid_modes_append(&index, pieces);
   mgrid_modes_append(&index, &f->as.strided.index);
@@ -107,25 +107,23 @@ static mgrid_family *half(const mgrid_family *f, const mgrid_modes *inside, cons
 }
 
 static mgrid_status split_strided(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                               mgrid_error *err) {
+                                  mgrid_error *err) {
   MGRID_MODES(in);
   MGRID_MODES(out);
   mgrid_mode blocking;
   if (f->size % k != 0) return refuse_split(f, k, NULL, err);
-  if (!mgrid_modes_cut(&f->as.strided.inside, k, &in, &out, &blocking))
-    return refuse_split(f, k, &blocking, err);
+  if (!mgrid_modes_cut(&f->as.strided.inside, k, &in, &out, &blocking)) return refuse_split(f, k, &blocking, err);
   *inner = half(f, &in, &out, err);
   *outer = half(f, &out, &in, err);
   return *inner && *outer ? MGRID_OK : MGRID_LIMIT;
 }
 
 static mgrid_status split_union(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                             mgrid_family **outer, mgrid_error *err) {
-  size_t      n = f->as.parts.n;
+                                mgrid_family **outer, mgrid_error *err) {
+  size_t         n = f->as.parts.n;
   mgrid_family **in = calloc(n, sizeof *in), **out = calloc(n, sizeof *out);
   mgrid_status   s = in && out ? MGRID_OK : mgrid_oom(err);
-  for (size_t i = 0; i < n && !s; i++)
-    s = mgrid_family_split(f->as.parts.child[i], k, lists, &in[i], &out[i], err);
+  for (size_t i = 0; i < n && !s; i++) s = mgrid_family_split(f->as.parts.child[i], k, lists, &in[i], &out[i], err);
   if (!s) {
     *inner = join(MGRID_UNION, n, in, err);
     *outer = join(MGRID_UNION, n, out, err);
@@ -141,12 +139,11 @@ static mgrid_status split_union(const mgrid_family *f, int64_t k, bool lists, mg
 }
 
 mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                          mgrid_family **outer, mgrid_error *err) {
+                                mgrid_family **outer, mgrid_error *err) {
   mgrid_family *in = NULL, *out = NULL;
   mgrid_status  s;
   if (!f) return MGRID_USAGE;
-  if (k < 1)
-    return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): the size is 1 or more", k);
+  if (k < 1) return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): the size is 1 or more", k);
   if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
   if (f->form == MGRID_STRIDED) {
     s = split_strided(f, k, &in, &out, err);
@@ -175,7 +172,7 @@ mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mg
 }
 
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
-                           mgrid_error *err) {
+                                 mgrid_error *err) {
   if (!f) return MGRID_USAGE;
   int64_t product = 1;
   for (size_t i = 0; i < n; i++)
@@ -183,9 +180,9 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
       return mgrid_fail(err, MGRID_REFUSED, "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
   if (n == 0 || product != f->size)
     return mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
-                   n ? product : 0, f->size);
+                      n ? product : 0, f->size);
   mgrid_status s = MGRID_OK;
-  int64_t   below = 1; /* product of the sizes of the levels before */
+  int64_t      below = 1; /* product of the sizes of the levels before */
   for (size_t i = 0; i < n; i++) out[i] = NULL;
   for (size_t i = 0; i < n && !s; i++) { /* runs up to this level, and in them what is not below it */
     mgrid_family *runs = NULL;
@@ -235,9 +232,10 @@ int64_t mgrid_positions(int64_t size, int64_t *positions, int64_t n, mgrid_error
   for (int64_t i = 0; i < n; i++) {
     int64_t p = positions[i] < 0 ? positions[i] + size : positions[i];
     if (p < 0 || p >= size) {
-      mgrid_fail(err, MGRID_REFUSED, "pick of position %" PRId64 ": groups of %" PRId64
-              " have positions 0 to %" PRId64 ", or -1 to %" PRId64 " from the end",
-              positions[i], size, size - 1, -size);
+      mgrid_fail(err, MGRID_REFUSED,
+                 "pick of position %" PRId64 ": groups of %" PRId64 " have positions 0 to %" PRId64
+                 ", or -1 to %" PRId64 " from the end",
+                 positions[i], size, size - 1, -size);
       return -1;
     }
     positions[i] = p;
@@ -246,16 +244,15 @@ int64_t mgrid_positions(int64_t size, int64_t *positions, int64_t n, mgrid_error
 }
 
 /* Positions of a strided base: a run of modes where it is one, else a list. */
-static mgrid_family *pick_positions(int64_t world, const mgrid_strided *base, int64_t n,
-                                 const int64_t *positions, mgrid_error *err) {
+static mgrid_family *pick_positions(int64_t world, const mgrid_strided *base, int64_t n, const int64_t *positions,
+                                    mgrid_error *err) {
   int64_t *copy = malloc((size_t)n * 3 * sizeof *copy);
   if (!copy) return mgrid_null_oom(err);
   int64_t first = mgrid_modes_offset(&base->inside, positions[0]);
   for (int64_t i = 0; i < n; i++) copy[i] = mgrid_modes_offset(&base->inside, positions[i]) - first;
   MGRID_MODES(inside);
   mgrid_family *f = NULL;
-  if (mgrid_modes_of(copy, n, &inside))
-    f = mgrid_strided_new(world, base->offset + first, &inside, &base->index, NULL);
+  if (mgrid_modes_of(copy, n, &inside)) f = mgrid_strided_new(world, base->offset + first, &inside, &base->index, NULL);
   if (f || !(f = mgrid_family_alloc(MGRID_PICKED, world, base->inside.n + base->index.n, err))) {
     free(copy);
     return f;
@@ -288,13 +285,13 @@ static mgrid_family *pick_positions(int64_t world, const mgrid_strided *base, in
 ** joined again. They must come in the order of the parts. */
 static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
   mgrid_family **child = calloc(f->as.parts.n, sizeof *child);
-  int64_t    *own = malloc((size_t)n * sizeof *own), at = 0, before = 0;
-  size_t      parts = 0;
-  bool        failed = !child || !own;
+  int64_t       *own = malloc((size_t)n * sizeof *own), at = 0, before = 0;
+  size_t         parts = 0;
+  bool           failed = !child || !own;
   if (failed) mgrid_oom(err);
   for (size_t i = 0; i < f->as.parts.n && !failed; i++) {
     const mgrid_family *part = f->as.parts.child[i];
-    size_t           picks = 0;
+    size_t              picks = 0;
     if (part->size < 0) break; /* parts of varying sizes: the positions below find no place */
     for (; at < n && positions[at] >= before && positions[at] < before + part->size; at++)
       own[picks++] = positions[at] - before;
@@ -315,7 +312,7 @@ mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
   if (!f) return NULL;
   if (f->form == MGRID_TABLE) return mgrid_table_pick(f, fn, ud, err);
   if (f->form == MGRID_UNION) {
-    size_t      n = f->as.parts.n;
+    size_t         n = f->as.parts.n;
     mgrid_family **child = calloc(n, sizeof *child);
     if (!child) return mgrid_null_oom(err);
     for (size_t i = 0; i < n; i++) {
@@ -331,7 +328,7 @@ mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
   int64_t  cap = f->size < 32768 ? 2 * f->size + 16 : 65536;
   int64_t *positions = malloc((size_t)cap * sizeof *positions);
   if (!positions) return mgrid_null_oom(err);
-  int64_t    n = fn(ud, f->size, positions, cap, err);
+  int64_t       n = fn(ud, f->size, positions, cap, err);
   mgrid_family *picked = NULL;
   if (n > cap) {
     mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, f->size);
@@ -339,8 +336,7 @@ mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
     picked = pick_zip(f, n, positions, err);
   } else if (n > 0) {
     const mgrid_strided *base = f->form == MGRID_STRIDED ? &f->as.strided : &f->as.picked.base;
-    for (int64_t i = 0; f->form == MGRID_PICKED && i < n; i++)
-      positions[i] = f->as.picked.positions[positions[i]];
+    for (int64_t i = 0; f->form == MGRID_PICKED && i < n; i++) positions[i] = f->as.picked.positions[positions[i]];
     picked = pick_positions(f->world, base, n, positions, err);
   }
   free(positions);
@@ -352,8 +348,7 @@ struct fixed_list {
   const int64_t *positions;
 };
 
-static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64_t cap,
-                               mgrid_error *err) {
+static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   const struct fixed_list *list = ud;
   (void)size, (void)err;
   for (size_t i = 0; i < list->n && (int64_t)i < cap; i++) positions[i] = list->positions[i];
@@ -367,8 +362,9 @@ mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *
 
 /* ---------------------------------------------------------- bundle, neighbours */
 
-static mgrid_family *each_child(const mgrid_family *f, mgrid_family *(*op)(const mgrid_family *, int64_t, bool, mgrid_error *),
-                             int64_t n, bool flag, mgrid_error *err) {
+static mgrid_family *each_child(const mgrid_family *f,
+                                mgrid_family *(*op)(const mgrid_family *, int64_t, bool, mgrid_error *), int64_t n,
+                                bool flag, mgrid_error *err) {
   mgrid_family **child = calloc(f->as.parts.n, sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < f->as.parts.n; i++) {
@@ -394,11 +390,12 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
     int64_t below, above;
     mgrid_nearest_divisors(f->count, n, &below, &above);
     if (!below || !above)
-      return mgrid_null(err, MGRID_REFUSED, "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64, n,
-                     f->count, below ? below : above);
-    return mgrid_null(err, MGRID_REFUSED, "bundle(%" PRId64 "): %" PRId64
-                   " groups do not divide by it; nearest: %" PRId64 " or %" PRId64,
-                   n, f->count, below, above);
+      return mgrid_null(err, MGRID_REFUSED,
+                        "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64, n, f->count,
+                        below ? below : above);
+    return mgrid_null(err, MGRID_REFUSED,
+                      "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64 " or %" PRId64,
+                      n, f->count, below, above);
   }
   if (f->form == MGRID_TABLE) return mgrid_table_bundle(f, n, err);
   if (f->form != MGRID_STRIDED) return needs_lists("a bundle", f, err);
@@ -407,9 +404,10 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
   MGRID_MODES(inside);
   mgrid_mode blocking;
   if (!mgrid_modes_cut(&f->as.strided.index, n, &joined, &index, &blocking))
-    return mgrid_null(err, MGRID_REFUSED, "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
-                   "); use explicit lists",
-                   n, n, blocking.size, blocking.stride);
+    return mgrid_null(err, MGRID_REFUSED,
+                      "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
+                      "); use explicit lists",
+                      n, n, blocking.size, blocking.stride);
   mgrid_modes_append(&inside, &f->as.strided.inside);
   mgrid_modes_append(&inside, &joined);
   return mgrid_strided_new(f->world, f->as.strided.offset, &inside, &index, err);
@@ -421,7 +419,7 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
   if (f->form == MGRID_UNION) return each_child(f, mgrid_family_neighbours, step, wrap, err);
   if (step < 1 || (f->max_size > 1 && step >= f->max_size))
     return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64,
-                   step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
+                      step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return mgrid_table_neighbours(f, step, wrap, err);
   if (f->size == 2 && !wrap) return mgrid_family_ref(f->origin ? f->origin : f);
   mgrid_family *pairs = mgrid_family_alloc(MGRID_PAIRS, f->world, 0, err);
@@ -459,11 +457,12 @@ static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *cons
     if (!fs[i]) return NULL;
     if (fs[i]->world != fs[0]->world)
       return mgrid_null(err, MGRID_REFUSED, "%s: families of worlds of %" PRId64 " and %" PRId64 " ranks", what,
-                     fs[0]->world, fs[i]->world);
+                        fs[0]->world, fs[i]->world);
     if (form == MGRID_ZIP && fs[i]->count != fs[0]->count)
-      return mgrid_null(err, MGRID_REFUSED, "zip: %" PRId64 " groups meet %" PRId64
-                     "; the numbers must be equal (bundle or split one side)",
-                     fs[0]->count, fs[i]->count);
+      return mgrid_null(err, MGRID_REFUSED,
+                        "zip: %" PRId64 " groups meet %" PRId64
+                        "; the numbers must be equal (bundle or split one side)",
+                        fs[0]->count, fs[i]->count);
     if (form == MGRID_ZIP && fs[i]->overlapping)
       return mgrid_null(err, MGRID_REFUSED, "zip: the groups of a family share ranks");
     for (size_t k = 0; k < i; k++) {

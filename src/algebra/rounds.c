@@ -57,8 +57,7 @@ static int64_t pairs_in_round(int64_t n, int64_t step, bool wrap, int64_t round)
 int64_t mgrid_family_rounds(const mgrid_family *f) {
   int64_t rounds = 1;
   if (!f->overlapping) return 1;
-  if (f->form == MGRID_PAIRS)
-    return pair_rounds(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap);
+  if (f->form == MGRID_PAIRS) return pair_rounds(f->as.pairs.base->size, f->as.pairs.step, f->as.pairs.wrap);
   if (f->form == MGRID_UNION)
     for (size_t i = 0; i < f->as.parts.n; i++) {
       int64_t r = mgrid_family_rounds(f->as.parts.child[i]);

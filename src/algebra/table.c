@@ -27,22 +27,22 @@ static int64_t group_of(const int64_t *starts, int64_t count, int64_t slot) {
 }
 
 /* Every member in the window, no rank twice in a group. */
-static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts,
-                               const int32_t *ranks, mgrid_error *err) {
+static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
+                                  mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
     if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
     for (int64_t i = starts[g]; i < starts[g + 1]; i++)
       if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
-        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64
-                       " to %" PRId64,
-                       ranks[i], g, w.offset, w.offset + w.size - 1);
+        return mgrid_fail(err, MGRID_REFUSED,
+                          "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
+                          ranks[i], g, w.offset, w.offset + w.size - 1);
   }
   return MGRID_OK;
 }
 
 /* What the sorted keys say against the declared coverage. `hint`: the user can declare it. */
-static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint, bool *overlap,
-                                mgrid_error *err) {
+static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
+                                   bool *overlap, mgrid_error *err) {
   const uint64_t *key = f->as.table.by_rank;
   const int64_t  *starts = f->as.table.starts;
   int64_t         next = w.offset; /* the lowest rank not seen yet */
@@ -52,10 +52,12 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
       int64_t before = group_of(starts, f->count, (int64_t)(key[i - 1] & UINT32_MAX));
       int64_t group = group_of(starts, f->count, slot);
       if (before == group)
-        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank, group);
+        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
+                          group);
       if (declared != MGRID_COVER)
-        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank, before,
-                       group, hint ? " of the table; declare a 'cover' if that is meant" : "; groups must be disjoint");
+        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank,
+                          before, group,
+                          hint ? " of the table; declare a 'cover' if that is meant" : "; groups must be disjoint");
       *overlap = true;
     } else if (declared == MGRID_PARTITION && rank != next) {
       break;
@@ -63,8 +65,8 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
     next = rank + 1;
   }
   if (declared == MGRID_PARTITION && next != w.offset + w.size)
-    return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group of the table; declare it 'partial' if that is meant",
-                   next);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "rank %" PRId64 " is in no group of the table; declare it 'partial' if that is meant", next);
   return MGRID_OK;
 }
 
@@ -91,7 +93,7 @@ static mgrid_family *recognized(const mgrid_family *f) {
 }
 
 static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                        bool declared_by_user, bool recognize, mgrid_error *err) {
+                           bool declared_by_user, bool recognize, mgrid_error *err) {
   mgrid_family *f = starts && ranks ? mgrid_family_alloc(MGRID_TABLE, w.world, 0, err) : mgrid_null_oom(err);
   if (!f) {
     free(starts);
@@ -132,18 +134,20 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
 }
 
 mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                          bool recognize, mgrid_error *err) {
+                                bool recognize, mgrid_error *err) {
   return adopt(w, count, starts, ranks, declared, false, recognize, err);
 }
 
 mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
-                           mgrid_coverage declared, mgrid_error *err) {
+                                 mgrid_coverage declared, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_REFUSED, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
-      return mgrid_null(err, MGRID_REFUSED, starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty", g);
+      return mgrid_null(err, MGRID_REFUSED,
+                        starts[0] ? "the starts of a table begin with 0" : "group %" PRId64 " of the table is empty",
+                        g);
   int64_t  total = starts[ngroups];
   int64_t *s = malloc((size_t)(ngroups + 1) * sizeof *s);
   int32_t *r = malloc((size_t)(total > 0 ? total : 1) * sizeof *r);
@@ -218,7 +222,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
 /* -------------------------------------------------------------- operations */
 
 mgrid_status mgrid_table_split(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                         mgrid_error *err) {
+                               mgrid_error *err) {
   const int64_t *from = f->as.table.starts;
   int64_t        pieces = 0;
   for (int64_t g = 0; g < f->count; g++) {
@@ -275,8 +279,7 @@ mgrid_family *mgrid_table_pick(const mgrid_family *f, mgrid_pick_fn fn, void *ud
     if (n > cap) mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
     failed = n < 0 || n > cap || (n = mgrid_positions(size, positions, n, err)) < 0;
     starts[g] = total;
-    for (int64_t i = 0; i < n && !failed; i++)
-      ranks[total++] = f->as.table.ranks[f->as.table.starts[g] + positions[i]];
+    for (int64_t i = 0; i < n && !failed; i++) ranks[total++] = f->as.table.ranks[f->as.table.starts[g] + positions[i]];
   }
   free(positions);
   if (failed) {
@@ -293,7 +296,8 @@ mgrid_family *mgrid_table_neighbours(const mgrid_family *f, int64_t step, bool w
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = mgrid_family_size(f, g);
     if (n > 1 && step >= n)
-      return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g, n);
+      return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g,
+                        n);
     count += mgrid_pairs_of(n, step, wrap);
   }
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);

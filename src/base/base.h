@@ -30,12 +30,12 @@ typedef struct mgrid_text {
   bool   failed;
 } mgrid_text;
 
-void mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
-void mgrid_text_put(mgrid_text *t, const char *s, size_t len);
-void mgrid_text_str(mgrid_text *t, const char *s);
-void mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end); /* written before `end`; where they begin */
-void mgrid_text_free(mgrid_text *t);
+void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
+void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
+void  mgrid_text_str(mgrid_text *t, const char *s);
+void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
+char *mgrid_digits(int64_t n, char *end);       /* written before `end`; where they begin */
+void  mgrid_text_free(mgrid_text *t);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
@@ -50,8 +50,8 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
 
 /* clock.c, host.c */
-double   mgrid_now(void); /* seconds of a clock that goes forward */
-void     mgrid_pause(int look); /* between two looks at something, the 0th and the next: soon, later every millisecond */
+double mgrid_now(void);       /* seconds of a clock that goes forward */
+void   mgrid_pause(int look); /* between two looks at something, the 0th and the next: soon, later every millisecond */
 uint64_t mgrid_machine_id(void); /* equal for all processes of a machine */
 
 #endif

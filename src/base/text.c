@@ -127,7 +127,7 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 }
 
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
-  mgrid_text     t = { 0 };
+  mgrid_text  t = { 0 };
   const char *near = mgrid_nearest(word, candidates, n);
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");

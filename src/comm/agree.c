@@ -90,7 +90,7 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
 
 /* One side of a difference: what rank `from` has at line i of a section, or that it has none. */
 static mgrid_status exchange_line(mgrid_backend *b, const line *at, size_t n, uint64_t i, int64_t from, char *text,
-                               size_t size, mgrid_error *err) {
+                                  size_t size, mgrid_error *err) {
   memset(text, 0, size);
   if (b->rank == from) snprintf(text, size, "%s", i < n ? at[i].text : "nothing");
   return b->ops->bcast(b, text, size, from, err);
@@ -98,10 +98,10 @@ static mgrid_status exchange_line(mgrid_backend *b, const line *at, size_t n, ui
 
 /* All ranks have a plan; tell what differs between the reference and the first that differs. */
 static mgrid_status explain(mgrid_backend *b, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
-                         mgrid_error *err) {
-  sheet     mine = { 0 }, theirs = { 0 };
+                            mgrid_error *err) {
+  sheet        mine = { 0 }, theirs = { 0 };
   mgrid_text   story = { 0 };
-  uint64_t  count[2] = { 0, 0 };
+  uint64_t     count[2] = { 0, 0 };
   mgrid_status s = make_sheet(&mine, plan, err);
   s = mgrid_verdict(b, s, err, err);
   if (!s) {
@@ -129,14 +129,15 @@ static mgrid_status explain(mgrid_backend *b, const mgrid_plan *plan, const uint
     if (!s) s = exchange_line(b, a, na, where >> 32, reference, there, sizeof there, err);
     if (!s)
       mgrid_text_add(&story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story.len ? ";" : "", who,
-                  here, reference, there);
+                     here, reference, there);
   }
   if (!s && story.len == 0)
     mgrid_text_str(&story, " the groups are the same, but not the text of the recipe, and it has policies");
   if (!s) {
     mgrid_text_add(&story, "; differing from rank %" PRId64 ": ", reference);
     list_ranks(&story, digest, b->world, reference);
-    s = story.failed ? mgrid_oom(err) : mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan:%s", story.data);
+    s = story.failed ? mgrid_oom(err)
+                     : mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan:%s", story.data);
   }
   free(mine.at);
   free(theirs.at);
@@ -145,16 +146,17 @@ static mgrid_status explain(mgrid_backend *b, const mgrid_plan *plan, const uint
 }
 
 /* Some ranks have a plan and some do not: pass on the first failure. */
-static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const mgrid_error *failed, mgrid_error *err) {
+static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const mgrid_error *failed,
+                                 mgrid_error *err) {
   mgrid_error first = { 0 };
-  int64_t  who = 0, n = 0;
+  int64_t     who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[3 * r] != MGRID_OK) who = r, n++;
   if (b->rank == who && failed) first = *failed;
   mgrid_status s = b->ops->bcast(b, &first, sizeof first, who, err);
   if (s) return s;
   mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
-          n > 1 ? " and others" : "", first.message);
+             n > 1 ? " and others" : "", first.message);
   return MGRID_DISAGREE;
 }
 
@@ -169,7 +171,7 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
       mgrid_fail(&mine, MGRID_USAGE, "no plan was given");
   } else if (mgrid_plan_world(plan) != b->world) {
     mgrid_fail(&mine, MGRID_REFUSED, "the plan is for %" PRId64 " ranks, the communicator has %" PRId64,
-            mgrid_plan_world(plan), b->world);
+               mgrid_plan_world(plan), b->world);
     plan = NULL;
   }
   uint64_t d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
@@ -188,7 +190,8 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   uint64_t *digest = malloc((size_t)b->world * 3 * sizeof *digest), own[3] = { mine.status, d0, d1 };
   s = mgrid_verdict(b, digest ? MGRID_OK : mgrid_oom(err), err, err);
   if (!s) s = b->ops->allgather(b, own, digest, sizeof own, err);
-  if (!s) s = words[0] == 0 ? tell_failure(b, digest, &mine, err) : explain(b, plan, digest, majority(digest, b->world), err);
+  if (!s)
+    s = words[0] == 0 ? tell_failure(b, digest, &mine, err) : explain(b, plan, digest, majority(digest, b->world), err);
   free(digest);
   return s;
 }

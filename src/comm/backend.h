@@ -16,27 +16,34 @@ typedef struct mgrid_comm_spec {
   const char    *nccl;    /* canonical options, "" for the defaults: plan/nccl.h */
   double         timeout; /* seconds; 0: the backend's own */
   bool           high_priority;
-  const int32_t *ranks; /* [size], global ranks in group order; NULL where ops->lists is false */
+  const int32_t *ranks;          /* [size], global ranks in group order; NULL where ops->lists is false */
   int64_t        size, position; /* size 0: a communicator of others (mgrid_backend.whole) */
   int64_t        group;          /* its index in the family */
-  int            tag; /* [0, 32768), equal on all members; another one per family and round */
+  int            tag;            /* [0, 32768), equal on all members; another one per family and round */
 } mgrid_comm_spec;
 
 /* Of numbers, for mgrid_backend_ops.collective; both MPI and NCCL have them. */
 typedef enum mgrid_type { MGRID_INT32, MGRID_INT64, MGRID_FLOAT, MGRID_DOUBLE } mgrid_type;
 typedef enum mgrid_reduction { MGRID_SUM, MGRID_PROD, MGRID_MIN, MGRID_MAX } mgrid_reduction;
-typedef enum mgrid_call { MGRID_ALLREDUCE, MGRID_BROADCAST, MGRID_ALLGATHER, MGRID_REDUCE_SCATTER, MGRID_SENDRECV, MGRID_BARRIER } mgrid_call;
+typedef enum mgrid_call {
+  MGRID_ALLREDUCE,
+  MGRID_BROADCAST,
+  MGRID_ALLGATHER,
+  MGRID_REDUCE_SCATTER,
+  MGRID_SENDRECV,
+  MGRID_BARRIER
+} mgrid_call;
 
 /* A collective over the members. Buffers are the backend's own (buffer_new). */
 typedef struct mgrid_work {
   mgrid_call      call;
   mgrid_type      type;
   mgrid_reduction reduction;
-  const void  *send;
-  void        *recv;
-  size_t       count;    /* elements: of all-gather and reduce-scatter those of one member */
-  int64_t      root;     /* MGRID_BROADCAST: position */
-  int64_t      to, from; /* MGRID_SENDRECV: positions, -1 for none */
+  const void     *send;
+  void           *recv;
+  size_t          count;    /* elements: of all-gather and reduce-scatter those of one member */
+  int64_t         root;     /* MGRID_BROADCAST: position */
+  int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
 } mgrid_work;
 
 typedef struct mgrid_backend_ops {
@@ -59,8 +66,8 @@ typedef struct mgrid_backend_ops {
   void (*abort)(mgrid_backend *b, size_t n, void **native);
   /* The communicator of spec->ranks out of an older one that has more: those at the n positions of the
   ** older one are left out, and take no part. NULL: cannot. */
-  mgrid_status (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions, void **native,
-                      mgrid_error *err);
+  mgrid_status (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
+                         void **native, mgrid_error *err);
   /* Some of its ranks are lost: it is aborted when its users are gone, and waits for nobody. */
   void (*lose)(mgrid_backend *b, void *native);
   /* End what runs on a communicator, on this rank; it is good for shrink and destroy alone then. */
@@ -73,8 +80,10 @@ typedef struct mgrid_backend_ops {
   ** own: from now on nothing over all ranks waits longer than `seconds`, and a rank that is not
   ** there by then is named; collective. local: ranks of this machine. */
   mgrid_status (*own)(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err);
-  mgrid_status (*send)(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds, mgrid_error *err);
-  mgrid_status (*recv)(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds, mgrid_error *err);
+  mgrid_status (*send)(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
+                       mgrid_error *err);
+  mgrid_status (*recv)(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                       mgrid_error *err);
   /* A word to one who may be waiting for us that we gave up; and who has said so to us, or -1.
   ** Words of an earlier creation are not heard any more. */
   void (*tell)(mgrid_backend *b, int64_t to);
@@ -85,8 +94,9 @@ typedef struct mgrid_backend_ops {
   void *(*buffer_new)(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err);
   void (*buffer_free)(mgrid_backend *b, const char *backend, void *buffer);
   mgrid_status (*copy)(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                    mgrid_error *err);
-  mgrid_status (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err);
+                       mgrid_error *err);
+  mgrid_status (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                             mgrid_error *err);
 } mgrid_backend_ops;
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */
@@ -100,15 +110,15 @@ typedef struct mgrid_place {
 
 struct mgrid_backend {
   const mgrid_backend_ops *ops;
-  int64_t               rank, world;
-  int                   users; /* the opener and the states; the last one closes */
-  mgrid_shared            *pool;  /* of core: communicators that states may share */
+  int64_t                  rank, world;
+  int                      users;     /* the opener and the states; the last one closes */
+  mgrid_shared            *pool;      /* of core: communicators that states may share */
   mgrid_state             *abandoned; /* of core: states that nobody freed; mgrid_state_abandon */
-  double                seconds; /* deadline of what all ranks do together; 0: none */
-  bool                  whole;   /* a creation is a call over all ranks: they name also the communicators
+  double                   seconds;   /* deadline of what all ranks do together; 0: none */
+  bool                     whole;     /* a creation is a call over all ranks: they name also the communicators
                                     of others, and no state shares with another */
-  double                longest; /* of core: timeout of any family so far, equal on all ranks */
-  uint64_t              epoch;   /* of core: creations so far, equal on all ranks */
+  double                   longest;   /* of core: timeout of any family so far, equal on all ranks */
+  uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
   mgrid_place              place;
 };
 
@@ -117,16 +127,17 @@ struct mgrid_backend {
 /* Collective: does any rank bring a failure? Then every rank returns the first one's. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_status mine, const mgrid_error *failed, mgrid_error *err);
 /* Its halves, for who brings the minimum of the words of all ranks about in a way of its own. */
-uint64_t  mgrid_verdict_of(const mgrid_backend *b, mgrid_status mine);
-mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed, mgrid_error *err);
+uint64_t     mgrid_verdict_of(const mgrid_backend *b, mgrid_status mine);
+mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed,
+                                mgrid_error *err);
 
-#define MGRID_MPI_LIBRARY "libmoongrid_mpi.so.0.1"
+#define MGRID_MPI_LIBRARY  "libmoongrid_mpi.so.0.1"
 #define MGRID_NCCL_LIBRARY "libmoongrid_nccl.so.0.1"
 /* What a backend library exports for mgrid_backend_open: */
-typedef mgrid_backend *mgrid_backend_opener(mgrid_error *err);                              /* "mgrid_mpi_open" */
-typedef size_t      mgrid_backend_describer(char *buf, size_t len);                   /* "mgrid_mpi_describe" */
-typedef mgrid_status   mgrid_backend_prober(char *buf, size_t len, mgrid_error *err);       /* "mgrid_nccl_probe" */
+typedef mgrid_backend *mgrid_backend_opener(mgrid_error *err);                        /* "mgrid_mpi_open" */
+typedef size_t         mgrid_backend_describer(char *buf, size_t len);                /* "mgrid_mpi_describe" */
+typedef mgrid_status   mgrid_backend_prober(char *buf, size_t len, mgrid_error *err); /* "mgrid_nccl_probe" */
 typedef mgrid_backend *mgrid_backend_over(mgrid_backend *host, const mgrid_nccl_options *o, bool own_host,
-                                    mgrid_error *err);                                /* "mgrid_nccl_over" */
+                                          mgrid_error *err); /* "mgrid_nccl_over" */
 
 #endif

@@ -27,7 +27,8 @@ static mgrid_status dry_bcast(mgrid_backend *b, void *data, size_t bytes, int64_
   return MGRID_OK;
 }
 
-static mgrid_status dry_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_status dry_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err;
   return MGRID_OK;
 }
@@ -48,8 +49,15 @@ static void dry_close(mgrid_backend *b) { free(b); }
 
 mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "dry", .allreduce_min = dry_allreduce, .allgather = dry_allgather, .bcast = dry_bcast,
-    .check = dry_check, .create = dry_create, .destroy = dry_destroy, .prove = dry_prove, .close = dry_close,
+    .name = "dry",
+    .allreduce_min = dry_allreduce,
+    .allgather = dry_allgather,
+    .bcast = dry_bcast,
+    .check = dry_check,
+    .create = dry_create,
+    .destroy = dry_destroy,
+    .prove = dry_prove,
+    .close = dry_close,
   };
   if (world < 1 || world > MGRID_WORLD_MAX || rank < 0 || rank >= world)
     return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
@@ -108,16 +116,17 @@ typedef struct hall {
 static mgrid_status stuck(const hall *h, const mgrid_script *s, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
   const mgrid_creation *c = &s->step[h->at[rank]];
   const mgrid_entry    *e = &p->content.entry[c->entry];
-  int64_t            absent = -1;
+  int64_t               absent = -1;
   for (int64_t i = 0; i < c->size && absent < 0; i++) {
     int64_t other = mgrid_family_rank(e->family, c->group, i);
-    bool    there = h->at[other] < s->start[other + 1] && s->step[h->at[other]].entry == c->entry &&
-                 s->step[h->at[other]].group == c->group;
+    bool    there = h->at[other] < s->start[other + 1] && s->step[h->at[other]].entry == c->entry
+                 && s->step[h->at[other]].group == c->group;
     if (!there) absent = other;
   }
-  return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: %d of %" PRId64
-                 " members came, rank %" PRId64 " does not",
-                 rank, e->name, c->group, h->arrived[h->base[c->entry] + c->group], c->size, absent);
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: %d of %" PRId64
+                    " members came, rank %" PRId64 " does not",
+                    rank, e->name, c->group, h->arrived[h->base[c->entry] + c->group], c->size, absent);
 }
 
 /* A rank that may walk reaches its next group; the last member to arrive frees them all. */
@@ -128,9 +137,9 @@ static mgrid_status walk(hall *h, const mgrid_script *s, const mgrid_plan *p, mg
     const mgrid_creation *c = &s->step[h->at[rank]];
     const mgrid_family   *f = p->content.entry[c->entry].family;
     if (mgrid_family_rank(f, c->group, c->position) != rank || mgrid_family_size(f, c->group) != c->size)
-      return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64
-                     " of %" PRId64 ", where it is not",
-                     rank, p->content.entry[c->entry].name, c->group, c->position, c->size);
+      return mgrid_fail(err, MGRID_BACKEND,
+                        "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", where it is not", rank,
+                        p->content.entry[c->entry].name, c->group, c->position, c->size);
     out->memberships++;
     if (++h->arrived[h->base[c->entry] + c->group] < c->size) continue;
     out->communicators++;

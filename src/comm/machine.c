@@ -46,9 +46,10 @@ mgrid_status mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_e
 }
 
 /* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
-mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed,
+                                 mgrid_error *err) {
   if (b->place.hosts) return mgrid_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
-  uint64_t *words = (uint64_t *)seats, own = mgrid_machine_id(); /* words first, in one half of the room */
+  uint64_t *words = (uint64_t *)seats, own = mgrid_machine_id();  /* words first, in one half of the room */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
   words[b->world] = mgrid_verdict_of(b, mine);

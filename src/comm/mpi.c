@@ -36,14 +36,15 @@ static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   (void)b;
   for (size_t i = 0; i < n; i++)
     if (strcmp(spec[i].backend, "mpi") != 0)
-      return mgrid_fail(err, MGRID_REFUSED, "%s wants the backend '%s', and this job runs on mpi alone; start it with "
-                     "--backend %s, or open that backend",
-                     spec[i].name, spec[i].backend, spec[i].backend);
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "%s wants the backend '%s', and this job runs on mpi alone; start it with "
+                        "--backend %s, or open that backend",
+                        spec[i].name, spec[i].backend, spec[i].backend);
   return MGRID_OK;
 }
 
 static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Errhandler handler, void **native,
-                            mgrid_error *err) {
+                               mgrid_error *err) {
   MPI_Group   group;
   MPI_Comm    comm = MPI_COMM_NULL;
   const char *call = "MPI_Group_incl";
@@ -57,7 +58,7 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   if (comm == MPI_COMM_NULL)
     return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
   MPI_Comm *box = malloc(sizeof *box); /* only now: the other members wait for us above */
-  if (!box) return mgrid_oom(err);        /* and it is left behind, since to free it is collective as well */
+  if (!box) return mgrid_oom(err);     /* and it is left behind, since to free it is collective as well */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
@@ -70,9 +71,10 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
 /* One after the other: each is three rounds of messages among its members, and MPI has no call
 ** that starts a creation and goes on. Duplicates in flight (MPI_Comm_idup) for equal members,
 ** threads, and another order did not pay: scripts/README.md. */
-static mgrid_status mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_status mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
-  mgrid_status      s = MGRID_OK;
+  mgrid_status   s = MGRID_OK;
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   for (size_t i = 0; i < n; i++) {
     mgrid_status one = create_one(m, &spec[i], was, &native[i], s ? NULL : err);
@@ -99,13 +101,13 @@ static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec,
 
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
 static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
-  int       rank = -1, size = 0;
+  int          rank = -1, size = 0;
   mgrid_status s = MGRID_OK;
   keep(&s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   keep(&s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!s && (rank != spec->position || size != spec->size))
     s = mgrid_fail(err, MGRID_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
-                spec->name, b->rank, rank, size, spec->position, spec->size);
+                   spec->name, b->rank, rank, size, spec->position, spec->size);
   int32_t   mine = (int32_t)b->rank, before = -1;
   long long sum = mine, want = 0;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
@@ -113,8 +115,8 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
     int32_t sent = rank == root ? mine : -1;
     keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
     if (!s && sent != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name, sent,
-                  spec->ranks[root]);
+      s = mgrid_fail(err, MGRID_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name,
+                     sent, spec->ranks[root]);
   }
   keep(&s, err, spec, MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm), "MPI_Allreduce");
   if (!s && sum != want)
@@ -132,7 +134,7 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
 static mgrid_status mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   MPI_Comm       comm = *(MPI_Comm *)native;
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
-  mgrid_status      s = prove(b, spec, comm, err);
+  mgrid_status   s = prove(b, spec, comm, err);
   mgrid_mpi_restore(comm, was);
   return s;
 }
@@ -150,8 +152,8 @@ static void mpi_buffer_free(mgrid_backend *b, const char *backend, void *buffer)
   free(buffer);
 }
 
-static mgrid_status mpi_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                          mgrid_error *err) {
+static mgrid_status mpi_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes,
+                             bool to_buffer, mgrid_error *err) {
   (void)b, (void)backend, (void)to_buffer, (void)err;
   memcpy(to, from, bytes);
   return MGRID_OK;
@@ -180,8 +182,8 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
 }
 
 static mgrid_status mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                mgrid_error *err) {
-  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",    "MPI_Allgather", "MPI_Reduce_scatter_block",
+                                   mgrid_error *err) {
+  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",  "MPI_Allgather", "MPI_Reduce_scatter_block",
                                        "MPI_Sendrecv",  "MPI_Barrier" };
   MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
   (void)b;
@@ -212,11 +214,25 @@ static void mpi_close(mgrid_backend *b) {
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "mpi", .lists = true,
-    .allreduce_min = mgrid_mpi_allreduce, .allgather = mgrid_mpi_allgather, .bcast = mgrid_mpi_bcast,
-    .check = mpi_check, .create = mpi_create, .destroy = mpi_destroy, .prove = mpi_prove, .close = mpi_close,
-    .own = mgrid_mpi_own, .send = mgrid_mpi_send, .recv = mgrid_mpi_recv, .tell = mgrid_mpi_tell, .heard = mgrid_mpi_heard,
-    .buffer_new = mpi_buffer_new, .buffer_free = mpi_buffer_free, .copy = mpi_copy, .collective = mpi_collective,
+    .name = "mpi",
+    .lists = true,
+    .allreduce_min = mgrid_mpi_allreduce,
+    .allgather = mgrid_mpi_allgather,
+    .bcast = mgrid_mpi_bcast,
+    .check = mpi_check,
+    .create = mpi_create,
+    .destroy = mpi_destroy,
+    .prove = mpi_prove,
+    .close = mpi_close,
+    .own = mgrid_mpi_own,
+    .send = mgrid_mpi_send,
+    .recv = mgrid_mpi_recv,
+    .tell = mgrid_mpi_tell,
+    .heard = mgrid_mpi_heard,
+    .buffer_new = mpi_buffer_new,
+    .buffer_free = mpi_buffer_free,
+    .copy = mpi_copy,
+    .collective = mpi_collective,
   };
   int ready = 0, gone = 0, rank, size;
   MPI_Initialized(&ready);
@@ -244,7 +260,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
 
 /* For mgrid_backend_open: the caller asked moongrid to see to MPI itself. */
 MGRID_API mgrid_backend *mgrid_mpi_open(mgrid_error *err);
-MGRID_API size_t      mgrid_mpi_describe(char *buf, size_t len);
+MGRID_API size_t         mgrid_mpi_describe(char *buf, size_t len);
 
 mgrid_backend *mgrid_mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;

@@ -110,7 +110,10 @@ static mgrid_status finish(mpi_backend *m, MPI_Request *request, int rc, const c
     end_roll(&w, missing, sizeof missing);
     bool several = strchr(missing, ',') || strstr(missing, " and ");
     s = mgrid_fail(err, MGRID_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->base.seconds,
-                *missing == 's' ? "" : several ? "ranks " : "rank ", missing, several ? "are" : "is");
+                   *missing == 's' ? ""
+                   : several       ? "ranks "
+                                   : "rank ",
+                   missing, several ? "are" : "is");
   }
   m->broken |= s != MGRID_OK;
   free(w.here);
@@ -130,7 +133,7 @@ static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, m
   MPI_Request request;
   uint64_t   *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
   memcpy(own, words, n * sizeof *words);
-  int       rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
+  int          rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
   mgrid_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
   if (!s) memcpy(words, own, n * sizeof *words);
   return s;
@@ -141,8 +144,8 @@ static mgrid_status timed_allgather(mpi_backend *m, const void *mine, void *all,
   char  *own = malloc(whole + bytes);
   if (!own) return mgrid_oom(err);
   memcpy(own + whole, mine, bytes);
-  MPI_Request request;
-  int rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &request);
+  MPI_Request  request;
+  int          rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &request);
   mgrid_status s = finish(m, &request, rc, "MPI_Iallgather", err);
   if (s) return s;
   memcpy(all, own, whole);
@@ -154,9 +157,9 @@ static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root,
   char *own = malloc((size_t)bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, (size_t)bytes);
-  MPI_Request request;
-  int         rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &request);
-  mgrid_status   s = finish(m, &request, rc, "MPI_Ibcast", err);
+  MPI_Request  request;
+  int          rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &request);
+  mgrid_status s = finish(m, &request, rc, "MPI_Ibcast", err);
   if (s) return s;
   memcpy(data, own, (size_t)bytes);
   free(own);
@@ -185,7 +188,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
 
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mgrid_status    s = usable(m, err);
+  mgrid_status s = usable(m, err);
   bool         timed = b->seconds > 0;
   if (s) return s;
   MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mgrid_mpi_quiet(m->parent);
@@ -229,8 +232,8 @@ mgrid_status mgrid_mpi_own(mgrid_backend *b, double seconds, int *local_rank, in
 
 /* Until the message is through; a receive that is given up is taken back. *through: may the buffer be
 ** used again? */
-static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer, bool send,
-                                double seconds, bool *through, mgrid_error *err) {
+static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer,
+                                   bool send, double seconds, bool *through, mgrid_error *err) {
   double begun = mgrid_now();
   *through = true;
   for (int look = 0, done = 0; !rc; look++) {
@@ -245,7 +248,8 @@ static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc,
         MPI_Cancel(request);
         MPI_Wait(request, MPI_STATUS_IGNORE);
       }
-      if (late) return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+      if (late)
+        return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
       mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " gave up", who);
       return MGRID_GAVE_UP;
     }
@@ -255,20 +259,21 @@ static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc,
 }
 
 mgrid_status mgrid_mpi_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
-                      mgrid_error *err) {
+                            mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
   bool         through;
   void        *own = malloc(bytes + 1); /* left behind where the message is not through */
   if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
-  int       rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
+  int          rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
   mgrid_status s = finish_message(m, &request, rc, "MPI_Isend", to, true, seconds, &through, err);
   if (through) free(own);
   return s;
 }
 
-mgrid_status mgrid_mpi_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds, mgrid_error *err) {
+mgrid_status mgrid_mpi_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                            mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   MPI_Request  request;
   bool         through;

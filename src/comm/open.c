@@ -72,11 +72,11 @@ mgrid_backend *mgrid_nccl_backend(mgrid_backend *host, const mgrid_nccl_options 
 mgrid_backend *mgrid_backend_best(mgrid_backend *mpi, const mgrid_nccl_options *options, bool own) {
   mgrid_backend_over   *over = NULL;
   mgrid_backend_prober *probe = NULL;
-  char               text[256];
+  char                  text[256];
   mgrid_error           why;
-  bool               here = symbol("nccl", MGRID_NCCL_LIBRARY, "mgrid_nccl_over", &over, &why) == MGRID_OK &&
-              symbol("nccl", MGRID_NCCL_LIBRARY, "mgrid_nccl_probe", &probe, &why) == MGRID_OK &&
-              probe(text, sizeof text, &why) == MGRID_OK;
+  bool                  here = symbol("nccl", MGRID_NCCL_LIBRARY, "mgrid_nccl_over", &over, &why) == MGRID_OK
+              && symbol("nccl", MGRID_NCCL_LIBRARY, "mgrid_nccl_probe", &probe, &why) == MGRID_OK
+              && probe(text, sizeof text, &why) == MGRID_OK;
   uint64_t all = here;
   if (mpi->ops->allreduce_min(mpi, &all, 1, &why) || !all) return mpi;
   mgrid_backend *nccl = over(mpi, options, own, &why);

@@ -39,7 +39,7 @@ static uint64_t hash_of(const mgrid_shared *c) {
 }
 
 mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *made, const char *state,
-                        mgrid_error *err) {
+                              mgrid_error *err) {
   const mgrid_entry *e = &p->content.entry[made->entry];
   mgrid_shared      *c = calloc(1, sizeof *c);
   mgrid_text         name = { 0 }, config = { 0 };
@@ -102,8 +102,8 @@ void mgrid_batch_free(mgrid_batch *batch) {
 }
 
 static mgrid_comm_spec spec_of(const mgrid_shared *c) {
-  return (mgrid_comm_spec){ c->name, c->backend, c->nccl, c->timeout, c->high_priority, c->ranks, c->size, c->position,
-                         c->group, c->tag };
+  return (mgrid_comm_spec){ c->name,  c->backend, c->nccl,     c->timeout, c->high_priority,
+                            c->ranks, c->size,    c->position, c->group,   c->tag };
 }
 
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {
@@ -152,11 +152,13 @@ void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
 static mgrid_status own_status(mgrid_status s) { return s == MGRID_GAVE_UP ? MGRID_BACKEND : s; }
 
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
-                         mgrid_error *err) {
+                               mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
   if (!b->ops->shrink || strcmp(c->backend, "nccl") != 0)
-    return mgrid_fail(err, MGRID_BACKEND, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name, c->backend);
-  if (!from->real || !from->native) return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", c->name);
+    return mgrid_fail(err, MGRID_BACKEND, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
+                      c->backend);
+  if (!from->real || !from->native)
+    return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", c->name);
   mgrid_status s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MGRID_OK;
   return own_status(s);

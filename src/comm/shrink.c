@@ -51,8 +51,8 @@ static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error
 }
 
 /* This rank's communicator: that of its old group where nobody is lost, else made out of it. */
-static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n, const int64_t *lost,
-                            mgrid_error *err) {
+static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n,
+                               const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
   if (now->view.ncomms == 0) return MGRID_OK; /* in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
@@ -98,12 +98,14 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
     return NULL;
   }
   const mgrid_entry *e = &s->plan->content.entry[entry];
-  if (e->family->overlapping) return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
+  if (e->family->overlapping)
+    return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
   for (size_t i = 0; i < n; i++) {
     if (lost[i] < 0 || lost[i] >= s->plan->content.world)
       return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
-                     s->plan->content.world - 1);
-    if (lost[i] == s->view.rank) return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
+                        s->plan->content.world - 1);
+    if (lost[i] == s->view.rank)
+      return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
   }
   mgrid_family *left = without(e->family, n, lost, err);
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;

@@ -54,7 +54,8 @@ static void name_all(mgrid_state *s) {
       size_t i = 0;
       if (mgrid_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
-      const char *wanted = p->content.entry[entry].choice.backend; /* what another backend makes is its members' alone */
+      const char *wanted =
+          p->content.entry[entry].choice.backend; /* what another backend makes is its members' alone */
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
       else if (!*wanted || strcmp(wanted, s->backend->ops->name) == 0)
@@ -63,7 +64,8 @@ static void name_all(mgrid_state *s) {
   }
 }
 
-mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                                 mgrid_error *err) {
   mgrid_status status = mgrid_view_init(&s->view, plan, b->rank, err);
   if (status) return status;
   s->plan = mgrid_plan_ref(plan);
@@ -79,8 +81,8 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_b
   for (size_t i = 0; i < s->view.nmembers; i++) {
     const mgrid_member *m = &s->view.member[i];
     const mgrid_entry  *e = &s->plan->content.entry[m->entry];
-    s->group[i] = (mgrid_group){ s,           e->name, e->family, m->group, m->position, m->size,
-                              m->comm < 0 ? NULL : s->comm[m->comm] };
+    s->group[i] =
+        (mgrid_group){ s, e->name, e->family, m->group, m->position, m->size, m->comm < 0 ? NULL : s->comm[m->comm] };
     s->first[m->entry + 1]++;
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
@@ -119,15 +121,17 @@ static mgrid_status create(mgrid_state *s, mgrid_seat *seats, mgrid_error *err) 
 mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
   mgrid_error mine = { 0 };
   if (!b) return NULL;
-  if (!plan && err) mine = *err; /* why there is none: the other ranks are told */
-  bool      fits = plan && mgrid_plan_world(plan) == b->world; /* agree tells when not */
+  if (!plan && err) mine = *err;                                /* why there is none: the other ranks are told */
+  bool fits = plan && mgrid_plan_world(plan) == b->world;       /* agree tells when not */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
     double longest = (double)plan->content.entry[i].choice.timeout_us / 1e6;
     if (longest > b->longest) b->longest = longest;
   }
   mgrid_state *s = calloc(1, sizeof *s);
   mgrid_seat  *seats = NULL;
-  mgrid_status status = !s && plan ? mgrid_oom(&mine) : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine) : MGRID_OK;
+  mgrid_status status = !s && plan  ? mgrid_oom(&mine)
+                        : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine)
+                                    : MGRID_OK;
   if (!status) status = mgrid_seats_new(b, &seats, &mine);
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
@@ -141,8 +145,8 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
   const mgrid_content *c = &s->plan->content;
-  const char      **known = malloc((c->nentries + 1) * sizeof *known);
-  char              tail[512] = "";
+  const char         **known = malloc((c->nentries + 1) * sizeof *known);
+  char                 tail[512] = "";
   for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
   if (known) mgrid_suggest(tail, sizeof tail, family, known, c->nentries);
   free(known);
@@ -152,7 +156,7 @@ mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
   mgrid_error  mine = { 0 };
-  int       entry = mgrid_plan_find(s->plan, family);
+  int          entry = mgrid_plan_find(s->plan, family);
   mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
@@ -174,7 +178,7 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   if (!s) return MGRID_USAGE;
   mgrid_error  mine = { 0 };
   mgrid_status status = MGRID_OK;
-  int64_t   n = 0;
+  int64_t      n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
     status = first_of(status, mgrid_pool_prove(s->backend, s->comm[i], status ? NULL : &mine));
@@ -189,8 +193,8 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
 /* --------------------------------------------------------------- questions */
 
 const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s->plan; }
-int64_t        mgrid_state_rank(const mgrid_state *s) { return s->view.rank; }
-size_t         mgrid_state_ngroups(const mgrid_state *s) { return s->view.nmembers; }
+int64_t           mgrid_state_rank(const mgrid_state *s) { return s->view.rank; }
+size_t            mgrid_state_ngroups(const mgrid_state *s) { return s->view.nmembers; }
 
 size_t mgrid_state_ncomms(const mgrid_state *s) {
   size_t n = 0;
@@ -216,12 +220,12 @@ const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, m
 int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err) {
   if (!s) return -1;
   const mgrid_grid *g = mgrid_plan_grid(s->plan, grid);
-  int            d = g ? mgrid_grid_find(g, dim) : -1;
+  int               d = g ? mgrid_grid_find(g, dim) : -1;
   if (d < 0) {
     const mgrid_content *c = &s->plan->content;
-    const char       *known[MGRID_DIMS_MAX];
-    char              tail[512];
-    size_t            n = 0, all = g ? g->n : c->ngrids;
+    const char          *known[MGRID_DIMS_MAX];
+    char                 tail[512];
+    size_t               n = 0, all = g ? g->n : c->ngrids;
     for (; n < all && n < MGRID_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
     mgrid_suggest(tail, sizeof tail, g ? dim : grid, known, n);
     mgrid_fail(err, MGRID_USAGE, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
@@ -270,9 +274,11 @@ const char *mgrid_group_kind(const mgrid_group *g) { return g->comm ? g->comm->b
 
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err) {
   mgrid_backend *b = g->state->backend;
-  if (!b->ops->collective) return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
+  if (!b->ops->collective)
+    return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
   if (g->comm && !g->comm->real)
-    return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)", g->name);
+    return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
+                      g->name);
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
   const mgrid_comm_spec alone = { .name = g->name, .backend = b->ops->name, .nccl = "", .size = 1 };
   return b->ops->collective(b, &alone, NULL, w, err);

@@ -12,63 +12,65 @@
 ** are one entry, whatever state asked for it, unless it is unique. */
 struct mgrid_shared {
   mgrid_shared *next;
-  int        users;
-  bool       unique, real; /* real: create has succeeded, native is valid */
-  uint64_t   hash;
-  char      *name, *config;
-  const char *backend; /* who makes it: what the family asked for, else the backend's name */
-  char      *nccl;
-  double     timeout;
-  bool       high_priority;
+  int           users;
+  bool          unique, real; /* real: create has succeeded, native is valid */
+  uint64_t      hash;
+  char         *name, *config;
+  const char   *backend; /* who makes it: what the family asked for, else the backend's name */
+  char         *nccl;
+  double        timeout;
+  bool          high_priority;
   mgrid_family *family; /* who asked first: its group has the members */
-  int64_t    group, size, position;
-  int        tag;
-  int32_t   *ranks; /* written out, where the backend wants it */
-  void      *native;
+  int64_t       group, size, position;
+  int           tag;
+  int32_t      *ranks; /* written out, where the backend wants it */
+  void         *native;
 };
 
 /* Room for one call that creates up to n communicators, made before the ranks agree: after
 ** that no rank may stop for want of memory. */
 typedef struct mgrid_batch {
-  size_t        n;
+  size_t           n;
   mgrid_shared   **entry;
   mgrid_comm_spec *spec;
-  void        **native;
+  void           **native;
 } mgrid_batch;
 
 /* Find or make the pool's entry for a group; not created yet where it is new. */
 mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *c, const char *state,
-                        mgrid_error *err);
+                              mgrid_error *err);
 mgrid_status  mgrid_batch_init(mgrid_batch *batch, size_t room, mgrid_error *err);
-void       mgrid_batch_free(mgrid_batch *batch);
-void       mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is real */
-void       mgrid_batch_add_absent(mgrid_batch *batch, const char *family, const char *backend); /* of others: mgrid_backend.whole */
+void          mgrid_batch_free(mgrid_batch *batch);
+void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is real */
+void          mgrid_batch_add_absent(mgrid_batch *batch, const char *family,
+                                     const char *backend); /* of others: mgrid_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
-mgrid_status  mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
-void       mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
-mgrid_status  mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err); /* local: before agreement */
-mgrid_status  mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
-                          mgrid_error *err);
-void       mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its ranks do not answer any more */
-mgrid_status  mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
-mgrid_status  mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
-mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
+mgrid_status mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
+void         mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
+mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err); /* local: before agreement */
+mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
+                               mgrid_error *err);
+void         mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its ranks do not answer any more */
+mgrid_status mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
+mgrid_status mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
+mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
 /* One user less of each; what has none is destroyed, all of it in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
 struct mgrid_group {
   const mgrid_state  *state;
-  const char      *name; /* of the family */
+  const char         *name; /* of the family */
   const mgrid_family *family;
-  int64_t          index, position, size;
+  int64_t             index, position, size;
   const mgrid_shared *comm; /* NULL for a group of one rank */
 };
 
 /* Room for a seat per rank, before the ranks agree; NULL where their places are known already. */
 typedef struct mgrid_seat mgrid_seat;
-mgrid_status mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_error *err);
+mgrid_status              mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_error *err);
 /* mgrid_verdict; with seats the ranks also learn how they lie over machines. */
-mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed, mgrid_error *err);
+mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed,
+                                 mgrid_error *err);
 
 /* Whose memory and calls the group wants: "mpi", "nccl", "dry"; of a group of one rank the state's. */
 const char *mgrid_group_kind(const mgrid_group *g);
@@ -80,7 +82,8 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 void mgrid_state_abandon(mgrid_state *s);
 
 /* Everything of a state that is local: this rank's view, its handles, places for communicators. */
-mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name,
+                                 mgrid_error *err);
 /* "unknown family 'x'; nearest is ..." */
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 
@@ -92,17 +95,17 @@ struct mgrid_state {
   mgrid_shared **comm;  /* [view.ncomms] */
   mgrid_batch    batch; /* room for all of them */
   mgrid_group   *group; /* [view.nmembers] */
-  size_t     *first; /* [nentries + 1]: where the groups of a family begin in `group` */
+  size_t        *first; /* [nentries + 1]: where the groups of a family begin in `group` */
 };
 
 /* Who waits for whom, given each rank's creations in its own order. dry.c */
 typedef struct mgrid_script { /* rank r creates step[start[r]] .. step[start[r + 1] - 1] */
-  int64_t      world;
-  int64_t     *start;
+  int64_t         world;
+  int64_t        *start;
   mgrid_creation *step;
 } mgrid_script;
 mgrid_status mgrid_script_of(mgrid_script *s, const mgrid_plan *p, mgrid_error *err);
 mgrid_status mgrid_script_play(const mgrid_script *s, const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
-void      mgrid_script_free(mgrid_script *s);
+void         mgrid_script_free(mgrid_script *s);
 
 #endif

@@ -14,7 +14,8 @@ uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_status mine) {
   return mine ? (uint64_t)b->rank + (mine == MGRID_GAVE_UP ? LATER : 0) : UINT64_MAX;
 }
 
-mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed,
+                                mgrid_error *err) {
   mgrid_error first;
   memset(&first, 0, sizeof first);
   if (who == UINT64_MAX) return MGRID_OK;
@@ -26,7 +27,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status min
 }
 
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
-  uint64_t  who = mgrid_verdict_of(b, mine);
+  uint64_t     who = mgrid_verdict_of(b, mine);
   mgrid_status s = b->ops->allreduce_min(b, &who, 1, err);
   return s ? s : mgrid_verdict_tell(b, who, mine, failed, err);
 }

@@ -18,10 +18,11 @@ static int ascending(const void *a, const void *b) {
 }
 
 /* Median seconds of a call, each waited for. */
-static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, double *seconds, mgrid_error *err) {
+static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, double *seconds,
+                            mgrid_error *err) {
   double spent[TIMED];
   for (int i = 0; i < WARM + TIMED; i++) {
-    double    begun = mgrid_now();
+    double       begun = mgrid_now();
     mgrid_status s = mgrid_pool_work(b, c, w, err);
     if (s) return s;
     if (i >= WARM) spent[i - WARM] = mgrid_now() - begun;
@@ -33,8 +34,8 @@ static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid
 
 typedef struct row {
   const mgrid_shared *comm; /* NULL: not measured */
-  void            *send, *recv;
-  double           rate[3];
+  void               *send, *recv;
+  double              rate[3];
 } row;
 
 static size_t elements(const mgrid_shared *c) { return BYTES / sizeof(float) / (size_t)c->size * (size_t)c->size; }
@@ -55,12 +56,13 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
 
 /* GB/s of the bus: what a ring moves over each link, so that group sizes compare. */
 static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
-  size_t        n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
+  size_t           n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
   mgrid_status     s = MGRID_OK;
-  const mgrid_work work[3] = { { .call = MGRID_ALLREDUCE, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = all },
-                            { .call = MGRID_ALLGATHER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each },
-                            { .call = MGRID_REDUCE_SCATTER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv,
-                              .count = each } };
+  const mgrid_work work[3] = {
+    { .call = MGRID_ALLREDUCE, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = all },
+    { .call = MGRID_ALLGATHER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each },
+    { .call = MGRID_REDUCE_SCATTER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each }
+  };
   for (int k = 0; k < 3 && !s; k++) {
     double seconds = 0, moved = (k == 0 ? 2.0 : 1.0) * (double)(n - 1) / (double)n * (double)(all * sizeof(float));
     s = measure(b, r->comm, &work[k], &seconds, err);
@@ -72,7 +74,7 @@ static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
   mgrid_error    why = { 0 };
-  row        *rows = calloc(s->view.ncomms + 1, sizeof *rows);
+  row           *rows = calloc(s->view.ncomms + 1, sizeof *rows);
   mgrid_status   status = rows ? prepare(b, s, rows, &why) : mgrid_oom(&why);
   status = mgrid_verdict(b, status, &why, &why);
   for (size_t i = 0; i < s->view.ncomms && !status; i++)

@@ -10,30 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-  "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--json]\n"
-  "\n"
-  "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
-  "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-  "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
-  "\n"
-  "  --world N,... worlds to check\n"
-  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
-  "  --json        an array with one object per world\n"
-  "  --color WHEN  accepted by every command; this one has none\n";
+static const char help[] = "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--json]\n"
+                           "\n"
+                           "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
+                           "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
+                           "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
+                           "\n"
+                           "  --world N,... worlds to check\n"
+                           "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+                           "  --json        an array with one object per world\n"
+                           "  --color WHEN  accepted by every command; this one has none\n";
 
 enum { WHOLE = 1 << 20, SAMPLES = 4096, PIECE = 1024 };
 
 typedef struct verdict {
-  bool         whole;
-  int64_t      asked; /* members checked */
+  bool            whole;
+  int64_t         asked; /* members checked */
   mgrid_rehearsal schedule;
 } verdict;
 
 static mgrid_status broken(mgrid_error *err, const char *family, int64_t group, int64_t position) {
-  return mgrid_fail(err, MGRID_REFUSED, "family '%s': member %" PRId64 " of group %" PRId64
-                 " is not found again by its rank",
-                 family, position, group);
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "family '%s': member %" PRId64 " of group %" PRId64 " is not found again by its rank", family,
+                    position, group);
 }
 
 /* (group, position) -> rank -> (group, position) for one member. */
@@ -55,8 +54,8 @@ static mgrid_status check_whole(const char *name, const mgrid_family *f, verdict
       int64_t n = size - at < PIECE ? size - at : PIECE;
       mgrid_family_slice(f, g, at, n, ranks);
       for (int64_t i = 0; i < n; i++) {
-        if (ranks[i] < 0 || ranks[i] >= f->world || mgrid_family_rank(f, g, at + i) != ranks[i] ||
-            !inverse_holds(f, g, at + i))
+        if (ranks[i] < 0 || ranks[i] >= f->world || mgrid_family_rank(f, g, at + i) != ranks[i]
+            || !inverse_holds(f, g, at + i))
           return broken(err, name, g, at + i);
       }
     }
@@ -64,8 +63,8 @@ static mgrid_status check_whole(const char *name, const mgrid_family *f, verdict
   }
   v->asked += members;
   if (members == f->total && (mgrid_family_coverage(f) != MGRID_PARTITION || members == f->world)) return MGRID_OK;
-  return mgrid_fail(err, MGRID_REFUSED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64, name,
-                 members, f->world, f->total);
+  return mgrid_fail(err, MGRID_REFUSED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64,
+                    name, members, f->world, f->total);
 }
 
 static mgrid_status check_sample(const char *name, const mgrid_family *f, verdict *v, mgrid_error *err) {
@@ -112,7 +111,7 @@ static json_t *json_line(int64_t world, const mgrid_plan *p, const verdict *v, m
 }
 
 int cli_run_check(int argc, char **argv) {
-  cli       c;
+  cli          c;
   mgrid_error  err = { 0 };
   mgrid_status worst = cli_parse(&c, argc, argv, "rWj");
   if (worst) return worst;
@@ -123,7 +122,7 @@ int cli_run_check(int argc, char **argv) {
   if (!rt) return cli_finish(&c, cli_say(&c, &err));
   json_t *lines = json_array();
   for (size_t i = 0; i < c.nworlds; i++) {
-    verdict   v;
+    verdict      v;
     mgrid_plan  *p = cli_plan(&c, rt, c.worlds[i], &err);
     mgrid_status s = p ? check_plan(p, &v, &err) : err.status;
     if (c.json)

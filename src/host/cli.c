@@ -44,7 +44,7 @@ mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
 
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   mgrid_error e = { .status = MGRID_USAGE };
-  va_list  args;
+  va_list     args;
   va_start(args, fmt);
   vsnprintf(e.message, sizeof e.message, fmt, args);
   va_end(args);
@@ -64,13 +64,20 @@ mgrid_status cli_finish(const cli *c, mgrid_status s) {
 /* ------------------------------------------------------------------ options */
 
 static const struct option long_options[] = {
-  { "world", required_argument, NULL, 'w' },   { "rank", required_argument, NULL, 'k' },
-  { "json", no_argument, NULL, 'j' },          { "schedule", no_argument, NULL, 's' },
-  { "text", no_argument, NULL, 't' },          { "backend", required_argument, NULL, 'b' },
-  { "share-gpu", no_argument, NULL, 'g' },     { "devices", required_argument, NULL, 'd' },
-  { "timeout", required_argument, NULL, 'o' }, { "gpu-memory", required_argument, NULL, 'm' },
-  { "bandwidth", no_argument, NULL, 'B' },     { "params", required_argument, NULL, 'r' },
-  { "color", required_argument, NULL, 'c' },   { "help", no_argument, NULL, 'h' },
+  { "world", required_argument, NULL, 'w' },
+  { "rank", required_argument, NULL, 'k' },
+  { "json", no_argument, NULL, 'j' },
+  { "schedule", no_argument, NULL, 's' },
+  { "text", no_argument, NULL, 't' },
+  { "backend", required_argument, NULL, 'b' },
+  { "share-gpu", no_argument, NULL, 'g' },
+  { "devices", required_argument, NULL, 'd' },
+  { "timeout", required_argument, NULL, 'o' },
+  { "gpu-memory", required_argument, NULL, 'm' },
+  { "bandwidth", no_argument, NULL, 'B' },
+  { "params", required_argument, NULL, 'r' },
+  { "color", required_argument, NULL, 'c' },
+  { "help", no_argument, NULL, 'h' },
   { NULL, 0, NULL, 0 },
 };
 
@@ -100,7 +107,8 @@ static mgrid_status parse_integer(const cli *c, const char *what, const char *te
 static mgrid_status parse_worlds(cli *c, const char *text, bool list) {
   char *copy = mgrid_strdup(text), *save = NULL;
   if (!copy) return MGRID_LIMIT;
-  mgrid_status s = *text ? MGRID_OK : cli_usage(c, "--world is an integer from 1 to %" PRId64 ", not ''", MGRID_WORLD_MAX);
+  mgrid_status s = *text ? MGRID_OK
+                         : cli_usage(c, "--world is an integer from 1 to %" PRId64 ", not ''", MGRID_WORLD_MAX);
   for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
     if (c->nworlds == (list ? CLI_WORLDS_MAX : 1))
       s = cli_usage(c, list ? "--world takes at most 64 sizes" : "--world takes one size");
@@ -152,7 +160,8 @@ mgrid_status cli_parse(cli *c, int argc, char **argv, const char *allowed) {
     if (o == -1) break;
     const char *word = argv[at];
     if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
-    if (o == '?' && word[0] == '-' && word[1] != '-') return cli_usage(c, "unknown option '%s' of %s", word, c->command);
+    if (o == '?' && word[0] == '-' && word[1] != '-')
+      return cli_usage(c, "unknown option '%s' of %s", word, c->command);
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2, allowed);
     if (o == 'w' && strchr(allowed, 'W')) {
       s = parse_worlds(c, optarg, true);

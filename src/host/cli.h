@@ -19,7 +19,7 @@ typedef struct cli {
   const char *args[CLI_ARGS_MAX];
   size_t      nworlds;
   int64_t     worlds[CLI_WORLDS_MAX];
-  int64_t     rank; /* -1: not given */
+  int64_t     rank;             /* -1: not given */
   const char *backend, *params; /* params: a file, or NULL */
   bool        json, schedule, text, help, share_gpu, bandwidth;
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */

@@ -8,17 +8,17 @@
 #include <string.h>
 
 static const char help[] =
-  "usage: moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
-  "\n"
-  "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe is the\n"
-  "first one where it is not given, and a world given on one side is that of both; parameters are\n"
-  "not carried over. In one world also the communicators that a rank (0, or R) keeps, creates and\n"
-  "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ.\n"
-  "\n"
-  "  --world N     ranks in the world\n"
-  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
-  "  --rank R      whose communicators\n"
-  "  --color WHEN  accepted by every command; this one has none\n";
+    "usage: moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
+    "\n"
+    "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe is the\n"
+    "first one where it is not given, and a world given on one side is that of both; parameters are\n"
+    "not carried over. In one world also the communicators that a rank (0, or R) keeps, creates and\n"
+    "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ.\n"
+    "\n"
+    "  --world N     ranks in the world\n"
+    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --rank R      whose communicators\n"
+    "  --color WHEN  accepted by every command; this one has none\n";
 
 static mgrid_plan *evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) {
   *rt = cli_load(c, err);
@@ -26,10 +26,10 @@ static mgrid_plan *evaluate(const cli *c, mgrid_runtime **rt, mgrid_error *err) 
 }
 
 int cli_run_diff(int argc, char **argv) {
-  cli         a, b;
+  cli            a, b;
   mgrid_error    err = { 0 };
   mgrid_runtime *rt[2] = { NULL, NULL };
-  int         at = 1;
+  int            at = 1;
   while (at < argc && strcmp(argv[at], "vs") != 0) at++;
   mgrid_status s = cli_parse(&a, at, argv, "rwk");
   if (s) return s;

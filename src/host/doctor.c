@@ -9,10 +9,9 @@
 #include <jansson.h>
 #include <string.h>
 
-static const char help[] =
-  "usage: moongrid doctor [--json]\n"
-  "\n"
-  "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n";
+static const char help[] = "usage: moongrid doctor [--json]\n"
+                           "\n"
+                           "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n";
 
 typedef struct finding {
   const char *part;
@@ -32,14 +31,13 @@ static void examine(const cli *c, finding *f) {
   f[2].works = mgrid_nccl_version_text(f[2].text, sizeof f[2].text, &err) == MGRID_OK;
   if (!f[2].works) snprintf(f[2].text, sizeof f[2].text, "%s", err.message);
   f[3] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
-  if (c->launched)
-    snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
+  if (c->launched) snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
 }
 
 int cli_run_doctor(int argc, char **argv) {
   enum { N = 4 };
-  cli       c;
-  finding   f[N];
+  cli          c;
+  finding      f[N];
   mgrid_status s = cli_parse(&c, argc, argv, "j");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;

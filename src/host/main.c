@@ -7,34 +7,33 @@
 
 #include <string.h>
 
-static const char help[] =
-  "usage: moongrid COMMAND ...\n"
-  "\n"
-  "Process groups of parallel training, from a recipe to communicators.\n"
-  "\n"
-  "  plan RECIPE --world N [NAME=VALUE ...]       what groups a recipe makes\n"
-  "  run RECIPE [NAME=VALUE ...]                  create and prove them, under mpirun\n"
-  "  check RECIPE --world N,N,... [NAME=VALUE ...]  its laws at several sizes\n"
-  "  diff A --world N [...] vs B [...]            what changes from one plan to another\n"
-  "  recipes [RECIPE]                             what is bundled, and its parameters\n"
-  "  doctor                                       what works on this machine\n"
-  "\n"
-  "  --help after a command tells more; --version.\n"
-  "\n"
-  "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n"
-  "5 ranks disagree.\n";
+static const char help[] = "usage: moongrid COMMAND ...\n"
+                           "\n"
+                           "Process groups of parallel training, from a recipe to communicators.\n"
+                           "\n"
+                           "  plan RECIPE --world N [NAME=VALUE ...]       what groups a recipe makes\n"
+                           "  run RECIPE [NAME=VALUE ...]                  create and prove them, under mpirun\n"
+                           "  check RECIPE --world N,N,... [NAME=VALUE ...]  its laws at several sizes\n"
+                           "  diff A --world N [...] vs B [...]            what changes from one plan to another\n"
+                           "  recipes [RECIPE]                             what is bundled, and its parameters\n"
+                           "  doctor                                       what works on this machine\n"
+                           "\n"
+                           "  --help after a command tells more; --version.\n"
+                           "\n"
+                           "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n"
+                           "5 ranks disagree.\n";
 
 static const struct {
   const char *name;
   int (*run)(int argc, char **argv);
 } commands[] = {
-  { "plan", cli_run_plan },       { "run", cli_run_run },       { "check", cli_run_check },
-  { "diff", cli_run_diff },       { "recipes", cli_run_recipes }, { "doctor", cli_run_doctor },
+  { "plan", cli_run_plan }, { "run", cli_run_run },         { "check", cli_run_check },
+  { "diff", cli_run_diff }, { "recipes", cli_run_recipes }, { "doctor", cli_run_doctor },
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 int main(int argc, char **argv) {
-  char option_help[] = "--help";
+  char        option_help[] = "--help";
   const char *word = argc > 1 ? argv[1] : "--help";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
     fputs(help, argc > 1 ? stdout : stderr);

@@ -9,27 +9,28 @@
 #include <string.h>
 
 static const char help[] =
-  "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--json | --schedule | --text]\n"
-  "\n"
-  "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
-  "its groups. Nothing is created and no launcher is needed.\n"
-  "\n"
-  "  --world N     ranks in the world, 1 to 2147483647\n"
-  "  --rank R      the view of one rank\n"
-  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
-  "  --json        one JSON object with all groups (with --rank: that rank's)\n"
-  "  --schedule    the order in which communicators are created\n"
-  "  --text        the canonical text that the digest is taken of\n"
-  "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
-  "  --color WHEN  auto, always or never\n";
+    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--json | --schedule | --text]\n"
+    "\n"
+    "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
+    "its groups. Nothing is created and no launcher is needed.\n"
+    "\n"
+    "  --world N     ranks in the world, 1 to 2147483647\n"
+    "  --rank R      the view of one rank\n"
+    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --json        one JSON object with all groups (with --rank: that rank's)\n"
+    "  --schedule    the order in which communicators are created\n"
+    "  --text        the canonical text that the digest is taken of\n"
+    "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
+    "  --color WHEN  auto, always or never\n";
 
 static mgrid_status check_budget(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_gpu_memory m;
   mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
-  return mgrid_fail(err, MGRID_LIMIT, "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
-                 " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                 m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
+                    " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
+                    m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
 }
 
 static mgrid_status show_rank(const cli *c, const mgrid_plan *p, mgrid_error *err) {
@@ -47,11 +48,12 @@ static mgrid_status show_rank(const cli *c, const mgrid_plan *p, mgrid_error *er
   }
   printf("\n%-24s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const char     *name = mgrid_plan_family_name(p, i);
+    const char        *name = mgrid_plan_family_name(p, i);
     const mgrid_group *g = mgrid_state_group(s, name, err);
     if (!g) printf("%-24s %9s\n", name, "-");
     for (size_t nth = 0; (g = mgrid_state_group_nth(s, name, nth, err)); nth++) {
-      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_rank(g), mgrid_group_size(g));
+      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_rank(g),
+             mgrid_group_size(g));
       int64_t n = mgrid_group_size(g);
       for (int64_t k = 0; k < n; k++) {
         if (n > 16 && k == 12) {
@@ -76,7 +78,7 @@ static mgrid_status show(const cli *c, const mgrid_plan *p, mgrid_error *err) {
 }
 
 int cli_run_plan(int argc, char **argv) {
-  cli       c;
+  cli          c;
   mgrid_error  err = { 0 };
   mgrid_status s = cli_parse(&c, argc, argv, "rwkjstm");
   if (s) return s;

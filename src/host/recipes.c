@@ -7,12 +7,11 @@
 
 #include <string.h>
 
-static const char help[] =
-  "usage: moongrid recipes [RECIPE] [--json]\n"
-  "\n"
-  "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-  "parameters with their defaults and other names, its policies and who agrees on them, its\n"
-  "queries, and its families.\n";
+static const char help[] = "usage: moongrid recipes [RECIPE] [--json]\n"
+                           "\n"
+                           "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
+                           "parameters with their defaults and other names, its policies and who agrees on them, its\n"
+                           "queries, and its families.\n";
 
 /* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
 static mgrid_plan *default_plan(mgrid_runtime *rt) {
@@ -37,11 +36,11 @@ static mgrid_status describe(const cli *c, mgrid_error *err) {
 }
 
 static mgrid_status list_all(const cli *c, mgrid_error *err) {
-  json_t   *all = json_array();
+  json_t      *all = json_array();
   mgrid_status s = MGRID_OK;
   for (const char *const *name = mgrid_recipe_names(); *name && !s; name++) {
-    cli         one = *c;
-    json_t     *info = NULL;
+    cli     one = *c;
+    json_t *info = NULL;
     one.recipe = *name;
     mgrid_runtime *rt = cli_load(&one, err);
     s = rt ? mgrid_runtime_info(rt, &info, err) : err->status;
@@ -63,7 +62,7 @@ static mgrid_status list_all(const cli *c, mgrid_error *err) {
 }
 
 int cli_run_recipes(int argc, char **argv) {
-  cli       c;
+  cli          c;
   mgrid_error  err = { 0 };
   mgrid_status s = cli_parse(&c, argc, argv, "rj");
   if (s) return s;

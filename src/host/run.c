@@ -12,28 +12,28 @@
 #include <string.h>
 
 static const char help[] =
-  "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|dry] [--world N] [--json]\n"
-  "\n"
-  "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
-  "collectives (members and order, a sum, a broadcast from every position, a ring), and\n"
-  "destroy them. Rank 0 speaks.\n"
-  "\n"
-  "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. dry: no launcher;\n"
-  "                one process plays every rank of --world N and checks that the creation\n"
-  "                schedule fits together\n"
-  "  --world N     refuse to run on another number of ranks\n"
-  "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
-  "  --json        print the plan as JSON when all is proved\n"
-  "  --bandwidth   and measure all-reduce, all-gather and reduce-scatter of every family\n"
-  "\n"
-  "with nccl\n"
-  "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
-  "                says the same); else rank i of a machine has GPU i\n"
-  "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
-  "  --timeout S   seconds that a creation may take, 120 (a family may have its own)\n"
-  "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
-  "\n"
-  "  --color WHEN  auto, always or never\n";
+    "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|dry] [--world N] [--json]\n"
+    "\n"
+    "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
+    "collectives (members and order, a sum, a broadcast from every position, a ring), and\n"
+    "destroy them. Rank 0 speaks.\n"
+    "\n"
+    "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. dry: no launcher;\n"
+    "                one process plays every rank of --world N and checks that the creation\n"
+    "                schedule fits together\n"
+    "  --world N     refuse to run on another number of ranks\n"
+    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --json        print the plan as JSON when all is proved\n"
+    "  --bandwidth   and measure all-reduce, all-gather and reduce-scatter of every family\n"
+    "\n"
+    "with nccl\n"
+    "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
+    "                says the same); else rank i of a machine has GPU i\n"
+    "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
+    "  --timeout S   seconds that a creation may take, 120 (a family may have its own)\n"
+    "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
+    "\n"
+    "  --color WHEN  auto, always or never\n";
 
 /* No launcher: does the schedule fit together? */
 static mgrid_status rehearse(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
@@ -58,7 +58,7 @@ static int64_t held_in_all(const mgrid_plan *p) {
 }
 
 static mgrid_status materialize(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
-  int64_t   proved = 0;
+  int64_t      proved = 0;
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   if (!s && mgrid_backend_rank(b) == 0) {
@@ -86,7 +86,8 @@ static mgrid_status recipe_devices(cli *c, const mgrid_plan *p, mgrid_error *err
       char *end;
       long  n = strtol(at, &end, 10);
       if (end == at || c->ndevices == CLI_DEVICES_MAX)
-        return mgrid_fail(err, MGRID_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'", p->content.param[i].value);
+        return mgrid_fail(err, MGRID_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'",
+                          p->content.param[i].value);
       c->devices[c->ndevices++] = (int)n;
       at = *end == ',' ? end + 1 : end;
     }
@@ -108,12 +109,12 @@ static mgrid_backend *choose(cli *c, mgrid_backend *mpi, const mgrid_plan *p, mg
 static mgrid_status run_on_mpi(cli *c, mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_open("mpi", err);
   if (!b) return cli_say_own(c, err);
-  int64_t   world = mgrid_backend_world(b);
+  int64_t      world = mgrid_backend_world(b);
   mgrid_plan  *p = NULL;
   mgrid_status s;
   if (c->nworlds && c->worlds[0] != world)
     mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
-            c->worlds[0], world);
+               c->worlds[0], world);
   else if (rt)
     p = cli_plan(c, rt, world, planning);
   /* A rank without a plan says so to the others, who would wait for it. */
@@ -130,8 +131,8 @@ static mgrid_status run_on_mpi(cli *c, mgrid_runtime *rt, mgrid_error *planning,
 int cli_run_run(int argc, char **argv) {
   static const char *const backends[] = { "auto", "mpi", "nccl", "dry" };
   cli                      c;
-  mgrid_error                 err = { 0 }, planning = { 0 };
-  mgrid_status                s = cli_parse(&c, argc, argv, "rwjbgdomB");
+  mgrid_error              err = { 0 }, planning = { 0 };
+  mgrid_status             s = cli_parse(&c, argc, argv, "rwjbgdomB");
   if (s) return s;
   if (c.help) return fputs(help, stdout) < 0;
   if (!c.recipe) return cli_usage(&c, "run wants a recipe: a file, or one that 'moongrid recipes' lists");

@@ -33,8 +33,8 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_entry  *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
-    char             ranks[128], size[32], options[512] = "";
-    int64_t          led;
+    char                ranks[128], size[32], options[512] = "";
+    int64_t             led;
     mgrid_text          t = { 0 };
     example(f, ranks, sizeof ranks);
     if (f->size >= 0)
@@ -59,8 +59,8 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
 /* How many communicators a rank holds, over all ranks where there are few, else for one. */
 static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
   mgrid_plan_counts all, n;
-  int64_t        world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
-  int64_t        least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
+  int64_t           world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
+  int64_t           least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
   mgrid_status      s = mgrid_plan_count(p, &all, err);
   for (int64_t r = 0; r < shown && !s; r++) {
     if ((s = mgrid_plan_count_rank(p, r, &n, err))) break;
@@ -71,8 +71,8 @@ static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
     if (groups > most_groups) most_groups = groups;
   }
   if (s) return s;
-  printf("\n%-14s %" PRId64 " communicators for %" PRId64 " groups; %" PRId64 " groups of one rank need none\n", "in all",
-         all.communicators, all.groups, all.singles);
+  printf("\n%-14s %" PRId64 " communicators for %" PRId64 " groups; %" PRId64 " groups of one rank need none\n",
+         "in all", all.communicators, all.groups, all.singles);
   printf("%-14s ", shown == world ? "each rank" : "rank 0");
   printf(least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
   printf(" communicators for ");
@@ -88,7 +88,7 @@ mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) 
   int column = printf("%s", p->content.nparams ? ":" : "");
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];
-    int             length = (int)(strlen(a->name) + strlen(a->value)) + 2;
+    int                length = (int)(strlen(a->name) + strlen(a->value)) + 2;
     if (column + length > LINE_WIDTH) column = printf("\n              ") - 1;
     column += printf(" %s=%s", a->name, a->value);
   }

@@ -10,7 +10,7 @@
 
 typedef struct report {
   mgrid_text text;
-  int     changes;
+  int        changes;
 } report;
 
 static void line(report *r, const char *sign, const char *what, const char *name, const char *rest) {
@@ -74,7 +74,7 @@ static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
 }
 
 static bool same_options(const mgrid_entry *a, const mgrid_entry *b) {
-  char was[512], is[512];
+  char       was[512], is[512];
   mgrid_text t = { 0 }, u = { 0 };
   mgrid_choice_text(&a->choice, false, &t);
   mgrid_choice_text(&b->choice, false, &u);
@@ -88,7 +88,7 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   size_t kept = 0;
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
-    int             at = mgrid_content_find(b, e->name);
+    int                at = mgrid_content_find(b, e->name);
     entry_text(e, was, sizeof was);
     if (at < 0) {
       line(r, "-", "family", e->name, was);
@@ -118,7 +118,8 @@ static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
 
 /* Communicators of a rank that the other plan has too: equal members, options that may share. What is
 ** lazy in either is as if nobody had asked for it. */
-static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out, mgrid_error *err) {
+static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out,
+                               mgrid_error *err) {
   mgrid_view   va = { 0 }, vb = { 0 };
   mgrid_status s = mgrid_view_init(&va, a, rank, err);
   if (!s) s = mgrid_view_init(&vb, b, rank, err);
@@ -126,11 +127,11 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   for (size_t i = 0; i < vb.ncomms && !s; i++) {
     const mgrid_creation *c = &vb.comm[i];
     const mgrid_entry    *e = &b->content.entry[c->entry];
-    bool               found = false;
+    bool                  found = false;
     for (size_t k = 0; k < va.ncomms && !found && !is_lazy(b, c); k++) {
       const mgrid_entry *was = &a->content.entry[va.comm[k].entry];
-      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(&was->choice, &e->choice) &&
-              mgrid_same_group(was->family, va.comm[k].group, e->family, c->group);
+      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(&was->choice, &e->choice)
+              && mgrid_same_group(was->family, va.comm[k].group, e->family, c->group);
     }
     out->kept += found;
   }
@@ -141,12 +142,12 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   return s;
 }
 
-mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change, mgrid_sink sink, void *ud,
-                       mgrid_error *err) {
+mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
+                             mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!a || !b) return MGRID_USAGE;
-  report    r = { { 0 }, 0 };
+  report       r = { { 0 }, 0 };
   mgrid_status s = MGRID_OK;
-  bool      one_world = a->content.world == b->content.world;
+  bool         one_world = a->content.world == b->content.world;
   if (!one_world) {
     char worlds[64];
     snprintf(worlds, sizeof worlds, "%" PRId64 " -> %" PRId64 " ranks", a->content.world, b->content.world);
@@ -163,12 +164,14 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   if (one_world) {
     mgrid_change c;
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
-    mgrid_text_add(&r.text, "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
-                rank < 0 ? 0 : rank, c.kept, c.created, c.dropped);
+    mgrid_text_add(&r.text,
+                   "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
+                   rank < 0 ? 0 : rank, c.kept, c.created, c.dropped);
     if (change) *change = c;
   }
   if (!s && r.text.failed) s = mgrid_oom(err);
-  if (!s && sink && sink(ud, r.text.data, r.text.len) != 0) s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+  if (!s && sink && sink(ud, r.text.data, r.text.len) != 0)
+    s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
   mgrid_text_free(&r.text);
   return s;
 }

@@ -14,10 +14,10 @@ enum { BUFFER = 16384, PIECE = 1024 };
 
 typedef struct writer {
   mgrid_sink sink;
-  void   *ud;
+  void      *ud;
   mgrid_text text; /* what the sink did not get yet */
-  bool    failed;
-  bool    first; /* no comma before the next item */
+  bool       failed;
+  bool       first; /* no comma before the next item */
 } writer;
 
 static void flush(writer *w) {
@@ -240,7 +240,7 @@ static void put_rank(writer *w, const mgrid_plan *p, const mgrid_view *v) {
 
 mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  writer  w = { .sink = sink, .ud = ud, .first = true };
+  writer     w = { .sink = sink, .ud = ud, .first = true };
   mgrid_view v = { 0 };
   if (rank >= 0) {
     mgrid_status s = mgrid_view_init(&v, p, rank, err);

@@ -51,7 +51,8 @@ static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_v
     char *end;
     v->number[at] = strtoll(value, &end, 10);
     if (*value == '\0' || *end != '\0' || v->number[at] < low || v->number[at] > high)
-      return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", name, low, high, value);
+      return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", name, low, high,
+                        value);
   }
   if (v->given[at]) return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is given twice", name);
   v->given[at] = true;
@@ -59,7 +60,7 @@ static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_v
 }
 
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err) {
-  char     *copy = mgrid_strdup(text ? text : ""), *save = NULL;
+  char        *copy = mgrid_strdup(text ? text : ""), *save = NULL;
   mgrid_status s = copy ? MGRID_OK : mgrid_oom(err);
   memset(v, 0, sizeof *v);
   for (char *word = copy ? strtok_r(copy, " ,\t\n", &save) : NULL; word && !s; word = strtok_r(NULL, " ,\t\n", &save)) {
@@ -70,7 +71,8 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
   }
   int64_t min = v->number[MGRID_NCCL_MIN_CTAS], max = v->number[MGRID_NCCL_MAX_CTAS];
   if (!s && v->given[MGRID_NCCL_MIN_CTAS] && v->given[MGRID_NCCL_MAX_CTAS] && min > max)
-    s = mgrid_fail(err, MGRID_REFUSED, "nccl field 'min_ctas' is %" PRId64 ", above 'max_ctas', which is %" PRId64, min, max);
+    s = mgrid_fail(err, MGRID_REFUSED, "nccl field 'min_ctas' is %" PRId64 ", above 'max_ctas', which is %" PRId64, min,
+                   max);
   free(copy);
   return s;
 }

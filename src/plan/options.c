@@ -68,9 +68,9 @@ void mgrid_choice_free(mgrid_choice *c) {
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
-  return !a->unique && !b->unique && a->high_priority == b->high_priority &&
-         a->timeout_us == b->timeout_us && (a->backend == b->backend || strcmp(a->backend, b->backend) == 0) &&
-         (a->nccl == b->nccl || strcmp(a->nccl, b->nccl) == 0);
+  return !a->unique && !b->unique && a->high_priority == b->high_priority && a->timeout_us == b->timeout_us
+         && (a->backend == b->backend || strcmp(a->backend, b->backend) == 0)
+         && (a->nccl == b->nccl || strcmp(a->nccl, b->nccl) == 0);
 }
 
 void mgrid_choice_text(const mgrid_choice *c, bool identity, mgrid_text *t) {

@@ -79,14 +79,14 @@ void mgrid_plan_free(mgrid_plan *p) {
 
 /* --------------------------------------------------------------- questions */
 
-int64_t          mgrid_plan_world(const mgrid_plan *p) { return p->content.world; }
-size_t           mgrid_plan_nfamilies(const mgrid_plan *p) { return p->content.nentries; }
-const char      *mgrid_plan_family_name(const mgrid_plan *p, size_t i) { return p->content.entry[i].name; }
+int64_t             mgrid_plan_world(const mgrid_plan *p) { return p->content.world; }
+size_t              mgrid_plan_nfamilies(const mgrid_plan *p) { return p->content.nentries; }
+const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i) { return p->content.entry[i].name; }
 const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i) { return p->content.entry[i].family; }
-int              mgrid_plan_find(const mgrid_plan *p, const char *family) { return mgrid_content_find(&p->content, family); }
-size_t           mgrid_plan_ngrids(const mgrid_plan *p) { return p->content.ngrids; }
-const char      *mgrid_plan_grid_name(const mgrid_plan *p, size_t i) { return p->content.grid[i].name; }
-int              mgrid_plan_shares(const mgrid_plan *p, size_t i) { return p->shares[i]; }
+int         mgrid_plan_find(const mgrid_plan *p, const char *family) { return mgrid_content_find(&p->content, family); }
+size_t      mgrid_plan_ngrids(const mgrid_plan *p) { return p->content.ngrids; }
+const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i) { return p->content.grid[i].name; }
+int         mgrid_plan_shares(const mgrid_plan *p, size_t i) { return p->shares[i]; }
 
 const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
   int at = mgrid_content_grid(&p->content, name);
@@ -118,8 +118,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   if (p->shares[i] >= 0 || f->max_size < 2) return 0;
   bool open = f->size < 0 || may_repeat(f); /* does it take a look at every group? */
   for (size_t e = 0; p->order[e] != i && !open; e++)
-    open = may_share(p, i, p->order[e]) &&
-           mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
+    open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
   if (!open) return round < 0 ? f->count : mgrid_family_in_round(f, round);
   int64_t led = 0;
   for (int64_t g = 0; g < f->count; g++)
@@ -141,7 +140,7 @@ mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid
   out->families = (int64_t)p->content.nentries;
   for (int i = 0; i < (int)p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    int64_t          ones = singles(f);
+    int64_t             ones = singles(f);
     out->singles += ones;
     out->groups += f->count - ones;
     out->communicators += mgrid_plan_led(p, i, -1);
@@ -184,8 +183,8 @@ static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_cr
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {
     const mgrid_creation *made = &v->comm[k];
-    if (made->size == c->size && made->position == c->position && may_share(p, c->entry, made->entry) &&
-        mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
+    if (made->size == c->size && made->position == c->position && may_share(p, c->entry, made->entry)
+        && mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
       return (int)k;
   }
   return -1;
@@ -195,7 +194,7 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
   memset(v, 0, sizeof *v);
   if (rank < 0 || rank >= p->content.world)
     return mgrid_fail(err, MGRID_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                   p->content.world - 1);
+                      p->content.world - 1);
   v->rank = rank;
   int64_t group, position;
   size_t  total = 0;
@@ -210,9 +209,9 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
     return mgrid_oom(err);
   }
   for (size_t k = 0; k < p->content.nentries; k++) {
-    int              i = p->order[k];
+    int                 i = p->order[k];
     const mgrid_family *f = p->content.entry[i].family;
-    size_t           n = 0;
+    size_t              n = 0;
     for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
       here[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
     if (n > 1) qsort(here, n, sizeof *here, by_round);

@@ -19,11 +19,11 @@
 #include "plan/topology.h"
 
 struct mgrid_plan {
-  atomic_int refs;
+  atomic_int    refs;
   mgrid_content content;
-  int       *order;  /* [nentries]: schedule order -> entry */
-  int       *shares; /* [nentries]: the earlier entry that leads all groups, or -1 */
-  uint64_t   digest[2];
+  int          *order;  /* [nentries]: schedule order -> entry */
+  int          *shares; /* [nentries]: the earlier entry that leads all groups, or -1 */
+  uint64_t      digest[2];
 };
 
 /* How many groups of `a` are groups of `b` too, members in the same order? */
@@ -31,7 +31,7 @@ typedef enum mgrid_overlap { MGRID_NONE, MGRID_SOME, MGRID_ALL } mgrid_overlap;
 /* O(modes). MGRID_SOME also stands for "not decided by the rules alone". Groups of one rank
 ** do not count. */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
-bool       mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
+bool          mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit);
 /* Groups of entry i that no earlier group leads: the communicators it adds to the job.
@@ -50,14 +50,14 @@ typedef struct mgrid_creation { /* a communicator this rank creates, by the grou
 } mgrid_creation;
 
 typedef struct mgrid_view { /* members in topology order, creations in schedule order */
-  int64_t      rank;
-  size_t       nmembers, ncomms;
+  int64_t         rank;
+  size_t          nmembers, ncomms;
   mgrid_member   *member;
   mgrid_creation *comm;
 } mgrid_view;
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
-void      mgrid_view_free(mgrid_view *v);
+void         mgrid_view_free(mgrid_view *v);
 
 /* Check what the proof above stands on, for all ranks or (sample > 0) for about so many, spread
 ** over the world. Memory does not grow with the world; *out counts what was looked at.

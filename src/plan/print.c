@@ -19,7 +19,7 @@ static mgrid_status flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error 
 
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   const mgrid_content *c = &p->content;
-  char              grid[MGRID_DIMS_MAX * 64];
+  char                 grid[MGRID_DIMS_MAX * 64];
   mgrid_text_str(t, "moongrid 1\nworld ");
   mgrid_text_int(t, c->world);
   for (size_t i = 0; i < c->nparams; i++) {
@@ -73,7 +73,7 @@ mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
   XXH3_state_t *state = XXH3_createState();
   if (!state) return mgrid_oom(err);
   XXH3_128bits_reset(state);
-  mgrid_status s = mgrid_plan_print(p, hash_piece, state, err);
+  mgrid_status  s = mgrid_plan_print(p, hash_piece, state, err);
   XXH128_hash_t h = XXH3_128bits_digest(state);
   XXH3_freeState(state);
   p->digest[0] = h.high64;
@@ -88,11 +88,11 @@ void mgrid_plan_digest(const mgrid_plan *p, char out[33]) {
 /* ---------------------------------------------------------------- schedule */
 
 static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
-  int       step = 0;
+  int          step = 0;
   mgrid_text   t = { 0 };
   mgrid_status s = MGRID_OK;
   for (size_t k = 0; k < p->content.nentries && !s; k++) {
-    const mgrid_entry *e = &p->content.entry[p->order[k]];
+    const mgrid_entry  *e = &p->content.entry[p->order[k]];
     const mgrid_family *f = e->family;
     if (f->max_size < 2) {
       mgrid_text_add(&t, "       %-16s groups of one rank: no communicator\n", e->name);
@@ -125,7 +125,7 @@ static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_si
   for (size_t i = 0; i < v.ncomms && !s; i++) {
     const mgrid_creation *c = &v.comm[i];
     mgrid_text_add(&t, "%5zu  %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", for:", i, p->content.entry[c->entry].name,
-                c->group, c->position, c->size);
+                   c->group, c->position, c->size);
     for (size_t m = 0; m < v.nmembers; m++)
       if (v.member[m].comm == (int)i) mgrid_text_add(&t, " %s", p->content.entry[v.member[m].entry].name);
     mgrid_text_add(&t, "\n");

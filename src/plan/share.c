@@ -11,7 +11,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   if (rest < 0) return false;
   for (int i = 0; i < b->ndigits; i++) { /* the digits of a's first start in b */
     const mgrid_digit *d = &b->digits[i];
-    int64_t         value = rest / d->stride;
+    int64_t            value = rest / d->stride;
     if (value >= d->size || (d->inside && value != 0)) return false;
     rest -= value * d->stride;
     for (int k = 0; k < b->index.n && !d->inside; k++)
@@ -84,8 +84,8 @@ bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, 
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
   if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED)
-    return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside) &&
-           mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
+    return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)
+           && mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
   for (int64_t p = 0; p < n; p++)
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
   return true;

@@ -75,8 +75,8 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   return is < 0 ? -is - 1 : -1;
 }
 
-static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f,
-                           const mgrid_choice *choice, mgrid_error *err) {
+static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
+                              mgrid_error *err) {
   if (make_room(c, err)) return MGRID_LIMIT;
   mgrid_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
   if (!entry) return mgrid_oom(err);
@@ -127,8 +127,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, &from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
-  for (size_t i = 0; i < from->nparams && !s; i++)
-    s = add_param(to, from->param[i].name, from->param[i].value, err);
+  for (size_t i = 0; i < from->nparams && !s; i++) s = add_param(to, from->param[i].name, from->param[i].value, err);
   if (s) mgrid_content_free(to);
   return s;
 }
@@ -156,16 +155,17 @@ void mgrid_topology_free(mgrid_topology *t) {
 }
 
 static mgrid_status check_new_name(const mgrid_content *c, const char *what, const char *name, int64_t world,
-                                mgrid_error *err) {
+                                   mgrid_error *err) {
   if (!mgrid_is_name(name))
-    return mgrid_fail(err, MGRID_REFUSED, "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
-                   name ? name : "", what, MGRID_NAME_MAX);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
+                      name ? name : "", what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken)
     return mgrid_fail(err, MGRID_REFUSED, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
-                   name, world, c->world);
+                      name, world, c->world);
   return MGRID_OK;
 }
 
@@ -175,8 +175,8 @@ static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_er
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
 }
 
-mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_options *options,
-                          mgrid_error *err) {
+mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                const mgrid_options *options, mgrid_error *err) {
   if (!t || !f) return made_of_nothing("family", name, err);
   mgrid_status s = check_new_name(&t->content, "family", name, f->world, err);
   if (s) return s;
@@ -201,10 +201,10 @@ static bool is_one_line(const char *text) {
 
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  if (!is_one_line(name))
-    return mgrid_fail(err, MGRID_REFUSED, "the name of a parameter is one line of text");
+  if (!is_one_line(name)) return mgrid_fail(err, MGRID_REFUSED, "the name of a parameter is one line of text");
   if (!is_one_line(value)) /* it would pass for another line of the canonical text */
-    return mgrid_fail(err, MGRID_REFUSED, "the value of parameter '%s' is one line of text, without control characters", name);
+    return mgrid_fail(err, MGRID_REFUSED, "the value of parameter '%s' is one line of text, without control characters",
+                      name);
   return add_param(&t->content, name, value, err);
 }
 

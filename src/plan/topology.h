@@ -10,16 +10,16 @@
 
 /* mgrid_options checked and owned. */
 typedef struct mgrid_choice {
-  bool    unique, first, lazy, high_priority;
-  int64_t timeout_us; /* 0: the backend's default */
-  const char *backend; /* "", "mpi", "nccl": constants */
-  const char *nccl;    /* fields sorted by name, one blank between: equal text, equal config;
+  bool        unique, first, lazy, high_priority;
+  int64_t     timeout_us; /* 0: the backend's default */
+  const char *backend;    /* "", "mpi", "nccl": constants */
+  const char *nccl;       /* fields sorted by name, one blank between: equal text, equal config;
                           owned unless empty */
 } mgrid_choice;
 
 mgrid_status mgrid_choice_init(mgrid_choice *c, const mgrid_options *o, mgrid_error *err);
 mgrid_status mgrid_choice_copy(mgrid_choice *to, const mgrid_choice *from, mgrid_error *err);
-void      mgrid_choice_free(mgrid_choice *c);
+void         mgrid_choice_free(mgrid_choice *c);
 /* May two families with these options share a communicator? */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 /* " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults. `identity` leaves
@@ -27,13 +27,13 @@ bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 void mgrid_choice_text(const mgrid_choice *c, bool identity, mgrid_text *t);
 
 typedef struct mgrid_entry {
-  char       name[MGRID_NAME_MAX + 1];
+  char          name[MGRID_NAME_MAX + 1];
   mgrid_family *family;
   mgrid_choice  choice;
 } mgrid_entry;
 
 typedef struct mgrid_named_grid {
-  char     name[MGRID_NAME_MAX + 1];
+  char        name[MGRID_NAME_MAX + 1];
   mgrid_grid *grid;
 } mgrid_named_grid;
 
@@ -49,10 +49,10 @@ typedef struct mgrid_index {
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
-  int64_t        world;
-  char          *recipe; /* "" where there is none */
-  uint64_t       policies; /* of a recipe with policies: a hash of its text, which ranks compare; else 0 */
-  size_t         nentries, ngrids, nparams;
+  int64_t           world;
+  char             *recipe;   /* "" where there is none */
+  uint64_t          policies; /* of a recipe with policies: a hash of its text, which ranks compare; else 0 */
+  size_t            nentries, ngrids, nparams;
   mgrid_entry      *entry;
   mgrid_named_grid *grid;
   mgrid_param      *param;
@@ -60,9 +60,9 @@ typedef struct mgrid_content {
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
-void      mgrid_content_free(mgrid_content *c);
-int       mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
-int       mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
+void         mgrid_content_free(mgrid_content *c);
+int          mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
+int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
 
 struct mgrid_topology {
   mgrid_content content;

@@ -66,7 +66,8 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
   while (lua_next(L, i)) {
     lua_pop(L, 1);
     if (list && lua_isinteger(L, -1)) continue;
-    if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING)
+      mgrid_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
     bool        found = false;
     for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
@@ -83,7 +84,7 @@ static int no_assignment(lua_State *L) {
 }
 
 void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
-                  lua_CFunction index) {
+                     lua_CFunction index) {
   luaL_newmetatable(L, name);
   lua_pushstring(L, name);
   lua_pushcclosure(L, no_assignment, 1);
@@ -157,9 +158,11 @@ mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *lik
   return box;
 }
 
-mgrid_window mgrid_lua_check_window(lua_State *L, int i) { return *(mgrid_window *)luaL_checkudata(L, i, MGRID_LUA_WORLD); }
-mgrid_grid  *mgrid_lua_check_grid(lua_State *L, int i) { return *(mgrid_grid **)luaL_checkudata(L, i, MGRID_LUA_GRID); }
-mgrid_plan  *mgrid_lua_check_plan(lua_State *L, int i) { return *(mgrid_plan **)luaL_checkudata(L, i, MGRID_LUA_PLAN); }
+mgrid_window mgrid_lua_check_window(lua_State *L, int i) {
+  return *(mgrid_window *)luaL_checkudata(L, i, MGRID_LUA_WORLD);
+}
+mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i) { return *(mgrid_grid **)luaL_checkudata(L, i, MGRID_LUA_GRID); }
+mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) { return *(mgrid_plan **)luaL_checkudata(L, i, MGRID_LUA_PLAN); }
 
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return luaL_checkudata(L, i, MGRID_LUA_FAMILY); }
 

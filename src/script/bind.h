@@ -28,7 +28,7 @@
 typedef struct mgrid_lua_family {
   mgrid_family *f;
   mgrid_options options; /* backend is below, nccl the Lua string in user value 1 */
-  char       backend[8];
+  char          backend[8];
 } mgrid_lua_family;
 
 /* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
@@ -56,18 +56,18 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
 /* Make a metatable of methods and metamethods; `index` may be NULL (then __index is the
 ** table of methods). */
 void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
-                  lua_CFunction index);
+                     lua_CFunction index);
 /* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
 bool mgrid_lua_method(lua_State *L, const char *key);
 void mgrid_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods); /* more methods */
-bool mgrid_lua_class_method(lua_State *L, int class, const char *key); /* of the metatable at `class` */
+bool mgrid_lua_class_method(lua_State *L, int class, const char *key);             /* of the metatable at `class` */
 
 /* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
 ** reference. */
 mgrid_window     *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like); /* like: options, or NULL */
-void           mgrid_lua_set_nccl(lua_State *L, int family, const char *text);
+void              mgrid_lua_set_nccl(lua_State *L, int family, const char *text);
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
 mgrid_window      mgrid_lua_check_window(lua_State *L, int i); /* a World */
@@ -79,12 +79,12 @@ mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
 mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
-void       mgrid_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
+void          mgrid_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
 /* The group at i, of a state that this Lua made real: a query, which one rank asks alone, may not
 ** communicate. */
-const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i);
-extern const luaL_Reg mgrid_lua_group_use[]; /* collectives: use.c */
-void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
+const mgrid_group       *mgrid_lua_check_group_of_host(lua_State *L, int i);
+extern const luaL_Reg    mgrid_lua_group_use[];                                      /* collectives: use.c */
+void                     mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
 extern const char *const mgrid_lua_state_words[]; /* fields of a State that are no families; NULL ends */
 
 /* A list of integers at i, malloc'ed; *n elements. Raises. */

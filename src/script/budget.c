@@ -14,7 +14,7 @@ static const char budget_key = 'b'; /* registry key: its address */
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_budget *b = budget;
-  size_t     old = ptr ? osize : 0; /* without a block osize is a type tag */
+  size_t        old = ptr ? osize : 0; /* without a block osize is a type tag */
   if (nsize == 0) {
     b->used -= old;
     free(ptr);
@@ -47,7 +47,8 @@ static mgrid_budget *budget_of(lua_State *L) {
 
 static void say_memory(const mgrid_budget *b, char *text, size_t size) {
   bool mib = b->limits.memory >> 20;
-  snprintf(text, size, "the recipe needs more than %zu %s of memory", b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
+  snprintf(text, size, "the recipe needs more than %zu %s of memory", b->limits.memory >> (mib ? 20 : 10),
+           mib ? "MiB" : "KiB");
 }
 
 static void budget_hook(lua_State *L, lua_Debug *ar);

@@ -11,14 +11,14 @@
 
 typedef struct mgrid_budget {
   mgrid_limits limits;
-  size_t    used;         /* bytes of the Lua heap */
-  uint64_t  count;        /* instructions of this call */
-  double    started;      /* this call, in seconds of the monotonic clock */
-  bool      over;         /* spent: `verdict` is raised again and again */
-  bool      no_memory;    /* the cap was hit in this call, also after a collection */
-  size_t    refused;      /* size of the last block that was refused; Lua collects and asks again */
+  size_t       used;         /* bytes of the Lua heap */
+  uint64_t     count;        /* instructions of this call */
+  double       started;      /* this call, in seconds of the monotonic clock */
+  bool         over;         /* spent: `verdict` is raised again and again */
+  bool         no_memory;    /* the cap was hit in this call, also after a collection */
+  size_t       refused;      /* size of the last block that was refused; Lua collects and asks again */
   mgrid_status status;       /* of the last error that was raised from C */
-  char      verdict[256]; /* what was said when it was spent */
+  char         verdict[256]; /* what was said when it was spent */
 } mgrid_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */

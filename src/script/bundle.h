@@ -22,8 +22,8 @@ typedef struct mgrid_chunk {
 } mgrid_chunk;
 
 extern const char        mgrid_bundle_release[]; /* "Lua 5.4.4 ": what made the binaries */
-extern const mgrid_chunk    mgrid_prelude[];        /* lua/moongrid/recipe.lua, then what it asks for by name */
-extern const mgrid_chunk    mgrid_bundled[];        /* the recipes; a NULL name at the end */
+extern const mgrid_chunk mgrid_prelude[];        /* lua/moongrid/recipe.lua, then what it asks for by name */
+extern const mgrid_chunk mgrid_bundled[];        /* the recipes; a NULL name at the end */
 extern const char *const mgrid_bundled_names[];  /* NULL at the end */
 
 /* Push the chunk as a function, as luaL_loadbuffer does. */

@@ -18,8 +18,8 @@ static void charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge
 /* family:split(k [, { table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  int64_t        k = luaL_checkinteger(L, 2);
-  bool           lists = false;
+  int64_t           k = luaL_checkinteger(L, 2);
+  bool              lists = false;
   if (lua_istable(L, 3)) {
     static const char *const options[] = { "table" };
     mgrid_lua_check_keys(L, 3, "option", options, 1, false);
@@ -42,14 +42,14 @@ static int family_levels(lua_State *L) {
   enum { MAX = 32 };
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
   mgrid_family     *out[MAX];
-  size_t         n = 0;
+  size_t            n = 0;
   luaL_checktype(L, 2, LUA_TTABLE);
   if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise(L, "levels: at most %d", MAX);
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
   for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
   mgrid_error  e;
-  int64_t  *sizes = mgrid_lua_check_integers(L, 2, &n);
+  int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
   mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
   free(sizes);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -72,7 +72,7 @@ static int call_pick(lua_State *L) { /* function, call */
   lua_pushvalue(L, 1);
   lua_pushinteger(L, c->n);
   lua_call(L, 1, LUA_MULTRET);
-  int results = lua_gettop(L) - 2;
+  int  results = lua_gettop(L) - 2;
   bool list = results == 1 && lua_istable(L, 3);
   c->n = list ? (int64_t)lua_rawlen(L, 3) : results;
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
@@ -98,7 +98,8 @@ static int call_map(lua_State *L) { /* function, call */
   }
   lua_pushinteger(L, c->group);
   lua_call(L, 2, 1);
-  if (!lua_istable(L, -1)) return mgrid_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
+  if (!lua_istable(L, -1))
+    return mgrid_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
   c->n = (int64_t)lua_rawlen(L, -1);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
     lua_rawgeti(L, -1, i + 1);
@@ -150,7 +151,7 @@ static int family_pick(lua_State *L) {
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-    lua_call       c = { .L = L, .fn = 2 };
+    lua_call          c = { .L = L, .fn = 2 };
     box->f = mgrid_family_pick_by(f->f, pick_callback, &c, &e);
     return done_callback(L, box, 3, &e);
   }
@@ -167,8 +168,8 @@ static int family_pick(lua_State *L) {
     lua_replace(L, 2);
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  size_t         n;
-  int64_t       *positions = mgrid_lua_check_integers(L, 2, &n);
+  size_t            n;
+  int64_t          *positions = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_pick(f->f, n, positions, &e);
   free(positions);
   return done(L, box, &e);
@@ -176,7 +177,7 @@ static int family_pick(lua_State *L) {
 
 static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
-  int64_t        n = luaL_checkinteger(L, 2);
+  int64_t           n = luaL_checkinteger(L, 2);
   mgrid_error       e;
   box = mgrid_lua_new_family(L, NULL);
   box->f = mgrid_family_bundle(f->f, n, &e);
@@ -217,7 +218,7 @@ static int family_map(lua_State *L) {
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = { 0 };
-  lua_call       c = { .L = L, .fn = 2 };
+  lua_call          c = { .L = L, .fn = 2 };
   box->f = mgrid_family_map(f->f, map_callback, &c, &e);
   return done_callback(L, box, 3, &e);
 }
@@ -225,7 +226,7 @@ static int family_map(lua_State *L) {
 static int family_lists(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
   charge_lists(L, f->f);
-  mgrid_error       e;
+  mgrid_error e;
   box->f = mgrid_family_lists(f->f, &e);
   return done(L, box, &e);
 }
@@ -240,7 +241,7 @@ static int family_twin(lua_State *L) {
 static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family *const *, mgrid_error *)) {
   enum { MAX = 64 };
   const mgrid_family *fs[MAX];
-  int              n = lua_gettop(L);
+  int                 n = lua_gettop(L);
   if (n > MAX) return mgrid_lua_raise(L, "at most %d families at once", MAX);
   for (int i = 1; i <= n; i++) { /* families whose spans meet are compared rank by rank */
     fs[i - 1] = mgrid_lua_check_family(L, i)->f;
@@ -281,7 +282,8 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
   lua_pushnil(L);
   while (lua_next(L, fields)) {
     lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING)
+      mgrid_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
     if (n == MAX) mgrid_lua_raise(L, "more than %d nccl fields", MAX);
     names[n++] = lua_tostring(L, -1); /* anchored by the table */
   }
@@ -308,7 +310,7 @@ static void nccl_text(lua_State *L, char *out, size_t room) {
 static int family_with(lua_State *L) {
   static const char *const known[] = { "unique", "first", "lazy", "high_priority", "timeout", "backend", "nccl" };
   static const char *const backends[] = { "mpi", "nccl" };
-  mgrid_lua_family           *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_family        *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
   mgrid_lua_check_keys(L, 2, "option", known, sizeof known / sizeof known[0], false);
@@ -334,7 +336,8 @@ static int family_with(lua_State *L) {
     lua_pop(L, 1);
   }
   if (has_option(L, "nccl")) {
-    if (!lua_istable(L, -1)) return mgrid_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
+    if (!lua_istable(L, -1))
+      return mgrid_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
     char text[512];
     nccl_text(L, text, sizeof text);
     lua_pop(L, 1);
@@ -360,7 +363,7 @@ static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
 /* family:ranks(group) -> list */
 static int family_ranks(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t    group = luaL_checkinteger(L, 2);
+  int64_t       group = luaL_checkinteger(L, 2);
   if (group < 0 || group >= f->count)
     return mgrid_lua_raise(L, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group, f->count - 1);
   push_ranks(L, f, group);
@@ -370,7 +373,7 @@ static int family_ranks(lua_State *L) {
 /* family:locate(rank [, nth]) -> group, position | nil */
 static int family_locate(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t    rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
+  int64_t       rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
   if (rank < 0 || rank >= f->world)
     return mgrid_lua_raise(L, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank, f->world - 1);
   if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
@@ -381,7 +384,7 @@ static int family_locate(lua_State *L) {
 
 static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t    group = luaL_optinteger(L, 2, -1);
+  int64_t       group = luaL_optinteger(L, 2, -1);
   if (group < -1 || group >= f->count - 1) return 0;
   group++;
   lua_pushinteger(L, group);
@@ -399,11 +402,12 @@ static int family_groups(lua_State *L) {
 }
 
 static int family_index(lua_State *L) {
-  static const char *const known[] = { "count",  "size",  "coverage", "split", "levels",     "pick",  "bundle",
-                                       "pairs",  "neighbours", "map", "lists", "twin", "with", "ranks",
-                                       "locate", "groups" };
+  static const char *const known[] = {
+    "count",      "size", "coverage", "split", "levels", "pick",  "bundle", "pairs",
+    "neighbours", "map",  "lists",    "twin",  "with",   "ranks", "locate", "groups"
+  };
   static const char *const coverage[] = { "partition", "partial", "cover" };
-  mgrid_family               *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_family            *f = mgrid_lua_check_family(L, 1)->f;
   const char              *key = luaL_checkstring(L, 2);
   if (strcmp(key, "count") == 0)
     lua_pushinteger(L, f->count);
@@ -441,7 +445,7 @@ static int family_eq(lua_State *L) {
 
 static int family_tostring(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  char       rule[160];
+  char          rule[160];
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
   if (f->size >= 0)
     lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
@@ -458,19 +462,21 @@ static int same(lua_State *L) {
   mgrid_family_describe(a, x, sizeof x);
   mgrid_family_describe(b, y, sizeof y);
   if (a->world != b->world || a->count != b->count)
-    return mgrid_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count, x,
-                        b->count, y);
+    return mgrid_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count,
+                           x, b->count, y);
   for (int64_t g = 0; g < a->count; g++) {
     if (mgrid_same_group(a, g, b, g)) continue;
     int64_t p = 0;
     while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p)) p++;
     int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
     if (in_a < 0 || in_b < 0)
-      return mgrid_lua_raise(L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s",
-                          g, mgrid_family_size(a, g), x, mgrid_family_size(b, g), y);
-    return mgrid_lua_raise(L, "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
-                        " in %s and rank %" PRId64 " in %s",
-                        p, g, in_a, x, in_b, y);
+      return mgrid_lua_raise(
+          L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s", g,
+          mgrid_family_size(a, g), x, mgrid_family_size(b, g), y);
+    return mgrid_lua_raise(L,
+                           "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
+                           " in %s and rank %" PRId64 " in %s",
+                           p, g, in_a, x, in_b, y);
   }
   return 0;
 }
@@ -483,12 +489,9 @@ void mgrid_lua_open_family(lua_State *L) {
                                              { "twin", family_twin },     { "with", family_with },
                                              { "ranks", family_ranks },   { "locate", family_locate },
                                              { "groups", family_groups }, { NULL, NULL } };
-  static const luaL_Reg family_meta[] = { { "__gc", family_gc },
-                                          { "__len", family_len },
-                                          { "__eq", family_eq },
-                                          { "__tostring", family_tostring },
-                                          { "__pairs", family_groups },
-                                          { NULL, NULL } };
+  static const luaL_Reg family_meta[] = { { "__gc", family_gc },        { "__len", family_len },
+                                          { "__eq", family_eq },        { "__tostring", family_tostring },
+                                          { "__pairs", family_groups }, { NULL, NULL } };
   static const luaL_Reg functions[] = {
     { "union", families_union }, { "zip", families_zip }, { "same", same }, { NULL, NULL }
   };

@@ -14,14 +14,14 @@ static const char fill_key = 'f'; /* its address is the value of `fill` */
 
 static int world_window(lua_State *L) {
   mgrid_window w = mgrid_lua_check_window(L, 1);
-  int64_t   offset = luaL_checkinteger(L, 2);
+  int64_t      offset = luaL_checkinteger(L, 2);
   if (offset < 0 || offset >= w.size)
     return mgrid_lua_raise(L, "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
-                        w.size, w.size - 1);
+                           w.size, w.size - 1);
   int64_t size = luaL_optinteger(L, 3, w.size - offset);
   if (size < 1 || size > w.size - offset)
     return mgrid_lua_raise(L, "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
-                        w.size - offset, size);
+                           w.size - offset, size);
   *mgrid_lua_new_world(L) = (mgrid_window){ w.world, w.offset + offset, size };
   return 1;
 }
@@ -29,14 +29,15 @@ static int world_window(lua_State *L) {
 /* world:table(lists, "partition" | "partial" | "cover") */
 static int world_table(lua_State *L) {
   static const char *const kinds[] = { "partition", "partial", "cover", NULL };
-  mgrid_window                w = mgrid_lua_check_window(L, 1);
+  mgrid_window             w = mgrid_lua_check_window(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
-  int            kind = luaL_checkoption(L, 3, "partition", kinds);
-  int64_t        count = (int64_t)lua_rawlen(L, 2), total = 0;
+  int               kind = luaL_checkoption(L, 3, "partition", kinds);
+  int64_t           count = (int64_t)lua_rawlen(L, 2), total = 0;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   for (int64_t g = 1; g <= count; g++) { /* everything that may raise, before allocating */
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
-      return mgrid_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1, luaL_typename(L, -1));
+      return mgrid_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
+                             luaL_typename(L, -1));
     int64_t n = (int64_t)lua_rawlen(L, -1);
     mgrid_lua_charge(L, 16 * n);
     for (int64_t i = 1; i <= n; i++) {
@@ -45,8 +46,9 @@ static int world_table(lua_State *L) {
       if (!lua_isinteger(L, -1))
         return mgrid_lua_raise(L, "group %" PRId64 " of the table holds %s, not a rank", g - 1, luaL_typename(L, -1));
       if (rank < 0 || rank > MGRID_WORLD_MAX)
-        return mgrid_lua_raise(L, "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
-                            rank, g - 1, w.offset, w.offset + w.size - 1);
+        return mgrid_lua_raise(
+            L, "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64, rank, g - 1,
+            w.offset, w.offset + w.size - 1);
       lua_pop(L, 1);
     }
     total += n;
@@ -77,8 +79,8 @@ static int world_table(lua_State *L) {
 }
 
 static int world_index(lua_State *L) {
-  mgrid_window   w = mgrid_lua_check_window(L, 1);
-  const char *key = luaL_checkstring(L, 2);
+  mgrid_window w = mgrid_lua_check_window(L, 1);
+  const char  *key = luaL_checkstring(L, 2);
   if (strcmp(key, "size") == 0)
     lua_pushinteger(L, w.size);
   else if (strcmp(key, "offset") == 0)
@@ -154,11 +156,12 @@ static int64_t dim_size(lua_State *L, const char *name) {
   if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == &fill_key) return MGRID_FILL;
   if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1))
     mgrid_lua_raise(L, "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
-                 lua_tonumber(L, -1));
+                    lua_tonumber(L, -1));
   if (!lua_isinteger(L, -1))
     mgrid_lua_raise(L, "the size of dim '%s' is a %s, not an integer or fill", name, luaL_typename(L, -1));
   int64_t size = lua_tointeger(L, -1);
-  if (size < 1) mgrid_lua_raise(L, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size, MGRID_WORLD_MAX);
+  if (size < 1)
+    mgrid_lua_raise(L, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size, MGRID_WORLD_MAX);
   return size;
 }
 
@@ -184,8 +187,10 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
     int64_t size = dim_size(L, extra[i]);
     lua_pop(L, 1);
     mgrid_suggest(tail, sizeof tail, extra[i], known, nordered);
-    if (size == MGRID_FILL) mgrid_lua_raise(L, "dim '%s' is to be inferred but is not in the order%s%s", extra[i], order, tail);
-    if (size != 1) mgrid_lua_raise(L, "dim '%s' of size %" PRId64 " is not in the order%s%s", extra[i], size, order, tail);
+    if (size == MGRID_FILL)
+      mgrid_lua_raise(L, "dim '%s' is to be inferred but is not in the order%s%s", extra[i], order, tail);
+    if (size != 1)
+      mgrid_lua_raise(L, "dim '%s' of size %" PRId64 " is not in the order%s%s", extra[i], size, order, tail);
     dims[n++] = (mgrid_dim){ extra[i], 1 };
   }
   return n;
@@ -193,9 +198,9 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
 
 /* grid(world, order, sizes): order fastest first; a name without a size has size 1 */
 static int new_grid(lua_State *L) {
-  mgrid_window   w = mgrid_lua_check_window(L, 1);
-  const char *names[MGRID_DIMS_MAX];
-  mgrid_dim      dims[MGRID_DIMS_MAX];
+  mgrid_window w = mgrid_lua_check_window(L, 1);
+  const char  *names[MGRID_DIMS_MAX];
+  mgrid_dim    dims[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, 2) || lua_istable(L, 2), 2, "order");
   luaL_checktype(L, 3, LUA_TTABLE);
   lua_settop(L, 3);
@@ -217,7 +222,7 @@ static int new_grid(lua_State *L) {
 }
 
 static int along(lua_State *L, mgrid_order order) {
-  mgrid_grid    *g = mgrid_lua_check_grid(L, 1);
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
   size_t      n = 0, nindex = 0;
   bool        chosen = false; /* grid:along{ "tp", index = {...} } */
@@ -245,7 +250,7 @@ static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
 /* grid:coord(rank, dim) -> integer | nil */
 static int grid_coord(lua_State *L) {
-  mgrid_grid    *g = mgrid_lua_check_grid(L, 1);
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t     rank = luaL_checkinteger(L, 2);
   const char *dim = luaL_checkstring(L, 3);
   int         d = mgrid_grid_find(g, dim);
@@ -265,7 +270,7 @@ static int grid_coord(lua_State *L) {
 /* grid:coords(rank) -> { tp = 0, dp = 1 } | nil */
 static int grid_coords(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
-  int64_t  rank = luaL_checkinteger(L, 2);
+  int64_t     rank = luaL_checkinteger(L, 2);
   lua_newtable(L);
   for (size_t i = 0; i < g->n; i++) {
     int64_t at = mgrid_grid_coord(g, rank, i);
@@ -278,7 +283,7 @@ static int grid_coords(lua_State *L) {
 
 /* grid:rank{ tp = 0, dp = 1 } -> integer; a dim that is not named is at 0 */
 static int grid_rank(lua_State *L) {
-  mgrid_grid    *g = mgrid_lua_check_grid(L, 1);
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t     coords[MGRID_DIMS_MAX] = { 0 };
   const char *known[MGRID_DIMS_MAX];
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -290,8 +295,8 @@ static int grid_rank(lua_State *L) {
       if (!lua_isinteger(L, -1))
         return mgrid_lua_raise(L, "the coordinate of dim '%s' is %s, not an integer", known[i], luaL_typename(L, -1));
       if (coords[i] < 0 || coords[i] >= g->axis[i].size)
-        return mgrid_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i], known[i],
-                            g->axis[i].size - 1);
+        return mgrid_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i],
+                               known[i], g->axis[i].size - 1);
     }
     lua_pop(L, 1);
   }
@@ -316,7 +321,7 @@ static int grid_dims(lua_State *L) {
 
 /* grid.tp is the size of dim tp; the methods come first */
 static int grid_index(lua_State *L) {
-  mgrid_grid    *g = mgrid_lua_check_grid(L, 1);
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_method(L, key)) return 1;
   int d = mgrid_grid_find(g, key);
@@ -361,8 +366,9 @@ void mgrid_lua_open_grid(lua_State *L) {
   static const luaL_Reg world_meta[] = {
     { "__len", world_len }, { "__tostring", world_tostring }, { "__eq", world_eq }, { NULL, NULL }
   };
-  static const luaL_Reg grid_methods[] = { { "along", grid_along },   { "ordered", grid_ordered }, { "coord", grid_coord },
-                                           { "coords", grid_coords }, { "rank", grid_rank },       { "dims", grid_dims },
+  static const luaL_Reg grid_methods[] = { { "along", grid_along }, { "ordered", grid_ordered },
+                                           { "coord", grid_coord }, { "coords", grid_coords },
+                                           { "rank", grid_rank },   { "dims", grid_dims },
                                            { NULL, NULL } };
   static const luaL_Reg grid_meta[] = { { "__call", grid_along },        { "__len", grid_len }, { "__gc", grid_gc },
                                         { "__tostring", grid_tostring }, { "__eq", grid_eq },   { NULL, NULL } };

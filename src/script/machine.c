@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-static const char *const fields[] = { "name",         "hosts",  "host", "local_size", "local_rank", "cores",
-                                      "usable_cores", "memory", "gpus", "gpu" };
+static const char *const fields[] = { "name",  "hosts",        "host",   "local_size", "local_rank",
+                                      "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 /* Behind the values: a name that is none of them. */
@@ -41,9 +41,10 @@ static int machine_pairs(lua_State *L) {
 /* An empty table before the values: an assignment finds no field that it could change. */
 void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
-  mgrid_machine            m;
+  mgrid_machine         m;
   mgrid_state_machine(s, &m);
-  const int64_t values[] = { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.usable_cores, m.memory, m.gpus, m.gpu };
+  const int64_t values[] = { m.hosts,        m.host,   m.local_size, m.local_rank, m.cores,
+                             m.usable_cores, m.memory, m.gpus,       m.gpu };
   lua_newtable(L);
   luaL_newlib(L, meta);
   lua_createtable(L, 0, FIELDS); /* the values */

@@ -46,11 +46,13 @@ static int raise_runtime(lua_State *L, const mgrid_error *e) {
 
 /* ------------------------------------------------------------------ Recipe */
 
-static mgrid_runtime *check_recipe(lua_State *L, int i) { return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE); }
+static mgrid_runtime *check_recipe(lua_State *L, int i) {
+  return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE);
+}
 
 /* moongrid.load(name or path) -> Recipe */
 static int load(lua_State *L) {
-  const char  *name = luaL_checkstring(L, 1);
+  const char     *name = luaL_checkstring(L, 1);
   mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
   mgrid_error     e;
   *box = NULL;
@@ -62,14 +64,14 @@ static int load(lua_State *L) {
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  bool        is_world = luaL_testudata(L, 2, MGRID_LUA_WORLD) != NULL;
+  bool           is_world = luaL_testudata(L, 2, MGRID_LUA_WORLD) != NULL;
   mgrid_window   w = is_world ? mgrid_lua_check_window(L, 2) : mgrid_world(luaL_checkinteger(L, 2));
   if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
-  int64_t     world = w.world;
+  int64_t world = w.world;
   lua_settop(L, 3);
-  json_t     *args = check_values(L, 3, "parameters");
-  mgrid_plan   **box = mgrid_lua_new_plan(L);
-  mgrid_error    e;
+  json_t      *args = check_values(L, 3, "parameters");
+  mgrid_plan **box = mgrid_lua_new_plan(L);
+  mgrid_error  e;
   *box = mgrid_runtime_plan_json(rt, world, args, &e);
   return *box ? 1 : raise_runtime(L, &e);
 }
@@ -78,11 +80,11 @@ static int recipe_plan(lua_State *L) {
 static int recipe_ask(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
-  const char *query = luaL_checkstring(L, 3);
+  const char    *query = luaL_checkstring(L, 3);
   lua_settop(L, 4);
   json_t     *args = check_values(L, 4, "arguments of a query");
   json_t    **answer = new_json_box(L);
-  mgrid_error    e;
+  mgrid_error e;
   if (mgrid_runtime_ask_json(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
   mgrid_push_json(L, *answer);
   return 1;
@@ -98,7 +100,7 @@ static int push_result(lua_State *L) {
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
-  const char *name = luaL_checkstring(L, 3);
+  const char    *name = luaL_checkstring(L, 3);
   mgrid_error    e;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
@@ -115,7 +117,7 @@ static int recipe_call(lua_State *L) {
 
 /* recipe:info() -> { doc, params, queries, arguments, policies } */
 static int recipe_info(lua_State *L) {
-  json_t **info = new_json_box(L);
+  json_t    **info = new_json_box(L);
   mgrid_error e;
   if (mgrid_runtime_info(check_recipe(L, 1), info, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_push_json(L, *info);
@@ -172,8 +174,8 @@ static int mpi(lua_State *L) {
 /* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of MPI_COMM_WORLD | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
   static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
-  mgrid_nccl_options          o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error                 e;
+  mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error              e;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
     mgrid_lua_check_keys(L, 1, "option of nccl", known, 5, false);
@@ -192,7 +194,7 @@ static int nccl(lua_State *L) {
 static int job_materialize(lua_State *L) {
   mgrid_backend *b = check_job(L, 1);
   mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
-  const char *name = luaL_optstring(L, 3, "");
+  const char    *name = luaL_optstring(L, 3, "");
   mgrid_state  **box = mgrid_lua_new_state(L, true);
   mgrid_error    e;
   *box = mgrid_materialize(p, b, name, &e);
@@ -264,7 +266,9 @@ int mgrid_lua_open(lua_State *L) {
     { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
   };
   static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
-  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg functions[] = {
+    { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL }
+  };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_class(L, MGRID_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);

@@ -15,7 +15,7 @@
 /* "name=value" strings into the object; what it had of a file is replaced, what it had of the
 ** strings is a mistake. */
 static mgrid_status add_strings(json_t *object, size_t n, const char *const *args, mgrid_error *err) {
-  json_t   *given = json_object();
+  json_t      *given = json_object();
   mgrid_status s = given ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < n && !s; i++) {
     const char *eq = strchr(args[i], '=');
@@ -75,7 +75,8 @@ static json_t *value_of(const mgrid_arg *a, int depth) {
   return NULL;
 }
 
-mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args, mgrid_error *err) {
+mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                      mgrid_error *err) {
   json_t *object = table_of(n, args, 0);
   if (!object) return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
   if (json_object_size(object) != n) {
@@ -114,15 +115,15 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
     if (!*object && why.line <= 0) return mgrid_fail(err, MGRID_REFUSED, "%s: %s", path, why.text);
     if (json_is_object(*object)) return MGRID_OK;
     mgrid_fail(err, MGRID_REFUSED, "%s:%d: %s", path, why.line > 0 ? why.line : 1,
-            *object ? "a file of parameters is a JSON object" : why.text);
+               *object ? "a file of parameters is a JSON object" : why.text);
     if (err) err->line = why.line > 0 ? why.line : 1;
     if (err) snprintf(err->file, sizeof err->file, "%.199s", path);
     json_decref(*object);
     *object = NULL;
     return MGRID_REFUSED;
   }
-  table_file f = { path, NULL };
-  mgrid_status  s = mgrid_runtime_protected(rt, run_file, &f, err);
+  table_file   f = { path, NULL };
+  mgrid_status s = mgrid_runtime_protected(rt, run_file, &f, err);
   if (s || json_is_object(f.values)) {
     *object = s ? NULL : f.values;
     if (s) json_decref(f.values);
@@ -133,10 +134,10 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
   return *object ? MGRID_OK : mgrid_oom(err);
 }
 
-mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n, const char *const *args,
-                              mgrid_error *err) {
-  json_t   *object = NULL;
-  mgrid_plan  *p = NULL;
+mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                                    const char *const *args, mgrid_error *err) {
+  json_t     *object = NULL;
+  mgrid_plan *p = NULL;
   if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
   mgrid_status s = path ? read_file(rt, path, &object, err) : MGRID_OK;
   if (!s && !object && !(object = json_object())) s = mgrid_oom(err);

@@ -34,7 +34,7 @@ static int new_body(lua_State *L) {
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
   if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
   if (mgrid_runtime_check_state(rt, s, err)) return NULL;
-  if (strlen(name) >= sizeof ((mgrid_policy *)0)->name) return mgrid_null(err, MGRID_USAGE, "unknown policy '%s'", name);
+  if (strlen(name) >= sizeof((mgrid_policy *)0)->name) return mgrid_null(err, MGRID_USAGE, "unknown policy '%s'", name);
   mgrid_policy *p = calloc(1, sizeof *p);
   if (!p) return mgrid_null_oom(err);
   p->rt = rt, p->state = s;
@@ -113,10 +113,10 @@ static void push_arg(lua_State *L, const mgrid_arg *a, int depth) {
 
 typedef struct call {
   mgrid_policy    *p;
-  size_t        n;
+  size_t           n;
   const mgrid_arg *args;
-  lua_State    *from; /* instead of these the value at `at` of another Lua, or NULL */
-  int           at;
+  lua_State       *from; /* instead of these the value at `at` of another Lua, or NULL */
+  int              at;
 } call;
 
 static int call_body(lua_State *L) {
@@ -180,13 +180,14 @@ void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   if (!mgrid_copy_value(L, lua_gettop(L), to, true))
-    luaL_error(to, "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
+    luaL_error(to,
+               "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
                p->where, p->name);
 }
 
 /* ------------------------------------------------------------------------ result */
 
-static const char *const kind_names[] = { "nothing", "a boolean", "an integer", "a number",
+static const char *const kind_names[] = { "nothing", "a boolean",          "an integer",        "a number",
                                           "text",    "a list of integers", "a list of numbers", "a table by key" };
 
 static mgrid_kind list_kind(lua_State *L) {
@@ -232,9 +233,10 @@ mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *key) {
   return k;
 }
 
-static mgrid_status wrong_kind(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted, mgrid_error *err) {
+static mgrid_status wrong_kind(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted,
+                               mgrid_error *err) {
   return mgrid_fail(err, MGRID_REFUSED, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
-                 key ? " at '" : "", key ? key : "", key ? "'" : "", kind_names[wanted]);
+                    key ? " at '" : "", key ? key : "", key ? "'" : "", kind_names[wanted]);
 }
 
 mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *out, mgrid_error *err) {
@@ -248,8 +250,8 @@ mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *
 mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_kind is = push_result(p, key);
-  int     whole = 0;
-  int64_t value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
+  int        whole = 0;
+  int64_t    value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
   lua_settop(p->rt->L, 0);
   if (!whole) return wrong_kind(p, key, is, MGRID_IS_INTEGER, err);
   *out = value;
@@ -259,7 +261,7 @@ mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_
 mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_kind is = push_result(p, key);
-  double  value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
+  double     value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
   lua_settop(p->rt->L, 0);
   if (is != MGRID_IS_INTEGER && is != MGRID_IS_NUMBER) return wrong_kind(p, key, is, MGRID_IS_NUMBER, err);
   *out = value;
@@ -268,7 +270,7 @@ mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double 
 
 mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  mgrid_kind     is = push_result(p, key);
+  mgrid_kind  is = push_result(p, key);
   const char *text = is == MGRID_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
   lua_settop(p->rt->L, 0);
   if (!text) return wrong_kind(p, key, is, MGRID_IS_TEXT, err);
@@ -277,8 +279,8 @@ mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const cha
 }
 
 /* Elements of the list on the top into one of the arrays; an empty table is an empty list. */
-static mgrid_status copy_list(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted, int64_t *integers,
-                           double *numbers, size_t room, size_t *length, mgrid_error *err) {
+static mgrid_status copy_list(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted,
+                              int64_t *integers, double *numbers, size_t room, size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
   bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
@@ -297,14 +299,14 @@ static mgrid_status copy_list(const mgrid_policy *p, const char *key, mgrid_kind
 }
 
 mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
-                             mgrid_error *err) {
+                                   mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_kind is = push_result(p, key);
   return copy_list(p, key, is, MGRID_IS_INTEGERS, out, NULL, room, length, err);
 }
 
 mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room, size_t *length,
-                            mgrid_error *err) {
+                                  mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_kind is = push_result(p, key);
   return copy_list(p, key, is, MGRID_IS_NUMBERS, NULL, out, room, length, err);

@@ -22,7 +22,8 @@ enum { ANSWER_WORDS = sizeof(answer) / sizeof(int64_t) };
 
 mgrid_status mgrid_policy_open_circle(mgrid_policy *p, mgrid_error *err) {
   mgrid_backend     *b = p->state->backend;
-  const mgrid_group *g = strcmp(p->agreed, "world") == 0 || !*p->agreed ? NULL : mgrid_state_group(p->state, p->agreed, NULL);
+  const mgrid_group *g = strcmp(p->agreed, "world") == 0 || !*p->agreed ? NULL
+                                                                        : mgrid_state_group(p->state, p->agreed, NULL);
   if (!g || mgrid_group_size(g) == 1 || !b->ops->collective) return MGRID_OK; /* the world; or alone, or a dry state */
   p->buffer = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(answer), err);
   p->group = g;
@@ -34,11 +35,17 @@ void mgrid_policy_close_circle(mgrid_policy *p) {
 }
 
 /* One collective over the group, in place. */
-static mgrid_status over_group(const mgrid_policy *p, mgrid_call call, int64_t root, int64_t *data, size_t n, mgrid_error *err) {
+static mgrid_status over_group(const mgrid_policy *p, mgrid_call call, int64_t root, int64_t *data, size_t n,
+                               mgrid_error *err) {
   mgrid_backend *b = p->state->backend;
-  const char *kind = mgrid_group_kind(p->group);
-  mgrid_work     w = { .call = call, .type = MGRID_INT64, .reduction = MGRID_MIN, .send = p->buffer, .recv = p->buffer,
-                    .count = n, .root = root };
+  const char    *kind = mgrid_group_kind(p->group);
+  mgrid_work     w = { .call = call,
+                       .type = MGRID_INT64,
+                       .reduction = MGRID_MIN,
+                       .send = p->buffer,
+                       .recv = p->buffer,
+                       .count = n,
+                       .root = root };
   mgrid_status   s = b->ops->copy(b, kind, p->buffer, data, n * sizeof *data, true, err);
   if (!s) s = mgrid_group_work(p->group, &w, err);
   if (!s) s = b->ops->copy(b, kind, data, p->buffer, n * sizeof *data, false, err);
@@ -70,7 +77,9 @@ static char *canonical(const mgrid_policy *p) {
 
 static answer answer_of(const mgrid_policy *p, mgrid_status status, const mgrid_error *failed) {
   char  *text = status ? NULL : canonical(p);
-  answer a = { .hash = text ? (int64_t)(XXH3_64bits(text, strlen(text)) >> 1 | 2) : status ? 0 : 1,
+  answer a = { .hash = text     ? (int64_t)(XXH3_64bits(text, strlen(text)) >> 1 | 2)
+                       : status ? 0
+                                : 1,
                .rank = p->state->view.rank };
   if (text)
     snprintf(a.text, sizeof a.text, "returned %.200s", text);
@@ -84,29 +93,32 @@ static answer answer_of(const mgrid_policy *p, mgrid_status status, const mgrid_
 
 /* The first rank, and the first of those that differ from it, each tell all what they have. */
 static mgrid_status tell_difference(const mgrid_policy *p, const answer *mine, mgrid_error *err) {
-  int64_t position = p->group ? mgrid_group_rank(p->group) : mine->rank;
-  answer  first = *mine, other = *mine;
+  int64_t      position = p->group ? mgrid_group_rank(p->group) : mine->rank;
+  answer       first = *mine, other = *mine;
   mgrid_status s = tell(p, &first, 0, err);
-  int64_t   who = first.hash == mine->hash ? INT64_MAX : position;
+  int64_t      who = first.hash == mine->hash ? INT64_MAX : position;
   if (!s) s = minimum(p, &who, 1, err);
   if (!s) s = tell(p, &other, who, err);
   if (s) return s;
-  s = mgrid_fail(err, MGRID_DISAGREE, "%spolicy '%s' is agreed by %s%s, and ranks differ: rank %" PRId64 " %.239s, rank %" PRId64 " %.239s",
-              p->where, p->name, p->group ? "" : "the ", p->agreed, first.rank, first.text, other.rank, other.text);
+  s = mgrid_fail(err, MGRID_DISAGREE,
+                 "%spolicy '%s' is agreed by %s%s, and ranks differ: rank %" PRId64 " %.239s, rank %" PRId64 " %.239s",
+                 p->where, p->name, p->group ? "" : "the ", p->agreed, first.rank, first.text, other.rank, other.text);
   mgrid_budget_position(err);
   return s;
 }
 
 mgrid_status mgrid_policy_agree(mgrid_policy *p, mgrid_status status, mgrid_error *err) {
-  bool    alone = !p->group && strcmp(p->agreed, "world") != 0;
-  answer  mine = answer_of(p, status, err);
-  int64_t words[2] = { mine.hash, INT64_MAX - mine.hash };
+  bool         alone = !p->group && strcmp(p->agreed, "world") != 0;
+  answer       mine = answer_of(p, status, err);
+  int64_t      words[2] = { mine.hash, INT64_MAX - mine.hash };
   mgrid_error  why = { 0 };
   mgrid_status s = alone ? MGRID_OK : minimum(p, words, 2, &why);
   if (!s && words[0] != INT64_MAX - words[1]) s = tell_difference(p, &mine, &why);
   if (!s && !status && mine.hash == 1) {
-    s = mgrid_fail(&why, MGRID_REFUSED, "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
-                "finite, text that is not UTF-8, or a table that is neither a list nor by name", p->where, p->name);
+    s = mgrid_fail(&why, MGRID_REFUSED,
+                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
+                   "finite, text that is not UTF-8, or a table that is neither a list nor by name",
+                   p->where, p->name);
   }
   if (status && s != MGRID_BACKEND) return status; /* its own error is the one to see */
   if (s) mgrid_policy_place(p, &why), *err = why;

@@ -203,7 +203,7 @@ static int file_failed(lua_State *L, const char *what, const char *path) {
 /* Push a file as a function, as luaL_loadfilex does, and a hash of its text: ranks whose plans are equal
 ** may have policies that are not. It is read once, for it may be edited meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
-  char    piece[4096];
+  char       piece[4096];
   mgrid_text t = { 0 };
   lua_pushfstring(L, "@%s", path); /* may raise: before anything is held */
   FILE *file = fopen(path, "rb");
@@ -218,7 +218,7 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   }
   const char *text = t.data ? t.data : "";
   size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
-  if (text[skip] == '#') skip += strcspn(text + skip, "\n");      /* as of a script; the line break stays */
+  if (text[skip] == '#') skip += strcspn(text + skip, "\n");        /* as of a script; the line break stays */
   *hash = XXH3_64bits(text, t.len);
   int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
   lua_remove(L, -2);
@@ -277,10 +277,10 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 /* load(name [, path of the file that is being run]) -> path, chunk with the recipe environment,
 ** key: one for all spellings of a path, hash of its text (0: bundled) */
 static int core_load(lua_State *L) {
-  const char     *name = luaL_checkstring(L, 1);
+  const char        *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
-  uint64_t        hash = 0;
-  int             rc;
+  uint64_t           hash = 0;
+  int                rc;
   if (ours) {
     lua_pushvalue(L, 1);
     rc = mgrid_bundle_load(L, ours);
@@ -300,7 +300,7 @@ static int core_load(lua_State *L) {
 /* library(name, ...): run another file of the prelude */
 static int core_library(lua_State *L) {
   const mgrid_chunk *c = mgrid_prelude;
-  char            name[64];
+  char               name[64];
   snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
   while (strcmp(c->name, name) != 0) c++; /* it is there: nobody else asks */
   if (mgrid_bundle_load(L, c)) return lua_error(L);
@@ -309,22 +309,14 @@ static int core_library(lua_State *L) {
   return lua_gettop(L);
 }
 
-static const luaL_Reg core[] = { { "raise", core_raise },
-                                 { "raise_at", core_raise_at },
-                                 { "where", core_where },
-                                 { "unknown", core_unknown },
-                                 { "where_of", core_where_of },
-                                 { "place", core_place },
-                                 { "keys", core_keys },
-                                 { "is_topology", core_is_topology },
-                                 { "note", core_note },
-                                 { "note_policies", core_note_policies },
-                                 { "params", core_params },
-                                 { "encode", core_encode },
-                                 { "decode", core_decode },
-                                 { "load", core_load },
-                                 { "library", core_library },
-                                 { NULL, NULL } };
+static const luaL_Reg core[] = { { "raise", core_raise },       { "raise_at", core_raise_at },
+                                 { "where", core_where },       { "unknown", core_unknown },
+                                 { "where_of", core_where_of }, { "place", core_place },
+                                 { "keys", core_keys },         { "is_topology", core_is_topology },
+                                 { "note", core_note },         { "note_policies", core_note_policies },
+                                 { "params", core_params },     { "encode", core_encode },
+                                 { "decode", core_decode },     { "load", core_load },
+                                 { "library", core_library },   { NULL, NULL } };
 
 /* --------------------------------------------------------------- furnishing */
 

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
-mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n, const char *const *args,
-                    mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change, mgrid_error *err) {
+mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
+                          const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change,
+                          mgrid_error *err) {
   mgrid_error mine = { 0 };
   *new_rt = NULL;
   *new_s = NULL;

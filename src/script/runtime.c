@@ -49,8 +49,9 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *given, mgrid_error *err) {
   if (given) memcpy(limits, given, given->size < sizeof *limits ? given->size : sizeof *limits);
   bool some = limits->memory > 0 && limits->instructions > 0 && limits->seconds > 0;
   rt->L = some ? lua_newstate(mgrid_budget_alloc, &rt->budget) : NULL;
-  if (!some) mgrid_fail(err, MGRID_USAGE, "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds",
-                     limits->memory, limits->instructions, limits->seconds);
+  if (!some)
+    mgrid_fail(err, MGRID_USAGE, "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds",
+               limits->memory, limits->instructions, limits->seconds);
   if (!rt->L) {
     free(rt);
     return some ? mgrid_null(err, MGRID_LIMIT, "no memory for a Lua state") : NULL;
@@ -92,19 +93,20 @@ mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_err
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE; /* the error of what did not make it is the one to see */
+  if (!rt) return MGRID_USAGE;              /* the error of what did not make it is the one to see */
   if (!rt->recipe && rt->unloaded.status) { /* the first error is the one to see */
     if (err) *err = rt->unloaded;
     return rt->unloaded.status;
   }
-  return rt->recipe ? MGRID_OK : mgrid_fail(err, MGRID_USAGE, "the runtime has no recipe: call mgrid_runtime_load first");
+  return rt->recipe ? MGRID_OK
+                    : mgrid_fail(err, MGRID_USAGE, "the runtime has no recipe: call mgrid_runtime_load first");
 }
 
 typedef struct evaluation {
   const char   *recipe;
   int64_t       world;
   const json_t *args;
-  mgrid_plan      *plan;
+  mgrid_plan   *plan;
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -116,8 +118,8 @@ static int plan_body(lua_State *L) {
   lua_call(L, 3, 1);
   mgrid_topology *t = mgrid_lua_check_topology(L, -1);
   if (t->content.world != e->world)
-    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64, t->content.world,
-                        e->world);
+    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64,
+                           t->content.world, e->world);
   mgrid_error err;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
   e->plan = mgrid_plan_new(t, &err);
@@ -135,7 +137,7 @@ mgrid_plan *mgrid_runtime_plan_json(mgrid_runtime *rt, int64_t world, const json
 }
 
 typedef struct question {
-  mgrid_state     *state;
+  mgrid_state  *state;
   const char   *query;
   const json_t *args;
   json_t       *answer;
@@ -166,7 +168,7 @@ mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_stat
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
-                 *other ? "of " : "of none", other);
+                    *other ? "of " : "of none", other);
 }
 
 static int close_body(lua_State *L) {
@@ -184,9 +186,9 @@ static void close_asked(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
 }
 
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args, json_t **answer,
-                         mgrid_error *err) {
-  question  q = { s, query, args, NULL };
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
+                                    json_t **answer, mgrid_error *err) {
+  question     q = { s, query, args, NULL };
   mgrid_status status = mgrid_runtime_check_state(rt, s, err);
   if (!status) {
     status = mgrid_runtime_protected(rt, ask_body, &q, err);
@@ -202,7 +204,7 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
 
 /* The same with arguments as JSON text. */
 static mgrid_status ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, json_t **answer,
-                          mgrid_error *err) {
+                             mgrid_error *err) {
   json_error_t why;
   json_t      *object = args ? json_loads(args, 0, &why) : NULL;
   *answer = NULL;
@@ -215,9 +217,9 @@ static mgrid_status ask_text(mgrid_runtime *rt, mgrid_state *s, const char *quer
   return status;
 }
 
-mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf, size_t len,
-                         size_t *length, mgrid_error *err) {
-  json_t   *answer;
+mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                               size_t len, size_t *length, mgrid_error *err) {
+  json_t      *answer;
   mgrid_status status = ask_text(rt, s, query, args, &answer, err);
   if (status) return status;
   char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
@@ -229,9 +231,9 @@ mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *qu
   return MGRID_OK;
 }
 
-mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, int64_t *answer,
-                                 mgrid_error *err) {
-  json_t   *value;
+mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                       int64_t *answer, mgrid_error *err) {
+  json_t      *value;
   mgrid_status status = ask_text(rt, s, query, args, &value, err);
   if (status) return status;
   if (json_is_integer(value))
@@ -274,16 +276,16 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     const json_t *aliases = json_object_get(p, "aliases"), *alias;
     size_t        k;
     mgrid_text_add(t, "  %-36s %-8s %-18s %s", json_string_value(json_object_get(p, "name")),
-                json_string_value(json_object_get(p, "kind")), value ? value : "-",
-                json_string_value(json_object_get(p, "doc")));
-    json_array_foreach(aliases, k, alias)
-      mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
+                   json_string_value(json_object_get(p, "kind")), value ? value : "-",
+                   json_string_value(json_object_get(p, "doc")));
+    json_array_foreach(aliases, k, alias) mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
     mgrid_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
   }
   if (json_array_size(json_object_get(info, "params")) == 0) mgrid_text_add(t, "  none\n");
   if (json_array_size(json_object_get(info, "policies")) > 0) mgrid_text_add(t, "\npolicies\n");
   json_array_foreach(json_object_get(info, "policies"), i, q) {
-    const char *policy = json_string_value(json_object_get(q, "name")), *by = json_string_value(json_object_get(q, "agreed"));
+    const char *policy = json_string_value(json_object_get(q, "name")),
+               *by = json_string_value(json_object_get(q, "agreed"));
     if (by)
       mgrid_text_add(t, "  %-36s agreed by %s%s\n", policy, strcmp(by, "world") == 0 ? "the " : "", by);
     else
@@ -292,13 +294,13 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   if (json_array_size(json_object_get(info, "queries")) == 0) return;
   mgrid_text_add(t, "\nqueries");
   json_array_foreach(json_object_get(info, "arguments"), i, q)
-    mgrid_text_add(t, "%s%s", i ? ", " : ", which take ", json_string_value(q));
+      mgrid_text_add(t, "%s%s", i ? ", " : ", which take ", json_string_value(q));
   mgrid_text_add(t, "\n");
   json_array_foreach(json_object_get(info, "queries"), i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
 }
 
 mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
-  json_t   *info;
+  json_t      *info;
   mgrid_status s = mgrid_runtime_info(rt, &info, err);
   if (s) return s;
   mgrid_text t = { 0 };

@@ -10,10 +10,10 @@
 #include <jansson.h>
 
 struct mgrid_runtime {
-  lua_State *L;
-  mgrid_budget  budget;
-  char      *recipe; /* as it was asked for */
-  mgrid_error   unloaded; /* why there is none, where one was asked for */
+  lua_State   *L;
+  mgrid_budget budget;
+  char        *recipe;   /* as it was asked for */
+  mgrid_error  unloaded; /* why there is none, where one was asked for */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -28,11 +28,11 @@ mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_stat
 ** parsed by the parameter's kind. */
 mgrid_plan *mgrid_runtime_plan_json(mgrid_runtime *rt, int64_t world, const json_t *args, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process. *answer is a new reference. */
-mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args, json_t **answer,
-                         mgrid_error *err);
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
+                                    json_t **answer, mgrid_error *err);
 /* mgrid_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
-void      mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
+void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Doc, parameters, policies and queries: a new reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */

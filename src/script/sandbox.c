@@ -277,20 +277,21 @@ static int read_global(lua_State *L) {
 
 static int no_new_global(lua_State *L) {
   return mgrid_lua_raise(L, "assignment to global '%s': use 'local'",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 static int no_new_field(lua_State *L) {
   return mgrid_lua_raise(L, "assignment to field '%s' of a library",
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 /* __index of a library: upvalues are the real table and its name */
 static int read_field(lua_State *L) {
   lua_pushvalue(L, 2);
   if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
-  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", lua_tostring(L, lua_upvalueindex(2)),
-                      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end",
+                         lua_tostring(L, lua_upvalueindex(2)),
+                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
 /* Replace the library on the top by a read-only view of it. */
@@ -333,16 +334,18 @@ static void allow_library(lua_State *L, const char *library, const char *const *
 
 void mgrid_sandbox_push(lua_State *L) {
   static const char *const globals[] = { "error", "ipairs", "pcall", "select", "tonumber", "type", NULL };
-  static const char *const maths[] = { "abs", "ceil", "floor", "fmod", "huge", "max", "maxinteger", "min",
-                                       "mininteger", "sqrt", "tointeger", "type", "ult", NULL };
+  static const char *const maths[] = { "abs", "ceil",       "floor", "fmod",      "huge", "max", "maxinteger",
+                                       "min", "mininteger", "sqrt",  "tointeger", "type", "ult", NULL };
   static const char *const strings[] = { "byte", "char", "len", "lower", "sub", "upper", NULL };
   static const char *const tables[] = { "concat", "pack", "unpack", NULL };
   static const luaL_Reg    none[] = { { NULL, NULL } };
   static const luaL_Reg    new_strings[] = { { "rep", string_rep }, { "split", string_split }, { NULL, NULL } };
-  static const luaL_Reg    new_tables[] = { { "insert", table_insert }, { "remove", table_remove },
-                                            { "sort", table_sort },     { NULL, NULL } };
-  static const luaL_Reg    changed[] = { { "assert", checked_assert }, { "pairs", ordered_pairs },
-                                         { "tostring", plain_tostring }, { NULL, NULL } };
+  static const luaL_Reg    new_tables[] = {
+       { "insert", table_insert }, { "remove", table_remove }, { "sort", table_sort }, { NULL, NULL }
+  };
+  static const luaL_Reg changed[] = {
+    { "assert", checked_assert }, { "pairs", ordered_pairs }, { "tostring", plain_tostring }, { NULL, NULL }
+  };
   lua_newtable(L);
   allow(L, NULL, globals);
   luaL_setfuncs(L, changed, 0);

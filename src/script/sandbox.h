@@ -11,8 +11,8 @@
 ** would differ between processes or run without end. The caller adds the vocabulary and then
 ** calls mgrid_sandbox_seal with the table on the top, which replaces it by a read-only view;
 ** `on_read` is told the name of every global that is read. */
-void mgrid_sandbox_push(lua_State *L);
+void         mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
-void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
+void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
 
 #endif

@@ -15,12 +15,12 @@
 
 typedef struct state_box {
   mgrid_state *s; /* NULL once closed */
-  bool      owned;
+  bool         owned;
 } state_box;
 
 typedef struct group_box { /* user value 2 is the State userdata, whose box is `from` */
-  const mgrid_group  *g;
-  const state_box *from;
+  const mgrid_group *g;
+  const state_box   *from;
 } group_box;
 
 enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; of a Group its State */
@@ -132,7 +132,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 }
 
 const char *const mgrid_lua_state_words[] = { "rank",  "world", "plan",  "machine", "ncomms", "ngroups", "groups",
-                                           "coord", "has",   "prove", "create",  "close",  NULL };
+                                              "coord", "has",   "prove", "create",  "close",  NULL };
 
 /* ------------------------------------------------------------------- State */
 
@@ -160,9 +160,9 @@ static int push_group(lua_State *L, int state, const mgrid_group *g) {
 
 /* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
 static int state_groups(lua_State *L) {
-  mgrid_state   *s = mgrid_lua_check_state(L, 1);
-  const char *family = luaL_checkstring(L, 2);
-  mgrid_error    e = { 0 };
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  const char  *family = luaL_checkstring(L, 2);
+  mgrid_error  e = { 0 };
   lua_newtable(L);
   for (size_t nth = 0;; nth++) {
     const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
@@ -183,7 +183,7 @@ static int state_has(lua_State *L) {
 static int state_coord(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
   mgrid_error  e = { 0 };
-  int64_t   at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  int64_t      at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   if (at < 0)
     lua_pushnil(L);
@@ -199,7 +199,7 @@ static mgrid_state *check_host_state(lua_State *L) {
 }
 
 static int state_prove(lua_State *L) {
-  int64_t  n = 0;
+  int64_t     n = 0;
   mgrid_error e;
   if (mgrid_state_prove(check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
   lua_pushinteger(L, n);
@@ -292,9 +292,9 @@ static int state_len(lua_State *L) {
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
   mgrid_state *s = mgrid_lua_check_state(L, 1);
-  int       i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
+  int          i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
-  const char     *name = s->plan->content.entry[i + 1].name;
+  const char        *name = s->plan->content.entry[i + 1].name;
   const mgrid_group *g = mgrid_state_group(s, name, NULL);
   lua_pushstring(L, name);
   if (g)
@@ -324,7 +324,8 @@ static const mgrid_group *check_group(lua_State *L, int i) {
 
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i) {
   const mgrid_group *g = check_group(L, i);
-  if (!((group_box *)lua_touserdata(L, i))->from->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+  if (!((group_box *)lua_touserdata(L, i))->from->owned)
+    mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return g;
 }
 
@@ -349,7 +350,7 @@ static int group_prev(lua_State *L) { return push_rank(L, mgrid_group_prev(check
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_at(lua_State *L) {
   const mgrid_group *g = check_group(L, 1);
-  int64_t         position = luaL_checkinteger(L, 2);
+  int64_t            position = luaL_checkinteger(L, 2);
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
@@ -365,10 +366,11 @@ static int group_contains(lua_State *L) {
 
 /* Called with (answers, key). */
 static int group_missing(lua_State *L) {
-  static const char *const known[] = { "rank", "size", "index", "first", "last", "ranks", "name", "next", "prev", "at",
-                                       "position", "contains", "buffer", "allreduce", "broadcast", "allgather",
-                                       "reduce_scatter", "sendrecv", "barrier" };
-  const mgrid_group          *g = check_group(L, lua_upvalueindex(1));
+  static const char *const known[] = { "rank",      "size",           "index",    "first",     "last",
+                                       "ranks",     "name",           "next",     "prev",      "at",
+                                       "position",  "contains",       "buffer",   "allreduce", "broadcast",
+                                       "allgather", "reduce_scatter", "sendrecv", "barrier" };
+  const mgrid_group       *g = check_group(L, lua_upvalueindex(1));
   const char              *key = luaL_checkstring(L, 2);
   if (push_method(L, MGRID_LUA_GROUP, key, 1)) return 1;
   if (strcmp(key, "rank") == 0) {
@@ -414,7 +416,7 @@ static int group_eq(lua_State *L) {
 }
 
 static int group_tostring(lua_State *L) {
-  group_box      *box = check_group_box(L, 1);
+  group_box         *box = check_group_box(L, 1);
   const mgrid_group *g = box->g;
   if (!box->from->s) { /* the handle ended with its state */
     lua_pushliteral(L, "Group (closed)");
@@ -426,18 +428,20 @@ static int group_tostring(lua_State *L) {
 }
 
 void mgrid_lua_open_state(lua_State *L) {
-  static const luaL_Reg state_methods[] = { { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
-                                            { "create", state_create }, { "close", state_close }, { NULL, NULL } };
-  static const luaL_Reg state_meta[] = { { "__gc", state_gc },    { "__close", state_close },
+  static const luaL_Reg state_methods[] = {
+    { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
+    { "create", state_create }, { "close", state_close }, { NULL, NULL }
+  };
+  static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
                                          { "__len", state_len },     { "__tostring", state_tostring },
                                          { "__pairs", state_pairs }, { NULL, NULL } };
-  static const luaL_Reg group_methods[] = { { "next", group_next },         { "prev", group_prev },
-                                            { "at", group_at },             { "position", group_position },
-                                            { "contains", group_contains }, { NULL, NULL } };
-  static const luaL_Reg group_meta[] = { { "__len", group_len },
-                                         { "__eq", group_eq },
-                                         { "__tostring", group_tostring },
-                                         { NULL, NULL } };
+  static const luaL_Reg group_methods[] = {
+    { "next", group_next },         { "prev", group_prev },         { "at", group_at },
+    { "position", group_position }, { "contains", group_contains }, { NULL, NULL }
+  };
+  static const luaL_Reg group_meta[] = {
+    { "__len", group_len }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }
+  };
   mgrid_lua_class(L, MGRID_LUA_STATE, state_methods, state_meta, NULL);
   mgrid_lua_class(L, MGRID_LUA_GROUP, group_methods, group_meta, NULL);
   mgrid_lua_class_add(L, MGRID_LUA_GROUP, mgrid_lua_group_use);

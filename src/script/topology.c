@@ -29,22 +29,22 @@ static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise(L, "a topology holds families by name; the key is %s", luaL_typename(L, 2));
-  const char    *name = lua_tostring(L, 2);
+  const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
   if (!f && !g)
     return mgrid_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
-                        lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
+                           lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
   for (const char *const *taken = mgrid_lua_state_words; *taken; taken++)
     if (strcmp(*taken, name) == 0)
       return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
-                          f ? "family" : "grid", name);
+                             f ? "family" : "grid", name);
   lua_getiuservalue(L, 1, 2);
   if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
-    return mgrid_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name, len ? ", since " : "", len > 2 ? len - 2 : 0,
-                        where);
+    return mgrid_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name,
+                           len ? ", since " : "", len > 2 ? len - 2 : 0, where);
   }
   lua_pop(L, 1);
   mgrid_error  e;
@@ -60,12 +60,12 @@ static int topology_newindex(lua_State *L) {
 
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  const char  *name = luaL_checkstring(L, 2);
+  const char     *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
   const mgrid_content *c = &t->content;
-  const char       *known[256];
-  size_t            n = 0;
+  const char          *known[256];
+  size_t               n = 0;
   for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
   for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
   return mgrid_lua_unknown(L, "family", name, known, n);
@@ -73,7 +73,7 @@ static int topology_index(lua_State *L) {
 
 static int topology_next(lua_State *L) { /* topology, last name or nil -> name, Family */
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  int          i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&t->content, luaL_checkstring(L, 2));
+  int             i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&t->content, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= t->content.nentries) return 0;
   lua_pushstring(L, t->content.entry[i + 1].name);
   lua_getiuservalue(L, 1, 1);
@@ -138,7 +138,7 @@ static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
 
 static int plan_json(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t  rank = opt_rank(L, p, 2);
+  int64_t     rank = opt_rank(L, p, 2);
   mgrid_text  t = { 0 };
   mgrid_error e;
   return push_printed(L, mgrid_plan_print_json(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
@@ -153,7 +153,7 @@ static int plan_text(lua_State *L) {
 
 static int plan_schedule(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t  rank = opt_rank(L, p, 2);
+  int64_t     rank = opt_rank(L, p, 2);
   mgrid_text  t = { 0 };
   mgrid_error e;
   return push_printed(L, mgrid_plan_print_schedule(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
@@ -171,7 +171,7 @@ static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
 
 static int plan_family(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  int            i = check_family_name(L, p, 2);
+  int               i = check_family_name(L, p, 2);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   box->f = mgrid_family_ref(p->content.entry[i].family);
   return 1;
@@ -179,7 +179,7 @@ static int plan_family(lua_State *L) {
 
 static int plan_grid(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  const char    *name = luaL_checkstring(L, 2);
+  const char       *name = luaL_checkstring(L, 2);
   const mgrid_grid *g = mgrid_plan_grid(p, name);
   if (!g) {
     const char *known[64];
@@ -198,7 +198,7 @@ static int plan_counts(lua_State *L) {
   mgrid_plan_counts n;
   mgrid_error       e;
   mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
-                                           : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
+                                              : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);
@@ -225,7 +225,7 @@ static int plan_rehearse(lua_State *L) {
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int      i = check_family_name(L, p, 2);
+  int         i = check_family_name(L, p, 2);
   if (p->shares[i] >= 0)
     lua_pushstring(L, p->content.entry[p->shares[i]].name);
   else
@@ -236,7 +236,7 @@ static int plan_shares(lua_State *L) {
 /* plan:dry(rank) -> State without communicators */
 static int plan_dry(lua_State *L) {
   mgrid_plan    *p = mgrid_lua_check_plan(L, 1);
-  int64_t     rank = luaL_checkinteger(L, 2);
+  int64_t        rank = luaL_checkinteger(L, 2);
   mgrid_error    e;
   mgrid_state  **box = mgrid_lua_new_state(L, true);
   mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, &e);
@@ -246,9 +246,9 @@ static int plan_dry(lua_State *L) {
 }
 
 static int plan_index(lua_State *L) {
-  static const char *const known[] = { "world",  "digest", "families", "grids",    "recipe", "json",   "text", "schedule",
-                                       "family", "grid",   "counts",   "rehearse", "shares", "dry" };
-  mgrid_plan                 *p = mgrid_lua_check_plan(L, 1);
+  static const char *const known[] = { "world",    "digest", "families", "grids",  "recipe",   "json",   "text",
+                                       "schedule", "family", "grid",     "counts", "rehearse", "shares", "dry" };
+  mgrid_plan              *p = mgrid_lua_check_plan(L, 1);
   const char              *key = luaL_checkstring(L, 2);
   if (strcmp(key, "world") == 0) {
     lua_pushinteger(L, p->content.world);
@@ -289,7 +289,7 @@ static int plan_eq(lua_State *L) {
 
 static int plan_tostring(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  char     digest[33];
+  char        digest[33];
   mgrid_plan_digest(p, digest);
   digest[8] = '\0';
   lua_pushfstring(L, "Plan of %d families over %I ranks, digest %s...", (int)p->content.nentries,
@@ -299,7 +299,7 @@ static int plan_tostring(lua_State *L) {
 
 static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int      i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
+  int         i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= p->content.nentries) return 0;
   lua_pushstring(L, p->content.entry[i + 1].name);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
@@ -324,17 +324,17 @@ static int plan_gc(lua_State *L) {
 
 void mgrid_lua_open_topology(lua_State *L) {
   static const luaL_Reg none[] = { { NULL, NULL } };
-  static const luaL_Reg topology_meta[] = { { "__newindex", topology_newindex }, { "__len", topology_len },
-                                            { "__pairs", topology_pairs },       { "__tostring", topology_tostring },
-                                            { "__gc", topology_gc },             { NULL, NULL } };
+  static const luaL_Reg topology_meta[] = {
+    { "__newindex", topology_newindex }, { "__len", topology_len }, { "__pairs", topology_pairs },
+    { "__tostring", topology_tostring }, { "__gc", topology_gc },   { NULL, NULL }
+  };
   static const luaL_Reg plan_methods[] = { { "json", plan_json },         { "text", plan_text },
                                            { "schedule", plan_schedule }, { "family", plan_family },
                                            { "grid", plan_grid },         { "counts", plan_counts },
                                            { "rehearse", plan_rehearse }, { "shares", plan_shares },
                                            { "dry", plan_dry },           { NULL, NULL } };
-  static const luaL_Reg plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
-                                        { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
-                                        { "__gc", plan_gc },             { NULL, NULL } };
+  static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
+                                        { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = { { "topology", new_topology }, { "plan", new_plan }, { NULL, NULL } };
   mgrid_lua_class(L, MGRID_LUA_TOPOLOGY, none, topology_meta, topology_index);
   mgrid_lua_class(L, MGRID_LUA_PLAN, plan_methods, plan_meta, plan_index);

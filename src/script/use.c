@@ -13,10 +13,10 @@
 
 typedef struct buffer {
   mgrid_backend *backend; /* held: counted as a user */
-  const char *kind;    /* whose memory: "mpi", "nccl" */
-  void       *data;
+  const char    *kind;    /* whose memory: "mpi", "nccl" */
+  void          *data;
   mgrid_type     type;
-  size_t      n; /* elements */
+  size_t         n; /* elements */
 } buffer;
 
 static const char *const type_names[] = { "int32", "int64", "float", "double", NULL };
@@ -33,10 +33,11 @@ static buffer *check_buffer(lua_State *L, int i) {
 /* group:buffer(n [, type]) -> Buffer of n zeros, where the group's communicator wants it */
 static int group_buffer(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  lua_Integer     n = luaL_checkinteger(L, 2);
-  int             type = luaL_checkoption(L, 3, "float", type_names);
+  lua_Integer        n = luaL_checkinteger(L, 2);
+  int                type = luaL_checkoption(L, 3, "float", type_names);
   mgrid_error        e;
-  if (n < 1 || n > (lua_Integer)1 << 40) return mgrid_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
+  if (n < 1 || n > (lua_Integer)1 << 40)
+    return mgrid_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (buffer){ g->state->backend, mgrid_group_kind(g), NULL, (mgrid_type)type, (size_t)n };
   luaL_setmetatable(L, MGRID_LUA_BUFFER);
@@ -84,7 +85,8 @@ static int buffer_set(lua_State *L) {
     if (list) lua_pop(L, 1);
   }
   mgrid_error e;
-  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e)) return mgrid_lua_failure(L, &e);
+  if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e))
+    return mgrid_lua_failure(L, &e);
   lua_settop(L, 1);
   return 1;
 }
@@ -94,7 +96,7 @@ static int buffer_get(lua_State *L) {
   buffer     *b = check_buffer(L, 1);
   lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)b->n);
   if (n < 0 || (size_t)n > b->n) return mgrid_lua_raise(L, "%lld elements of a buffer of %zu", (long long)n, b->n);
-  void    *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
+  void       *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
   mgrid_error e;
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
     return mgrid_lua_failure(L, &e);
@@ -147,7 +149,7 @@ static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   lua_Integer p = luaL_checkinteger(L, i);
   if (p < 0 || p >= g->size)
     mgrid_lua_raise(L, "position %lld is out of range; the group has positions 0 to %lld", (long long)p,
-                 (long long)g->size - 1);
+                    (long long)g->size - 1);
   return p;
 }
 
@@ -161,35 +163,46 @@ static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
 /* group:allreduce(buffer [, "sum"]) in place */
 static int group_allreduce(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  buffer         *b = check_use(L, 2, g, 1, NULL);
-  mgrid_work         w = { .call = MGRID_ALLREDUCE, .type = b->type, .reduction = reduction(L, 3), .send = b->data,
-                        .recv = b->data, .count = b->n };
+  buffer            *b = check_use(L, 2, g, 1, NULL);
+  mgrid_work         w = { .call = MGRID_ALLREDUCE,
+                           .type = b->type,
+                           .reduction = reduction(L, 3),
+                           .send = b->data,
+                           .recv = b->data,
+                           .count = b->n };
   return done(L, g, &w);
 }
 
 /* group:broadcast(buffer, position) */
 static int group_broadcast(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  buffer         *b = check_use(L, 2, g, 1, NULL);
-  mgrid_work         w = { .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n,
-                        .root = check_position(L, 3, g) };
+  buffer            *b = check_use(L, 2, g, 1, NULL);
+  mgrid_work         w = {
+            .call = MGRID_BROADCAST, .type = b->type, .recv = b->data, .count = b->n, .root = check_position(L, 3, g)
+  };
   return done(L, g, &w);
 }
 
 /* group:allgather(mine, all): #all is the group's size times #mine */
 static int group_allgather(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  buffer         *mine = check_use(L, 2, g, 1, NULL), *all = check_use(L, 3, g, mine->n * (size_t)g->size, mine);
-  mgrid_work w = { .call = MGRID_ALLGATHER, .type = mine->type, .send = mine->data, .recv = all->data, .count = mine->n };
+  buffer            *mine = check_use(L, 2, g, 1, NULL), *all = check_use(L, 3, g, mine->n * (size_t)g->size, mine);
+  mgrid_work         w = {
+            .call = MGRID_ALLGATHER, .type = mine->type, .send = mine->data, .recv = all->data, .count = mine->n
+  };
   return done(L, g, &w);
 }
 
 /* group:reduce_scatter(all, mine [, "sum"]) */
 static int group_reduce_scatter(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  buffer         *mine = check_use(L, 3, g, 1, NULL), *all = check_use(L, 2, g, mine->n * (size_t)g->size, mine);
-  mgrid_work         w = { .call = MGRID_REDUCE_SCATTER, .type = mine->type, .reduction = reduction(L, 4), .send = all->data,
-                        .recv = mine->data, .count = mine->n };
+  buffer            *mine = check_use(L, 3, g, 1, NULL), *all = check_use(L, 2, g, mine->n * (size_t)g->size, mine);
+  mgrid_work         w = { .call = MGRID_REDUCE_SCATTER,
+                           .type = mine->type,
+                           .reduction = reduction(L, 4),
+                           .send = all->data,
+                           .recv = mine->data,
+                           .count = mine->n };
   return done(L, g, &w);
 }
 
@@ -199,11 +212,16 @@ static int group_sendrecv(lua_State *L) {
   lua_settop(L, 5);
   buffer *out = lua_isnil(L, 2) ? NULL : check_use(L, 2, g, 1, NULL);
   buffer *in = lua_isnil(L, 4) ? NULL : check_use(L, 4, g, 1, out);
-  if (!out && !in) return mgrid_lua_raise(L, "sendrecv of nothing: give a buffer and a position to send, to receive, or both");
+  if (!out && !in)
+    return mgrid_lua_raise(L, "sendrecv of nothing: give a buffer and a position to send, to receive, or both");
   if (out && in && out->n != in->n) return mgrid_lua_raise(L, "buffers of %zu and of %zu elements", out->n, in->n);
-  mgrid_work w = { .call = MGRID_SENDRECV, .type = out ? out->type : in->type, .send = out ? out->data : NULL,
-                .recv = in ? in->data : NULL, .count = out ? out->n : in->n,
-                .to = out ? check_position(L, 3, g) : -1, .from = in ? check_position(L, 5, g) : -1 };
+  mgrid_work w = { .call = MGRID_SENDRECV,
+                   .type = out ? out->type : in->type,
+                   .send = out ? out->data : NULL,
+                   .recv = in ? in->data : NULL,
+                   .count = out ? out->n : in->n,
+                   .to = out ? check_position(L, 3, g) : -1,
+                   .from = in ? check_position(L, 5, g) : -1 };
   return done(L, g, &w);
 }
 
@@ -213,7 +231,7 @@ static int group_barrier(lua_State *L) {
   mgrid_backend     *b = g->state->backend;
   mgrid_error        e = { 0 };
   if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->ops->name);
-  void     *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
+  void        *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
   mgrid_work   w = { .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1 };
   mgrid_status s = one ? mgrid_group_work(g, &w, &e) : e.status;
   b->ops->buffer_free(b, mgrid_group_kind(g), one);
@@ -223,19 +241,22 @@ static int group_barrier(lua_State *L) {
 }
 
 const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
-                                      { "allreduce", group_allreduce },
-                                      { "broadcast", group_broadcast },
-                                      { "allgather", group_allgather },
-                                      { "reduce_scatter", group_reduce_scatter },
-                                      { "sendrecv", group_sendrecv },
-                                      { "barrier", group_barrier },
-                                      { NULL, NULL } };
+                                         { "allreduce", group_allreduce },
+                                         { "broadcast", group_broadcast },
+                                         { "allgather", group_allgather },
+                                         { "reduce_scatter", group_reduce_scatter },
+                                         { "sendrecv", group_sendrecv },
+                                         { "barrier", group_barrier },
+                                         { NULL, NULL } };
 
 void mgrid_lua_open_use(lua_State *L) {
-  static const luaL_Reg buffer_methods[] = { { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close },
-                                             { NULL, NULL } };
-  static const luaL_Reg buffer_meta[] = { { "__gc", buffer_close },       { "__close", buffer_close },
-                                          { "__len", buffer_len },        { "__tostring", buffer_tostring },
+  static const luaL_Reg buffer_methods[] = {
+    { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close }, { NULL, NULL }
+  };
+  static const luaL_Reg buffer_meta[] = { { "__gc", buffer_close },
+                                          { "__close", buffer_close },
+                                          { "__len", buffer_len },
+                                          { "__tostring", buffer_tostring },
                                           { NULL, NULL } };
   mgrid_lua_class(L, MGRID_LUA_BUFFER, buffer_methods, buffer_meta, NULL);
 }

@@ -126,8 +126,8 @@ static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
     lua_newtable(to);
     for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
       int  key = lua_gettop(from) - 1;
-      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key)) && copy(from, key, to, views, depth + 1) &&
-                   copy(from, key + 1, to, views, depth + 1);
+      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
+                   && copy(from, key, to, views, depth + 1) && copy(from, key + 1, to, views, depth + 1);
       if (!plain) {
         lua_pop(from, 2);
         return false;

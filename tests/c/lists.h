@@ -54,18 +54,18 @@ static inline void lists_replace(lists *l, lists by) {
   *l = by;
 }
 
-static inline int64_t lists_size(const lists *l, int64_t g) { return l->starts[g + 1] - l->starts[g]; }
+static inline int64_t        lists_size(const lists *l, int64_t g) { return l->starts[g + 1] - l->starts[g]; }
 static inline const int32_t *lists_group(const lists *l, int64_t g) { return l->ranks + l->starts[g]; }
 
 static inline bool lists_same(const lists *a, const lists *b) {
-  return a->n == b->n && a->total == b->total &&
-         memcmp(a->starts, b->starts, (size_t)(a->n + 1) * sizeof *a->starts) == 0 &&
-         (a->total == 0 || memcmp(a->ranks, b->ranks, (size_t)a->total * sizeof *a->ranks) == 0);
+  return a->n == b->n && a->total == b->total
+         && memcmp(a->starts, b->starts, (size_t)(a->n + 1) * sizeof *a->starts) == 0
+         && (a->total == 0 || memcmp(a->ranks, b->ranks, (size_t)a->total * sizeof *a->ranks) == 0);
 }
 
 static inline bool lists_same_group(const lists *a, int64_t ga, const lists *b, int64_t gb) {
-  return lists_size(a, ga) == lists_size(b, gb) &&
-         memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int32_t)) == 0;
+  return lists_size(a, ga) == lists_size(b, gb)
+         && memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int32_t)) == 0;
 }
 
 /* What a family enumerates; whether that is right is lists_check's business. */
@@ -328,7 +328,7 @@ static inline size_t draw_positions(rng *r, int64_t size, int64_t *positions) {
 static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l) {
   int64_t size = mgrid_family_max_size(f), *positions = malloc((size_t)size * sizeof *positions);
   assert_non_null(positions);
-  size_t     cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
+  size_t        cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
   mgrid_error   err;
   mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, &err), NULL }, *joined = half[0];
   if (!half[0]) { /* a form that picks only from lists */
@@ -345,9 +345,9 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
       free(positions);
       return NULL;
     }
-    lists                   b = lists_pick(l, rest, positions + cut);
+    lists                      b = lists_pick(l, rest, positions + cut);
     const mgrid_family *const *both = (const mgrid_family *const *)half;
-    bool                    zip = rng_chance(r, 50);
+    bool                       zip = rng_chance(r, 50);
     joined = zip ? mgrid_family_zip(2, both, &err) : mgrid_family_union(2, both, &err);
     check(r, joined != NULL);
     lists_replace(&a, zip ? lists_zip(&a, &b) : lists_union(&a, &b));
@@ -364,8 +364,8 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
 static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists *l) {
   mgrid_error   err;
   mgrid_family *inner = NULL, *outer = NULL, *g = NULL;
-  int64_t    size = mgrid_family_size(f, 0), n;
-  bool       flag = rng_chance(r, 50);
+  int64_t       size = mgrid_family_size(f, 0), n;
+  bool          flag = rng_chance(r, 50);
   switch (rng_between(r, 0, 5)) {
   case 0:
     n = rng_divisor(r, size);
@@ -386,9 +386,9 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
 
 /* A family of the grid after `steps` operations and perhaps neighbours; *l is what it must be. */
 static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
-  mgrid_error    err;
-  drawn_along a = draw_along(r, d);
-  mgrid_family  *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+  mgrid_error   err;
+  drawn_along   a = draw_along(r, d);
+  mgrid_family *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
   check(r, f != NULL);
   *l = lists_along(d, a.nin, a.in, a.nix, a.ix);
   while (steps-- > 0) {
@@ -400,8 +400,8 @@ static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists
     f = next;
   }
   if (mgrid_family_max_size(f) > 1 && rng_chance(r, 20)) {
-    int64_t    step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
-    bool       wrap = rng_chance(r, 50);
+    int64_t       step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
+    bool          wrap = rng_chance(r, 50);
     mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, &err);
     if (pairs) {
       mgrid_family_free(f);

@@ -24,9 +24,9 @@ typedef struct rng {
 } rng;
 
 /* Fails the test and names the seed of the case; r is an rng *. */
-#define check(r, cond)                                                                           \
-  do {                                                                                           \
-    if (!(cond)) fail_msg("%s does not hold; MOONGRID_SEED=%" PRIu64, #cond, (r)->seed);         \
+#define check(r, cond) \
+  do { \
+    if (!(cond)) fail_msg("%s does not hold; MOONGRID_SEED=%" PRIu64, #cond, (r)->seed); \
   } while (0)
 
 static inline uint64_t first_seed(void) {
@@ -74,7 +74,7 @@ enum { DRAWN_DIMS = 6 };
 /* A grid as the test knows it, besides the library's own. */
 typedef struct drawn {
   mgrid_window window;
-  size_t    n;
+  size_t       n;
   mgrid_dim    dim[DRAWN_DIMS]; /* named "a", "b", ... */
   mgrid_grid  *grid;
 } drawn;

@@ -64,7 +64,7 @@ static void test_along(void **unused) {
   (void)unused;
   int differ = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + GRIDS; seed++) {
-    mgrid_error    err;
+    mgrid_error err;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 300);
     drawn_along a = draw_along(&r, &d), sorted = a;
@@ -94,12 +94,12 @@ static void test_along(void **unused) {
 /* Dims of size 1 need not be named as index, whatever the grid. */
 static void test_index_may_leave_out_ones(void **unused) {
   (void)unused;
-  mgrid_error    err;
-  mgrid_dim      dims[] = { { "tp", 2 }, { "cp", 1 }, { "dp", 3 } };
-  const char *in[] = { "tp" }, *ix[] = { "dp" };
-  mgrid_grid    *g = mgrid_grid_new(mgrid_world(6), 3, dims, &err);
-  mgrid_family  *by = mgrid_grid_along_by(g, 1, in, 1, ix, &err);
-  mgrid_family  *all = mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err);
+  mgrid_error   err;
+  mgrid_dim     dims[] = { { "tp", 2 }, { "cp", 1 }, { "dp", 3 } };
+  const char   *in[] = { "tp" }, *ix[] = { "dp" };
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(6), 3, dims, &err);
+  mgrid_family *by = mgrid_grid_along_by(g, 1, in, 1, ix, &err);
+  mgrid_family *all = mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err);
   assert_non_null(by);
   assert_true(mgrid_family_equal(by, all));
   mgrid_family_free(by);
@@ -112,9 +112,9 @@ static void test_chains(void **unused) {
   (void)unused;
   int covers = 0, partial = 0, partitions = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CHAINS; seed++) {
-    lists      want;
-    rng        r = rng_new(seed);
-    drawn      d = draw_grid(&r, 240);
+    lists         want;
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 240);
     mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 5), &want);
     check(&r, mgrid_family_world(f) == d.window.world);
     lists_check(&r, f, &want);
@@ -133,30 +133,30 @@ static void test_windows(void **unused) {
   (void)unused;
   int zipped = 0, refused = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + WINDOWS; seed++) {
-    mgrid_error  err;
-    rng       r = rng_new(seed);
-    drawn     d[2];
+    mgrid_error err;
+    rng         r = rng_new(seed);
+    drawn       d[2];
     memset(d, 0, sizeof d);
-    int64_t   size[2] = { draw_dims(&r, &d[0], 60), draw_dims(&r, &d[1], 60) };
-    int64_t   gap = rng_chance(&r, 50) ? 0 : rng_between(&r, 1, 5), world = size[0] + gap + size[1];
+    int64_t size[2] = { draw_dims(&r, &d[0], 60), draw_dims(&r, &d[1], 60) };
+    int64_t gap = rng_chance(&r, 50) ? 0 : rng_between(&r, 1, 5), world = size[0] + gap + size[1];
     d[0].window = (mgrid_window){ world, 0, size[0] };
     d[1].window = (mgrid_window){ world, size[0] + gap, size[1] };
-    lists      want[2], joined;
+    lists         want[2], joined;
     mgrid_family *f[2];
     for (int i = 0; i < 2; i++) {
       drawn_make(&r, &d[i]);
       f[i] = draw_family(&r, &d[i], (int)rng_between(&r, 0, 2), &want[i]);
       mgrid_grid_free(d[i].grid);
     }
-    int                     first = (int)rng_between(&r, 0, 1); /* the later window may come first */
-    const mgrid_family *const  both[2] = { f[first], f[!first] };
-    mgrid_family              *u = mgrid_family_union(2, both, &err);
+    int                       first = (int)rng_between(&r, 0, 1); /* the later window may come first */
+    const mgrid_family *const both[2] = { f[first], f[!first] };
+    mgrid_family             *u = mgrid_family_union(2, both, &err);
     check(&r, u != NULL);
     joined = lists_union(&want[first], &want[!first]);
     lists_check(&r, u, &joined);
     mgrid_family_free(u);
     lists_free(&joined);
-    bool       covers = mgrid_family_coverage(f[0]) == MGRID_COVER || mgrid_family_coverage(f[1]) == MGRID_COVER;
+    bool          covers = mgrid_family_coverage(f[0]) == MGRID_COVER || mgrid_family_coverage(f[1]) == MGRID_COVER;
     mgrid_family *z = mgrid_family_zip(2, both, &err);
     check(&r, (z != NULL) == (want[0].n == want[1].n && !covers));
     if (z) {
@@ -184,14 +184,16 @@ static void test_long_lists(void **unused) {
   int32_t *out = malloc(LONGEST * sizeof *out);
   assert_non_null(out);
   for (uint64_t seed = first_seed(); seed < first_seed() + 60; seed++) {
-    rng          r = rng_new(seed);
+    rng             r = rng_new(seed);
     mgrid_error     err;
-    const char  *names[] = { "a", "b", "c", "d" };
-    const mgrid_dim dims[] = { { "a", rng_between(&r, 1, 9) }, { "b", rng_between(&r, 1, 3000) },
-                            { "c", rng_between(&r, 1, 40) }, { "d", rng_between(&r, 1, 9) } };
-    int64_t      world = dims[0].size * dims[1].size * dims[2].size * dims[3].size + 5;
+    const char     *names[] = { "a", "b", "c", "d" };
+    const mgrid_dim dims[] = { { "a", rng_between(&r, 1, 9) },
+                               { "b", rng_between(&r, 1, 3000) },
+                               { "c", rng_between(&r, 1, 40) },
+                               { "d", rng_between(&r, 1, 9) } };
+    int64_t         world = dims[0].size * dims[1].size * dims[2].size * dims[3].size + 5;
     mgrid_grid     *g = mgrid_grid_new((mgrid_window){ world, 5, world - 5 }, 4, dims, &err);
-    size_t       from = (size_t)rng_between(&r, 0, 3), n = (size_t)rng_between(&r, 1, 4 - (int64_t)from);
+    size_t          from = (size_t)rng_between(&r, 0, 3), n = (size_t)rng_between(&r, 1, 4 - (int64_t)from);
     mgrid_family   *f = mgrid_grid_along(g, n, names + from, MGRID_GRID_ORDER, &err);
     check(&r, f != NULL);
     for (int k = 0; k < 8; k++) {
@@ -214,12 +216,8 @@ static void test_long_lists(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_grids),
-    cmocka_unit_test(test_along),
-    cmocka_unit_test(test_index_may_leave_out_ones),
-    cmocka_unit_test(test_chains),
-    cmocka_unit_test(test_windows),
-    cmocka_unit_test(test_long_lists),
+    cmocka_unit_test(test_grids),  cmocka_unit_test(test_along),   cmocka_unit_test(test_index_may_leave_out_ones),
+    cmocka_unit_test(test_chains), cmocka_unit_test(test_windows), cmocka_unit_test(test_long_lists),
   };
   return cmocka_run_group_tests_name("algebra", tests, NULL, NULL);
 }

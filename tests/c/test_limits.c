@@ -50,7 +50,8 @@ static void check_samples(rng *r, const mgrid_family *f) {
     check(r, in || mgrid_family_coverage(f) != MGRID_PARTITION);
     if (in) check(r, mgrid_family_rank(f, group, position) == rank);
     if (mgrid_family_count(f) == 0) continue;
-    int64_t g = rng_between(r, 0, mgrid_family_count(f) - 1), p = rng_between(r, 0, mgrid_family_size(f, g) - 1), nth = 0;
+    int64_t g = rng_between(r, 0, mgrid_family_count(f) - 1), p = rng_between(r, 0, mgrid_family_size(f, g) - 1),
+            nth = 0;
     rank = mgrid_family_rank(f, g, p);
     check(r, rank >= 0 && rank < world);
     do check(r, mgrid_family_locate(f, rank, nth++, &group, &position));
@@ -62,12 +63,12 @@ static void check_samples(rng *r, const mgrid_family *f) {
 
 static void test_largest_world(void **unused) {
   (void)unused;
-  rng        r = rng_new(first_seed());
+  rng           r = rng_new(first_seed());
   mgrid_error   err;
   mgrid_dim     dim = { "dp", LARGEST };
   mgrid_grid   *g = grid_of(LARGEST, 1, &dim);
   mgrid_family *all = along(g, "dp"), *ones = mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &err);
-  char       text[64];
+  char          text[64];
   assert_int_equal(mgrid_family_count(all), 1);
   assert_int_equal(mgrid_family_size(all, 0), LARGEST);
   assert_int_equal(mgrid_family_count(ones), LARGEST);
@@ -79,7 +80,7 @@ static void test_largest_world(void **unused) {
   assert_string_equal(text, "(2147483647:1) x (1)");
   assert_int_equal(mgrid_grid_coord(g, LARGEST - 1, 0), LARGEST - 1);
   const int64_t ends[] = { 0, -1 };
-  mgrid_family    *picked = mgrid_family_pick(all, 2, ends, &err), *ring = mgrid_family_neighbours(all, 1, true, &err);
+  mgrid_family *picked = mgrid_family_pick(all, 2, ends, &err), *ring = mgrid_family_neighbours(all, 1, true, &err);
   int32_t       members[2];
   mgrid_family_members(picked, 0, members);
   assert_int_equal(members[0], 0);
@@ -100,10 +101,10 @@ static void test_wide_world(void **unused) {
   enum { TP = 8, PP = 16 };
   const int64_t dp = INT64_C(1) << 23;
   rng           r = rng_new(first_seed());
-  mgrid_error      err;
-  mgrid_dim        dims[] = { { "tp", TP }, { "pp", PP }, { "dp", MGRID_FILL } };
-  mgrid_grid      *g = grid_of(dp * TP * PP, 3, dims);
-  mgrid_family    *ftp = along(g, "tp"), *fpp = along(g, "pp"), *fdp = along(g, "dp");
+  mgrid_error   err;
+  mgrid_dim     dims[] = { { "tp", TP }, { "pp", PP }, { "dp", MGRID_FILL } };
+  mgrid_grid   *g = grid_of(dp * TP * PP, 3, dims);
+  mgrid_family *ftp = along(g, "tp"), *fpp = along(g, "pp"), *fdp = along(g, "dp");
   for (int i = 0; i < 5000; i++) {
     int64_t t = rng_between(&r, 0, TP - 1), p = rng_between(&r, 0, PP - 1), d = rng_between(&r, 0, dp - 1);
     int64_t coords[] = { t, p, d }, rank = d * TP * PP + p * TP + t, group, position;
@@ -112,7 +113,7 @@ static void test_wide_world(void **unused) {
     check(&r, mgrid_family_locate(fpp, rank, 0, &group, &position) && group == t + TP * d && position == p);
     check(&r, mgrid_family_locate(fdp, rank, 0, &group, &position) && group == t + TP * p && position == d);
   }
-  int64_t    levels[] = { 4, 1024, dp / 4096 };
+  int64_t       levels[] = { 4, 1024, dp / 4096 };
   mgrid_family *made[8] = { 0 }, *inner, *outer;
   assert_int_equal(mgrid_family_levels(fdp, 3, levels, made, &err), MGRID_OK);
   assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, &inner, &outer, &err), MGRID_OK);
@@ -134,11 +135,11 @@ static void test_wide_world(void **unused) {
 /* 30 dims of 2, every other one inside: as many modes as there can be. */
 static void test_many_modes(void **unused) {
   (void)unused;
-  mgrid_dim      dims[30];
+  mgrid_dim   dims[30];
   char        name[30][16];
   const char *inside[15];
   rng         r = rng_new(first_seed());
-  mgrid_error    err;
+  mgrid_error err;
   for (int i = 0; i < 30; i++) {
     snprintf(name[i], sizeof name[i], "d%d", i);
     dims[i] = (mgrid_dim){ name[i], 2 };
@@ -146,7 +147,7 @@ static void test_many_modes(void **unused) {
   }
   mgrid_grid   *g = grid_of(INT64_C(1) << 30, 30, dims);
   mgrid_family *f = mgrid_grid_along(g, 15, inside, MGRID_GRID_ORDER, &err), *halves[2], *levels[15];
-  int64_t    group, position, twos[15];
+  int64_t       group, position, twos[15];
   assert_non_null(f);
   assert_true(mgrid_family_locate(f, 0x2AAAAAAA, 0, &group, &position)); /* the odd bits */
   assert_int_equal(group, 0);
@@ -172,13 +173,13 @@ static void test_large_windows(void **unused) {
   (void)unused;
   const int64_t half = INT64_C(1) << 30, world = LARGEST;
   rng           r = rng_new(first_seed());
-  mgrid_error      err;
-  mgrid_dim        dims[] = { { "tp", 8 }, { "dp", MGRID_FILL } };
-  mgrid_grid      *g[2] = { mgrid_grid_new((mgrid_window){ world, 0, half }, 2, dims, &err),
+  mgrid_error   err;
+  mgrid_dim     dims[] = { { "tp", 8 }, { "dp", MGRID_FILL } };
+  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ world, 0, half }, 2, dims, &err),
                          mgrid_grid_new((mgrid_window){ world, half, half - 8 }, 2, dims, &err) };
-  mgrid_family    *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
-  mgrid_family    *u = mgrid_family_union(2, (const mgrid_family *const *)f, &err);
-  mgrid_family    *z = mgrid_family_zip(2, (const mgrid_family *const *)f, &err);
+  mgrid_family *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
+  mgrid_family *u = mgrid_family_union(2, (const mgrid_family *const *)f, &err);
+  mgrid_family *z = mgrid_family_zip(2, (const mgrid_family *const *)f, &err);
   assert_int_equal(mgrid_family_count(u), 16);
   assert_int_equal(mgrid_family_count(z), 8);
   assert_int_equal(mgrid_family_size(z, 0), half / 8 + half / 8 - 1);
@@ -229,7 +230,8 @@ static void refuse_split_of_prime(void) {
   mgrid_grid   *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, &err);
   if (mgrid_family_split(along(g, "a"), 2, false, &inner, NULL, &err) != MGRID_REFUSED) _exit(1);
   if (strcmp(err.message, "split(2) of groups of 2147483647: 2 does not divide 2147483647; sizes that do: "
-                          "1, 2147483647") != 0)
+                          "1, 2147483647")
+      != 0)
     _exit(1);
 }
 
@@ -242,7 +244,7 @@ static void refuse_grid_of_prime(void) {
 /* 60000 positions, all different: no comparison of each with each. */
 static void pick_many(void) {
   mgrid_error err;
-  int64_t *positions = malloc(60000 * sizeof *positions);
+  int64_t    *positions = malloc(60000 * sizeof *positions);
   mgrid_dim   dim = { "a", 1 << 20 };
   mgrid_grid *g = mgrid_grid_new(mgrid_world(1 << 20), 1, &dim, &err);
   for (int64_t i = 0; i < 60000; i++) positions[i] = i * 7;
@@ -272,16 +274,11 @@ static void test_pick_of_many_ends(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_largest_world),
-    cmocka_unit_test(test_wide_world),
-    cmocka_unit_test(test_many_modes),
-    cmocka_unit_test(test_large_windows),
-    cmocka_unit_test(test_rank_far_away),
-    cmocka_unit_test(test_grid_of_prime_ends),
-    cmocka_unit_test(test_bundle_of_many_ends),
-    cmocka_unit_test(test_bundle_of_prime_ends),
-    cmocka_unit_test(test_split_of_prime_ends),
-    cmocka_unit_test(test_pick_of_many_ends),
+    cmocka_unit_test(test_largest_world),       cmocka_unit_test(test_wide_world),
+    cmocka_unit_test(test_many_modes),          cmocka_unit_test(test_large_windows),
+    cmocka_unit_test(test_rank_far_away),       cmocka_unit_test(test_grid_of_prime_ends),
+    cmocka_unit_test(test_bundle_of_many_ends), cmocka_unit_test(test_bundle_of_prime_ends),
+    cmocka_unit_test(test_split_of_prime_ends), cmocka_unit_test(test_pick_of_many_ends),
   };
   return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
 }

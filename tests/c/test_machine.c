@@ -14,9 +14,9 @@ enum { MOST = 200 };
 /* A backend whose other ranks are on machines of the test's choice. */
 typedef struct fake {
   mgrid_backend base;
-  int        machine[MOST]; /* of each rank; 0: this one */
-  int        failed;        /* a rank that brings a failure, or -1 */
-  int        calls;
+  int           machine[MOST]; /* of each rank; 0: this one */
+  int           failed;        /* a rank that brings a failure, or -1 */
+  int           calls;
 } fake;
 
 static uint64_t id_of(const fake *f, int64_t rank) {
@@ -55,7 +55,8 @@ static mgrid_status fake_check(mgrid_backend *b, size_t n, const mgrid_comm_spec
   return MGRID_OK;
 }
 
-static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                                mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err;
   return MGRID_OK;
 }
@@ -63,8 +64,13 @@ static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spe
 static void fake_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
 static void fake_close(mgrid_backend *b) { (void)b; }
 
-static const mgrid_backend_ops ops = { .name = "fake", .allreduce_min = fake_min, .bcast = fake_bcast, .check = fake_check,
-                                    .create = fake_create, .destroy = fake_destroy, .close = fake_close };
+static const mgrid_backend_ops ops = { .name = "fake",
+                                       .allreduce_min = fake_min,
+                                       .bcast = fake_bcast,
+                                       .check = fake_check,
+                                       .create = fake_create,
+                                       .destroy = fake_destroy,
+                                       .close = fake_close };
 
 static mgrid_error why;
 
@@ -135,7 +141,7 @@ static void test_facts(void **state) {
   mgrid_plan     *p = mgrid_plan_new(t, &why);
   mgrid_state    *s = mgrid_materialize(p, b, NULL, &why);
   mgrid_machine   m;
-  char         name[64] = "";
+  char            name[64] = "";
   mgrid_state_machine(s, &m);
   gethostname(name, sizeof name - 1);
   assert_string_equal(m.name, name);

@@ -58,25 +58,25 @@ static int count_text(void *ud, const char *text, size_t len) {
 
 /* Every form of family, through topology, plan, printing and a dry state. */
 static mgrid_status whole_way(mgrid_error *err) {
-  mgrid_dim            dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
+  mgrid_dim         dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "pp", "dp" };
   const int64_t     some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 };
   const int32_t     ranks[] = { 0, 5, 5, 9 };
   size_t            length = 0;
-  mgrid_status         s = MGRID_LIMIT;
-  mgrid_family        *f[9] = { 0 }, *halves[2] = { 0 };
-  mgrid_grid          *g = mgrid_grid_new(mgrid_world(16), 3, dims, err);
-  mgrid_topology      *t = g ? mgrid_topology_new(16, err) : NULL;
-  mgrid_plan          *p = NULL;
-  mgrid_backend       *b = NULL;
-  mgrid_state         *state = NULL;
-  if (t && (f[0] = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err)) &&
-      (f[1] = mgrid_family_pick(f[0], 3, some, err)) && (f[2] = mgrid_family_neighbours(f[0], 1, true, err)) &&
-      (f[3] = mgrid_family_table(mgrid_world(16), 2, starts, ranks, MGRID_COVER, err)) && (f[4] = mgrid_family_twin(f[1], err)) &&
-      (f[5] = mgrid_family_lists(f[0], err)) && (f[6] = mgrid_grid_along(g, 2, &names[1], MGRID_AS_WRITTEN, err)) &&
-      (f[7] = mgrid_family_bundle(f[6], 2, err)) &&
-      mgrid_family_split(f[6], 4, false, &halves[0], &halves[1], err) == MGRID_OK &&
-      (f[8] = mgrid_family_union(1, (const mgrid_family *const *)&halves[0], err))) {
+  mgrid_status      s = MGRID_LIMIT;
+  mgrid_family     *f[9] = { 0 }, *halves[2] = { 0 };
+  mgrid_grid       *g = mgrid_grid_new(mgrid_world(16), 3, dims, err);
+  mgrid_topology   *t = g ? mgrid_topology_new(16, err) : NULL;
+  mgrid_plan       *p = NULL;
+  mgrid_backend    *b = NULL;
+  mgrid_state      *state = NULL;
+  if (t && (f[0] = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err))
+      && (f[1] = mgrid_family_pick(f[0], 3, some, err)) && (f[2] = mgrid_family_neighbours(f[0], 1, true, err))
+      && (f[3] = mgrid_family_table(mgrid_world(16), 2, starts, ranks, MGRID_COVER, err))
+      && (f[4] = mgrid_family_twin(f[1], err)) && (f[5] = mgrid_family_lists(f[0], err))
+      && (f[6] = mgrid_grid_along(g, 2, &names[1], MGRID_AS_WRITTEN, err)) && (f[7] = mgrid_family_bundle(f[6], 2, err))
+      && mgrid_family_split(f[6], 4, false, &halves[0], &halves[1], err) == MGRID_OK
+      && (f[8] = mgrid_family_union(1, (const mgrid_family *const *)&halves[0], err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     s = mgrid_topology_add_grid(t, "grid", g, err);
@@ -107,7 +107,7 @@ static mgrid_status whole_way(mgrid_error *err) {
 
 static mgrid_status recipe_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
-  const char *args[] = { "tp=2", "pp=4", "use_fp8=true" };
+  const char    *args[] = { "tp=2", "pp=4", "use_fp8=true" };
   mgrid_status   s = rt ? mgrid_runtime_load(rt, "megatron_deepspeed", err) : MGRID_LIMIT;
   mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 16, 3, args, err);
   if (!s && !p) s = err->status;

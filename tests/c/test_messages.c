@@ -10,25 +10,25 @@
 static mgrid_error why; /* of the last call */
 
 /* The call gives NULL (a constructor) and the error is exactly this one. */
-#define REFUSED(call, text)                                                                      \
-  do {                                                                                           \
-    memset(&why, 0, sizeof why);                                                                 \
-    assert_null(call);                                                                           \
-    assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
-    assert_null(strchr(why.message, '\n'));                                                      \
+#define REFUSED(call, text) \
+  do { \
+    memset(&why, 0, sizeof why); \
+    assert_null(call); \
+    assert_string_equal(why.message, text); \
+    assert_int_equal(why.status, MGRID_REFUSED); \
+    assert_null(strchr(why.message, '\n')); \
   } while (0)
 
 /* The same for calls that return a status. */
-#define REFUSED_STATUS(call, text)                                                               \
-  do {                                                                                           \
-    memset(&why, 0, sizeof why);                                                                 \
-    assert_int_equal(call, MGRID_REFUSED);                                                          \
-    assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
+#define REFUSED_STATUS(call, text) \
+  do { \
+    memset(&why, 0, sizeof why); \
+    assert_int_equal(call, MGRID_REFUSED); \
+    assert_string_equal(why.message, text); \
+    assert_int_equal(why.status, MGRID_REFUSED); \
   } while (0)
 
-#define GRID(window, ...)                                                                        \
+#define GRID(window, ...) \
   mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), (mgrid_dim[]){ __VA_ARGS__ }, &why)
 
 /* ------------------------------------------------------------ windows, grids */
@@ -37,8 +37,8 @@ static void test_window(void **unused) {
   (void)unused;
   mgrid_dim dim = { "a", MGRID_FILL };
   static const struct {
-    mgrid_window   w;
-    const char *text;
+    mgrid_window w;
+    const char  *text;
   } bad[] = {
     { { 0, 0, 0 }, "a world has 1 to 2147483647 ranks, not 0" },
     { { -4, 0, 1 }, "a world has 1 to 2147483647 ranks, not -4" },
@@ -57,17 +57,21 @@ static void test_window(void **unused) {
 static void test_grid_sizes(void **unused) {
   (void)unused;
   mgrid_window w8 = mgrid_world(8), w12 = mgrid_world(12);
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MGRID_FILL }), "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
-  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MGRID_FILL }), "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", MGRID_FILL }),
+          "tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
+  REFUSED(GRID(w8, { "tp", 16 }, { "dp", MGRID_FILL }),
+          "tp 16 does not divide the 8 ranks; nearest: tp 8, or a world of 16 ranks");
   REFUSED(GRID(w12, { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL }),
           "tp 2 x pp 4 = 8 does not divide the 12 ranks; nearest: tp 1 or 3, or a world of 8 or 16 ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "pp", 7 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 7 = 35 does not divide the 12 ranks; nearest: a world of 35 ranks");
   REFUSED(GRID(w12, { "tp", 5 }, { "cp", 1 }, { "pp", 6 }, { "dp", MGRID_FILL }),
           "tp 5 x pp 6 = 30 does not divide the 12 ranks; nearest: tp 2, or a world of 30 ranks");
-  REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }), "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, or a world of 4 ranks");
+  REFUSED(GRID(w8, { "tp", 2 }, { "dp", 2 }),
+          "tp 2 x dp 2 = 4 does not make the 8 ranks; nearest: tp 4, or a world of 4 ranks");
   REFUSED(GRID(w8, { "tp", 3 }, { "dp", 3 }), "tp 3 x dp 3 = 9 does not make the 8 ranks; nearest: a world of 9 ranks");
-  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }), "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks");
+  REFUSED(GRID(w8, { "tp", 3 }, { "dp", 2 }),
+          "tp 3 x dp 2 = 6 does not make the 8 ranks; nearest: tp 4, or a world of 6 ranks");
   REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 4 }, { "dp", MGRID_FILL }),
           "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or 8 ranks");
   REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 8 }),
@@ -89,9 +93,9 @@ static void test_grid_offers_what_exists(void **unused) {
 
 static void test_grid_dims(void **unused) {
   (void)unused;
-  mgrid_window     w = mgrid_world(8);
+  mgrid_window  w = mgrid_world(8);
   const int64_t large = INT64_C(2147483647);
-  mgrid_dim        many[65];
+  mgrid_dim     many[65];
   char          name[65][16];
   REFUSED(GRID(w, { "tp", 0 }), "dim 'tp' has size 0; sizes are 1 to 2147483647");
   REFUSED(GRID(w, { "tp", -2 }), "dim 'tp' has size -2; sizes are 1 to 2147483647");
@@ -123,13 +127,15 @@ static void test_grid_dims(void **unused) {
   mgrid_grid_free(g);
 }
 
-#define NAMES(...) sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), (const char *[]){ __VA_ARGS__ }
+#define NAMES(...) \
+  sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), (const char *[]) { __VA_ARGS__ }
 
 static void test_along(void **unused) {
   (void)unused;
   mgrid_grid *g = GRID(mgrid_world(24), { "tp", 2 }, { "cp", 1 }, { "pp", 3 }, { "dp", 4 });
   mgrid_grid *flat = mgrid_grid_new(mgrid_world(1), 0, NULL, &why);
-  REFUSED(mgrid_grid_along(g, NAMES("dq"), MGRID_GRID_ORDER, &why), "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
+  REFUSED(mgrid_grid_along(g, NAMES("dq"), MGRID_GRID_ORDER, &why),
+          "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
   REFUSED(mgrid_grid_along(g, NAMES("expert"), MGRID_GRID_ORDER, &why), "unknown dim 'expert'; known: tp, cp, pp, dp");
   REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, &why), "unknown dim ''; known: tp, cp, pp, dp");
   REFUSED(mgrid_grid_along(g, NAMES("TPP", "dp"), MGRID_AS_WRITTEN, &why),
@@ -138,10 +144,12 @@ static void test_along(void **unused) {
   REFUSED(mgrid_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MGRID_GRID_ORDER, &why),
           "5 dims asked of a grid that has 4");
   REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, &why), "1 dims asked of a grid that has 0");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), &why), "dim 'pp' of size 3 is neither inside nor in the index");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), &why),
+          "dim 'pp' of size 3 is neither inside nor in the index");
   REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), &why), "dim 'tp' is named twice");
   REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), &why), "unknown dim 'qq'; known: tp, cp, pp, dp");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), &why), "5 dims asked of a grid that has 4");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), &why),
+          "5 dims asked of a grid that has 4");
   mgrid_grid_free(g);
   mgrid_grid_free(flat);
 }
@@ -165,7 +173,7 @@ static mgrid_family *sixes(void) {
 /* Groups of 12 made of 4 neighbours, three times: (4:1)(3:8). */
 static mgrid_family *of_two_modes(void) {
   const mgrid_dim dims[] = { { "a", 4 }, { "b", 2 }, { "c", 3 } };
-  const char  *in[] = { "a", "c" };
+  const char     *in[] = { "a", "c" };
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(24), 3, dims, &why);
   mgrid_family   *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, &why);
   assert_non_null(f);
@@ -176,28 +184,32 @@ static mgrid_family *of_two_modes(void) {
 static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
   static const int64_t starts[] = { 0, 3, 5, 6 };
   static const int32_t ranks[] = { 0, 1, 2, 3, 4, 5 };
-  mgrid_family           *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, &why);
+  mgrid_family        *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, &why);
   assert_non_null(f);
   return f;
 }
 
 static void test_split(void **unused) {
   (void)unused;
-  mgrid_family    *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
-  mgrid_family    *ring = mgrid_family_neighbours(f, 1, true, &why), *listed = mgrid_family_lists(ring, &why);
+  mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
+  mgrid_family *ring = mgrid_family_neighbours(f, 1, true, &why), *listed = mgrid_family_lists(ring, &why);
   const int64_t some[] = { 0, 1, 5, 2 };
-  mgrid_family    *picked = mgrid_family_pick(f, 4, some, &why);
-#define SPLIT(family, k, as_lists, text) REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, &why), text)
+  mgrid_family *picked = mgrid_family_pick(f, 4, some, &why);
+#define SPLIT(family, k, as_lists, text) \
+  REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, &why), text)
   SPLIT(f, 0, false, "split(0): the size is 1 or more");
   SPLIT(f, -3, true, "split(-3): the size is 1 or more");
   SPLIT(f, 4, false, "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6");
   SPLIT(f, 7, false, "split(7) of groups of 6: 7 does not divide 6; sizes that do: 1, 2, 3, 6");
   SPLIT(f, INT64_MAX, false,
         "split(9223372036854775807) of groups of 6: 9223372036854775807 does not divide 6; sizes that do: 1, 2, 3, 6");
-  SPLIT(two, 6, false, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
-  SPLIT(two, 3, false, "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
+  SPLIT(two, 6, false,
+        "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
+  SPLIT(two, 3, false,
+        "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
   SPLIT(two, 5, false, "split(5) of groups of 12: 5 does not divide 12; sizes that do: 1, 2, 4, 12");
-  SPLIT(picked, 2, false, "a split of a picked family works on explicit lists alone: call lists() first, which costs by rank");
+  SPLIT(picked, 2, false,
+        "a split of a picked family works on explicit lists alone: call lists() first, which costs by rank");
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
   /* lists are no way out where a rank has several groups: the message must not offer them */
@@ -213,16 +225,18 @@ static void test_split(void **unused) {
 static void test_levels(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *two = of_two_modes(), *out[3];
-#define LEVELS(family, text, ...)                                                                \
-  REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),  \
-                                  (int64_t[]){ __VA_ARGS__ }, out, &why), text)
+#define LEVELS(family, text, ...) \
+  REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
+                                     (int64_t[]){ __VA_ARGS__ }, out, &why), \
+                 text)
   LEVELS(f, "levels: the sizes multiply to 4, the groups have 6", 2, 2);
   LEVELS(f, "levels: the sizes multiply to 12, the groups have 6", 2, 3, 2);
   LEVELS(f, "levels: size 0 of level 1 does not fit", 6, 0);
   LEVELS(f, "levels: size -6 of level 0 does not fit", -6, -1);
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
   LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 6, 2);
-  LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 2, 3, 2);
+  LEVELS(two, "split(6) of groups of 12: 6 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12", 2, 3,
+         2);
   mgrid_family_free(f);
   mgrid_family_free(two);
 }
@@ -242,13 +256,15 @@ static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap
 static void test_pick(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
-  char       word[] = "no position in groups of";
-#define PICK(family, text, ...)                                                                  \
-  REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t),           \
-                         (int64_t[]){ __VA_ARGS__ }, &why), text)
+  char          word[] = "no position in groups of";
+#define PICK(family, text, ...) \
+  REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ }, \
+                            &why), \
+          text)
   PICK(f, "pick of position 6: groups of 6 have positions 0 to 5, or -1 to -6 from the end", 0, 6);
   PICK(f, "pick of position -7: groups of 6 have positions 0 to 5, or -1 to -6 from the end", -7);
-  PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end", INT64_MIN);
+  PICK(f, "pick of position -9223372036854775808: groups of 6 have positions 0 to 5, or -1 to -6 from the end",
+       INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
   PICK(ring, "a pick of a neighbours family works on explicit lists alone: call lists() first, which costs by rank", 0);
   REFUSED(mgrid_family_pick(f, 0, NULL, &why), "an empty pick: name at least one position of groups of 6");
@@ -287,10 +303,12 @@ static void test_union_zip(void **unused) {
   (void)unused;
   const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
   mgrid_family   *f = sixes(), *odd = ragged(), *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
-  mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"), *ring = mgrid_family_neighbours(high, 1, true, &why);
-#define JOIN(what, text, ...)                                                                    \
-  REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *),               \
-               (const mgrid_family *[]){ __VA_ARGS__ }, &why), text)
+  mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"),
+               *ring = mgrid_family_neighbours(high, 1, true, &why);
+#define JOIN(what, text, ...) \
+  REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *), \
+               (const mgrid_family *[]){ __VA_ARGS__ }, &why), \
+          text)
   JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_union, "union: rank 0 is in two of the families", f, low);
@@ -311,9 +329,9 @@ static void test_union_zip(void **unused) {
 
 static void test_table(void **unused) {
   (void)unused;
-  mgrid_window     w = mgrid_world(6), part = { 8, 2, 4 };
+  mgrid_window  w = mgrid_world(6), part = { 8, 2, 4 };
   const int64_t two[] = { 0, 2, 4 }, empty[] = { 0, 2, 2 };
-#define TABLE(window, n, starts, declared, text, ...)                                            \
+#define TABLE(window, n, starts, declared, text, ...) \
   REFUSED(mgrid_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, &why), text)
   TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
   TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
@@ -322,11 +340,16 @@ static void test_table(void **unused) {
   TABLE(w, 2, empty, MGRID_PARTIAL, "group 1 of the table is empty", 0, 1);
   TABLE(w, 2, two, MGRID_PARTIAL, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
   TABLE(w, 2, two, MGRID_COVER, "rank 2 occurs twice in group 1 of the table", 0, 1, 2, 2);
-  TABLE(w, 2, two, MGRID_PARTIAL, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 1, 2);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1, 0, 2);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1, 2, 3);
-  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1, 2, 3);
-  TABLE(part, 1, two, MGRID_PARTITION, "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2, 5);
+  TABLE(w, 2, two, MGRID_PARTIAL, "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0, 1,
+        1, 2);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in groups 0 and 1 of the table; declare a 'cover' if that is meant", 0,
+        1, 0, 2);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 4 is in no group of the table; declare it 'partial' if that is meant", 0, 1,
+        2, 3);
+  TABLE(w, 2, two, MGRID_PARTITION, "rank 0 is in no group of the table; declare it 'partial' if that is meant", 5, 1,
+        2, 3);
+  TABLE(part, 1, two, MGRID_PARTITION, "rank 3 is in no group of the table; declare it 'partial' if that is meant", 2,
+        5);
   TABLE(w, 0, two, MGRID_PARTIAL, "a table without groups", 0);
   TABLE(w, -1, two, MGRID_PARTIAL, "a table without groups", 0);
   TABLE(((mgrid_window){ 4, 2, 3 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
@@ -358,8 +381,8 @@ static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, in
 static void test_map(void **unused) {
   (void)unused;
   mgrid_family *f = sixes();
-  int32_t    twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
-  int64_t    none = 0, stop = -1, many = 1025;
+  int32_t       twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
+  int64_t       none = 0, stop = -1, many = 1025;
   REFUSED(mgrid_family_map(f, constant, twice, &why), "rank 3 occurs twice in group 0 of the table");
   REFUSED(mgrid_family_map(f, constant, outside, &why), "rank 24 of group 0 is out of range; ranks are 0 to 23");
   REFUSED(mgrid_family_map(f, count_only, &none, &why), "group 0 of the table is empty");
@@ -375,8 +398,8 @@ static void test_map(void **unused) {
 static void test_chained_failures(void **unused) {
   (void)unused;
   const mgrid_dim     dim = { "tp", 3 };
-  const char      *tp = "tp";
-  const int64_t    zero = 0;
+  const char         *tp = "tp";
+  const int64_t       zero = 0;
   mgrid_grid         *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
   mgrid_family       *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
   const mgrid_family *pair[] = { f, f };

@@ -47,12 +47,13 @@ static void test_text(void **unused) {
 /* dp of 8 twice with another configuration, tp of one rank, and one that MPI makes. */
 static void test_plan_memory(void **unused) {
   (void)unused;
-  const mgrid_dim  dims[] = { { "tp", 1 }, { "dp", 8 } };
-  const char   *dp = "dp", *tp = "tp";
-  mgrid_options    few = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
-  mgrid_grid      *g = mgrid_grid_new(mgrid_world(8), 2, dims, &why);
-  mgrid_topology  *t = mgrid_topology_new(8, &why);
-  mgrid_family    *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why), *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
+  const mgrid_dim dims[] = { { "tp", 1 }, { "dp", 8 } };
+  const char     *dp = "dp", *tp = "tp";
+  mgrid_options   few = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, &why);
+  mgrid_topology *t = mgrid_topology_new(8, &why);
+  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why),
+               *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
   mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, &why);
   mgrid_gpu_memory m;
   few.nccl = "max_ctas=1";

@@ -27,12 +27,12 @@ static void test_split_border(void **unused) {
   (void)unused;
   int refused = 0, accepted = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng         r = rng_new(seed);
-    drawn       d = draw_grid(&r, 200);
-    drawn_along a = draw_along(&r, &d);
-    mgrid_error    err;
-    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
-    lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 200);
+    drawn_along   a = draw_along(&r, &d);
+    mgrid_error   err;
+    mgrid_family *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
     for (int64_t k = 1; k <= mgrid_family_max_size(f) + 2; k++) {
       mgrid_family *inner = NULL, *outer = NULL;
       mgrid_status  s = mgrid_family_split(f, k, false, &inner, &outer, &err);
@@ -63,13 +63,13 @@ static void test_split_border(void **unused) {
 static void test_split_lists(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    lists      l;
+    lists         l;
     mgrid_error   err;
-    rng        r = rng_new(seed);
-    drawn      d = draw_grid(&r, 100);
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 100);
     mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l);
-    int64_t    k = rng_between(&r, 1, mgrid_family_max_size(f) + 1);
-    bool       divides = mgrid_family_coverage(f) != MGRID_COVER;
+    int64_t       k = rng_between(&r, 1, mgrid_family_max_size(f) + 1);
+    bool          divides = mgrid_family_coverage(f) != MGRID_COVER;
     for (int64_t g = 0; g < l.n; g++) divides &= lists_size(&l, g) % k == 0;
     mgrid_family *inner = NULL, *outer = NULL;
     mgrid_status  s = mgrid_family_split(f, k, true, &inner, &outer, &err);
@@ -95,14 +95,14 @@ static void test_split_lists(void **unused) {
 static void test_levels(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error    err;
-    rng         r = rng_new(seed);
-    int64_t     per = rng_between(&r, 1, 48), side = rng_between(&r, 1, 4), sizes[4], left = per;
-    mgrid_dim      dims[] = { { "a", side }, { "b", per } };
-    const char *b = "b";
-    mgrid_grid    *g = mgrid_grid_new(mgrid_world(per * side), 2, dims, &err);
-    mgrid_family  *f = mgrid_grid_along(g, 1, &b, MGRID_GRID_ORDER, &err), *out[4];
-    size_t      n = (size_t)rng_between(&r, 1, 4);
+    mgrid_error   err;
+    rng           r = rng_new(seed);
+    int64_t       per = rng_between(&r, 1, 48), side = rng_between(&r, 1, 4), sizes[4], left = per;
+    mgrid_dim     dims[] = { { "a", side }, { "b", per } };
+    const char   *b = "b";
+    mgrid_grid   *g = mgrid_grid_new(mgrid_world(per * side), 2, dims, &err);
+    mgrid_family *f = mgrid_grid_along(g, 1, &b, MGRID_GRID_ORDER, &err), *out[4];
+    size_t        n = (size_t)rng_between(&r, 1, 4);
     for (size_t i = 0; i < n; i++) left /= sizes[i] = i + 1 == n ? left : rng_divisor(&r, left);
     check(&r, mgrid_family_levels(f, n, sizes, out, &err) == MGRID_OK);
     lists   all = lists_of(f);
@@ -137,14 +137,14 @@ static void test_pick(void **unused) {
   (void)unused;
   int irregular = 0, regular = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error    err;
-    rng         r = rng_new(seed);
-    drawn       d = draw_grid(&r, 200);
-    drawn_along a = draw_along(&r, &d);
-    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err), *listed;
-    lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix), want;
-    int64_t     size = mgrid_family_max_size(f), positions[12];
-    size_t      n = (size_t)rng_between(&r, 1, 12); /* duplicates come by themselves */
+    mgrid_error   err;
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 200);
+    drawn_along   a = draw_along(&r, &d);
+    mgrid_family *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err), *listed;
+    lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix), want;
+    int64_t       size = mgrid_family_max_size(f), positions[12];
+    size_t        n = (size_t)rng_between(&r, 1, 12); /* duplicates come by themselves */
     for (size_t i = 0; i < n; i++) positions[i] = rng_between(&r, -size, size - 1);
     want = lists_pick(&l, n, positions);
     listed = mgrid_family_lists(f, &err);
@@ -158,9 +158,9 @@ static void test_pick(void **unused) {
     irregular += both[0]->form == MGRID_PICKED;
     regular += both[0]->form == MGRID_STRIDED && lists_size(&want, 0) > 1;
 
-    int        calls = 0;
+    int           calls = 0;
     mgrid_family *by = mgrid_family_pick_by(f, ends_and_middle, &calls, &err);
-    int64_t    ends[] = { 0, -1, size / 2 };
+    int64_t       ends[] = { 0, -1, size / 2 };
     lists_replace(&want, lists_pick(&l, size > 2 ? 3 : 2, ends));
     check(&r, by != NULL && calls == 1); /* one size, one call, whatever the number of groups */
     lists_check(&r, by, &want);
@@ -182,13 +182,13 @@ static void test_bundle(void **unused) {
   (void)unused;
   int made = 0, refused = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error    err;
-    rng         r = rng_new(seed);
-    drawn       d = draw_grid(&r, 100);
-    drawn_along a = draw_along(&r, &d);
-    mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
-    mgrid_family  *listed = mgrid_family_lists(f, &err);
-    lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix), starts = lists_new();
+    mgrid_error   err;
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 100);
+    drawn_along   a = draw_along(&r, &d);
+    mgrid_family *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_family *listed = mgrid_family_lists(f, &err);
+    lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix), starts = lists_new();
     for (int64_t g = 0; g < l.n; g++) lists_add(&starts, lists_group(&l, g)[0]);
     lists_close(&starts); /* the first ranks of the groups: what a bundle cuts into runs */
     for (int64_t n = 1; n <= l.n + 1; n++) {
@@ -217,19 +217,19 @@ static void test_bundle(void **unused) {
 static void test_neighbours(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    lists      l;
+    lists         l;
     mgrid_error   err;
-    rng        r = rng_new(seed);
-    drawn      d = draw_grid(&r, 60);
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 60);
     mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 2), &l);
-    bool       cover = mgrid_family_coverage(f) == MGRID_COVER;
-    int64_t    least = INT64_MAX;
+    bool          cover = mgrid_family_coverage(f) == MGRID_COVER;
+    int64_t       least = INT64_MAX;
     for (int64_t g = 0; g < l.n; g++)
       if (lists_size(&l, g) > 1 && lists_size(&l, g) < least) least = lists_size(&l, g);
     for (int64_t step = 0; step <= mgrid_family_max_size(f) + 1; step++)
       for (int wrap = 0; wrap < 2; wrap++) {
         mgrid_family *p = mgrid_family_neighbours(f, step, wrap, &err);
-        bool fits = step >= 1 && step < least; /* groups of one rank take any step */
+        bool          fits = step >= 1 && step < least; /* groups of one rank take any step */
         check(&r, (p != NULL) == (fits && !cover));
         if (p) {
           lists want = lists_pairs(&l, step, wrap);
@@ -251,12 +251,12 @@ static void test_table_recognized(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     mgrid_error    err;
-    rng         r = rng_new(seed);
-    drawn       d = draw_grid(&r, 200);
-    drawn_along a = draw_along(&r, &d);
-    lists       l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
+    rng            r = rng_new(seed);
+    drawn          d = draw_grid(&r, 200);
+    drawn_along    a = draw_along(&r, &d);
+    lists          l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
     mgrid_family  *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
-    char        text[2][512];
+    char           text[2][512];
     mgrid_coverage declared = d.window.size == d.window.world ? MGRID_PARTITION : MGRID_PARTIAL;
     mgrid_family  *table = mgrid_family_table(mgrid_world(d.window.world), l.n, l.starts, l.ranks, declared, &err);
     mgrid_family  *listed = mgrid_family_lists(f, &err);
@@ -280,9 +280,9 @@ static void test_table_irregular(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     mgrid_error   err;
-    rng        r = rng_new(seed);
-    int64_t    world = rng_between(&r, 1, 40);
-    lists      l = draw_lists(&r, world, rng_chance(&r, 50));
+    rng           r = rng_new(seed);
+    int64_t       world = rng_between(&r, 1, 40);
+    lists         l = draw_lists(&r, world, rng_chance(&r, 50));
     mgrid_family *f = table_of(&l, world, &err), *copy, *reversed;
     check(&r, f != NULL);
     lists_check(&r, f, &l);
@@ -312,14 +312,14 @@ static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n
 
 static void test_map_changes_sizes(void **unused) {
   (void)unused;
-  mgrid_error    err;
-  const char *a = "a";
-  mgrid_dim      dims[] = { { "a", 2 }, { "b", 2000 } };
-  mgrid_grid    *g = mgrid_grid_new(mgrid_world(4000), 2, dims, &err);
-  mgrid_family  *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err), *twos, *odd;
-  int64_t     next = 0;
+  mgrid_error   err;
+  const char   *a = "a";
+  mgrid_dim     dims[] = { { "a", 2 }, { "b", 2000 } };
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(4000), 2, dims, &err);
+  mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err), *twos, *odd;
+  int64_t       next = 0;
   const int64_t first = 0;
-  rng         r = rng_new(0);
+  rng           r = rng_new(0);
   twos = mgrid_family_bundle(f, 2, &err); /* 1000 groups of 4 become 5, 1, 5, 1, ... */
   odd = mgrid_family_map(twos, grow_or_shrink, &next, &err);
   assert_non_null(odd);

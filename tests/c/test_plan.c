@@ -17,14 +17,14 @@ typedef struct listed_group {
 
 typedef struct brute {
   const mgrid_plan *plan;
-  lists          of[DRAWN_FAMILIES];
-  size_t         n;
-  listed_group  *at;
+  lists             of[DRAWN_FAMILIES];
+  size_t            n;
+  listed_group     *at;
 } brute;
 
 static bool options_agree(const drawn_options *a, const drawn_options *b) {
-  return !a->unique && !b->unique && a->o.high_priority == b->o.high_priority &&
-         strcmp(a->backend, b->backend) == 0 && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
+  return !a->unique && !b->unique && a->o.high_priority == b->o.high_priority && strcmp(a->backend, b->backend) == 0
+         && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
 }
 
 /* first ones, others, lazy ones; each in the order of the topology */
@@ -43,8 +43,8 @@ static brute brute_of(const mgrid_plan *p, const drawn_topology *t) {
             listed_group *here = &b.at[b.n];
             *here = (listed_group){ (int)i, g, (int)b.n };
             for (size_t k = 0; k < b.n && here->leader == (int)b.n; k++)
-              if (options_agree(&t->options[i], &t->options[b.at[k].entry]) &&
-                  lists_same_group(&b.of[i], g, &b.of[b.at[k].entry], b.at[k].group))
+              if (options_agree(&t->options[i], &t->options[b.at[k].entry])
+                  && lists_same_group(&b.of[i], g, &b.of[b.at[k].entry], b.at[k].group))
                 here->leader = (int)k;
             b.n++;
           }
@@ -95,8 +95,8 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
     for (int64_t round = 0; round < rounds; round++) {
       int64_t led = 0;
       for (size_t k = 0; k < b->n; k++)
-        led += b->at[k].entry == i && size_at(b, k) > 1 && b->at[k].leader == (int)k &&
-               mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
+        led += b->at[k].entry == i && size_at(b, k) > 1 && b->at[k].leader == (int)k
+               && mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
       check(r, mgrid_plan_led(p, i, round) == led);
       sum += led;
     }
@@ -119,9 +119,9 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
   mgrid_error       err;
   mgrid_view        v;
   mgrid_plan_counts counts, want = { .families = (int64_t)mgrid_plan_nfamilies(p) };
-  int64_t        position;
-  int           *comm = malloc((b->n + 1) * sizeof *comm); /* of each listed group, -1 for none */
-  size_t         ncomms = 0, nmembers = 0;
+  int64_t           position;
+  int              *comm = malloc((b->n + 1) * sizeof *comm); /* of each listed group, -1 for none */
+  size_t            ncomms = 0, nmembers = 0;
   assert_non_null(comm);
   check(r, mgrid_view_init(&v, p, rank, &err) == MGRID_OK && v.rank == rank);
   for (size_t k = 0; k < b->n; k++) {
@@ -162,10 +162,10 @@ static void test_dedup(void **unused) {
   (void)unused;
   int shared = 0, partly = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error       err;
+    mgrid_error    err;
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mgrid_plan       *p = mgrid_plan_new(t.topology, &err);
+    mgrid_plan    *p = mgrid_plan_new(t.topology, &err);
     check(&r, p != NULL);
     brute b = brute_of(p, &t);
     check_counts(&r, p, &b, &t);
@@ -183,12 +183,12 @@ static void test_dedup(void **unused) {
 /* Groups of s neighbours that start at some multiples of s: of a grid with dims of any order
 ** and size, the other dims index or, with `gaps`, left at coordinate 0. */
 static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world) {
-  mgrid_error    err;
+  mgrid_error err;
   const char *in[DRAWN_DIMS] = { "a" }, *ix[DRAWN_DIMS];
   size_t      nin = 1, nix = 0, order[DRAWN_DIMS] = { 1, 2, 3, 4 };
   int64_t     positions[8], size = 1, offset = s * rng_between(r, 0, world / s - runs);
   drawn       d = draw_grid_over(r, (mgrid_window){ runs, 0, runs });
-  mgrid_dim      dims[DRAWN_DIMS + 1] = { { "a", s } };
+  mgrid_dim   dims[DRAWN_DIMS + 1] = { { "a", s } };
   mgrid_grid_free(d.grid);
   d.n = d.n > 5 ? 5 : d.n;
   for (size_t i = 0; i < d.n; i++) {
@@ -218,12 +218,12 @@ static void test_rules_against_lists(void **unused) {
   (void)unused;
   int decided = 0, all = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 4 * CASES; seed++) {
-    rng        r = rng_new(seed);
-    int64_t    s = rng_between(&r, 2, 4), runs = rng_between(&r, 1, 6) * rng_between(&r, 1, 6);
-    int64_t    part = rng_chance(&r, 50) ? runs : rng_between(&r, 1, runs);
+    rng           r = rng_new(seed);
+    int64_t       s = rng_between(&r, 2, 4), runs = rng_between(&r, 1, 6) * rng_between(&r, 1, 6);
+    int64_t       part = rng_chance(&r, 50) ? runs : rng_between(&r, 1, runs);
     mgrid_family *a = draw_starts(&r, s, part, s * runs), *b = draw_starts(&r, s, runs, s * runs);
-    lists      la = lists_of(a), lb = lists_of(b);
-    int64_t    found = 0;
+    lists         la = lists_of(a), lb = lists_of(b);
+    int64_t       found = 0;
     for (int64_t i = 0; i < la.n; i++)
       for (int64_t k = 0; k < lb.n; k++) found += lists_same_group(&la, i, &lb, k);
     mgrid_overlap said = mgrid_groups_within(a, b);
@@ -244,13 +244,14 @@ static void test_rings_that_share_an_end(void **unused) {
   (void)unused;
   mgrid_error       err;
   mgrid_plan_counts counts;
-  const char    *a = "a";
+  const char       *a = "a";
   const mgrid_dim   four[] = { { "a", 4 }, { "b", 3 } }, six[] = { { "a", 6 }, { "b", 2 } };
-  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(12), 2, four, &err), mgrid_grid_new(mgrid_world(12), 2, six, &err) };
-  mgrid_family     *f[2] = { mgrid_grid_along(g[0], 1, &a, MGRID_GRID_ORDER, &err),
-                          mgrid_grid_along(g[1], 1, &a, MGRID_GRID_ORDER, &err) };
-  mgrid_family     *ring[2] = { mgrid_family_neighbours(f[0], 1, true, &err), mgrid_family_neighbours(f[1], 3, true, &err) };
-  mgrid_topology   *t = mgrid_topology_new(12, &err);
+  mgrid_grid *g[2] = { mgrid_grid_new(mgrid_world(12), 2, four, &err), mgrid_grid_new(mgrid_world(12), 2, six, &err) };
+  mgrid_family   *f[2] = { mgrid_grid_along(g[0], 1, &a, MGRID_GRID_ORDER, &err),
+                           mgrid_grid_along(g[1], 1, &a, MGRID_GRID_ORDER, &err) };
+  mgrid_family   *ring[2] = { mgrid_family_neighbours(f[0], 1, true, &err),
+                              mgrid_family_neighbours(f[1], 3, true, &err) };
+  mgrid_topology *t = mgrid_topology_new(12, &err);
   mgrid_topology_add(t, "four", ring[0], NULL, &err);
   mgrid_topology_add(t, "six", ring[1], NULL, &err);
   mgrid_plan *p = mgrid_plan_new(t, &err);
@@ -271,11 +272,12 @@ static void test_large_plan(void **unused) {
   (void)unused;
   mgrid_error       err;
   mgrid_plan_counts counts;
-  const int64_t  world = INT64_C(1) << 30;
+  const int64_t     world = INT64_C(1) << 30;
   const mgrid_dim   dense[] = { { "tp", 8 }, { "pp", 16 }, { "dp", MGRID_FILL } };
   const mgrid_dim   moe[] = { { "etp", 8 }, { "ep", 4 }, { "pp", 4 }, { "edp", MGRID_FILL } };
-  const char    *names[] = { "tp", "pp", "dp", "etp", "ep", "edp" };
-  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(world), 3, dense, &err), mgrid_grid_new(mgrid_world(world), 4, moe, &err) };
+  const char       *names[] = { "tp", "pp", "dp", "etp", "ep", "edp" };
+  mgrid_grid       *g[2] = { mgrid_grid_new(mgrid_world(world), 3, dense, &err),
+                             mgrid_grid_new(mgrid_world(world), 4, moe, &err) };
   mgrid_topology   *t = mgrid_topology_new(world, &err);
   for (int i = 0; i < 6; i++) {
     mgrid_family *f = mgrid_grid_along(g[i / 3], 1, &names[i], MGRID_GRID_ORDER, &err);
@@ -303,11 +305,12 @@ static void test_large_plan(void **unused) {
 static void changed(int change, char digest[33]) {
   mgrid_error     err;
   mgrid_options   o = MGRID_OPTIONS_INIT;
-  const char  *in[] = { "tp", "dp" };
+  const char     *in[] = { "tp", "dp" };
   const mgrid_dim dims[] = { { "tp", 2 }, { "pp", change == 2 ? 4 : 2 }, { "dp", MGRID_FILL } };
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(change == 3 ? 32 : 16), 3, dims, &err);
   mgrid_family   *f[3] = { mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err),
-                        mgrid_grid_along(g, 2, in, MGRID_AS_WRITTEN, &err), mgrid_grid_along(g, 1, in + 1, MGRID_GRID_ORDER, &err) };
+                           mgrid_grid_along(g, 2, in, MGRID_AS_WRITTEN, &err),
+                           mgrid_grid_along(g, 1, in + 1, MGRID_GRID_ORDER, &err) };
   mgrid_topology *t = mgrid_topology_new(change == 3 ? 32 : 16, &err);
   if (change == 4) { /* the same members in another order */
     const char *turned[] = { "dp", "tp" };
@@ -367,7 +370,7 @@ static void test_digest(void **unused) {
 static void test_digest_of_odd_values(void **unused) {
   (void)unused;
   mgrid_error err;
-  char     digest[2][33];
+  char        digest[2][33];
   for (int i = 0; i < 2; i++) {
     mgrid_topology *t = mgrid_topology_new(4, &err);
     mgrid_topology_param(t, "a", i ? "1\nparam b = 2" : "1", &err);
@@ -386,13 +389,13 @@ static void test_digest_repeats(void **unused) {
   char before[33] = "";
   int  others = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
-    char     digest[2][33];
+    char        digest[2][33];
     mgrid_error err;
-    rng      r = rng_new(seed);
+    rng         r = rng_new(seed);
     for (int i = 0; i < 2; i++) {
       r = rng_new(seed);
       drawn_topology t = draw_topology(&r, 30);
-      mgrid_plan       *p = mgrid_plan_new(t.topology, &err);
+      mgrid_plan    *p = mgrid_plan_new(t.topology, &err);
       mgrid_topology_param(t.topology, "late", "1", &err); /* a plan does not follow its topology */
       mgrid_plan_digest(p, digest[i]);
       mgrid_plan_free(p);

@@ -10,46 +10,46 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char recipe[] =
-  "return recipe {\n"
-  "  params = { tp = 2, depth = 6 },\n"
-  "  build = function(world, p)\n"
-  "    local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill })\n"
-  "    local t = topology(world)\n"
-  "    t.dense = g\n"
-  "    t.tp, t.dp = g 'tp', g 'dp'\n"
-  "    return t\n"
-  "  end,\n"
-  "  policy = {\n"
-  "    microbatches = function(state, q) return q.global_batch // state.dp.size end,\n"
-  "    echo = function(_, q) return q end,\n"
-  "    value = function(_, q) return q.value end,\n"
-  "    layers = function(_, q, p)\n"
-  "      local list = {}\n"
-  "      for stage = 1, q.stages do list[stage] = p.depth // q.stages end\n"
-  "      return { layers = list, name = '1f1b', warm = true, rate = 0.5, none = {} }\n"
-  "    end,\n"
-  "    raises = function() error 'not today' end,\n"
-  "    loops = function() while true do end end,\n"
-  "    eats = function() local t = {} for i = 1, math.huge do t[i] = {} end end,\n"
-  "    leaks = function(state) return state end,\n"
-  "    talks = function(state) return state:prove() end,\n"
-  "    sees = function(state) return { state.rank, state.world, state.dense.tp, state.tp.size, state.dp:at(0) } end,\n"
-  "    by_tp = function(state) return state.rank end,\n"
-  "    throws = function() error { code = 3 } end,\n"
-  "    closes = function(state) state:close() end,\n"
-  "    gives = function(state) return state.machine end,\n"
-  "    writes = function(state) table.insert(state.machine, 7) end,\n"
-  "    assigns = function(state) state.rank = 3 end,\n"
-  "    wholes = function() return { 1.0, 2.0, 1 << 40 } end,\n"
-  "    split = policies.layers(),\n"
-  "    nan = function() return 0 / 0 end,\n"
-  "  },\n"
-  "  agreed = { by_tp = 'tp', microbatches = 'world', nan = 'world' },\n"
-  "}\n";
+static const char recipe[] = "return recipe {\n"
+                             "  params = { tp = 2, depth = 6 },\n"
+                             "  build = function(world, p)\n"
+                             "    local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill })\n"
+                             "    local t = topology(world)\n"
+                             "    t.dense = g\n"
+                             "    t.tp, t.dp = g 'tp', g 'dp'\n"
+                             "    return t\n"
+                             "  end,\n"
+                             "  policy = {\n"
+                             "    microbatches = function(state, q) return q.global_batch // state.dp.size end,\n"
+                             "    echo = function(_, q) return q end,\n"
+                             "    value = function(_, q) return q.value end,\n"
+                             "    layers = function(_, q, p)\n"
+                             "      local list = {}\n"
+                             "      for stage = 1, q.stages do list[stage] = p.depth // q.stages end\n"
+                             "      return { layers = list, name = '1f1b', warm = true, rate = 0.5, none = {} }\n"
+                             "    end,\n"
+                             "    raises = function() error 'not today' end,\n"
+                             "    loops = function() while true do end end,\n"
+                             "    eats = function() local t = {} for i = 1, math.huge do t[i] = {} end end,\n"
+                             "    leaks = function(state) return state end,\n"
+                             "    talks = function(state) return state:prove() end,\n"
+                             "    sees = function(state) return { state.rank, state.world, state.dense.tp, "
+                             "state.tp.size, state.dp:at(0) } end,\n"
+                             "    by_tp = function(state) return state.rank end,\n"
+                             "    throws = function() error { code = 3 } end,\n"
+                             "    closes = function(state) state:close() end,\n"
+                             "    gives = function(state) return state.machine end,\n"
+                             "    writes = function(state) table.insert(state.machine, 7) end,\n"
+                             "    assigns = function(state) state.rank = 3 end,\n"
+                             "    wholes = function() return { 1.0, 2.0, 1 << 40 } end,\n"
+                             "    split = policies.layers(),\n"
+                             "    nan = function() return 0 / 0 end,\n"
+                             "  },\n"
+                             "  agreed = { by_tp = 'tp', microbatches = 'world', nan = 'world' },\n"
+                             "}\n";
 
 typedef struct fixture {
-  char        path[64];
+  char           path[64];
   mgrid_runtime *rt;
   mgrid_plan    *plan;
   mgrid_backend *backend;
@@ -66,7 +66,7 @@ static void write_recipe(const char *path, const char *text) {
 }
 
 static int set_up(void **state) {
-  fixture *f = calloc(1, sizeof *f);
+  fixture     *f = calloc(1, sizeof *f);
   mgrid_limits limits = MGRID_LIMITS_INIT;
   limits.instructions = 2000000;
   limits.memory = (size_t)4 << 20;
@@ -94,7 +94,7 @@ static int tear_down(void **state) {
 }
 
 static mgrid_policy *policy(void **state, const char *name) {
-  fixture   *f = *state;
+  fixture      *f = *state;
   mgrid_policy *p = mgrid_policy_new(f->rt, f->state, name, &why);
   if (!p) fail_msg("%s", why.message);
   return p;
@@ -104,7 +104,7 @@ static mgrid_policy *policy(void **state, const char *name) {
 
 static void test_numbers(void **state) {
   mgrid_policy *p = policy(state, "microbatches");
-  int64_t    n = 0;
+  int64_t       n = 0;
   mgrid_arg     q = { "global_batch", MGRID_IS_INTEGER, { .integer = 64 } };
   for (q.as.integer = 4; q.as.integer < 4000; q.as.integer += 4) {
     assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
@@ -115,23 +115,23 @@ static void test_numbers(void **state) {
 }
 
 static void test_every_kind(void **state) {
-  mgrid_policy    *p = policy(state, "echo");
-  const int64_t ints[] = { 3, -1, INT64_MAX };
-  const double  nums[] = { 0.5, 2 };
-  const mgrid_arg  inner[] = { { "deep", MGRID_IS_INTEGER, { .integer = 7 } } };
-  const mgrid_arg  args[] = { { "yes", MGRID_IS_BOOLEAN, { .boolean = true } },
-                           { "count", MGRID_IS_INTEGER, { .integer = INT64_MIN } },
-                           { "rate", MGRID_IS_NUMBER, { .number = 0.1 } },
-                           { "text", MGRID_IS_TEXT, { .text = "a b" } },
-                           { "ints", MGRID_IS_INTEGERS, { .integers = { 3, ints } } },
-                           { "nums", MGRID_IS_NUMBERS, { .numbers = { 2, nums } } },
-                           { "table", MGRID_IS_TABLE, { .table = { 1, inner } } },
-                           { "nothing", MGRID_IS_NONE, { 0 } } };
-  bool          yes = false;
-  int64_t       count = 0, list[4];
-  double        rate = 0, numbers[4];
-  const char   *text = NULL;
-  size_t        n = 9;
+  mgrid_policy   *p = policy(state, "echo");
+  const int64_t   ints[] = { 3, -1, INT64_MAX };
+  const double    nums[] = { 0.5, 2 };
+  const mgrid_arg inner[] = { { "deep", MGRID_IS_INTEGER, { .integer = 7 } } };
+  const mgrid_arg args[] = { { "yes", MGRID_IS_BOOLEAN, { .boolean = true } },
+                             { "count", MGRID_IS_INTEGER, { .integer = INT64_MIN } },
+                             { "rate", MGRID_IS_NUMBER, { .number = 0.1 } },
+                             { "text", MGRID_IS_TEXT, { .text = "a b" } },
+                             { "ints", MGRID_IS_INTEGERS, { .integers = { 3, ints } } },
+                             { "nums", MGRID_IS_NUMBERS, { .numbers = { 2, nums } } },
+                             { "table", MGRID_IS_TABLE, { .table = { 1, inner } } },
+                             { "nothing", MGRID_IS_NONE, { 0 } } };
+  bool            yes = false;
+  int64_t         count = 0, list[4];
+  double          rate = 0, numbers[4];
+  const char     *text = NULL;
+  size_t          n = 9;
   assert_int_equal(mgrid_policy_call(p, 8, args, &why), MGRID_OK);
   assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_TABLE);
   assert_int_equal(mgrid_policy_kind(p, "nothing"), MGRID_IS_NONE);
@@ -156,8 +156,8 @@ static void test_every_kind(void **state) {
 static void test_tables(void **state) {
   mgrid_policy *p = policy(state, "layers");
   mgrid_arg     q = { "stages", MGRID_IS_INTEGER, { .integer = 2 } };
-  int64_t    layers[4] = { 0 };
-  size_t     n = 0;
+  int64_t       layers[4] = { 0 };
+  size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
   assert_int_equal(mgrid_policy_integers(p, "layers", layers, 4, &n, &why), MGRID_OK);
   assert_true(n == 2 && layers[0] == 3 && layers[1] == 3);
@@ -175,8 +175,8 @@ static void refused(mgrid_policy *p, mgrid_status s, mgrid_status want, const ch
 /* A list of numbers that are whole is one of integers as well. */
 static void test_whole_numbers(void **state) {
   mgrid_policy *p = policy(state, "wholes");
-  int64_t    list[2] = { 0 };
-  size_t     n = 0;
+  int64_t       list[2] = { 0 };
+  size_t        n = 0;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, &why), MGRID_OK);
   assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NUMBERS);
   assert_int_equal(mgrid_policy_integers(p, NULL, list, 2, &n, &why), MGRID_OK);
@@ -187,7 +187,8 @@ static void test_whole_numbers(void **state) {
 /* What a bundled policy is asked for at a size that nobody has ends as every limit does, with its place. */
 static void test_bundled_limits(void **state) {
   mgrid_policy *p = policy(state, "split");
-  mgrid_arg     q[] = { { "layers", MGRID_IS_INTEGER, { .integer = 8 } }, { "stages", MGRID_IS_INTEGER, { .integer = 100000000 } } };
+  mgrid_arg     q[] = { { "layers", MGRID_IS_INTEGER, { .integer = 8 } },
+                        { "stages", MGRID_IS_INTEGER, { .integer = 100000000 } } };
   mgrid_status  s = mgrid_policy_call(p, 2, q, &why);
   assert_int_equal(s, MGRID_LIMIT);
   assert_true(why.line == 32 && strstr(why.message, ".lua:32: policy 'split': the recipe "));
@@ -200,14 +201,15 @@ static void test_bundled_limits(void **state) {
 }
 
 static void test_wrong_kinds(void **state) {
-  mgrid_policy  *p = policy(state, "value");
-  mgrid_arg      q = { "value", MGRID_IS_TEXT, { .text = "4" } };
-  int64_t     n = 17;
-  double      d;
-  bool        b;
-  const char *t;
+  mgrid_policy *p = policy(state, "value");
+  mgrid_arg     q = { "value", MGRID_IS_TEXT, { .text = "4" } };
+  int64_t       n = 17;
+  double        d;
+  bool          b;
+  const char   *t;
   assert_int_equal(mgrid_policy_call(p, 1, &q, &why), MGRID_OK);
-  refused(p, mgrid_policy_integer(p, NULL, &n, &why), MGRID_REFUSED, ".lua:13: policy 'value' returned text, not an integer");
+  refused(p, mgrid_policy_integer(p, NULL, &n, &why), MGRID_REFUSED,
+          ".lua:13: policy 'value' returned text, not an integer");
   assert_int_equal(n, 17); /* left alone */
   refused(p, mgrid_policy_number(p, NULL, &d, &why), MGRID_REFUSED, "returned text, not a number");
   refused(p, mgrid_policy_boolean(p, NULL, &b, &why), MGRID_REFUSED, "returned text, not a boolean");
@@ -226,20 +228,25 @@ static void test_wrong_kinds(void **state) {
 
 static void test_errors(void **state) {
   static const struct {
-    const char *name, *text;
-    mgrid_status   status;
-  } bad[] = { { "raises", ".lua:19: not today", MGRID_REFUSED },
-              { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
-              { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
-              { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
-              { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
-              { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
-              { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
-              { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it", MGRID_REFUSED },
-              { "writes", ".lua:29: this table is to be read", MGRID_REFUSED },
-              { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
-              { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none", MGRID_REFUSED },
-              { "nan", ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is not finite", MGRID_REFUSED } };
+    const char  *name, *text;
+    mgrid_status status;
+  } bad[] = {
+    { "raises", ".lua:19: not today", MGRID_REFUSED },
+    { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
+    { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
+    { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
+    { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
+    { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
+    { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
+    { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it",
+      MGRID_REFUSED },
+    { "writes", ".lua:29: this table is to be read", MGRID_REFUSED },
+    { "assigns", ".lua:30: a State cannot be changed", MGRID_REFUSED },
+    { "split", ".lua:32: policies.layers: argument 'layers' is missing, an integer of 0 to 2147483647; given: none",
+      MGRID_REFUSED },
+    { "nan", ".lua:33: policy 'nan' is agreed, and returned what ranks cannot compare: a number that is not finite",
+      MGRID_REFUSED }
+  };
   mgrid_policy *good = policy(state, "value");
   mgrid_arg     q = { "value", MGRID_IS_INTEGER, { .integer = 1 } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -277,8 +284,8 @@ static void test_look_up(void **state) {
 
 static void test_sees_its_rank(void **state) {
   mgrid_policy *p = policy(state, "sees");
-  int64_t    got[5];
-  size_t     n;
+  int64_t       got[5];
+  size_t        n;
   assert_int_equal(mgrid_policy_call(p, 0, NULL, &why), MGRID_OK);
   assert_int_equal(mgrid_policy_integers(p, NULL, got, 5, &n, &why), MGRID_OK);
   assert_true(n == 5 && got[0] == 5 && got[1] == 8 && got[2] == 1 && got[3] == 2 && got[4] == 1);
@@ -293,12 +300,15 @@ static void test_definitions(void **state) {
   } bad[] = { { "policy = { rate = 3 }", "policy 'rate' is no function by name" },
               { "policy = { function() end }", "policy '1' is no function by name" },
               { "policy = 'rate'", "field 'policy' of a recipe is a table, not a string" },
-              { "policy = { rate = function() end }, agreed = { rat = 'world' }", ":1: agreed: unknown policy 'rat'; nearest is 'rate'" },
-              { "policy = { rate = function() end }, agreed = { rate = true }", "policy 'rate' is agreed by a family, by \"world\", or false, not by true" },
+              { "policy = { rate = function() end }, agreed = { rat = 'world' }",
+                ":1: agreed: unknown policy 'rat'; nearest is 'rate'" },
+              { "policy = { rate = function() end }, agreed = { rate = true }",
+                "policy 'rate' is agreed by a family, by \"world\", or false, not by true" },
               { "polcy = {}", "unknown field of a recipe 'polcy'; nearest is 'policy'" } };
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     char text[512];
-    snprintf(text, sizeof text, "return recipe { build = function(world) return topology(world) end,\n%s }", bad[i].fields);
+    snprintf(text, sizeof text, "return recipe { build = function(world) return topology(world) end,\n%s }",
+             bad[i].fields);
     write_recipe(f->path, text);
     mgrid_runtime *rt = mgrid_runtime_new(NULL, &why);
     assert_int_equal(mgrid_runtime_load(rt, f->path, &why), MGRID_REFUSED);
@@ -308,12 +318,15 @@ static void test_definitions(void **state) {
   static const struct {
     const char *by, *text;
   } groups[] = { { "tpp", ":1: policy 'a' is agreed: unknown family 'tpp'; nearest is 'tp' (tp, ring, world)" },
-                 { "ring", ":1: policy 'a' is agreed: the groups of 'ring' share ranks; a family whose groups do not would do, or \"world\"" } };
+                 { "ring", ":1: policy 'a' is agreed: the groups of 'ring' share ranks; a family whose groups do not "
+                           "would do, or \"world\"" } };
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     char text[512];
-    snprintf(text, sizeof text, "return recipe { build = function(world) local t, g = topology(world), grid(world, 'tp', { tp = fill })\n"
+    snprintf(text, sizeof text,
+             "return recipe { build = function(world) local t, g = topology(world), grid(world, 'tp', { tp = fill })\n"
              "t.tp = g 'tp' t.ring = t.tp:pairs() return t end,\n"
-             "policy = { a = function() return 1 end }, agreed = { a = '%s' } }", groups[i].by);
+             "policy = { a = function() return 1 end }, agreed = { a = '%s' } }",
+             groups[i].by);
     write_recipe(f->path, text);
     mgrid_runtime *rt = mgrid_runtime_new(NULL, &why);
     assert_int_equal(mgrid_runtime_load(rt, f->path, &why), MGRID_OK);
@@ -325,13 +338,14 @@ static void test_definitions(void **state) {
 
 /* Parameters as C values, and as the same text. */
 static void test_plan_values(void **state) {
-  fixture     *f = *state;
-  const mgrid_arg args[] = { { "tp", MGRID_IS_INTEGER, { .integer = 4 } }, { "depth", MGRID_IS_INTEGER, { .integer = 3 } } };
+  fixture        *f = *state;
+  const mgrid_arg args[] = { { "tp", MGRID_IS_INTEGER, { .integer = 4 } },
+                             { "depth", MGRID_IS_INTEGER, { .integer = 3 } } };
   const mgrid_arg twice[] = { args[0], args[0] }, none[] = { { NULL, MGRID_IS_INTEGER, { 0 } } };
   const mgrid_arg wrong[] = { { "tp", MGRID_IS_TEXT, { .text = "many" } } };
-  const char  *text[] = { "depth=3", "tp=4" };
-  char         a[33], b[33];
-  mgrid_plan     *p = mgrid_runtime_plan_values(f->rt, 8, 2, args, &why), *q = mgrid_runtime_plan(f->rt, 8, 2, text, &why);
+  const char     *text[] = { "depth=3", "tp=4" };
+  char            a[33], b[33];
+  mgrid_plan *p = mgrid_runtime_plan_values(f->rt, 8, 2, args, &why), *q = mgrid_runtime_plan(f->rt, 8, 2, text, &why);
   assert_true(p && q);
   mgrid_plan_digest(p, a);
   mgrid_plan_digest(q, b);

@@ -10,12 +10,12 @@
 
 static mgrid_error why; /* of the last call */
 
-#define REFUSED(call, text)                                                                      \
-  do {                                                                                           \
-    memset(&why, 0, sizeof why);                                                                 \
-    assert_int_equal(call, MGRID_REFUSED);                                                          \
-    assert_string_equal(why.message, text);                                                      \
-    assert_int_equal(why.status, MGRID_REFUSED);                                                    \
+#define REFUSED(call, text) \
+  do { \
+    memset(&why, 0, sizeof why); \
+    assert_int_equal(call, MGRID_REFUSED); \
+    assert_string_equal(why.message, text); \
+    assert_int_equal(why.status, MGRID_REFUSED); \
   } while (0)
 
 static mgrid_grid *dense(void) {
@@ -84,15 +84,16 @@ static mgrid_status choose(mgrid_options o, char *text, size_t len) {
   return s;
 }
 
-#define OPTIONS(...) (mgrid_options){ .size = sizeof(mgrid_options), __VA_ARGS__ }
+#define OPTIONS(...) \
+  (mgrid_options) { .size = sizeof(mgrid_options), __VA_ARGS__ }
 
 static void test_options_text(void **unused) {
   (void)unused;
   char text[200];
-#define TEXT(want, ...)                                                                          \
-  do {                                                                                           \
-    assert_int_equal(choose(OPTIONS(__VA_ARGS__), text, sizeof text), MGRID_OK);                    \
-    assert_string_equal(text, want);                                                             \
+#define TEXT(want, ...) \
+  do { \
+    assert_int_equal(choose(OPTIONS(__VA_ARGS__), text, sizeof text), MGRID_OK); \
+    assert_string_equal(text, want); \
   } while (0)
   TEXT("", .backend = "", .nccl = "");
   TEXT("", .backend = NULL, .nccl = NULL);
@@ -126,9 +127,9 @@ static void test_options_errors(void **unused) {
   BAD("nccl field 'max_ctas' is 1 to 64, not '99999999999999999999'", .nccl = "max_ctas=99999999999999999999");
   BAD("nccl field 'blocking' is 0 to 1, not '2'", .nccl = "blocking=2");
   BAD("nccl field 'max_ctas' is given twice", .nccl = "max_ctas=4 max_ctas=4");
-#define FIELDS                                                                                   \
-  "blocking, cga_cluster_size, collnet_enable, cta_policy, graph_stream_ordering, "              \
-  "graph_usage_mode, max_ctas, max_p2p_peers, min_ctas, n_channels_per_net_peer, net_name, "     \
+#define FIELDS \
+  "blocking, cga_cluster_size, collnet_enable, cta_policy, graph_stream_ordering, " \
+  "graph_usage_mode, max_ctas, max_p2p_peers, min_ctas, n_channels_per_net_peer, net_name, " \
   "num_rma_ctx, nvlink_centric_sched, nvls_ctas, optional, shrink_share, split_share, traffic_class"
   BAD("unknown nccl field 'max_cta'; nearest is 'max_ctas' (" FIELDS ")", .nccl = "max_cta=4");
   BAD("unknown nccl field 'qqqq'; known: " FIELDS, .nccl = "qqqq=4");
@@ -172,10 +173,10 @@ static mgrid_plan *example(void) {
   static const int32_t ranks[] = { 6, 0, 3, 1 };
   const int64_t        ends[] = { 0, -1 };
   const char          *td[] = { "tp", "dp" };
-  mgrid_options           o = MGRID_OPTIONS_INIT, late = MGRID_OPTIONS_INIT;
-  mgrid_grid             *g = dense();
-  mgrid_topology         *t = mgrid_topology_new(8, &why);
-  mgrid_family           *f[6] = { along(g, "tp"), along(g, "pp"), mgrid_grid_along(g, 2, td, MGRID_GRID_ORDER, &why) };
+  mgrid_options        o = MGRID_OPTIONS_INIT, late = MGRID_OPTIONS_INIT;
+  mgrid_grid          *g = dense();
+  mgrid_topology      *t = mgrid_topology_new(8, &why);
+  mgrid_family        *f[6] = { along(g, "tp"), along(g, "pp"), mgrid_grid_along(g, 2, td, MGRID_GRID_ORDER, &why) };
   f[3] = mgrid_family_pick(f[1], 2, ends, &why);
   f[4] = mgrid_family_neighbours(f[2], 1, true, &why);
   f[5] = mgrid_family_table(mgrid_world(8), 2, starts, ranks, MGRID_PARTIAL, &why);
@@ -257,7 +258,7 @@ static void test_schedule_text(void **unused) {
 /* ---------------------------------------------------------------------- JSON */
 
 static json_t *json_of(const rng *r, const mgrid_plan *p, int64_t rank) {
-  mgrid_text      t = { 0 };
+  mgrid_text   t = { 0 };
   json_error_t error;
   check(r, mgrid_plan_print_json(p, rank, collect, &t, &why) == MGRID_OK);
   json_t *root = json_loadb(t.data, t.len, JSON_REJECT_DUPLICATES, &error);
@@ -283,14 +284,14 @@ static void check_ranks(const rng *r, const mgrid_family *f, int64_t group, cons
 static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
   char                     digest[33];
-  mgrid_plan_counts           counts;
-  const json_t            *families = json_object_get(root, "families"), *comms = json_object_get(root, "communicators");
+  mgrid_plan_counts        counts;
+  const json_t *families = json_object_get(root, "families"), *comms = json_object_get(root, "communicators");
   check(r, number(root, "world") == mgrid_plan_world(p));
   check(r, json_object_size(families) == mgrid_plan_nfamilies(p));
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
     const mgrid_family *f = mgrid_plan_family(p, i);
-    const json_t    *j = json_object_get(families, mgrid_plan_family_name(p, i)), *shares = json_object_get(j, "shares");
-    bool             uniform = true;
+    const json_t *j = json_object_get(families, mgrid_plan_family_name(p, i)), *shares = json_object_get(j, "shares");
+    bool          uniform = true;
     for (int64_t g = 1; g < mgrid_family_count(f); g++) uniform &= mgrid_family_size(f, g) == mgrid_family_size(f, 0);
     check(r, number(j, "count") == mgrid_family_count(f));
     if (uniform && mgrid_family_count(f) > 0)
@@ -309,23 +310,23 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
     check(r, (mgrid_plan_led(p, (int)i, -1) == 0) == !led);
   }
   mgrid_plan_count(p, &counts, &why);
-  check(r, number(comms, "total") == counts.communicators && number(comms, "groups") == counts.groups &&
-               number(comms, "singles") == counts.singles);
+  check(r, number(comms, "total") == counts.communicators && number(comms, "groups") == counts.groups
+               && number(comms, "singles") == counts.singles);
   mgrid_plan_digest(p, digest);
   check(r, strcmp(json_string_value(json_object_get(root, "digest")), digest) == 0);
 }
 
 static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const json_t *root) {
   mgrid_view v;
-  size_t  at = 0;
+  size_t     at = 0;
   check(r, mgrid_view_init(&v, p, rank, &why) == MGRID_OK && number(root, "rank") == rank);
   for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
     const mgrid_family *f = mgrid_plan_family(p, i);
-    const json_t    *j = json_object_get(json_object_get(root, "families"), mgrid_plan_family_name(p, i));
-    bool             cover = mgrid_family_coverage(f) == MGRID_COVER;
+    const json_t       *j = json_object_get(json_object_get(root, "families"), mgrid_plan_family_name(p, i));
+    bool                cover = mgrid_family_coverage(f) == MGRID_COVER;
     check(r, cover == json_is_array(j));
     for (size_t nth = 0; at < v.nmembers && v.member[at].entry == (int)i; at++, nth++) {
-      const json_t    *one = cover ? json_array_get(j, nth) : j;
+      const json_t       *one = cover ? json_array_get(j, nth) : j;
       const mgrid_member *m = &v.member[at];
       check(r, number(one, "index") == m->group && number(one, "position") == m->position);
       check(r, number(one, "size") == m->size);
@@ -342,10 +343,10 @@ static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const jso
   check(r, json_array_size(comms) == v.ncomms);
   for (size_t i = 0; i < v.ncomms; i++) {
     const json_t *c = json_array_get(comms, i);
-    const char *name = mgrid_plan_family_name(p, (size_t)v.comm[i].entry);
+    const char   *name = mgrid_plan_family_name(p, (size_t)v.comm[i].entry);
     check(r, strcmp(json_string_value(json_object_get(c, "family")), name) == 0);
-    check(r, number(c, "index") == v.comm[i].group && number(c, "position") == v.comm[i].position &&
-                 number(c, "size") == v.comm[i].size);
+    check(r, number(c, "index") == v.comm[i].group && number(c, "position") == v.comm[i].position
+                 && number(c, "size") == v.comm[i].size);
   }
   mgrid_view_free(&v);
 }
@@ -355,7 +356,7 @@ static void test_json(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
+    mgrid_plan    *p = mgrid_plan_new(t.topology, &why);
     json_t        *root = json_of(&r, p, -1);
     check_whole(&r, p, root);
     json_decref(root);
@@ -372,7 +373,7 @@ static void test_json(void **unused) {
 static void test_json_head(void **unused) {
   (void)unused;
   rng           r = rng_new(0);
-  mgrid_plan      *p = example();
+  mgrid_plan   *p = example();
   json_t       *root = json_of(&r, p, 5), *all = json_of(&r, p, -1);
   const json_t *params = json_object_get(root, "params"), *options;
   assert_string_equal(json_string_value(json_object_get(root, "recipe")), "example.lua");

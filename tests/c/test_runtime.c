@@ -24,7 +24,7 @@ static void write_recipe(char path[64], const char *text) {
 }
 
 static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_error *err) {
-  char        path[64];
+  char           path[64];
   mgrid_runtime *rt = mgrid_runtime_new(limits, err);
   assert_non_null(rt);
   write_recipe(path, text);
@@ -37,7 +37,7 @@ static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_e
 
 static void test_plan(void **state) {
   mgrid_error    err = { 0 };
-  const char *args[] = { "tp_size=2", "cp=2" };
+  const char    *args[] = { "tp_size=2", "cp=2" };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
@@ -55,9 +55,9 @@ static void test_plan(void **state) {
 
 static void test_same_plan_in_two_runtimes(void **state) {
   mgrid_error    err;
-  const char *byname[] = { "tensor_model_parallel_size=2" }, *byalias[] = { "tp=2" };
+  const char    *byname[] = { "tensor_model_parallel_size=2" }, *byalias[] = { "tp=2" };
   mgrid_runtime *a = mgrid_runtime_new(NULL, &err), *b = mgrid_runtime_new(NULL, &err);
-  char        x[33], y[33];
+  char           x[33], y[33];
   (void)state;
   assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", &err), MGRID_OK);
   assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", &err), MGRID_OK);
@@ -74,7 +74,7 @@ static void test_same_plan_in_two_runtimes(void **state) {
 static void test_position(void **state) {
   mgrid_error    err = { 0 };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
-  const char *bad[] = { "tp=3" }, *good[] = { "tp=4" };
+  const char    *bad[] = { "tp=3" }, *good[] = { "tp=4" };
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
   assert_null(mgrid_runtime_plan(rt, 8, 1, bad, &err));
@@ -96,7 +96,8 @@ static void expect_refused(const char *text, mgrid_status status, const char *ta
   assert_null(p);
   assert_int_equal(err.status, status);
   size_t len = strlen(err.message), want = strlen(tail);
-  if (len < want || strcmp(err.message + len - want, tail) != 0) fail_msg("'%s' does not end in '%s'", err.message, tail);
+  if (len < want || strcmp(err.message + len - want, tail) != 0)
+    fail_msg("'%s' does not end in '%s'", err.message, tail);
   mgrid_runtime_free(rt);
 }
 
@@ -111,8 +112,8 @@ static void test_budgets(void **state) {
   expect_refused("return recipe { build = function() while true do end end }", MGRID_LIMIT,
                  ":1: the recipe runs for more than 100000 instructions", &few);
   small.memory = 1 << 20;
-  expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MGRID_LIMIT, "the recipe needs more than 1 MiB of memory",
-                 &small);
+  expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MGRID_LIMIT,
+                 "the recipe needs more than 1 MiB of memory", &small);
   short_time.seconds = 0.05;
   short_time.instructions = UINT64_MAX;
   expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe runs for more than 0.05 seconds", &short_time);
@@ -136,7 +137,7 @@ static void test_what_a_recipe_returns(void **state) {
 static void test_arguments(void **state) {
   mgrid_error    err = { 0 };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
-  const char *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
+  const char    *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
   (void)state;
   assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, &err));
   assert_string_equal(err.message, "the runtime has no recipe: call mgrid_runtime_load first");
@@ -155,8 +156,8 @@ static void test_arguments(void **state) {
 static void test_queries(void **state) {
   mgrid_error    err = { 0 };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
-  const char *args[] = { "pp=4" };
-  json_t     *answer = NULL;
+  const char    *args[] = { "pp=4" };
+  json_t        *answer = NULL;
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
   mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, &err);
@@ -193,13 +194,13 @@ static void test_queries(void **state) {
 /* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
 static void test_kept_state(void **state) {
   mgrid_error    err = { 0 };
-  json_t     *answer = NULL;
+  json_t        *answer = NULL;
   mgrid_runtime *rt = load("local kept\n"
-                        "return recipe { base = 'picotron', queries = {\n"
-                        "  keep = function(s) kept = s.tp return s.tp.size end,\n"
-                        "  use = function(s) return kept.size end,\n"
-                        "} }",
-                        NULL, &err);
+                           "return recipe { base = 'picotron', queries = {\n"
+                           "  keep = function(s) kept = s.tp return s.tp.size end,\n"
+                           "  use = function(s) return kept.size end,\n"
+                           "} }",
+                           NULL, &err);
   (void)state;
   assert_non_null(rt);
   mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, &err);
@@ -287,11 +288,16 @@ static void test_first_error(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_plan),       cmocka_unit_test(test_same_plan_in_two_runtimes),
-    cmocka_unit_test(test_position),   cmocka_unit_test(test_budgets),
-    cmocka_unit_test(test_what_a_recipe_returns), cmocka_unit_test(test_arguments),
-    cmocka_unit_test(test_queries),    cmocka_unit_test(test_kept_state),
-    cmocka_unit_test(test_backends_by_name), cmocka_unit_test(test_limits_given),
+    cmocka_unit_test(test_plan),
+    cmocka_unit_test(test_same_plan_in_two_runtimes),
+    cmocka_unit_test(test_position),
+    cmocka_unit_test(test_budgets),
+    cmocka_unit_test(test_what_a_recipe_returns),
+    cmocka_unit_test(test_arguments),
+    cmocka_unit_test(test_queries),
+    cmocka_unit_test(test_kept_state),
+    cmocka_unit_test(test_backends_by_name),
+    cmocka_unit_test(test_limits_given),
     cmocka_unit_test(test_first_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,12 +17,12 @@ static void test_rehearsals(void **unused) {
   (void)unused;
   int64_t created = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    rng            r = rng_new(seed);
-    drawn_topology t = draw_topology(&r, 40);
-    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
-    mgrid_rehearsal   done;
-    mgrid_view        v;
-    int64_t        most = 0, memberships = 0, leaders = 0;
+    rng             r = rng_new(seed);
+    drawn_topology  t = draw_topology(&r, 40);
+    mgrid_plan     *p = mgrid_plan_new(t.topology, &why);
+    mgrid_rehearsal done;
+    mgrid_view      v;
+    int64_t         most = 0, memberships = 0, leaders = 0;
     check(&r, p != NULL);
     if (mgrid_plan_rehearse(p, &done, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, mgrid_plan_rehearse(p, NULL, &why) == MGRID_OK); /* who needs no numbers gives no place */
@@ -51,7 +51,7 @@ static void test_rehearsals(void **unused) {
 /* rows {0,1}{2,3} and columns {0,2}{1,3} of a square, and then all four. */
 static mgrid_plan *square(void) {
   const mgrid_dim dims[] = { { "x", 2 }, { "y", 2 } };
-  const char  *names[] = { "x", "y" };
+  const char     *names[] = { "x", "y" };
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims, &why);
   mgrid_topology *t = mgrid_topology_new(4, &why);
   for (size_t i = 0; i < 3; i++) {
@@ -80,7 +80,7 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
   mgrid_plan  *p = square();
   mgrid_script s;
   assert_int_equal(mgrid_script_of(&s, p, &why), MGRID_OK);
-  assert_int_equal(s.start[4], 12); /* three steps each */
+  assert_int_equal(s.start[4], 12);           /* three steps each */
   mgrid_creation *step = &s.step[s.start[1]]; /* rank 1: row[0], column[1], all[0] */
   memset(&why, 0, sizeof why);
   switch (what) {
@@ -93,9 +93,7 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
   case NO_GROUP: step[1].group = 7; break;
   case POSITION: step[1].position = 1; break; /* in column[1] it is 0 */
   case SIZE: step[2].size = 3; break;
-  case LEAVE_OUT: /* rank 3, the last of the script, forgets its last step */
-    s.start[4]--;
-    break;
+  case LEAVE_OUT: /* rank 3, the last of the script, forgets its last step */ s.start[4]--; break;
   case REPEAT: /* every rank comes to its first group twice instead of to its second */
     for (int64_t rank = 0; rank < 4; rank++) s.step[s.start[rank] + 1] = s.step[s.start[rank]];
     break;
@@ -141,13 +139,13 @@ static void test_checker_fails(void **unused) {
 static void test_verify_fails(void **unused) {
   (void)unused;
   static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
-  mgrid_rehearsal             out;
+  mgrid_rehearsal          out;
   for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
     mgrid_plan   *p = square();
     mgrid_family *all = p->content.entry[mgrid_plan_find(p, "all")].family;
     assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_OK);
     assert_int_equal(out.communicators, sample ? 4 : 5); /* as seen by their first members */
-    all->high = 2; /* who asks with rank 3 is told that it is in no group */
+    all->high = 2;                                       /* who asks with rank 3 is told that it is in no group */
     assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_BACKEND);
     assert_string_equal(why.message, missing);
     mgrid_plan_free(p);
@@ -173,12 +171,12 @@ static void test_checker_fails_at_random(void **unused) {
   (void)unused;
   int failed = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
-    rng            r = rng_new(seed);
-    drawn_topology t = draw_topology(&r, 12);
-    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
-    mgrid_script      s;
-    mgrid_rehearsal   out;
-    bool           crossed = false;
+    rng             r = rng_new(seed);
+    drawn_topology  t = draw_topology(&r, 12);
+    mgrid_plan     *p = mgrid_plan_new(t.topology, &why);
+    mgrid_script    s;
+    mgrid_rehearsal out;
+    bool            crossed = false;
     check(&r, mgrid_script_of(&s, p, &why) == MGRID_OK);
     for (int64_t odd = 1; odd < t.world; odd += 2)
       for (int64_t even = 0; even < t.world; even += 2) { /* groups that both are in */
@@ -274,7 +272,7 @@ static void test_dry_states(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mgrid_plan       *p = mgrid_plan_new(t.topology, &why);
+    mgrid_plan    *p = mgrid_plan_new(t.topology, &why);
     lists          of[DRAWN_FAMILIES];
     for (size_t i = 0; i < t.n; i++) of[i] = lists_of(mgrid_plan_family(p, i));
     for (int64_t rank = 0; rank < t.world; rank++) {
@@ -298,10 +296,11 @@ static void test_dry_states(void **unused) {
 static void test_dry_questions(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 3 } };
-  const char  *tp = "tp", *dp = "dp";
+  const char     *tp = "tp", *dp = "dp";
   mgrid_options   late = MGRID_OPTIONS_INIT;
   mgrid_grid     *g = mgrid_grid_new((mgrid_window){ 8, 2, 6 }, 2, dims, &why);
-  mgrid_family   *ftp = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why), *fdp = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
+  mgrid_family   *ftp = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why),
+               *fdp = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
   mgrid_topology *t = mgrid_topology_new(8, &why);
   late.lazy = true;
   mgrid_topology_add_grid(t, "text", g, &why);

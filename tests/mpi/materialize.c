@@ -34,16 +34,16 @@ static void verdict(const char *name) {
 
 /* tp 2 (1 on an odd world) x dp: families tp, dp, all (both), a twin of dp, and pairs. */
 static mgrid_plan *layout(int64_t tp, bool lazy, mgrid_error *err) {
-  mgrid_dim            dims[] = { { "tp", tp }, { "dp", MGRID_FILL } };
+  mgrid_dim         dims[] = { { "tp", tp }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "dp" };
-  mgrid_options        opt = MGRID_OPTIONS_INIT;
-  mgrid_grid          *g = mgrid_grid_new(mgrid_world(world), 2, dims, err);
-  mgrid_family        *ftp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, err);
-  mgrid_family        *fdp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err);
-  mgrid_family        *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, err);
-  mgrid_family        *twin = mgrid_family_twin(fdp, err);
-  mgrid_family        *ring = mgrid_family_neighbours(all, 1, true, err);
-  mgrid_topology      *t = mgrid_topology_new(world, err);
+  mgrid_options     opt = MGRID_OPTIONS_INIT;
+  mgrid_grid       *g = mgrid_grid_new(mgrid_world(world), 2, dims, err);
+  mgrid_family     *ftp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, err);
+  mgrid_family     *fdp = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err);
+  mgrid_family     *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, err);
+  mgrid_family     *twin = mgrid_family_twin(fdp, err);
+  mgrid_family     *ring = mgrid_family_neighbours(all, 1, true, err);
+  mgrid_topology   *t = mgrid_topology_new(world, err);
   mgrid_topology_add_grid(t, "grid", g, err);
   mgrid_topology_add(t, "tp", ftp, NULL, err);
   mgrid_topology_add(t, "dp", fdp, NULL, err);
@@ -70,7 +70,7 @@ static void test_questions(void) {
   mgrid_plan    *p = layout(tp_size(), false, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
-  int64_t     proved = -1, tp = tp_size();
+  int64_t        proved = -1, tp = tp_size();
   CHECK(s != NULL);
   if (s) {
     const mgrid_group *g = mgrid_state_group(s, "tp", &e), *d = mgrid_state_group(s, "dp", &e);
@@ -138,7 +138,7 @@ static void test_lazy(void) {
   CHECK(s != NULL);
   if (s && world > 2) {
     const mgrid_group *ring = mgrid_state_group(s, "ring", &e);
-    size_t          before = mgrid_state_ncomms(s);
+    size_t             before = mgrid_state_ncomms(s);
     CHECK(mgrid_group_native(ring) == NULL && mgrid_mpi_comm(ring) == MPI_COMM_NULL);
     CHECK(mgrid_state_create(s, "ring", &e) == MGRID_OK && mgrid_state_create(s, "ring", &e) == MGRID_OK);
     CHECK(mgrid_mpi_comm(ring) != MPI_COMM_NULL && mgrid_state_ncomms(s) > before);
@@ -154,7 +154,7 @@ static void test_lazy(void) {
 /* Creation on a part of the world: the backend takes what communicator it is given. */
 static void test_other_parent(void) {
   mgrid_error e = { 0 };
-  MPI_Comm half;
+  MPI_Comm    half;
   MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &half); /* ranks reversed, too */
   int rank, size, whole = world;
   MPI_Comm_rank(half, &rank);
@@ -234,9 +234,9 @@ static void test_wrong_world(void) {
 /* Explicit groups of one family that overlap, created on every rank without a deadlock. */
 static void test_overlapping_table(void) {
   mgrid_error e = { 0 };
-  int64_t  starts[65];
-  int32_t  ranks[3 * 64];
-  int      n = world < 3 ? 0 : world;
+  int64_t     starts[65];
+  int32_t     ranks[3 * 64];
+  int         n = world < 3 ? 0 : world;
   for (int g = 0; g < n; g++) { /* {g, g+1, g+2} around the world, in descending group order */
     starts[g] = 3 * g;
     for (int i = 0; i < 3; i++) ranks[3 * g + i] = (n - 1 - g + i) % world;
@@ -261,7 +261,8 @@ static void test_overlapping_table(void) {
 
 int main(int argc, char **argv) {
   mgrid_error e = { 0 };
-  bool     early = mgrid_mpi_backend(MPI_COMM_WORLD, &e) == NULL && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
+  bool        early = mgrid_mpi_backend(MPI_COMM_WORLD, &e) == NULL
+               && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
   MPI_Comm_size(MPI_COMM_WORLD, &world);

@@ -38,23 +38,28 @@ static void write_recipe(const char *text) {
 
 static void policies(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error   e = { 0 };
-  int64_t    n = -1;
+  int64_t       n = -1;
   mgrid_policy *same = mgrid_policy_new(rt, s, "same", &e), *other = mgrid_policy_new(rt, s, "rank", &e);
   mgrid_policy *group = mgrid_policy_new(rt, s, "group", &e), *rare = mgrid_policy_new(rt, s, "rare", &e);
   test(same && other && group && rare, "four agreed policies are found");
   test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "the same on all ranks is agreed");
   mgrid_status status = mgrid_policy_call(other, 0, NULL, &e);
-  test(size == 1 ? status == MGRID_OK
-                 : status == MGRID_DISAGREE && e.line > 0 && strcmp(e.file, path) == 0 &&
-                     strstr(e.message, ": policy 'rank' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1"),
+  test(size == 1
+           ? status == MGRID_OK
+           : status == MGRID_DISAGREE && e.line > 0 && strcmp(e.file, path) == 0
+                 && strstr(
+                     e.message,
+                     ": policy 'rank' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1"),
        "another value on every rank is refused on all, who are told of two");
-  test(mgrid_policy_call(group, 0, NULL, &e) == MGRID_OK && mgrid_policy_integer(group, NULL, &n, &e) == MGRID_OK &&
-         n == mgrid_group_index(mgrid_state_group(s, "tp", &e)),
+  test(mgrid_policy_call(group, 0, NULL, &e) == MGRID_OK && mgrid_policy_integer(group, NULL, &n, &e) == MGRID_OK
+           && n == mgrid_group_index(mgrid_state_group(s, "tp", &e)),
        "equal within each group of a family is agreed by it");
   status = mgrid_policy_call(rare, 0, NULL, &e);
-  test(size == 1 ? status == MGRID_OK
+  test(size == 1   ? status == MGRID_OK
        : rank == 1 ? status == MGRID_REFUSED && strstr(e.message, "no")
-                   : status == MGRID_DISAGREE && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned 1, rank 1 failed (/tmp/moongrid-policy-"),
+                   : status == MGRID_DISAGREE
+                         && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned "
+                                              "1, rank 1 failed (/tmp/moongrid-policy-"),
        "a failure on one rank is told on all");
   test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "and the next call is agreed again");
   mgrid_policy_free(same);
@@ -70,9 +75,9 @@ static void move_out(void) {
 
 static void machines(mgrid_runtime *rt, mgrid_state *s) {
   enum { NAME = 64 };
-  char       mine[NAME] = "", (*all)[NAME] = malloc((size_t)size * sizeof *all);
-  int64_t    is[8] = { 0 }, hosts = 0, host = 0, locals = 0, local = 0;
-  size_t     n = 0;
+  char          mine[NAME] = "", (*all)[NAME] = malloc((size_t)size * sizeof *all);
+  int64_t       is[8] = { 0 }, hosts = 0, host = 0, locals = 0, local = 0;
+  size_t        n = 0;
   mgrid_error   e = { 0 };
   mgrid_policy *where = mgrid_policy_new(rt, s, "where", &e);
   gethostname(mine, NAME - 1);
@@ -86,7 +91,8 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
   }
   mgrid_status status = mgrid_policy_call(where, 0, NULL, &e);
   if (!status) status = mgrid_policy_integers(where, NULL, is, 8, &n, &e);
-  test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine), "a policy sees the machine");
+  test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine),
+       "a policy sees the machine");
   if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);
   test(is[0] == hosts && is[1] == host && is[2] == locals && is[3] == local, "and how the job lies over machines");
   mgrid_policy_free(where);
@@ -98,12 +104,13 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   mgrid_runtime *new_rt;
   mgrid_state   *new_s;
   mgrid_change   c = { -1, -1, -1 };
-  MPI_Comm    tp = mgrid_mpi_comm(mgrid_state_group(*s, "tp", &e));
-  int64_t     proved;
-  bool        pairs = size > 1;
+  MPI_Comm       tp = mgrid_mpi_comm(mgrid_state_group(*s, "tp", &e));
+  int64_t        proved;
+  bool           pairs = size > 1;
   write_recipe(RECIPE("", "  t.all = g('tp', 'dp'):twin()\n"));
   mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", &e)) == tp, "a family more: tp keeps its communicator");
+  test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", &e)) == tp,
+       "a family more: tp keeps its communicator");
   test(c.created == pairs && c.dropped == 0 && c.kept == (size > 2 ? 2 : pairs), "and what changes is counted");
   mgrid_state_free(*s);
   mgrid_runtime_free(*rt);
@@ -111,7 +118,8 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK && proved == c.kept + c.created, "what is there is proved");
   write_recipe("return recipe { build = function(world) return grid(world, 'a', { a = 3 }) end }");
   status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MGRID_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1, "nonsense is refused with its place");
+  test(status == MGRID_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1,
+       "nonsense is refused with its place");
   test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK, "and what runs is untouched");
   write_recipe("return recipe {");
   status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
@@ -119,7 +127,8 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   write_recipe(RECIPE("", ""));
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
   status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, &e);
-  test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s, "a rank with other parameters is found");
+  test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s,
+       "a rank with other parameters is found");
   if (new_s) {
     mgrid_state_free(new_s);
     mgrid_runtime_free(new_rt);
@@ -128,8 +137,10 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   snprintf(other, sizeof other, "%s.stale.lua", path);
   FILE *file = rank == size - 1 ? fopen(other, "w") : NULL; /* as a file system may show it to one node */
   if (file) fputs(RECIPE("", "") "-- of yesterday\n", file), fclose(file);
-  status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s, &c, &e);
-  test(status == MGRID_DISAGREE && !new_s && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
+  status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s,
+                        &c, &e);
+  test(status == MGRID_DISAGREE && !new_s
+           && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
        "so is a rank with another text of the policies");
   if (rank == size - 1) unlink(other);
   status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, &e);
@@ -148,7 +159,7 @@ int main(int argc, char **argv) {
   MPI_Bcast(&id, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/moongrid-policy-%d.lua", id);
   write_recipe(RECIPE("", ""));
-  const char *args[] = { size == 1 ? "tp=1" : "tp=2" };
+  const char    *args[] = { size == 1 ? "tp=1" : "tp=2" };
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
   mgrid_status   loaded = mgrid_runtime_load(rt, path, &e);
   mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, &e);

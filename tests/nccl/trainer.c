@@ -19,9 +19,10 @@
 
 /* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
 #define FUNCTIONS(X) \
-  X(nccl, CommCount) X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
-  X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) X(cuda, StreamSynchronize) \
-  X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
+  X(nccl, CommCount) \
+  X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
+      X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) \
+          X(cuda, StreamSynchronize) X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
 #define X(lib, name) static __typeof__(lib##name) *p_##name;
 FUNCTIONS(X)
 #undef X
@@ -48,7 +49,7 @@ static const char *const tp2_pp2[] = { "tp=2", "pp=2" };
 
 /* A sum through NCCL's own function on the group's communicator and stream. */
 static long long sum_of(const mgrid_group *g, long long mine) {
-  void *buffer = NULL;
+  void     *buffer = NULL;
   long long sum = -1;
   if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
   p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
@@ -72,7 +73,7 @@ static long long want_of(const mgrid_group *g) {
 static bool right(const mgrid_state *s, const char *family) {
   mgrid_error        e;
   const mgrid_group *g = mgrid_state_group(s, family, &e);
-  int             count = -1, me = -1;
+  int                count = -1, me = -1;
   if (!g) return true;
   p_CommCount(mgrid_nccl_comm(g), &count);
   p_CommUserRank(mgrid_nccl_comm(g), &me);
@@ -81,12 +82,12 @@ static bool right(const mgrid_state *s, const char *family) {
 
 /* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */
 static mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
-  const mgrid_dim  dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
-  const char   *names[] = { "tp", "dp" };
-  const int64_t first[] = { 0, 1 };
-  mgrid_options    o = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
-  mgrid_grid      *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
-  mgrid_topology  *t = mgrid_topology_new(size, e);
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
+  const char     *names[] = { "tp", "dp" };
+  const int64_t   first[] = { 0, 1 };
+  mgrid_options   o = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
+  mgrid_topology *t = mgrid_topology_new(size, e);
   o.unique = unique, host.backend = "mpi";
   if (some) {
     mgrid_family *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e), *few = mgrid_family_pick(all, 2, first, e);
@@ -115,23 +116,25 @@ static void use(mgrid_backend *mpi) {
   mgrid_state *s = mgrid_materialize(p, b, "train", &e);
   test(s != NULL, "megatron is made");
   mgrid_machine machine;
-  int        devices = -1, device = -1;
+  int           devices = -1, device = -1;
   p_GetDeviceCount(&devices), p_GetDevice(&device);
   mgrid_state_machine(s, &machine);
   test(machine.hosts == 1 && machine.local_rank == rank && machine.gpus == devices && machine.gpu == device,
        "the state knows its machine and GPU");
   const mgrid_group *tp = mgrid_state_group(s, "tp", &e), *cp = mgrid_state_group(s, "cp", &e),
-                 *gloo = mgrid_state_group(s, "dp_gloo", &e);
+                    *gloo = mgrid_state_group(s, "dp_gloo", &e);
   test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");
   test(strcmp(mgrid_group_backend(tp), "nccl") == 0 && mgrid_mpi_comm(tp) == MPI_COMM_NULL && mgrid_nccl_stream(tp),
        "a group of NCCL's has no MPI communicator");
-  test(!mgrid_nccl_comm(cp) && !mgrid_nccl_stream(cp) && !*mgrid_group_backend(cp) && mgrid_mpi_comm(cp) == MPI_COMM_SELF,
+  test(!mgrid_nccl_comm(cp) && !mgrid_nccl_stream(cp) && !*mgrid_group_backend(cp)
+           && mgrid_mpi_comm(cp) == MPI_COMM_SELF,
        "a group of one rank has none");
   int count = 0;
   if (mgrid_mpi_comm(gloo) != MPI_COMM_NULL) MPI_Comm_size(mgrid_mpi_comm(gloo), &count);
   test(!mgrid_nccl_comm(gloo) && count == mgrid_group_size(gloo), "a family that asks for mpi is made by mpi");
   mgrid_state *again = mgrid_materialize(p, b, "again", &e);
-  test(again && mgrid_nccl_comm(mgrid_state_group(again, "tp", &e)) == mgrid_nccl_comm(tp), "another state shares communicators");
+  test(again && mgrid_nccl_comm(mgrid_state_group(again, "tp", &e)) == mgrid_nccl_comm(tp),
+       "another state shares communicators");
   mgrid_state_free(s);
   test(right(again, "tp"), "and keeps them when the first one ends");
   mgrid_state_free(again);
@@ -141,8 +144,8 @@ static void use(mgrid_backend *mpi) {
 
 static void split(mgrid_backend *mpi) {
   mgrid_error        e = { 0 };
-  ncclUniqueId    id;
-  ncclComm_t      world = NULL, wrong = NULL;
+  ncclUniqueId       id;
+  ncclComm_t         world = NULL, wrong = NULL;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = plan_of(tp2_pp2, 2, &e);
   p_SetDevice(rank);
@@ -159,7 +162,7 @@ static void split(mgrid_backend *mpi) {
   mgrid_backend_free(b);
   /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
   mgrid_plan *some = two(false, true, &e);
-  int64_t  lost[] = { 1 };
+  int64_t     lost[] = { 1 };
   b = mgrid_nccl_backend(mpi, &o, &e);
   s = mgrid_materialize(some, b, "some", &e);
   test(s && right(s, "tp") && right(s, "dp"), s ? "with a family of a few ranks that MPI makes" : e.message);
@@ -186,24 +189,27 @@ static void shrink(mgrid_backend *mpi) {
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
   mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
-  int64_t     lost[] = { 2 };
+  int64_t        lost[] = { 2 };
   test(s && right(s, "dp"), "dp before");
   const mgrid_group *dp = mgrid_state_group(s, "dp", &e);
-  ncclComm_t      before = mgrid_nccl_comm(dp);
+  ncclComm_t         before = mgrid_nccl_comm(dp);
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
-  bool            hit = mgrid_group_position(dp, 2) >= 0;
+  bool               hit = mgrid_group_position(dp, 2) >= 0;
   test(rank == 2 || (now && mgrid_group_size(now) == mgrid_group_size(dp) - hit && mgrid_group_position(now, 2) < 0),
        left ? "dp without rank 2" : e.message);
-  test(rank == 2 || (mgrid_nccl_comm(now) && (mgrid_nccl_comm(now) == before) == !hit), "who lost nobody keeps its own");
+  test(rank == 2 || (mgrid_nccl_comm(now) && (mgrid_nccl_comm(now) == before) == !hit),
+       "who lost nobody keeps its own");
   test(rank == 2 || sum_of(now, rank) == want_of(now), "and what is left sums");
-  test(!mgrid_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"), "an unknown family is refused");
+  test(!mgrid_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"),
+       "an unknown family is refused");
   lost[0] = size;
   test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "out of range"), "an unknown rank is refused");
   lost[0] = rank;
   test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "itself among the lost"), "nobody loses itself");
   lost[0] = (rank + 1) % size;
-  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, &e) || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
+  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, &e)
+           || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
        "MPI's communicators cannot shrink");
   mgrid_state_free(left);
   mgrid_state_free(s);
@@ -216,12 +222,12 @@ static void revoked(mgrid_backend *mpi) {
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e);
   mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
-  int64_t     lost[] = { 1 };
+  int64_t        lost[] = { 1 };
   test(s && mgrid_state_revoke(s, &e) == MGRID_OK, "revoke");
   if (rank != 1) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
-  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", &e), 1) < 0 ||
-         sum_of(now, rank) == want_of(now),
+  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", &e), 1) < 0
+           || sum_of(now, rank) == want_of(now),
        left ? "shrink after revoke" : e.message);
   mgrid_state_free(left);
   mgrid_state_free(s);
@@ -250,7 +256,7 @@ static void gone(mgrid_backend *mpi) {
   mgrid_error        e = { 0 };
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = two(true, false, &e);
-  int64_t         lost[] = { 2 };
+  int64_t            lost[] = { 2 };
   o.timeout = 3;
   mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
@@ -311,12 +317,12 @@ static void late(mgrid_backend *mpi) {
 }
 
 static void blocking(mgrid_backend *mpi) {
-  mgrid_error      e = { 0 };
-  const mgrid_dim  dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
-  const char   *names[] = { "tp", "dp" };
-  mgrid_options    o = MGRID_OPTIONS_INIT;
-  mgrid_grid      *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
-  mgrid_topology  *t = mgrid_topology_new(size, &e);
+  mgrid_error     e = { 0 };
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
+  const char     *names[] = { "tp", "dp" };
+  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
+  mgrid_topology *t = mgrid_topology_new(size, &e);
   o.nccl = "blocking=1 max_ctas=4";
   for (int i = 0; i < 2; i++) {
     mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, &e);
@@ -343,7 +349,7 @@ int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   load();
   mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  const char *what = argc > 1 ? argv[1] : "use";
+  const char    *what = argc > 1 ? argv[1] : "use";
   if (strcmp(what, "use") == 0) use(mpi);
   if (strcmp(what, "split") == 0) split(mpi);
   if (strcmp(what, "shrink") == 0) shrink(mpi);

@@ -40,23 +40,24 @@ static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) 
 }
 
 static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, const char *name, ncclConfig_t *c,
-                         mgrid_error *err) {
+                            mgrid_error *err) {
   char text[24], since[24];
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
     if (!v->given[i] || i == MGRID_NCCL_OPTIONAL) continue;
     const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
-    bool                 old = n->lib.version < f->version;
+    bool                    old = n->lib.version < f->version;
     if (!old && set(c, v, i) == MGRID_OK) continue;
     if (v->given[MGRID_NCCL_OPTIONAL] && v->number[MGRID_NCCL_OPTIONAL]) continue;
     mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
-    return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
-                   "optional = true to leave it out there)",
-                   name, f->name, mgrid_nccl_library_text(f->version, since),
-                   old ? "this is NCCL" : "moongrid was built with the headers of", text);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
+                      "optional = true to leave it out there)",
+                      name, f->name, mgrid_nccl_library_text(f->version, since),
+                      old ? "this is NCCL" : "moongrid was built with the headers of", text);
   }
   if (v->given[MGRID_NCCL_CTA_POLICY] && v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
     return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
-                   v->number[MGRID_NCCL_CTA_POLICY]);
+                      v->number[MGRID_NCCL_CTA_POLICY]);
   return MGRID_OK;
 }
 
@@ -67,10 +68,10 @@ static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   if (max && !min) c->minCTAs = 1;
 }
 
-mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
-                      ncclConfig_t *config, mgrid_error *err) {
+mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
+                               mgrid_nccl_values *v, ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-  mgrid_status                 s = mgrid_nccl_read(spec->nccl, v, err);
+  mgrid_status              s = mgrid_nccl_read(spec->nccl, v, err);
   *config = initial;
   config->blocking = 0;
   if (!s) s = set_all(n, v, spec->name, config, err);
@@ -85,10 +86,10 @@ static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   nccl_backend *m = (nccl_backend *)b;
   int64_t       bytes = m->bytes;
-  mgrid_status     s = MGRID_OK;
+  mgrid_status  s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
     mgrid_nccl_values v;
-    ncclConfig_t   config;
+    ncclConfig_t      config;
     if (spec[i].size == 0) continue; /* of others */
     if (strcmp(spec[i].backend, "nccl") != 0) {
       s = m->host->ops->check(m->host, 1, &spec[i], err);
@@ -97,9 +98,10 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
     s = mgrid_nccl_config(m, &spec[i], NULL, &v, &config, err);
     if (!s) bytes += mgrid_nccl_memory(&v, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
-      s = mgrid_fail(err, MGRID_LIMIT, "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
-                  "budget is %.0f MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                  spec[i].name, b->rank, mib(bytes), mib(m->options.budget));
+      s = mgrid_fail(err, MGRID_LIMIT,
+                     "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
+                     "budget is %.0f MiB; fewer channels (nccl = { max_ctas = ... }) take less",
+                     spec[i].name, b->rank, mib(bytes), mib(m->options.budget));
   }
   return s;
 }

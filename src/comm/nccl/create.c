@@ -18,12 +18,12 @@ double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
 /* One creation on its way. */
 typedef struct flight {
   const mgrid_comm_spec *spec; /* NULL: not ours */
-  nccl_comm          *made;
-  ncclUniqueId       *ids;
-  int                 nids;
-  ncclConfig_t        config;
+  nccl_comm             *made;
+  ncclUniqueId          *ids;
+  int                    nids;
+  ncclConfig_t           config;
   mgrid_nccl_values      values; /* config points to its net_name */
-  bool                begun, done;
+  bool                   begun, done;
 } flight;
 
 static bool is_blocking(const flight *f) {
@@ -46,9 +46,10 @@ static void members_text(const mgrid_comm_spec *spec, char *text, size_t size) {
 static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
   char members[160];
   members_text(spec, members, sizeof members);
-  return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
-                 "%s",
-                 spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
+                    "%s",
+                    spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
 }
 
 /* ---------------------------------------------------------------------- begin */
@@ -76,7 +77,8 @@ static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
   ncclResult_t r = init(&n->lib, f, &f->made->comm);
   f->begun = f->made->comm != NULL;
   if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
-  return mgrid_nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig", f->spec->name);
+  return mgrid_nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig",
+                           f->spec->name);
 }
 
 /* ----------------------------------------------------------- blocking = 1, on demand
@@ -117,10 +119,10 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
     free_job(job);
     return MGRID_OK;
   }
-  bool      left_behind;
-  double    left = n->begun + seconds - mgrid_now();
-  mgrid_status s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation", job->f[0].spec->name,
-                           &left_behind, err);
+  bool         left_behind;
+  double       left = n->begun + seconds - mgrid_now();
+  mgrid_status s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation",
+                                    job->f[0].spec->name, &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !is_blocking(&f[i])) continue;
     if (left_behind)
@@ -167,9 +169,10 @@ mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, ncc
   if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommCount", spec->name);
   if (count != spec->size || rank != spec->position || device != n->device)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
-                   " on GPU %d",
-                   spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
+                      " on GPU %d",
+                      spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
     e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking, spec->high_priority ? high : low);
@@ -214,7 +217,8 @@ static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
 
 /* The groups that their families want from the host backend, in schedule order. This may not be
 ** left out after a failure: MPI knows no deadline, and other members would wait for ever. */
-static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                   mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < nspecs; i++) {
     if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) continue;
@@ -224,9 +228,10 @@ static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_c
   return s;
 }
 
-mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  mgrid_error      why = { 0 };
+  mgrid_error   why = { 0 };
   n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
   n->begun = mgrid_now();
   n->after = true;
@@ -236,9 +241,9 @@ mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm
     if ((host || split) && err) *err = why;
     return host ? host : split;
   }
-  flight     *f = calloc(nspecs + 1, sizeof *f);
-  mgrid_status   s = f ? MGRID_OK : mgrid_oom(&why);
-  cudaError_t e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
+  flight      *f = calloc(nspecs + 1, sizeof *f);
+  mgrid_status s = f ? MGRID_OK : mgrid_oom(&why);
+  cudaError_t  e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);

@@ -10,13 +10,13 @@
 #include <string.h>
 
 typedef struct derive_job { /* one call; kept by its thread where it does not end */
-  ncclComm_t     from;
-  int            color, key; /* split */
-  int            nlost, *lost; /* shrink: NCCL sorts the list in place */
-  nccl_comm     *made;         /* NULL: a color of nobody */
-  ncclComm_t     nobody;
+  ncclComm_t        from;
+  int               color, key;   /* split */
+  int               nlost, *lost; /* shrink: NCCL sorts the list in place */
+  nccl_comm        *made;         /* NULL: a color of nobody */
+  ncclComm_t        nobody;
   mgrid_nccl_values values; /* config points to its net_name */
-  ncclConfig_t   config;
+  ncclConfig_t      config;
 } derive_job;
 
 static ncclResult_t run_split(const nccl_library *lib, void *ud) {
@@ -44,10 +44,10 @@ static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, derive
 /* Make the call and wait: first for the call, then for the older communicator, whose child is there
 ** when nothing is in progress on it any more, then for the child. */
 static mgrid_status derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
-                        ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen, bool *keep,
-                        mgrid_error *err) {
-  nccl_comm from = { .comm = j->from };
-  double    seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
+                           ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
+                           bool *keep, mgrid_error *err) {
+  nccl_comm    from = { .comm = j->from };
+  double       seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
   mgrid_status s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
   s = mgrid_nccl_settle(n, &from, until - mgrid_now(), listen, what, spec->name, err);
@@ -94,9 +94,10 @@ static mgrid_status split_one(nccl_backend *n, const mgrid_comm_spec *spec, void
 }
 
 /* One after the other: several splits of one parent at once break NCCL. */
-mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
-  mgrid_status   s = MGRID_OK;
-  cudaError_t e = n->lib.cudaSetDevice(n->device);
+mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                  mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  cudaError_t  e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (strcmp(spec[i].backend, "nccl") == 0) s = split_one(n, &spec[i], &native[i], err);
@@ -106,15 +107,15 @@ mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_co
 
 /* ------------------------------------------------------------------------- shrink */
 
-mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count, const int *positions,
-                      void **native, mgrid_error *err) {
+mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count,
+                               const int *positions, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *old = from;
   bool          keep = false;
   char          text[24];
   if (!n->lib.CommShrink)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
-                   mgrid_nccl_library_text(n->lib.version, text));
+                      mgrid_nccl_library_text(n->lib.version, text));
   if (!old->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
   derive_job *j = new_job(old->comm, err);
   if (!j) return MGRID_LIMIT;
@@ -139,10 +140,11 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   char          text[24];
   if (!n->lib.CommRevoke)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
-                   mgrid_nccl_library_text(n->lib.version, text));
+                      mgrid_nccl_library_text(n->lib.version, text));
   if (!c->comm || c->revoked) return MGRID_OK;
   c->lost = c->revoked = true;
   ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
-  if (r == ncclInProgress) return mgrid_nccl_settle(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
+  if (r == ncclInProgress)
+    return mgrid_nccl_settle(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

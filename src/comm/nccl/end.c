@@ -25,8 +25,8 @@ static void forget(nccl_backend *n, nccl_comm *c) {
   free(c);
 }
 
-mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
-                      mgrid_error *err) {
+mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
+                               const char *name, mgrid_error *err) {
   double begun = mgrid_now();
   for (int look = 0;; look++) {
     int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
@@ -74,8 +74,9 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   finalize_job *job = malloc(sizeof *job);
   if (!job) return false;
   job->comm = c->comm;
-  bool fine = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name, &left_behind,
-                         NULL) == MGRID_OK;
+  bool fine = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name,
+                               &left_behind, NULL)
+              == MGRID_OK;
   if (left_behind)
     c->comm = NULL; /* the thread is in it: not even abort may be called */
   else
@@ -128,7 +129,8 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     nccl_comm *c = native[i];
     double     left = until - mgrid_now();
     if (!c || !c->comm) continue;
-    if (mgrid_nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
+    if (mgrid_nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK)
+      continue;
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }

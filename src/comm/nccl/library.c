@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
@@ -31,7 +30,7 @@ static void *open_library(const char *file, mgrid_error *err) {
   if (lib) return lib; /* stays loaded: it has threads of its own */
   const char *why = dlerror();
   return mgrid_null(err, MGRID_BACKEND, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
-                 why ? why : "unknown reason");
+                    why ? why : "unknown reason");
 }
 
 static mgrid_status load(nccl_library *lib, mgrid_error *err) {
@@ -47,12 +46,14 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   NCCL_OPTIONAL_FUNCTIONS(X)
 #undef X
   char text[24], oldest[24], header[24];
-  if (lib->GetVersion(&lib->version) != ncclSuccess) return mgrid_fail(err, MGRID_BACKEND, "nccl: ncclGetVersion failed");
+  if (lib->GetVersion(&lib->version) != ncclSuccess)
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: ncclGetVersion failed");
   if (lib->version < OLDEST)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
-                   "%s)",
-                   mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
-                   mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
+                      "%s)",
+                      mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
+                      mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
   void *cuda = NULL;
   for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA; major--) { /* what is called is in all of them */
     snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
@@ -77,25 +78,29 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   r = lib->cudaGetDeviceCount(&devices);
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
-                   "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
-                   lib->host, name, nccl);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
+                      "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
+                      lib->host, name, nccl);
   if (lib->driver == 0)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
-                   "%s is present",
-                   lib->host, name, nccl);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
+                      "%s is present",
+                      lib->host, name, nccl);
   if (r == cudaErrorInsufficientDriver)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
-                   "%d.%d; NCCL %s is present",
-                   lib->host, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
-                   lib->runtime % 1000 / 10, nccl);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
+                      "%d.%d; NCCL %s is present",
+                      lib->host, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
+                      lib->runtime % 1000 / 10, nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host, name,
-                   lib->cudaGetErrorString(r), nccl);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host,
+                      name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
-                   "%s are present",
-                   lib->host, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
+                      "%s are present",
+                      lib->host, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
   lib->devices = devices;
   return MGRID_OK;
 }

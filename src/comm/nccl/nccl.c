@@ -8,16 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name) {
+mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
+                               const char *name) {
   const char *detail = n->lib.GetLastError ? n->lib.GetLastError(NULL) : "";
   return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s: %s%s%.300s%s", call, *name ? " for " : "", name,
-                 n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
-                 detail && *detail ? ")" : "");
+                    n->lib.GetErrorString(r), detail && *detail ? " (" : "", detail ? detail : "",
+                    detail && *detail ? ")" : "");
 }
 
-mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name) {
+mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
+                               const char *name) {
   return mgrid_fail(err, MGRID_BACKEND, "nccl: %s%s%s on GPU %d: %s (%s)", call, *name ? " for " : "", name, n->device,
-                 n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
+                    n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
 }
 
 /* ---------------------------------------------------------------- over all ranks */
@@ -50,20 +52,21 @@ static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64
 
 static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
   const mgrid_nccl_options *o = &n->options;
-  int                    wanted = o->device;
+  int                       wanted = o->device;
   if (wanted < 0 && o->ndevices > 0) {
     if (n->local_rank >= o->ndevices)
       return mgrid_fail(err, MGRID_USAGE, "nccl: the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
-                     n->local_size, n->lib.host);
+                        n->local_size, n->lib.host);
     wanted = o->devices[n->local_rank];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
-    return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d", n->base.rank,
-                   wanted, n->lib.host, n->lib.devices - 1);
+    return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
+                      n->base.rank, wanted, n->lib.host, n->lib.devices - 1);
   if (wanted < 0 && n->local_size > n->lib.devices && !o->share_gpu)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
-                   "(--share-gpu, mgrid_nccl_options.share_gpu)",
-                   n->lib.host, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
+                      "(--share-gpu, mgrid_nccl_options.share_gpu)",
+                      n->lib.host, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
@@ -87,7 +90,7 @@ static mgrid_status find_seat(const nccl_backend *n, seat *p, mgrid_error *err) 
 ** Where it is, NCCL_HOSTID keeps it from noticing; it reads that once, before its first
 ** communicator. Every rank goes through the same calls, whatever it finds. */
 static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
-  seat      mine, *all = calloc((size_t)n->base.world, sizeof *all);
+  seat         mine, *all = calloc((size_t)n->base.world, sizeof *all);
   mgrid_error  own = { 0 };
   mgrid_status found = all ? find_seat(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->host, found, &own, err);
@@ -96,12 +99,13 @@ static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
     const seat *other = &all[r];
     if (other->share != mine.share) {
       s = mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
-                  mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
+                     mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
     } else if (!mine.share && r != n->base.rank && memcmp(other, &mine, sizeof mine) == 0) {
       int64_t low = r < n->base.rank ? r : n->base.rank, high = r < n->base.rank ? n->base.rank : r;
-      s = mgrid_fail(err, MGRID_BACKEND, "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
-                  "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
-                  low, high, mine.bus, n->lib.host);
+      s = mgrid_fail(err, MGRID_BACKEND,
+                     "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
+                     "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
+                     low, high, mine.bus, n->lib.host);
     }
   }
   if (!s && mine.share) {
@@ -122,35 +126,50 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   if (r == ncclSuccess) r = n->lib.CommCuDevice(parent, &device);
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "the parent that was handed over", "");
   if (count == n->base.world && rank == n->base.rank && device == n->device) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "nccl: the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
-                 " on GPU %d here",
-                 rank, count, device, n->base.rank, n->base.world, n->device);
+  return mgrid_fail(err, MGRID_USAGE,
+                    "nccl: the parent makes this rank %d of %d on GPU %d; it is %" PRId64 " of %" PRId64
+                    " on GPU %d here",
+                    rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
 /* -------------------------------------------------------------------------- life */
 
 static void nccl_close(mgrid_backend *b) {
-  nccl_backend *n = (nccl_backend *)b;
-  mgrid_backend   *host = n->host;
-  bool          own = n->own_host;
+  nccl_backend  *n = (nccl_backend *)b;
+  mgrid_backend *host = n->host;
+  bool           own = n->own_host;
   n->host->seconds = 0;
   free(n);
   if (own && --host->users == 0) host->ops->close(host);
 }
 
-MGRID_API mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *given, bool own_host, mgrid_error *err);
+MGRID_API mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *given, bool own_host,
+                                         mgrid_error *err);
 MGRID_API mgrid_status   mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err);
 
 mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *given, bool own_host, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "nccl", .lists = true,
-    .allreduce_min = over_allreduce, .allgather = over_allgather, .bcast = over_bcast,
-    .check = mgrid_nccl_check, .create = mgrid_nccl_create, .destroy = mgrid_nccl_destroy, .abort = mgrid_nccl_abort, .prove = mgrid_nccl_prove,
-    .shrink = mgrid_nccl_shrink, .revoke = mgrid_nccl_revoke, .lose = mgrid_nccl_lose, .close = nccl_close,
-    .buffer_new = mgrid_nccl_buffer_new, .buffer_free = mgrid_nccl_buffer_free, .copy = mgrid_nccl_copy, .collective = mgrid_nccl_collective,
+    .name = "nccl",
+    .lists = true,
+    .allreduce_min = over_allreduce,
+    .allgather = over_allgather,
+    .bcast = over_bcast,
+    .check = mgrid_nccl_check,
+    .create = mgrid_nccl_create,
+    .destroy = mgrid_nccl_destroy,
+    .abort = mgrid_nccl_abort,
+    .prove = mgrid_nccl_prove,
+    .shrink = mgrid_nccl_shrink,
+    .revoke = mgrid_nccl_revoke,
+    .lose = mgrid_nccl_lose,
+    .close = nccl_close,
+    .buffer_new = mgrid_nccl_buffer_new,
+    .buffer_free = mgrid_nccl_buffer_free,
+    .copy = mgrid_nccl_copy,
+    .collective = mgrid_nccl_collective,
   };
   nccl_backend *n = calloc(1, sizeof *n);
-  mgrid_error      why = { 0 };
+  mgrid_error   why = { 0 };
   if (!n) return mgrid_null_oom(err); /* the others see that this rank does not come */
   n->base = (mgrid_backend){ .ops = &ops, .rank = host->rank, .world = host->world, .users = 1 };
   n->host = host;
@@ -182,10 +201,11 @@ mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *gi
 mgrid_status mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err) {
   nccl_library lib;
   char         nccl[24], header[24];
-  mgrid_status    s = mgrid_nccl_open(&lib, err);
+  mgrid_status s = mgrid_nccl_open(&lib, err);
   if (s) return s;
   snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s",
-           mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header), lib.runtime / 1000,
-           lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices, lib.devices == 1 ? "" : "s");
+           mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
+           lib.runtime / 1000, lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices,
+           lib.devices == 1 ? "" : "s");
   return MGRID_OK;
 }

@@ -18,7 +18,7 @@ struct nccl_comm {
   nccl_comm   *next; /* of the backend */
   int64_t      bytes;
   bool         blocking; /* NCCL wants those and the others in groups of their own */
-  bool         lost; /* some of its ranks do not answer: it is aborted in the end */
+  bool         lost;     /* some of its ranks do not answer: it is aborted in the end */
   bool         revoked;
   char         name[128]; /* NCCL keeps the pointer: alive as long as comm is */
 };
@@ -26,65 +26,71 @@ struct nccl_comm {
 typedef struct nccl_backend {
   mgrid_backend      base; /* first: ops get a pointer to it */
   mgrid_backend     *host;
-  bool            own_host;
-  nccl_library    lib;
+  bool               own_host;
+  nccl_library       lib;
   mgrid_nccl_options options;
-  int             device, local_rank, local_size;
-  nccl_comm      *made;
-  int64_t         bytes;  /* predicted memory of all that is there */
-  double          begun;  /* of the creation that runs: all its deadlines count from there */
-  bool            after;  /* ranks come from a creation, some of them at its deadline */
-  bool            used;   /* or from calls, of which each may take that long */
-  bool            broken; /* a collective failed: communicators are aborted, not destroyed */
+  int                device, local_rank, local_size;
+  nccl_comm         *made;
+  int64_t            bytes;  /* predicted memory of all that is there */
+  double             begun;  /* of the creation that runs: all its deadlines count from there */
+  bool               after;  /* ranks come from a creation, some of them at its deadline */
+  bool               used;   /* or from calls, of which each may take that long */
+  bool               broken; /* a collective failed: communicators are aborted, not destroyed */
 } nccl_backend;
 
 /* "nccl: what for name: ncclInvalidUsage (...)" */
-mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call, const char *name);
-mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call, const char *name);
+mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
+                               const char *name);
+mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
+                               const char *name);
 
 /* config.c: local checks and the struct, whose text is in *v. */
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
-mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name, mgrid_nccl_values *v,
-                      ncclConfig_t *config, mgrid_error *err);
+mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
+                               mgrid_nccl_values *v, ncclConfig_t *config, mgrid_error *err);
 
 /* ids.c: the unique ids of one communicator, from its first member to all. *ids is malloc'ed. */
 mgrid_status mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
-                   mgrid_error *err);
+                            mgrid_error *err);
 
 /* create.c */
-mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-double    mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
+mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err);
+double       mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec);
 /* What NCCL made is what was planned; and a stream for its calls. */
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
-void      mgrid_nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
-void      mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec); /* all members: we gave up */
+void mgrid_nccl_keep(nccl_backend *n, nccl_comm *made); /* it is there: counted, found, destroyed with its users */
+void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec); /* all members: we gave up */
 
 /* watch.c: a call that blocks, in a thread with a deadline. It gets ud, which must outlive it where
 ** *left_behind is set. listen: also until another rank gives up. */
-mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud,
-                     const char *what, const char *name, bool *left_behind, mgrid_error *err);
+mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
+                              ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
+                              const char *name, bool *left_behind, mgrid_error *err);
 
 /* derive.c: communicators out of others. */
-void      mgrid_nccl_lose(mgrid_backend *b, void *native);
-mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
-mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions, void **native,
-                      mgrid_error *err);
+void         mgrid_nccl_lose(mgrid_backend *b, void *native);
+mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                  mgrid_error *err);
+mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
+                               void **native, mgrid_error *err);
 mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
 
 /* end.c */
 void mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
 void mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
 /* Wait until nothing is in progress on the communicator any more; `listen`: or another rank gave up. */
-mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call, const char *name,
-                      mgrid_error *err);
-nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
+mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
+                               const char *name, mgrid_error *err);
+nccl_comm   *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: it is the host's */
 
 /* use.c */
 mgrid_status mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
-void     *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err);
-void      mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer);
-mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                    mgrid_error *err);
-mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err);
+void        *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err);
+void         mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer);
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes,
+                             bool to_buffer, mgrid_error *err);
+mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                   mgrid_error *err);
 
 #endif

@@ -37,11 +37,12 @@ void mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer)
     n->lib.cudaFree(buffer);
 }
 
-mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes, bool to_buffer,
-                    mgrid_error *err) {
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes,
+                             bool to_buffer, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(backend)) return n->host->ops->copy(n->host, backend, to, from, bytes, to_buffer, err);
-  cudaError_t e = n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
+  cudaError_t e =
+      n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "");
 }
@@ -51,8 +52,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, co
 /* Between two ranks both sides in one NCCL group, or they would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
-  if (r == ncclSuccess && w->to >= 0)
-    r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
+  if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
   if (r == ncclSuccess && w->from >= 0)
     r = lib->Recv(w->recv, w->count, types[w->type], (int)w->from, c->comm, c->stream);
   end = lib->GroupEnd();
@@ -87,7 +87,8 @@ static mgrid_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call,
     if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
       return mgrid_nccl_failed(n, err, state, call, name);
     if (mgrid_now() - begun > n->options.timeout)
-      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name, n->options.timeout);
+      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name,
+                        n->options.timeout);
     int64_t who = n->host->ops->heard(n->host);
     if (who >= 0) {
       mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
@@ -108,8 +109,8 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
 
 /* The call of a communicator that blocks: its first use waits on the host until all have come. */
 typedef struct issue_job {
-  nccl_comm comm;
-  mgrid_work   work;
+  nccl_comm  comm;
+  mgrid_work work;
 } issue_job;
 
 static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
@@ -128,7 +129,8 @@ static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, co
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
-  mgrid_status s = mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
+  mgrid_status s =
+      mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
     c->comm = NULL; /* the thread is in it */
   else
@@ -136,7 +138,8 @@ static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, co
   return s;
 }
 
-mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w, mgrid_error *err) {
+mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                   mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
   nccl_comm *c = native;
@@ -158,24 +161,26 @@ mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec
 /* ------------------------------------------------------------------------- proof */
 
 typedef struct proof {
-  nccl_backend       *n;
+  nccl_backend          *n;
   const mgrid_comm_spec *spec;
-  nccl_comm          *comm;
-  int64_t            *send, *recv; /* one number each, on the GPU */
+  nccl_comm             *comm;
+  int64_t               *send, *recv; /* one number each, on the GPU */
 } proof;
 
 /* One call with a number in and a number out. */
-static mgrid_status exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got, mgrid_error *err) {
-  int64_t   size = p->spec->size, at = p->spec->position;
+static mgrid_status exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
+                             mgrid_error *err) {
+  int64_t      size = p->spec->size, at = p->spec->position;
   mgrid_work   w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
-  mgrid_status s = mgrid_nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
+  mgrid_status s =
+      mgrid_nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
   if (!s) s = mgrid_nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
   return s ? s : mgrid_nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
 }
 
 static mgrid_status prove(const proof *p, mgrid_error *err) {
   const mgrid_comm_spec *spec = p->spec;
-  int64_t             got = -1, want = 0, mine = p->n->base.rank;
+  int64_t                got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   mgrid_status s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got != want)
@@ -183,8 +188,8 @@ static mgrid_status prove(const proof *p, mgrid_error *err) {
   for (int64_t root = 0; root < spec->size && !s; root++) {
     s = exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
     if (!s && got != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root, spec->name,
-                  got, spec->ranks[root]);
+      s = mgrid_fail(err, MGRID_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
+                     spec->name, got, spec->ranks[root]);
   }
   if (!s) s = exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])

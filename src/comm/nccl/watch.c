@@ -26,8 +26,9 @@ static void *run(void *ud) {
   return NULL;
 }
 
-mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen, ncclResult_t (*call)(const nccl_library *lib, void *ud),
-                     void *ud, const char *what, const char *name, bool *left_behind, mgrid_error *err) {
+mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
+                              ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
+                              const char *name, bool *left_behind, mgrid_error *err) {
   pthread_t thread;
   watch    *w = calloc(1, sizeof *w);
   *left_behind = false;
@@ -49,9 +50,10 @@ mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen, nccl
     if (who >= 0)
       mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
     else
-      mgrid_fail(err, MGRID_BACKEND, "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
-              "the process",
-              what, name, seconds);
+      mgrid_fail(err, MGRID_BACKEND,
+                 "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+                 "the process",
+                 what, name, seconds);
     return who >= 0 ? MGRID_GAVE_UP : MGRID_BACKEND;
   }
   pthread_join(thread, NULL);

@@ -14,17 +14,17 @@ const char *const si_kind_name[] = { "ncclAllReduce",     "ncclBroadcast", "nccl
 
 size_t si_type_size(ncclDataType_t type) {
   switch (type) {
-    case ncclInt8:
-    case ncclUint8: return 1;
-    case ncclFloat16:
-    case ncclBfloat16: return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32: return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64: return 8;
-    default: return 0;
+  case ncclInt8:
+  case ncclUint8: return 1;
+  case ncclFloat16:
+  case ncclBfloat16: return 2;
+  case ncclInt32:
+  case ncclUint32:
+  case ncclFloat32: return 4;
+  case ncclInt64:
+  case ncclUint64:
+  case ncclFloat64: return 8;
+  default: return 0;
   }
 }
 
@@ -34,8 +34,9 @@ static bool reduces(si_kind k) { return k == ALL_REDUCE || k == REDUCE || k == R
 static ncclResult_t buffer(ncclComm_t c, const si_call *call, const char *which, const void *p, size_t bytes) {
   char label[160];
   if (!bytes || standin_on_device(p, bytes, c->device)) return ncclSuccess;
-  return si_wrong(ncclInvalidArgument, "%s on %s: %zu bytes of %s at %p are not in live memory of device %d; "
-                                       "real NCCL would fault here",
+  return si_wrong(ncclInvalidArgument,
+                  "%s on %s: %zu bytes of %s at %p are not in live memory of device %d; "
+                  "real NCCL would fault here",
                   si_kind_name[call->kind], si_comm_label(c, label, sizeof label), bytes, which, p, c->device);
 }
 
@@ -50,16 +51,16 @@ static ncclResult_t buffers(ncclComm_t c, const si_call *call) {
   const char  *in_place = call->to; /* where `from` may lie although it overlaps */
   ncclResult_t r = ncclSuccess;
   switch (call->kind) {
-    case ALL_REDUCE: break;
-    case BROADCAST: from = c->rank == call->root ? bytes : 0; break;
-    case REDUCE: to = c->rank == call->root ? bytes : 0; break;
-    case ALL_GATHER:
-      to = n * bytes;
-      in_place = call->to ? call->to + me * bytes : NULL;
-      break;
-    case REDUCE_SCATTER: from = n * bytes; break;
-    case SEND: to = 0; break;
-    case RECV: from = 0; break;
+  case ALL_REDUCE: break;
+  case BROADCAST: from = c->rank == call->root ? bytes : 0; break;
+  case REDUCE: to = c->rank == call->root ? bytes : 0; break;
+  case ALL_GATHER:
+    to = n * bytes;
+    in_place = call->to ? call->to + me * bytes : NULL;
+    break;
+  case REDUCE_SCATTER: from = n * bytes; break;
+  case SEND: to = 0; break;
+  case RECV: from = 0; break;
   }
   r = buffer(c, call, "sendbuff", call->from, from);
   if (!r) r = buffer(c, call, "recvbuff", call->to, to);

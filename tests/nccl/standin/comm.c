@@ -75,9 +75,12 @@ ncclResult_t si_no_driver(void) {
 
 SI_API const char *ncclGetErrorString(ncclResult_t result) {
   static const char *const full[] = {
-    "no error (" STANDIN_NAME ")",         "unhandled cuda error (" STANDIN_NAME ")",
-    "unhandled system error (" STANDIN_NAME ")", "internal error (" STANDIN_NAME ")",
-    "invalid argument (" STANDIN_NAME ")", "invalid usage (" STANDIN_NAME ")",
+    "no error (" STANDIN_NAME ")",
+    "unhandled cuda error (" STANDIN_NAME ")",
+    "unhandled system error (" STANDIN_NAME ")",
+    "internal error (" STANDIN_NAME ")",
+    "invalid argument (" STANDIN_NAME ")",
+    "invalid usage (" STANDIN_NAME ")",
     "remote process exited or there was a network error (" STANDIN_NAME ")",
     "NCCL operation in progress (" STANDIN_NAME ")",
   };
@@ -122,8 +125,7 @@ SI_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
     return si_fail(ncclInvalidArgument, "GetUniqueId : out argument is NULL");
   }
   size_t at = shm_prefix(m->name, sizeof m->name);
-  for (size_t i = 8; i < sizeof noise; i++)
-    at += (size_t)snprintf(m->name + at, sizeof m->name - at, "%02x", noise[i]);
+  for (size_t i = 8; i < sizeof noise; i++) at += (size_t)snprintf(m->name + at, sizeof m->name - at, "%02x", noise[i]);
   if (!shm_make(m->name, &m->head)) {
     free(m);
     return si_fail(ncclSystemError, "no shared memory object for a unique id");
@@ -222,7 +224,8 @@ void si_comm_check_name(ncclComm_t c, const char *call) {
   if (!c->name_kept || strncmp(c->name, c->name_kept, sizeof c->name - 1) == 0) return;
   c->name_kept = NULL;
   standin_violation("%s: the commName of %s has changed or was freed while the communicator lives; "
-                    "NCCL keeps the pointer", call, c->name);
+                    "NCCL keeps the pointer",
+                    call, c->name);
 }
 
 /* ------------------------------------------------------------------------ questions */

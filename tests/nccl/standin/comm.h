@@ -35,8 +35,8 @@ struct ncclComm {
   char         name[64];  /* the caller's commName as it was at creation */
   const char  *name_kept; /* the caller's pointer: NCCL keeps it, and so it must stay good */
   uint64_t     id;
-  atomic_int   busy;   /* an operation that was begun without blocking has not ended */
-  atomic_int   broken; /* the error that stays */
+  atomic_int   busy;        /* an operation that was begun without blocking has not ended */
+  atomic_int   broken;      /* the error that stays */
   atomic_int   stop, pause; /* to whoever waits: abort; end what runs (revoke, shrink) */
   bool         used, finalized, revoked;
   si_first     first;
@@ -60,12 +60,12 @@ ncclResult_t si_fail(ncclResult_t r, const char *format, ...) SI_PRINTF(2);  /* 
 ncclResult_t si_wrong(ncclResult_t r, const char *format, ...) SI_PRINTF(2); /* and counted: NCCL would not */
 ncclResult_t si_no_driver(void); /* ncclSuccess if there is a device to work with */
 
-int        si_version(void);
-ncclComm_t si_comm_new(void);
-void       si_comm_release(ncclComm_t c); /* under si_lock */
+int         si_version(void);
+ncclComm_t  si_comm_new(void);
+void        si_comm_release(ncclComm_t c); /* under si_lock */
 const char *si_comm_label(const struct ncclComm *c, char *text, size_t room);
-void       si_comm_wake_all(void); /* every wait of this process looks at its flags */
-ncclComm_t si_comm_first(void);    /* under si_lock */
+void        si_comm_wake_all(void); /* every wait of this process looks at its flags */
+ncclComm_t  si_comm_first(void);    /* under si_lock */
 
 /* Alive; and without an operation in progress or an error. */
 ncclResult_t si_comm_alive(ncclComm_t c, const char *call);
@@ -86,8 +86,8 @@ typedef enum si_op_kind { OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_CALL } si_op_ki
 typedef struct si_op {
   struct si_op *next;
   si_op_kind    kind;
-  ncclComm_t    comm;  /* the one whose state shows how it goes */
-  ncclComm_t    child; /* the one that is made */
+  ncclComm_t    comm;                    /* the one whose state shows how it goes */
+  ncclComm_t    child;                   /* the one that is made */
   ncclResult_t (*run)(struct si_op *op); /* in a thread of its own; not of an OP_CALL */
   void        *data;                     /* freed with it */
   si_group    *group;

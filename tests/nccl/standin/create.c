@@ -13,15 +13,15 @@
 #define GRANULE (2LL << 20) /* of GPU memory: a small array takes a whole one */
 
 typedef struct making {
-  char     object[SHM_NAME]; /* the shared object: of the first id, or of a child */
-  uint64_t ids;              /* a hash of all ids */
-  long     nth;              /* creation of this process, for the faults */
-  bool     child, split;
-  int      color, key;
-  char     parent_object[SHM_NAME];
+  char        object[SHM_NAME]; /* the shared object: of the first id, or of a child */
+  uint64_t    ids;              /* a hash of all ids */
+  long        nth;              /* creation of this process, for the faults */
+  bool        child, split;
+  int         color, key;
+  char        parent_object[SHM_NAME];
   ncclComm_t *newcomm; /* of a child: filled when it is ready */
-  int      nothers;
-  char     others[][SHM_NAME]; /* the further ids of InitRankScalable */
+  int         nothers;
+  char        others[][SHM_NAME]; /* the further ids of InitRankScalable */
 } making;
 
 static atomic_long creations;
@@ -309,7 +309,7 @@ static void child_object(const char *parent, const char *what, int count, uint64
   a = si_hash(a, &count, sizeof count);
   a = si_hash(a, &more, sizeof more);
   uint64_t b = si_hash(a, &a, sizeof a);
-  size_t at = shm_prefix(name, SHM_NAME);
+  size_t   at = shm_prefix(name, SHM_NAME);
   snprintf(name + at, SHM_NAME - at, "%016llx%016llx", (unsigned long long)a, (unsigned long long)b);
 }
 

@@ -18,10 +18,10 @@ typedef struct block {
   int           device;
 } block;
 
-static pthread_mutex_t          lock = PTHREAD_MUTEX_INITIALIZER;
-static block                   *blocks;
-static long long                taken[SI_MAX_DEVICE];
-static _Thread_local int        current;
+static pthread_mutex_t           lock = PTHREAD_MUTEX_INITIALIZER;
+static block                    *blocks;
+static long long                 taken[SI_MAX_DEVICE];
+static _Thread_local int         current;
 static _Thread_local cudaError_t last;
 
 /* ------------------------------------------------------------------------- errors */
@@ -146,13 +146,13 @@ SI_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, 
   if (!e && !value) e = cudaErrorInvalidValue;
   if (e) return cuda_answer(e);
   switch (attr) {
-    case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
-    case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
-    case cudaDevAttrPciDomainId: *value = 0; return cudaSuccess;
-    case cudaDevAttrPciBusId: *value = 0x10 + device; return cudaSuccess;
-    case cudaDevAttrPciDeviceId: *value = 0; return cudaSuccess;
-    default: return cuda_wrong(cudaErrorInvalidValue, "cudaDeviceGetAttribute: attribute %d is not played", (int)attr);
+  case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
+  case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+  case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
+  case cudaDevAttrPciDomainId: *value = 0; return cudaSuccess;
+  case cudaDevAttrPciBusId: *value = 0x10 + device; return cudaSuccess;
+  case cudaDevAttrPciDeviceId: *value = 0; return cudaSuccess;
+  default: return cuda_wrong(cudaErrorInvalidValue, "cudaDeviceGetAttribute: attribute %d is not played", (int)attr);
   }
 }
 
@@ -267,10 +267,9 @@ static cudaError_t direction(const char *call, void *dst, const void *src, size_
   bool want_to = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
   bool want_from = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
   if (kind == cudaMemcpyDefault || (to == want_to && from == want_from)) return cudaSuccess;
-  return cuda_wrong(cudaErrorInvalidValue,
-                    "%s of %zu bytes, kind %d: %s is %s device memory; real CUDA would fault here", call, n, (int)kind,
-                    to != want_to ? "the target" : "the source",
-                    (to != want_to ? want_to : want_from) ? "no live" : "in");
+  return cuda_wrong(
+      cudaErrorInvalidValue, "%s of %zu bytes, kind %d: %s is %s device memory; real CUDA would fault here", call, n,
+      (int)kind, to != want_to ? "the target" : "the source", (to != want_to ? want_to : want_from) ? "no live" : "in");
 }
 
 static cudaError_t submit_copy(cudaStream_t stream, copy what, bool stage, bool wait) {

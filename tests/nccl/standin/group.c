@@ -48,11 +48,11 @@ static ncclResult_t may_join(const si_op *op) {
       return si_wrong(ncclInvalidUsage, "creations or ends of communicators and collectives are mixed in one group; "
                                         "NCCL's manual forbids it");
     if (o->comm->config.blocking != op->comm->config.blocking)
-      return si_fail(ncclInvalidArgument,
-                     "Blocking and nonblocking communicators are not allowed in the same group.");
+      return si_fail(ncclInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group.");
     if (op->kind == OP_CREATE && op->comm != op->child && o->kind == OP_CREATE && o->comm == op->comm)
-      return si_wrong(ncclInvalidUsage, "two splits of one communicator in one group: broken in real NCCL ("
-                                        STANDIN_HANG ", or the messages of the two are mixed up)");
+      return si_wrong(ncclInvalidUsage,
+                      "two splits of one communicator in one group: broken in real NCCL (" STANDIN_HANG
+                      ", or the messages of the two are mixed up)");
   }
   return ncclSuccess;
 }

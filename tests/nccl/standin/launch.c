@@ -144,8 +144,7 @@ static cudaError_t run(void *arg) {
 static ncclResult_t to_stream(ncclComm_t c, batch *b) {
   cudaStream_t stream = b->call[0].stream;
   b->comm = c;
-  if (!is_parcel(&b->call[0]))
-    b->struck = standin_fault("STANDIN_ASYNC_ERROR", atomic_fetch_add(&collectives, 1) + 1);
+  if (!is_parcel(&b->call[0])) b->struck = standin_fault("STANDIN_ASYNC_ERROR", atomic_fetch_add(&collectives, 1) + 1);
   si_lock();
   b->turn = c->issued++;
   si_unlock();

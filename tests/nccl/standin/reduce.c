@@ -8,25 +8,25 @@
 #include <string.h>
 
 /* W: the type to compute in; unsigned for integers that could overflow. */
-#define REDUCE(NAME, T, W)                                                       \
-  static void NAME(char *out, shm *s, size_t at, size_t n, ncclRedOp_t op) {     \
-    for (size_t i = 0; i < n; i++) {                                             \
-      T a, b;                                                                    \
-      memcpy(&a, shm_payload_of(s, 0) + at + i * sizeof a, sizeof a);            \
-      for (int r = 1; r < s->nranks; r++) {                                      \
-        memcpy(&b, shm_payload_of(s, r) + at + i * sizeof b, sizeof b);          \
-        if (op == ncclProd)                                                      \
-          a = (T)((W)a * (W)b);                                                  \
-        else if (op == ncclMax)                                                  \
-          a = b > a ? b : a;                                                     \
-        else if (op == ncclMin)                                                  \
-          a = b < a ? b : a;                                                     \
-        else                                                                     \
-          a = (T)((W)a + (W)b);                                                  \
-      }                                                                          \
-      if (op == ncclAvg) a = (T)(a / (T)s->nranks);                              \
-      memcpy(out + i * sizeof a, &a, sizeof a);                                  \
-    }                                                                            \
+#define REDUCE(NAME, T, W) \
+  static void NAME(char *out, shm *s, size_t at, size_t n, ncclRedOp_t op) { \
+    for (size_t i = 0; i < n; i++) { \
+      T a, b; \
+      memcpy(&a, shm_payload_of(s, 0) + at + i * sizeof a, sizeof a); \
+      for (int r = 1; r < s->nranks; r++) { \
+        memcpy(&b, shm_payload_of(s, r) + at + i * sizeof b, sizeof b); \
+        if (op == ncclProd) \
+          a = (T)((W)a * (W)b); \
+        else if (op == ncclMax) \
+          a = b > a ? b : a; \
+        else if (op == ncclMin) \
+          a = b < a ? b : a; \
+        else \
+          a = (T)((W)a + (W)b); \
+      } \
+      if (op == ncclAvg) a = (T)(a / (T)s->nranks); \
+      memcpy(out + i * sizeof a, &a, sizeof a); \
+    } \
   }
 
 REDUCE(reduce_i8, int8_t, unsigned)
@@ -57,7 +57,7 @@ static float from_bf16(uint16_t h) { return float_of((uint32_t)h << 16); }
 static uint16_t to_bf16(float f) {
   uint32_t x = bits_of(f);
   if ((x & 0x7fffffff) > 0x7f800000) return (uint16_t)(x >> 16 | 0x40); /* not a number */
-  return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16);               /* to nearest, ties to even */
+  return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16);                /* to nearest, ties to even */
 }
 
 /* 5 bits of exponent, 10 of fraction. */
@@ -108,16 +108,16 @@ static void reduce_half(char *out, shm *s, size_t at, size_t n, ncclRedOp_t op, 
 
 void si_reduce(char *out, shm *s, size_t at, size_t n, ncclDataType_t type, ncclRedOp_t op) {
   switch (type) {
-    case ncclInt8: reduce_i8(out, s, at, n, op); break;
-    case ncclUint8: reduce_u8(out, s, at, n, op); break;
-    case ncclInt32: reduce_i32(out, s, at, n, op); break;
-    case ncclUint32: reduce_u32(out, s, at, n, op); break;
-    case ncclInt64: reduce_i64(out, s, at, n, op); break;
-    case ncclUint64: reduce_u64(out, s, at, n, op); break;
-    case ncclFloat32: reduce_f32(out, s, at, n, op); break;
-    case ncclFloat64: reduce_f64(out, s, at, n, op); break;
-    case ncclFloat16: reduce_half(out, s, at, n, op, false); break;
-    case ncclBfloat16: reduce_half(out, s, at, n, op, true); break;
-    default: break;
+  case ncclInt8: reduce_i8(out, s, at, n, op); break;
+  case ncclUint8: reduce_u8(out, s, at, n, op); break;
+  case ncclInt32: reduce_i32(out, s, at, n, op); break;
+  case ncclUint32: reduce_u32(out, s, at, n, op); break;
+  case ncclInt64: reduce_i64(out, s, at, n, op); break;
+  case ncclUint64: reduce_u64(out, s, at, n, op); break;
+  case ncclFloat32: reduce_f32(out, s, at, n, op); break;
+  case ncclFloat64: reduce_f64(out, s, at, n, op); break;
+  case ncclFloat16: reduce_half(out, s, at, n, op, false); break;
+  case ncclBfloat16: reduce_half(out, s, at, n, op, true); break;
+  default: break;
   }
 }

@@ -19,15 +19,20 @@ static bool mismatch(shm *s, char *text) {
     const shm_call *c = &s->slot[r].call;
     const char     *what = NULL;
     uint64_t        a = 0, b = 0;
-    if (c->number != mine->number) what = "number", a = mine->number, b = c->number;
+    if (c->number != mine->number)
+      what = "number", a = mine->number, b = c->number;
     else if (c->kind != mine->kind) {
       snprintf(text, SI_TEXT, "mismatch: %s here, %s on rank %d; " STANDIN_HANG " or give wrong data",
                si_kind_name[mine->kind], si_kind_name[c->kind], r);
       return true;
-    } else if (c->type != mine->type) what = "datatype", a = (uint64_t)mine->type, b = (uint64_t)c->type;
-    else if (c->count != mine->count) what = "count", a = mine->count, b = c->count;
-    else if (c->op != mine->op) what = "redop", a = (uint64_t)mine->op, b = (uint64_t)c->op;
-    else if (c->root != mine->root) what = "root", a = (uint64_t)mine->root, b = (uint64_t)c->root;
+    } else if (c->type != mine->type)
+      what = "datatype", a = (uint64_t)mine->type, b = (uint64_t)c->type;
+    else if (c->count != mine->count)
+      what = "count", a = mine->count, b = c->count;
+    else if (c->op != mine->op)
+      what = "redop", a = (uint64_t)mine->op, b = (uint64_t)c->op;
+    else if (c->root != mine->root)
+      what = "root", a = (uint64_t)mine->root, b = (uint64_t)c->root;
     if (!what) continue;
     snprintf(text, SI_TEXT, "mismatch: %s %llu here, %llu on rank %d; " STANDIN_HANG " or give wrong data", what,
              (unsigned long long)a, (unsigned long long)b, r);
@@ -60,17 +65,17 @@ static void take(ncclComm_t c, const si_call *call, size_t at, size_t n, size_t 
   char  *to = call->to + at * size;
   if (!n) return;
   switch (call->kind) {
-    case ALL_REDUCE: si_reduce(to, &c->seg, 0, n, call->type, call->op); break;
-    case REDUCE:
-      if (c->rank == call->root) si_reduce(to, &c->seg, 0, n, call->type, call->op);
-      break;
-    case REDUCE_SCATTER: si_reduce(to, &c->seg, (size_t)c->rank * room * size, n, call->type, call->op); break;
-    case BROADCAST: memcpy(to, shm_payload_of(&c->seg, call->root), n * size); break;
-    case ALL_GATHER:
-      for (int r = 0; r < c->nranks; r++)
-        memcpy(to + (size_t)r * call->count * size, shm_payload_of(&c->seg, r), n * size);
-      break;
-    default: break;
+  case ALL_REDUCE: si_reduce(to, &c->seg, 0, n, call->type, call->op); break;
+  case REDUCE:
+    if (c->rank == call->root) si_reduce(to, &c->seg, 0, n, call->type, call->op);
+    break;
+  case REDUCE_SCATTER: si_reduce(to, &c->seg, (size_t)c->rank * room * size, n, call->type, call->op); break;
+  case BROADCAST: memcpy(to, shm_payload_of(&c->seg, call->root), n * size); break;
+  case ALL_GATHER:
+    for (int r = 0; r < c->nranks; r++)
+      memcpy(to + (size_t)r * call->count * size, shm_payload_of(&c->seg, r), n * size);
+    break;
+  default: break;
   }
 }
 
@@ -79,8 +84,8 @@ static bool freed(ncclComm_t c, const si_call *call, char *text) {
   size_t bytes = call->count * si_type_size(call->type), n = (size_t)c->nranks;
   bool   from = call->kind != RECV && (call->kind != BROADCAST || c->rank == call->root);
   bool   to = call->kind != SEND && (call->kind != REDUCE || c->rank == call->root);
-  bool   ok = !bytes || !from ||
-            standin_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
+  bool   ok = !bytes || !from
+            || standin_on_device(call->from, call->kind == REDUCE_SCATTER ? n * bytes : bytes, c->device);
   ok = ok && (!bytes || !to || standin_on_device(call->to, call->kind == ALL_GATHER ? n * bytes : bytes, c->device));
   if (!ok) snprintf(text, SI_TEXT, "a buffer was freed before the stream came to it; real NCCL would fault here");
   if (!ok) shm_poison(&c->seg, text);
@@ -99,7 +104,7 @@ shm_end si_run_collective(ncclComm_t c, const si_call *call, uint64_t number, sh
   }
   shm_lock(s);
   s->slot[c->rank].call =
-    (shm_call){ number, call->count, (int)call->kind, (int)call->type, (int)call->op, call->root };
+      (shm_call){ number, call->count, (int)call->kind, (int)call->type, (int)call->op, call->root };
   shm_unlock(s);
   do {
     size_t n = call->count - at < room ? call->count - at : room;
@@ -157,8 +162,9 @@ static bool advance_receive(ncclComm_t c, parcel *p, char *text) {
   shm_pair *pair = shm_pair_of(&c->seg, p->call->root, c->rank);
   if (!pair->full) return false;
   if (pair->count != p->call->count || pair->type != (int)p->call->type) {
-    snprintf(text, SI_TEXT, "mismatch: recv of %zu of type %d here, send of %llu of type %d on rank %d; " STANDIN_HANG
-                            " or give wrong data",
+    snprintf(text, SI_TEXT,
+             "mismatch: recv of %zu of type %d here, send of %llu of type %d on rank %d; " STANDIN_HANG
+             " or give wrong data",
              p->call->count, (int)p->call->type, (unsigned long long)pair->count, pair->type, p->call->root);
     return true;
   }

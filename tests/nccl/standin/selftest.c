@@ -242,8 +242,8 @@ static void shrink(void) {
 #define BIG 40000 /* ints: more than a payload */
 
 static void values_int(ncclComm_t c, cudaStream_t s, int n) {
-  int  *a = device_ints(n * world, me * 100000), *b = device_ints(n * world, 0);
-  int   sum = 100000 * (world * (world - 1) / 2), probe[] = { 0, n / 2, n - 1 };
+  int *a = device_ints(n * world, me * 100000), *b = device_ints(n * world, 0);
+  int  sum = 100000 * (world * (world - 1) / 2), probe[] = { 0, n / 2, n - 1 };
   CHECK(ncclAllReduce(a, b, (size_t)n, ncclInt32, ncclSum, c, s) == ncclSuccess);
   CHECK(cudaStreamSynchronize(s) == cudaSuccess);
   for (int i = 0; i < 3; i++) CHECK(int_at(b, probe[i]) == sum + world * probe[i]);
@@ -268,23 +268,23 @@ static void values_int(ncclComm_t c, cudaStream_t s, int n) {
   CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess);
 }
 
-#define TYPED(NAME, T, TYPE, TOLERANCE)                                                                    \
-  static void NAME(ncclComm_t c, cudaStream_t s) {                                                         \
-    T      mine[3] = { (T)(me + 1), (T)2, (T)(world - me) }, got[3], *p = NULL;                            \
-    double sum = world * (world + 1) / 2.0, prod = 1, d;                                                   \
-    for (int r = 0; r < world; r++) prod *= 2;                                                             \
-    CHECK(cudaMalloc((void **)&p, sizeof mine) == cudaSuccess);                                            \
-    for (int op = 0; op < 5; op++) {                                                                       \
+#define TYPED(NAME, T, TYPE, TOLERANCE) \
+  static void NAME(ncclComm_t c, cudaStream_t s) { \
+    T      mine[3] = { (T)(me + 1), (T)2, (T)(world - me) }, got[3], *p = NULL; \
+    double sum = world * (world + 1) / 2.0, prod = 1, d; \
+    for (int r = 0; r < world; r++) prod *= 2; \
+    CHECK(cudaMalloc((void **)&p, sizeof mine) == cudaSuccess); \
+    for (int op = 0; op < 5; op++) { \
       double all[] = { sum, prod, world, 1, sum / world }, want = all[op]; /* in the order of ncclRedOp_t */ \
-      int    i = op == ncclProd ? 1 : 0;                                                                   \
-      CHECK(cudaMemcpyAsync(p, mine, sizeof mine, cudaMemcpyHostToDevice, s) == cudaSuccess);              \
-      CHECK(ncclAllReduce(p, p, 3, TYPE, (ncclRedOp_t)op, c, s) == ncclSuccess);                           \
-      CHECK(cudaMemcpyAsync(got, p, sizeof got, cudaMemcpyDeviceToHost, s) == cudaSuccess);                \
-      CHECK(cudaStreamSynchronize(s) == cudaSuccess);                                                      \
-      d = (double)got[i] - want;                                                                           \
-      CHECK((d < 0 ? -d : d) <= TOLERANCE);                                                                \
-    }                                                                                                      \
-    CHECK(cudaFree(p) == cudaSuccess);                                                                     \
+      int    i = op == ncclProd ? 1 : 0; \
+      CHECK(cudaMemcpyAsync(p, mine, sizeof mine, cudaMemcpyHostToDevice, s) == cudaSuccess); \
+      CHECK(ncclAllReduce(p, p, 3, TYPE, (ncclRedOp_t)op, c, s) == ncclSuccess); \
+      CHECK(cudaMemcpyAsync(got, p, sizeof got, cudaMemcpyDeviceToHost, s) == cudaSuccess); \
+      CHECK(cudaStreamSynchronize(s) == cudaSuccess); \
+      d = (double)got[i] - want; \
+      CHECK((d < 0 ? -d : d) <= TOLERANCE); \
+    } \
+    CHECK(cudaFree(p) == cudaSuccess); \
   }
 
 TYPED(values_i8, signed char, ncclInt8, 0.5)
@@ -429,11 +429,23 @@ static void many(void) {
 }
 
 static const test right_tests[] = {
-  { "blocking", blocking }, { "nonblocking", nonblocking }, { "group", group },
-  { "group_nonblocking", group_nonblocking }, { "overlapping", overlapping }, { "scalable", scalable },
-  { "one_rank", one_rank }, { "hostid", hostid }, { "split", split }, { "shrink", shrink }, { "values", values },
+  { "blocking", blocking },
+  { "nonblocking", nonblocking },
+  { "group", group },
+  { "group_nonblocking", group_nonblocking },
+  { "overlapping", overlapping },
+  { "scalable", scalable },
+  { "one_rank", one_rank },
+  { "hostid", hostid },
+  { "split", split },
+  { "shrink", shrink },
+  { "values", values },
   { "ring", ring },
-  { "teardown", teardown }, { "revoke", revoke }, { "cuda", cuda }, { "many", many }, { NULL, NULL },
+  { "teardown", teardown },
+  { "revoke", revoke },
+  { "cuda", cuda },
+  { "many", many },
+  { NULL, NULL },
 };
 
 static bool run_one(const test *t, const char *name) {

@@ -31,7 +31,7 @@ ncclResult_t ncclGroupEnd(void);
 void         fresh_ids(ncclUniqueId *ids, int n); /* of rank 0, on all ranks */
 ncclConfig_t config_of(int blocking, const char *name);
 ncclComm_t   world_comm(int blocking, const char *name);
-ncclResult_t settle(ncclComm_t c); /* polls until it is no longer in progress */
+ncclResult_t settle(ncclComm_t c);          /* polls until it is no longer in progress */
 void        *device_ints(int n, int first); /* n ints: first, first + 1, ... */
 cudaStream_t new_stream(void);
 void         barrier(void);

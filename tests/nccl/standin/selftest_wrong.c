@@ -122,12 +122,16 @@ static void bad_config(void) {
     size_t at;
     int    value;
   } bad[] = {
-    { offsetof(ncclConfig_t, blocking), 2 },      { offsetof(ncclConfig_t, cgaClusterSize), -1 },
+    { offsetof(ncclConfig_t, blocking), 2 },
+    { offsetof(ncclConfig_t, cgaClusterSize), -1 },
     { offsetof(ncclConfig_t, minCTAs), 4 }, /* alone */
     { offsetof(ncclConfig_t, maxCTAs), 4 }, /* alone */
-    { offsetof(ncclConfig_t, splitShare), 2 },    { offsetof(ncclConfig_t, collnetEnable), -1 },
-    { offsetof(ncclConfig_t, CTAPolicy), 3 },     { offsetof(ncclConfig_t, shrinkShare), 2 },
-    { offsetof(ncclConfig_t, nvlsCTAs), 0 },      { offsetof(ncclConfig_t, nChannelsPerNetPeer), 65 },
+    { offsetof(ncclConfig_t, splitShare), 2 },
+    { offsetof(ncclConfig_t, collnetEnable), -1 },
+    { offsetof(ncclConfig_t, CTAPolicy), 3 },
+    { offsetof(ncclConfig_t, shrinkShare), 2 },
+    { offsetof(ncclConfig_t, nvlsCTAs), 0 },
+    { offsetof(ncclConfig_t, nChannelsPerNetPeer), 65 },
     { offsetof(ncclConfig_t, nvlinkCentricSched), 2 },
   };
   ncclUniqueId id;
@@ -470,13 +474,35 @@ static void leaks(void) {
 }
 
 const test wrong_tests[] = {
-  { "nranks_differ", nranks_differ }, { "rank_twice", rank_twice }, { "missing_rank", missing_rank },
-  { "opposite_creation", opposite_creation }, { "id_again", id_again }, { "ids_differ", ids_differ },
-  { "config_mismatch", config_mismatch }, { "duplicate_gpu", duplicate_gpu }, { "bad_config", bad_config },
-  { "busy", busy }, { "one_stuck", one_stuck }, { "group_stuck", group_stuck }, { "groups", groups }, { "life", life },
-  { "opposite_destroy", opposite_destroy }, { "family", family }, { "opposite_first_use", opposite_first_use },
-  { "opposite_on_a_stream", opposite_on_a_stream }, { "mismatches", mismatches }, { "pointers", pointers },
-  { "parcels", parcels }, { "abort_running", abort_running }, { "no_driver", no_driver },
-  { "stuck_init", stuck_init }, { "late_init", late_init }, { "async_error", async_error }, { "dies", dies },
-  { "no_memory", no_memory }, { "old_version", old_version }, { "leaks", leaks }, { NULL, NULL },
+  { "nranks_differ", nranks_differ },
+  { "rank_twice", rank_twice },
+  { "missing_rank", missing_rank },
+  { "opposite_creation", opposite_creation },
+  { "id_again", id_again },
+  { "ids_differ", ids_differ },
+  { "config_mismatch", config_mismatch },
+  { "duplicate_gpu", duplicate_gpu },
+  { "bad_config", bad_config },
+  { "busy", busy },
+  { "one_stuck", one_stuck },
+  { "group_stuck", group_stuck },
+  { "groups", groups },
+  { "life", life },
+  { "opposite_destroy", opposite_destroy },
+  { "family", family },
+  { "opposite_first_use", opposite_first_use },
+  { "opposite_on_a_stream", opposite_on_a_stream },
+  { "mismatches", mismatches },
+  { "pointers", pointers },
+  { "parcels", parcels },
+  { "abort_running", abort_running },
+  { "no_driver", no_driver },
+  { "stuck_init", stuck_init },
+  { "late_init", late_init },
+  { "async_error", async_error },
+  { "dies", dies },
+  { "no_memory", no_memory },
+  { "old_version", old_version },
+  { "leaks", leaks },
+  { NULL, NULL },
 };

@@ -34,8 +34,8 @@ static size_t aligned(size_t n) { return (n + 4095) & ~(size_t)4095; }
 
 static size_t size_of(int nranks) {
   size_t n = (size_t)nranks;
-  return aligned(sizeof(shm_head)) + aligned(n * sizeof(shm_slot)) + aligned(n * n * sizeof(shm_pair)) +
-         n * SHM_PAYLOAD + n * n * SHM_PARCEL;
+  return aligned(sizeof(shm_head)) + aligned(n * sizeof(shm_slot)) + aligned(n * n * sizeof(shm_pair)) + n * SHM_PAYLOAD
+         + n * n * SHM_PARCEL;
 }
 
 /* Fills the head once. The caller holds the file's lock or is alone. */

@@ -28,7 +28,7 @@ typedef struct shm_call {
 
 typedef struct shm_slot {
   uint64_t met[MEET_KINDS];
-  uint64_t host, ids;  /* hashes: of the host, of all ids */
+  uint64_t host, ids; /* hashes: of the host, of all ids */
   int      taken, used, finalized, gone;
   int      color, key; /* of the split that is going on */
   int      bus;        /* of the device, as NCCL prints it */
@@ -49,7 +49,7 @@ typedef struct shm_head {
   uint32_t        pulse; /* a futex: grows with every change */
   int             ready, nranks, joined, used, unlinked;
   uint64_t        given_up[MEET_KINDS]; /* the meeting that somebody has stopped waiting for */
-  char            poison[SI_TEXT]; /* why nobody shall wait in here any more */
+  char            poison[SI_TEXT];      /* why nobody shall wait in here any more */
 } shm_head;
 
 typedef struct shm {
@@ -109,7 +109,7 @@ uint64_t si_hash(uint64_t h, const void *data, size_t n);
 static inline shm_pair *shm_pair_of(shm *s, int from, int to) { return &s->pair[(size_t)from * s->nranks + to]; }
 static inline char     *shm_payload_of(shm *s, int rank) { return s->payload + (size_t)rank * SHM_PAYLOAD; }
 static inline char     *shm_parcel_of(shm *s, int from, int to) {
-  return s->parcel + ((size_t)from * s->nranks + to) * SHM_PARCEL;
+      return s->parcel + ((size_t)from * s->nranks + to) * SHM_PARCEL;
 }
 
 /* "/mg-standin-", and the first letters of STANDIN_TAG: whose the objects are. Its length. */

@@ -18,9 +18,9 @@ typedef struct wait_for {
 typedef struct work {
   struct work *next;
   cudaError_t (*run)(void *);
-  void      *arg;
-  wait_for  *waits;
-  size_t     nwaits;
+  void     *arg;
+  wait_for *waits;
+  size_t    nwaits;
 } work;
 
 struct CUstream_st {
