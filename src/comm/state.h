@@ -98,14 +98,4 @@ struct mgrid_state {
   size_t        *first; /* [nentries + 1]: where the groups of a family begin in `group` */
 };
 
-/* Who waits for whom, given each rank's creations in its own order. dry.c */
-typedef struct mgrid_script { /* rank r creates step[start[r]] .. step[start[r + 1] - 1] */
-  int64_t         world;
-  int64_t        *start;
-  mgrid_creation *step;
-} mgrid_script;
-mgrid_status mgrid_script_of(mgrid_script *s, const mgrid_plan *p, mgrid_error *err);
-mgrid_status mgrid_script_play(const mgrid_script *s, const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
-void         mgrid_script_free(mgrid_script *s);
-
 #endif

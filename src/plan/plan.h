@@ -64,6 +64,18 @@ void         mgrid_view_free(mgrid_view *v);
 ** MGRID_BACKEND names rank, family and group. verify.c */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
 
+/* The creations of every rank, each rank's in its own order; tests change them. rehearse.c */
+typedef struct mgrid_itinerary {
+  int64_t         world;
+  int64_t        *start; /* [world + 1]: rank r makes step[start[r]] .. step[start[r + 1] - 1] */
+  mgrid_creation *step;
+} mgrid_itinerary;
+mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err);
+/* Does every rank come through? As mgrid_plan_rehearse, which plays the plan's own itinerary. */
+mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
+                                  mgrid_error *err);
+void         mgrid_itinerary_free(mgrid_itinerary *it);
+
 /* Text that the digest is made of: the head (world, parameters, grids), then a line per
 ** family. print.c */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);

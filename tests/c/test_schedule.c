@@ -66,7 +66,7 @@ static mgrid_plan *square(void) {
   return p;
 }
 
-static void reverse_steps(mgrid_script *s, int64_t rank) {
+static void reverse_steps(mgrid_itinerary *s, int64_t rank) {
   for (int64_t i = s->start[rank], k = s->start[rank + 1] - 1; i < k; i++, k--) {
     mgrid_creation kept = s->step[i];
     s->step[i] = s->step[k];
@@ -77,9 +77,9 @@ static void reverse_steps(mgrid_script *s, int64_t rank) {
 enum tamper { NOTHING, REVERSE_ODD, REVERSE_ALL, GROUP, NO_GROUP, POSITION, SIZE, LEAVE_OUT, REPEAT };
 
 static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
-  mgrid_plan  *p = square();
-  mgrid_script s;
-  assert_int_equal(mgrid_script_of(&s, p, &why), MGRID_OK);
+  mgrid_plan     *p = square();
+  mgrid_itinerary s;
+  assert_int_equal(mgrid_itinerary_of(&s, p, &why), MGRID_OK);
   assert_int_equal(s.start[4], 12);           /* three steps each */
   mgrid_creation *step = &s.step[s.start[1]]; /* rank 1: row[0], column[1], all[0] */
   memset(&why, 0, sizeof why);
@@ -93,13 +93,13 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
   case NO_GROUP: step[1].group = 7; break;
   case POSITION: step[1].position = 1; break; /* in column[1] it is 0 */
   case SIZE: step[2].size = 3; break;
-  case LEAVE_OUT: /* rank 3, the last of the script, forgets its last step */ s.start[4]--; break;
+  case LEAVE_OUT: /* rank 3, the last of them, forgets its last step */ s.start[4]--; break;
   case REPEAT: /* every rank comes to its first group twice instead of to its second */
     for (int64_t rank = 0; rank < 4; rank++) s.step[s.start[rank] + 1] = s.step[s.start[rank]];
     break;
   }
-  mgrid_status status = mgrid_script_play(&s, p, out, &why);
-  mgrid_script_free(&s);
+  mgrid_status status = mgrid_itinerary_play(&s, p, out, &why);
+  mgrid_itinerary_free(&s);
   mgrid_plan_free(p);
   return status;
 }
@@ -174,10 +174,10 @@ static void test_checker_fails_at_random(void **unused) {
     rng             r = rng_new(seed);
     drawn_topology  t = draw_topology(&r, 12);
     mgrid_plan     *p = mgrid_plan_new(t.topology, &why);
-    mgrid_script    s;
+    mgrid_itinerary s;
     mgrid_rehearsal out;
     bool            crossed = false;
-    check(&r, mgrid_script_of(&s, p, &why) == MGRID_OK);
+    check(&r, mgrid_itinerary_of(&s, p, &why) == MGRID_OK);
     for (int64_t odd = 1; odd < t.world; odd += 2)
       for (int64_t even = 0; even < t.world; even += 2) { /* groups that both are in */
         int common = 0;
@@ -187,11 +187,11 @@ static void test_checker_fails_at_random(void **unused) {
         crossed |= common > 1;
       }
     for (int64_t odd = 1; odd < t.world; odd += 2) reverse_steps(&s, odd);
-    mgrid_status status = mgrid_script_play(&s, p, &out, &why);
+    mgrid_status status = mgrid_itinerary_play(&s, p, &out, &why);
     check(&r, status == MGRID_OK || status == MGRID_BACKEND);
     check(&r, !crossed || status == MGRID_BACKEND);
     failed += status != MGRID_OK;
-    mgrid_script_free(&s);
+    mgrid_itinerary_free(&s);
     mgrid_plan_free(p);
     topology_free(&t);
   }
