@@ -335,6 +335,21 @@ typedef struct mgrid_rehearsal {
 } mgrid_rehearsal;
 MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
 
+/* Check the laws of the plan. Of every family: the rank at (group, position) is found there again by
+** mgrid_family_locate and is the one that is listed there, so that a partition has each rank once; there
+** are as many members as it says. Of the schedule: every rank creates its groups in one order of all
+** groups, stands in each where its position says, and all members of a group come. MGRID_REFUSED for a
+** family, naming it, group and position; MGRID_BACKEND for the schedule, naming rank, family and group.
+** A plan that was made by this library keeps them: a failure is a fault of the library. Worlds above
+** 2^20 ranks are sampled, in every process the same. O(members x modes), in memory that does not grow
+** with the world. Local. out may be NULL. */
+typedef struct mgrid_plan_checked {
+  bool            sampled;  /* not all members and ranks were looked at */
+  int64_t         members;  /* looked at, over all families */
+  mgrid_rehearsal schedule; /* as the ranks looked at create it */
+} mgrid_plan_checked;
+MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err);
+
 /* ------------------------------------------------------ backends and state */
 
 typedef struct mgrid_backend mgrid_backend; /* who creates communicators */

@@ -250,6 +250,14 @@ function Plan:counts(rank) end
 ---@return integer memberships over all ranks
 function Plan:rehearse() end
 
+---Check what a plan promises: every family asked by rank gives the groups that it lists, a partition
+---has each rank once, all ranks create their groups in one order. Raises, naming family and group,
+---where that is broken, which would be a fault of moongrid. Worlds above 2^20 ranks are sampled.
+---O(members), in memory that does not grow with the world.
+---@return integer members looked at, over all families
+---@return integer? communicators nil where the world is sampled
+function Plan:check() end
+
 ---@param family string
 ---@return string? other the earlier family whose communicators all its groups use; nil where there is none
 function Plan:shares(family) end

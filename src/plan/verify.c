@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - the premises of the proof in plan.h, looked at rank by rank, in memory that does
-** not grow with the world: every rank creates its groups in the one order of all groups, stands
-** in each where it thinks it stands, and all members of a group go there.
+** verify.c - the laws of a plan, looked at member by member and rank by rank, in memory that does not
+** grow with the world. Of the families: the questions about them answer each other. Of the schedule,
+** the premises of the proof in plan.h: every rank creates its groups in the one order of all groups,
+** stands in each where it thinks it stands, and all members of a group go there.
 */
 #include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <xxhash.h>
+
+/* ---------------------------------------------------------------- schedule */
 
 /* A member of a creation as a number that no other one has, but by a chance of 2^-64. */
 static uint64_t mark(const mgrid_creation *c, int64_t position) {
@@ -99,4 +102,70 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
     s = mgrid_fail(err, MGRID_BACKEND, "a group is created by somebody who is no member of it");
   free(place);
   return s;
+}
+
+/* ---------------------------------------------------------------- families */
+
+/* Worlds of up to WHOLE ranks are checked whole, of larger ones about SAMPLES members of each family
+** and as many ranks. */
+enum { WHOLE = 1 << 20, SAMPLES = 4096, PIECE = 1024 };
+
+static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "family '%s': member %" PRId64 " of group %" PRId64 " is not found again by its rank", e->name,
+                    position, group);
+}
+
+/* (group, position) -> rank -> (group, position) for one member. */
+static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position) {
+  int64_t g, p, rank = mgrid_family_rank(f, group, position);
+  for (int64_t nth = 0; rank >= 0 && mgrid_family_locate(f, rank, nth, &g, &p); nth++)
+    if (g == group && p == position) return true;
+  return false;
+}
+
+/* Every member of every group, in pieces. A rank in two groups would be found again in one of
+** them only, so no two members are one rank; a partition is then as many members as ranks. */
+static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
+  const mgrid_family *f = e->family;
+  int32_t             ranks[PIECE];
+  int64_t             members = 0;
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t size = mgrid_family_size(f, g);
+    for (int64_t at = 0; at < size; at += PIECE) {
+      int64_t n = size - at < PIECE ? size - at : PIECE;
+      mgrid_family_slice(f, g, at, n, ranks);
+      for (int64_t i = 0; i < n; i++)
+        if (ranks[i] < 0 || ranks[i] >= f->world || mgrid_family_rank(f, g, at + i) != ranks[i]
+            || !inverse_holds(f, g, at + i))
+          return not_found(e, g, at + i, err);
+    }
+    members += size;
+  }
+  *checked += members;
+  if (members == f->total) return MGRID_OK;
+  return mgrid_fail(err, MGRID_REFUSED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64,
+                    e->name, members, f->world, f->total);
+}
+
+static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
+  const mgrid_family *f = e->family;
+  uint64_t            x = 88172645463325252u; /* xorshift: the same sample everywhere */
+  for (int i = 0; i < SAMPLES && f->count > 0; i++, ++*checked) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    int64_t group = (int64_t)(x % (uint64_t)f->count), size = mgrid_family_size(f, group);
+    int64_t position = (int64_t)((x >> 32) % (uint64_t)size);
+    if (!inverse_holds(f, group, position)) return not_found(e, group, position, err);
+  }
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  mgrid_plan_checked unused, *c = out ? out : &unused;
+  mgrid_status       s = MGRID_OK;
+  *c = (mgrid_plan_checked){ .sampled = p->content.world > WHOLE };
+  for (size_t i = 0; i < p->content.nentries && !s; i++)
+    s = (c->sampled ? check_some_members : check_members)(&p->content.entry[i], &c->members, err);
+  return s ? s : mgrid_plan_verify(p, c->sampled ? SAMPLES : 0, &c->schedule, err);
 }

@@ -222,6 +222,19 @@ static int plan_rehearse(lua_State *L) {
   return 2;
 }
 
+/* plan:check() -> members, communicators | nil; raises when a law of the plan is broken */
+static int plan_check(lua_State *L) {
+  mgrid_plan_checked c;
+  mgrid_error        e;
+  if (mgrid_plan_check(mgrid_lua_check_plan(L, 1), &c, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushinteger(L, c.members);
+  if (c.sampled)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, c.schedule.communicators);
+  return 2;
+}
+
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -246,8 +259,9 @@ static int plan_dry(lua_State *L) {
 }
 
 static int plan_index(lua_State *L) {
-  static const char *const known[] = { "world",    "digest", "families", "grids",  "recipe",   "json",   "text",
-                                       "schedule", "family", "grid",     "counts", "rehearse", "shares", "dry" };
+  static const char *const known[] = { "world",  "digest",   "families", "grids",  "recipe",
+                                       "json",   "text",     "schedule", "family", "grid",
+                                       "counts", "rehearse", "check",    "shares", "dry" };
   mgrid_plan              *p = mgrid_lua_check_plan(L, 1);
   const char              *key = luaL_checkstring(L, 2);
   if (strcmp(key, "world") == 0) {
@@ -328,11 +342,12 @@ void mgrid_lua_open_topology(lua_State *L) {
     { "__newindex", topology_newindex }, { "__len", topology_len }, { "__pairs", topology_pairs },
     { "__tostring", topology_tostring }, { "__gc", topology_gc },   { NULL, NULL }
   };
-  static const luaL_Reg plan_methods[] = { { "json", plan_json },         { "text", plan_text },
-                                           { "schedule", plan_schedule }, { "family", plan_family },
-                                           { "grid", plan_grid },         { "counts", plan_counts },
-                                           { "rehearse", plan_rehearse }, { "shares", plan_shares },
-                                           { "dry", plan_dry },           { NULL, NULL } };
+  static const luaL_Reg plan_methods[] = {
+    { "json", plan_json },         { "text", plan_text },   { "schedule", plan_schedule },
+    { "family", plan_family },     { "grid", plan_grid },   { "counts", plan_counts },
+    { "rehearse", plan_rehearse }, { "check", plan_check }, { "shares", plan_shares },
+    { "dry", plan_dry },           { NULL, NULL }
+  };
   static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
                                         { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = { { "topology", new_topology }, { "plan", new_plan }, { NULL, NULL } };

@@ -276,6 +276,7 @@ static void test_first_error(void **state) {
   assert_int_equal(mgrid_plan_diff(p, p, 0, NULL, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_gpu_memory(p, -1, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_rehearse(p, NULL, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_check(p, NULL, &err), MGRID_USAGE);
   assert_null(mgrid_state_shrink(s, "tp", 0, NULL, &err));
   assert_int_equal(mgrid_state_revoke(s, &err), MGRID_USAGE);
   assert_int_equal(mgrid_runtime_ask(rt, s, "x", NULL, NULL, 0, NULL, &err), MGRID_REFUSED);

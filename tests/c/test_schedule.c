@@ -29,6 +29,9 @@ static void test_rehearsals(void **unused) {
     mgrid_rehearsal seen;
     if (mgrid_plan_verify(p, 0, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
+    mgrid_plan_checked checked;
+    if (mgrid_plan_check(p, &checked, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, memcmp(&checked.schedule, &done, sizeof done) == 0);
     if (mgrid_plan_verify(p, 3, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, seen.memberships <= done.memberships);
     for (int64_t rank = 0; rank < t.world; rank++) {
@@ -155,6 +158,60 @@ static void test_verify_fails(void **unused) {
   assert_int_equal(mgrid_plan_verify(p, 0, &out, &why), MGRID_BACKEND);
   assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
   mgrid_plan_free(p);
+}
+
+/* The same for the laws of families; what the schedule breaks comes after them. */
+static void test_check_fails(void **unused) {
+  (void)unused;
+  enum { ROW, COLUMN, ALL };
+  mgrid_plan_checked out;
+  mgrid_plan        *p = square();
+  mgrid_family      *row = p->content.entry[ROW].family, *all = p->content.entry[ALL].family;
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_OK);
+  assert_true(!out.sampled && out.members == 12 && out.schedule.communicators == 5 && out.schedule.memberships == 12);
+  assert_int_equal(mgrid_plan_check(p, NULL, &why), MGRID_OK);
+  row->high = 2; /* rank 3 is told that it is in no row */
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
+  row->high = 3;
+  row->as.strided.digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_string_equal(why.message, "family 'row': member 0 of group 1 is not found again by its rank");
+  row->as.strided.digits[0].weight = 1;
+  row->world = 3; /* rank 3 is outside */
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
+  row->world = 4;
+  all->total = 5;
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, and says 5");
+  all->total = 4;
+  p->content.entry[COLUMN].family->as.strided.index.at[0].stride = 2; /* column[1] is {2, 4}: no rank of the world */
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_string_equal(why.message, "family 'column': member 0 of group 1 is not found again by its rank");
+  mgrid_plan_free(p);
+}
+
+/* Of a world that is sampled. */
+static void test_check_samples(void **unused) {
+  (void)unused;
+  const mgrid_dim    dims[] = { { "x", 2 }, { "y", MGRID_FILL } };
+  const char        *x = "x";
+  mgrid_plan_checked out;
+  mgrid_grid        *g = mgrid_grid_new(mgrid_world(MGRID_WORLD_MAX - 1), 2, dims, &why);
+  mgrid_family      *f = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &why);
+  mgrid_topology    *t = mgrid_topology_new(MGRID_WORLD_MAX - 1, &why);
+  assert_int_equal(mgrid_topology_add(t, "x", f, NULL, &why), MGRID_OK);
+  mgrid_plan *p = mgrid_plan_new(t, &why);
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_OK);
+  assert_true(out.sampled && out.members == 4096 && out.schedule.memberships >= 4096);
+  f->high /= 2; /* half of the ranks are told that they are in no group */
+  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_non_null(strstr(why.message, "family 'x': member "));
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
 }
 
 /* Coming to a group a second time waits for all members a second time. */
@@ -367,6 +424,8 @@ int main(void) {
     cmocka_unit_test(test_checker_passes),
     cmocka_unit_test(test_checker_fails),
     cmocka_unit_test(test_verify_fails),
+    cmocka_unit_test(test_check_fails),
+    cmocka_unit_test(test_check_samples),
     cmocka_unit_test(test_checker_fails_at_random),
     cmocka_unit_test(test_dry_backend),
     cmocka_unit_test(test_dry_states),

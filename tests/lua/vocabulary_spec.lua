@@ -326,7 +326,7 @@ end)
 
 describe("Plan", function()
   local known = "(world, digest, families, grids, recipe, json, text, schedule, family, grid, counts, rehearse, "
-    .. "shares, dry)"
+    .. "check, shares, dry)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
     { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." },
@@ -337,6 +337,9 @@ describe("Plan", function()
     { "p:counts()", { families = 6, groups = 22, singles = 8, communicators = 14 } },
     { "p:counts(5)", { families = 6, groups = 6, singles = 1, communicators = 4 } },
     { "p:rehearse()", 14, 28 },
+    { "p:check()", 52, 14 },
+    { "(function() local w = mg.world(2^21 | 0) local t = mg.topology(w) t.a = mg.grid(w, 'a', { a = mg.fill }) 'a' "
+      .. "return mg.plan(t):check() end)()", 4096, nil, n = 3 },
     { "p:shares 'again', p:shares 'tp'", "tp", nil, n = 3 },
     { "p:text()", [[
 moongrid 1
