@@ -72,7 +72,7 @@ all: $(OUT)
 # Writing members out is bound by memory if its loops are vectorized; -O2 leaves them alone. What
 # waits for Lua, for other ranks or for a reader is as fast when it is small, and a sixth smaller.
 ifndef SAN
-COLD := $(B)/comm/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(B)/algebra/operations.o
+COLD := $(B)/comm/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,join pairs pick split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ)): OPT += -Os
 endif

@@ -40,10 +40,7 @@ void mgrid_family_free(mgrid_family *f) {
       break;
     case MGRID_PAIRS: mgrid_family_free(f->as.pairs.base); break;
     case MGRID_UNION:
-    case MGRID_ZIP:
-      for (size_t i = 0; i < f->as.parts.n; i++) mgrid_family_free(f->as.parts.child[i]);
-      free(f->as.parts.child);
-      break;
+    case MGRID_ZIP: mgrid_families_free(f->as.parts.n, f->as.parts.child); break;
     case MGRID_TABLE:
       free(f->as.table.starts);
       free(f->as.table.ranks);
@@ -52,6 +49,11 @@ void mgrid_family_free(mgrid_family *f) {
       break;
     }
   }
+  free(f);
+}
+
+void mgrid_families_free(size_t n, mgrid_family **f) {
+  for (size_t i = 0; i < n; i++) mgrid_family_free(f[i]);
   free(f);
 }
 
@@ -169,9 +171,21 @@ static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   return true;
 }
 
+int64_t mgrid_table_group(const mgrid_family *f, int64_t slot) {
+  const int64_t *starts = f->as.table.starts;
+  int64_t        lo = 0, hi = f->count;
+  while (hi - lo > 1) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (starts[mid] <= slot)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
 static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const uint64_t *by_rank = f->as.table.by_rank;
-  const int64_t  *starts = f->as.table.starts;
   int64_t         lo = 0, hi = f->total;
   while (lo < hi) {
     int64_t mid = lo + (hi - lo) / 2;
@@ -182,16 +196,8 @@ static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   }
   if (nth >= f->total - lo || by_rank[lo + nth] >> 32 != (uint64_t)rank) return false;
   int64_t slot = (int64_t)(by_rank[lo + nth] & UINT32_MAX);
-  lo = 0, hi = f->count; /* the last group that starts at or before the slot */
-  while (hi - lo > 1) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (starts[mid] <= slot)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  *group = lo;
-  *position = slot - starts[lo];
+  *group = mgrid_table_group(f, slot);
+  *position = slot - f->as.table.starts[*group];
   return true;
 }
 

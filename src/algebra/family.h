@@ -74,45 +74,69 @@ struct mgrid_family {
   } as;
 };
 
-/* New family of a form, or NULL. All else is zero. Room for a rule of nmodes modes is behind it,
-** for mgrid_strided_put, which copies the lists there; it says whether the strides are
-** superincreasing. */
+/* ------------------------------------------------------------------ family.c */
+
+/* New family of a form, all else zero, or NULL. Behind it is room for a rule of nmodes modes, which
+** mgrid_strided_put fills. */
 mgrid_family *mgrid_family_alloc(mgrid_form form, int64_t world, int nmodes, mgrid_error *err);
-bool          mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside,
-                                const mgrid_modes *index);
-/* The index of group `nth` members start: offset of group g, position 0. */
-static inline int64_t mgrid_strided_start(const mgrid_strided *s, int64_t group) {
-  return s->offset + mgrid_modes_offset(&s->index, group);
-}
+/* Copy a rule into the room behind f, as *s. False where the strides are not superincreasing. */
+bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside,
+                       const mgrid_modes *index);
 /* Strided family; NULL where the strides are not superincreasing, with *err untouched. */
 mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
                                 mgrid_error *err);
-/* Table that takes over `starts` and `ranks`, also on failure. With `recognize` a regular
-** one becomes STRIDED. */
-mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                                bool recognize, mgrid_error *err);
-/* The operations of families on explicit lists (table.c). */
-mgrid_status  mgrid_table_split(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                                mgrid_error *err);
-mgrid_family *mgrid_table_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
-mgrid_family *mgrid_table_pick(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
-mgrid_family *mgrid_table_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err);
-/* Positions in [0, size) from what the user wrote: range checked, counted from the end
-** where negative, duplicates dropped, in place. How many, or -1 after filling *err. */
-int64_t mgrid_positions(int64_t size, int64_t *positions, int64_t n, mgrid_error *err);
-/* Groups of one round share no rank: round in [0, mgrid_family_rounds). One round for all
-** families but covers. rounds.c */
-int64_t      mgrid_family_rounds(const mgrid_family *f);
-int64_t      mgrid_family_round(const mgrid_family *f, int64_t group);
-int64_t      mgrid_family_in_round(const mgrid_family *f, int64_t round); /* groups of the round */
-mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err); /* fills as.table.round; low and high are set */
-bool         mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b); /* sound, not complete */
-void         mgrid_family_text(const mgrid_family *f, mgrid_text *t); /* what mgrid_family_describe gives */
-/* The child of a union that holds the group, whose number becomes the child's own. */
+/* Free n families and the array that holds them. */
+void mgrid_families_free(size_t n, mgrid_family **f);
+
+/* The rank at position 0 of a group. */
+static inline int64_t mgrid_strided_start(const mgrid_strided *s, int64_t group) {
+  return s->offset + mgrid_modes_offset(&s->index, group);
+}
+/* The child of a union that has the group; *group becomes its number there. */
 const mgrid_family *mgrid_union_child(const mgrid_family *f, int64_t *group);
-/* Write n members of one group, from a position on: a long group piece by piece. listing.c */
-void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
+/* The group of a table whose list holds ranks[slot]. */
+int64_t mgrid_table_group(const mgrid_family *f, int64_t slot);
 /* How many pairs a group of n members has. */
 int64_t mgrid_pairs_of(int64_t n, int64_t step, bool wrap);
+/* Are both made by the same rule? True says that the groups are equal; false says nothing. */
+bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b);
+/* Add what mgrid_family_describe gives. */
+void mgrid_family_text(const mgrid_family *f, mgrid_text *t);
+
+/* ----------------------------------------------------------------- listing.c */
+
+/* Write n members of one group from a position on, so that a long group can be read in pieces. */
+void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
+
+/* -------------------------------------------------------------------- join.c */
+
+/* A union or zip of n children; takes them and the array over, also on failure. The caller has checked
+** that they fit together. */
+mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err);
+/* The union of what op makes of each child of a union, by which an operation on groups treats unions;
+** NULL at the first child that it fails on. */
+typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
+mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
+
+/* ------------------------------------------------------------------- table.c */
+
+/* Table that takes over `starts` and `ranks`, also on failure; either may be NULL where there was no
+** memory for it. With `recognize` lists that follow a rule of modes become STRIDED. */
+mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
+                                bool recognize, mgrid_error *err);
+/* What a table of some of f's members, group by group, is declared as. */
+mgrid_coverage mgrid_table_coverage(const mgrid_family *f);
+/* Refuse an operation that needs explicit lists, and say how to get them; always NULL. */
+void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err);
+
+/* ------------------------------------------------------------------ rounds.c */
+
+/* The groups of a round share no rank, so they can be created at once. Rounds are 0 to
+** mgrid_family_rounds - 1; all families but covers have one. */
+int64_t mgrid_family_rounds(const mgrid_family *f);
+int64_t mgrid_family_round(const mgrid_family *f, int64_t group);
+int64_t mgrid_family_in_round(const mgrid_family *f, int64_t round); /* how many groups it has */
+/* Give the groups of a cover their rounds, as.table.round; low and high are set already. */
+mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err);
 
 #endif

@@ -77,9 +77,8 @@ int64_t mgrid_family_round(const mgrid_family *f, int64_t group) {
     return pair_round(n, step, wrap, group % mgrid_pairs_of(n, step, wrap));
   }
   if (f->form == MGRID_UNION) { /* the children share no rank: their rounds run together */
-    size_t i = 0;
-    while (group >= f->as.parts.child[i]->count) group -= f->as.parts.child[i++]->count;
-    return mgrid_family_round(f->as.parts.child[i], group);
+    const mgrid_family *child = mgrid_union_child(f, &group);
+    return mgrid_family_round(child, group);
   }
   return f->form == MGRID_TABLE ? f->as.table.round[group] : 0;
 }

@@ -14,18 +14,6 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static int64_t group_of(const int64_t *starts, int64_t count, int64_t slot) {
-  int64_t lo = 0, hi = count;
-  while (hi - lo > 1) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (starts[mid] <= slot)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  return lo;
-}
-
 /* Every member in the window, no rank twice in a group. */
 static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
@@ -44,13 +32,12 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
                                    bool *overlap, mgrid_error *err) {
   const uint64_t *key = f->as.table.by_rank;
-  const int64_t  *starts = f->as.table.starts;
   int64_t         next = w.offset; /* the lowest rank not seen yet */
   for (int64_t i = 0; i < f->total; i++) {
     int64_t rank = (int64_t)(key[i] >> 32), slot = (int64_t)(key[i] & UINT32_MAX);
     if (i > 0 && rank == (int64_t)(key[i - 1] >> 32)) {
-      int64_t before = group_of(starts, f->count, (int64_t)(key[i - 1] & UINT32_MAX));
-      int64_t group = group_of(starts, f->count, slot);
+      int64_t before = mgrid_table_group(f, (int64_t)(key[i - 1] & UINT32_MAX));
+      int64_t group = mgrid_table_group(f, slot);
       if (before == group)
         return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
                           group);
@@ -92,16 +79,22 @@ static mgrid_family *recognized(const mgrid_family *f) {
   return s;
 }
 
-static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
-                           bool declared_by_user, bool recognize, mgrid_error *err) {
-  mgrid_family *f = starts && ranks ? mgrid_family_alloc(MGRID_TABLE, w.world, 0, err) : mgrid_null_oom(err);
-  if (!f) {
-    free(starts);
-    free(ranks);
-    return NULL;
-  }
-  f->as.table.starts = starts;
-  f->as.table.ranks = ranks;
+/* Sort the members by rank, for mgrid_family_locate, and check what that shows. */
+static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared, bool hint,
+                                  mgrid_error *err) {
+  if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_LIMIT, "a table of more than 2^32 members");
+  uint64_t *key = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
+  if (!key) return mgrid_oom(err);
+  f->as.table.by_rank = key;
+  for (int64_t i = 0; i < f->total; i++) key[i] = (uint64_t)f->as.table.ranks[i] << 32 | (uint64_t)i;
+  qsort(key, (size_t)f->total, sizeof *key, ascending);
+  f->low = f->total > 0 ? (int64_t)(key[0] >> 32) : 0;
+  f->high = f->total > 0 ? (int64_t)(key[f->total - 1] >> 32) : -1;
+  mgrid_status s = check_coverage(w, f, declared, hint, &f->overlapping, err);
+  return s || !f->overlapping ? s : mgrid_table_rounds(f, err);
+}
+
+static void set_sizes(mgrid_family *f, int64_t count, const int64_t *starts) {
   f->count = count;
   f->total = starts[count];
   f->size = f->max_size = count > 0 ? starts[1] : 0;
@@ -110,21 +103,20 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
     if (n != f->size) f->size = -1;
     if (n > f->max_size) f->max_size = n;
   }
-  mgrid_status s = check_members(w, count, starts, ranks, err);
-  if (!s && f->total > (int64_t)UINT32_MAX) s = mgrid_fail(err, MGRID_LIMIT, "a table of more than 2^32 members");
-  if (!s) {
-    f->as.table.by_rank = malloc((size_t)(f->total ? f->total : 1) * sizeof(uint64_t));
-    if (!f->as.table.by_rank) s = mgrid_oom(err);
+}
+
+static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
+                           bool hint, bool recognize, mgrid_error *err) {
+  mgrid_family *f = starts && ranks ? mgrid_family_alloc(MGRID_TABLE, w.world, 0, err) : mgrid_null_oom(err);
+  if (!f) {
+    free(starts);
+    free(ranks);
+    return NULL;
   }
-  if (!s) {
-    for (int64_t i = 0; i < f->total; i++) f->as.table.by_rank[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
-    qsort(f->as.table.by_rank, (size_t)f->total, sizeof(uint64_t), ascending);
-    f->low = f->total > 0 ? (int64_t)(f->as.table.by_rank[0] >> 32) : 0;
-    f->high = f->total > 0 ? (int64_t)(f->as.table.by_rank[f->total - 1] >> 32) : -1;
-    s = check_coverage(w, f, declared, declared_by_user, &f->overlapping, err);
-    if (!s && f->overlapping) s = mgrid_table_rounds(f, err);
-  }
-  if (s) {
+  f->as.table.starts = starts;
+  f->as.table.ranks = ranks;
+  set_sizes(f, count, starts);
+  if (check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;
   }
@@ -158,7 +150,17 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
   return adopt(w, ngroups, s, r, declared, true, true, err);
 }
 
-/* Lists of f's shape: all groups written out. */
+/* ----------------------------------------------- families as explicit lists */
+
+void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
+  static const char *const form[] = { "strided", "picked", "neighbours", "union", "zip", "table" };
+  return mgrid_null(err, MGRID_REFUSED,
+                    "%s of a %s family works on explicit lists alone: call lists() first, which "
+                    "costs by rank",
+                    operation, form[f->form]);
+}
+
+/* The lists of a table with f's groups; *starts and *ranks are the caller's, also on failure. */
 static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
   *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
@@ -171,7 +173,7 @@ static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) 
   return true;
 }
 
-static mgrid_coverage declared_of(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
+mgrid_coverage mgrid_table_coverage(const mgrid_family *f) { return f->overlapping ? MGRID_COVER : MGRID_PARTIAL; }
 
 mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
   int64_t *starts = NULL;
@@ -182,7 +184,7 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
     free(ranks);
     return mgrid_null_oom(err);
   }
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), false, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), false, err);
 }
 
 mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
@@ -216,101 +218,5 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
     free(ranks);
     return NULL;
   }
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
-}
-
-/* -------------------------------------------------------------- operations */
-
-mgrid_status mgrid_table_split(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                               mgrid_error *err) {
-  const int64_t *from = f->as.table.starts;
-  int64_t        pieces = 0;
-  for (int64_t g = 0; g < f->count; g++) {
-    int64_t n = from[g + 1] - from[g];
-    if (n % k != 0)
-      return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", k, g, n);
-    pieces += n / k;
-  }
-  int64_t *in_starts = malloc((size_t)(pieces + 1) * sizeof *in_starts);
-  int64_t *out_starts = malloc((size_t)(f->count * k + 1) * sizeof *out_starts);
-  int32_t *in_ranks = malloc((size_t)f->total * sizeof *in_ranks);
-  int32_t *out_ranks = malloc((size_t)f->total * sizeof *out_ranks);
-  if (!in_starts || !out_starts || !in_ranks || !out_ranks) {
-    free(in_starts), free(out_starts), free(in_ranks), free(out_ranks);
-    return mgrid_oom(err);
-  }
-  memcpy(in_ranks, f->as.table.ranks, (size_t)f->total * sizeof *in_ranks);
-  for (int64_t i = 0; i <= pieces; i++) in_starts[i] = i * k;
-  int64_t at = 0, group = 0;
-  for (int64_t g = 0; g < f->count; g++) {
-    int64_t runs = (from[g + 1] - from[g]) / k;
-    for (int64_t p = 0; p < k; p++) { /* (runs) ranks at position p of the runs */
-      out_starts[group++] = at;
-      for (int64_t r = 0; r < runs; r++) out_ranks[at++] = f->as.table.ranks[from[g] + r * k + p];
-    }
-  }
-  out_starts[group] = at;
-  mgrid_window w = mgrid_world(f->world);
-  *inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
-  *outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
-  return *inner && *outer ? MGRID_OK : MGRID_LIMIT;
-}
-
-mgrid_family *mgrid_table_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
-  int64_t  count = f->count / n;
-  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
-  if (starts && ranks) {
-    for (int64_t g = 0; g <= count; g++) starts[g] = f->as.table.starts[g * n];
-    memcpy(ranks, f->as.table.ranks, (size_t)f->total * sizeof *ranks);
-  }
-  return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_PARTIAL, true, err);
-}
-
-mgrid_family *mgrid_table_pick(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
-  int64_t  cap = 2 * f->max_size + 16, total = 0;
-  int64_t *positions = malloc((size_t)cap * sizeof *positions);
-  int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof *ranks);
-  bool     failed = !positions || !starts || !ranks;
-  if (failed) mgrid_oom(err);
-  for (int64_t g = 0; g < f->count && !failed; g++) {
-    int64_t size = mgrid_family_size(f, g), n = fn(ud, size, positions, cap, err);
-    if (n > cap) mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
-    failed = n < 0 || n > cap || (n = mgrid_positions(size, positions, n, err)) < 0;
-    starts[g] = total;
-    for (int64_t i = 0; i < n && !failed; i++) ranks[total++] = f->as.table.ranks[f->as.table.starts[g] + positions[i]];
-  }
-  free(positions);
-  if (failed) {
-    free(starts);
-    free(ranks);
-    return NULL;
-  }
-  starts[f->count] = total;
-  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, declared_of(f), true, err);
-}
-
-mgrid_family *mgrid_table_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
-  int64_t count = 0, at = 0;
-  for (int64_t g = 0; g < f->count; g++) {
-    int64_t n = mgrid_family_size(f, g);
-    if (n > 1 && step >= n)
-      return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g,
-                        n);
-    count += mgrid_pairs_of(n, step, wrap);
-  }
-  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)(count > 0 ? 2 * count : 1) * sizeof *ranks);
-  if (starts && ranks) {
-    for (int64_t i = 0; i <= count; i++) starts[i] = 2 * i;
-    for (int64_t g = 0; g < f->count; g++) {
-      int64_t n = mgrid_family_size(f, g);
-      for (int64_t i = 0, pairs = mgrid_pairs_of(n, step, wrap); i < pairs; i++) {
-        ranks[at++] = (int32_t)mgrid_family_rank(f, g, i);
-        ranks[at++] = (int32_t)mgrid_family_rank(f, g, (i + step) % n);
-      }
-    }
-  }
-  return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_COVER, true, err);
+  return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), true, err);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+**
+** join.c - families out of several families: union, zip, and an operation on every child of a union.
+*/
+#include "algebra/family.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------- the two forms */
+
+/* Group numbers and sizes of a union, whose children each bring their groups. */
+static void size_union(mgrid_family *f) {
+  bool any = false;
+  for (size_t i = 0; i < f->as.parts.n; i++) {
+    const mgrid_family *c = f->as.parts.child[i];
+    if (c->count == 0) continue;
+    f->count += c->count;
+    f->size = any && f->size != c->size ? -1 : c->size;
+    if (c->max_size > f->max_size) f->max_size = c->max_size;
+    any = true;
+  }
+}
+
+/* The same of a zip, whose children each bring a part of every group. */
+static void size_zip(mgrid_family *f) {
+  f->count = f->as.parts.child[0]->count;
+  for (size_t i = 0; i < f->as.parts.n; i++) {
+    int64_t size = f->as.parts.child[i]->size;
+    f->size = f->size < 0 || size < 0 ? -1 : f->size + size;
+  }
+  f->max_size = f->size;
+  if (f->size >= 0) return;
+  int64_t least = INT64_MAX;
+  for (int64_t g = 0; g < f->count; g++) {
+    int64_t size = mgrid_family_size(f, g);
+    if (size > f->max_size) f->max_size = size;
+    if (size < least) least = size;
+  }
+  if (least == f->max_size) f->size = least; /* ragged parts that make even groups */
+}
+
+mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err) {
+  mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form == MGRID_UNION ? "union" : "zip")
+                           : mgrid_family_alloc(form, child[0]->world, 0, err);
+  if (!f) {
+    mgrid_families_free(n, child);
+    return NULL;
+  }
+  f->as.parts.n = n;
+  f->as.parts.child = child;
+  f->low = INT64_MAX, f->high = -1;
+  for (size_t i = 0; i < n; i++) {
+    const mgrid_family *c = child[i];
+    f->total += c->total;
+    f->overlapping |= c->overlapping;
+    if (c->count > 0 && c->low < f->low) f->low = c->low;
+    if (c->count > 0 && c->high > f->high) f->high = c->high;
+  }
+  if (f->total == 0) f->low = 0;
+  if (form == MGRID_UNION)
+    size_union(f);
+  else
+    size_zip(f);
+  return f;
+}
+
+mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err) {
+  size_t         n = f->as.parts.n;
+  mgrid_family **child = calloc(n, sizeof *child);
+  if (!child) return mgrid_null_oom(err);
+  for (size_t i = 0; i < n; i++)
+    if (!(child[i] = op(f->as.parts.child[i], ud, err))) {
+      mgrid_families_free(i, child);
+      return NULL;
+    }
+  return mgrid_family_join(MGRID_UNION, n, child, err);
+}
+
+/* ---------------------------------------------------------------- union, zip */
+
+/* The first rank that is in both, or -1. Families of disjoint spans cost nothing. */
+static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b) {
+  int64_t group, position;
+  if (a->high < b->low || b->high < a->low) return -1;
+  const mgrid_family *small = a->total <= b->total ? a : b, *large = small == a ? b : a;
+  for (int64_t g = 0; g < small->count; g++)
+    for (int64_t p = 0, n = mgrid_family_size(small, g); p < n; p++) {
+      int64_t rank = mgrid_family_rank(small, g, p);
+      if (mgrid_family_locate(large, rank, 0, &group, &position)) return rank;
+    }
+  return -1;
+}
+
+static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+  const char *what = form == MGRID_UNION ? "union" : "zip";
+  for (size_t i = 0; i < n; i++) {
+    if (!fs[i]) return NULL;
+    if (fs[i]->world != fs[0]->world)
+      return mgrid_null(err, MGRID_REFUSED, "%s: families of worlds of %" PRId64 " and %" PRId64 " ranks", what,
+                        fs[0]->world, fs[i]->world);
+    if (form == MGRID_ZIP && fs[i]->count != fs[0]->count)
+      return mgrid_null(err, MGRID_REFUSED,
+                        "zip: %" PRId64 " groups meet %" PRId64
+                        "; the numbers must be equal (bundle or split one side)",
+                        fs[0]->count, fs[i]->count);
+    if (form == MGRID_ZIP && fs[i]->overlapping)
+      return mgrid_null(err, MGRID_REFUSED, "zip: the groups of a family share ranks");
+    for (size_t k = 0; k < i; k++) {
+      int64_t rank = shared_rank(fs[k], fs[i]);
+      if (rank >= 0)
+        return mgrid_null(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in two of the families", what, rank);
+    }
+  }
+  mgrid_family **child = malloc((n ? n : 1) * sizeof *child);
+  if (!child) return mgrid_null_oom(err);
+  for (size_t i = 0; i < n; i++) child[i] = mgrid_family_ref(fs[i]);
+  return mgrid_family_join(form, n, child, err);
+}
+
+mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+  return combine(MGRID_UNION, n, fs, err);
+}
+
+mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+  return combine(MGRID_ZIP, n, fs, err);
+}
