@@ -203,6 +203,12 @@ MGRID_API mgrid_family *mgrid_family_table(mgrid_window window, int64_t ngroups,
 ** an explicit table: O(world). Groups must come out disjoint. */
 typedef int64_t (*mgrid_map_fn)(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err);
+/* The groups without n ranks; the order in them and among them stays. A group that loses all its members
+** is left out, so that later ones get lower indices; where all do there are no groups. Ranks that are in
+** no group or named twice change nothing; one outside the world is refused. The result is a cover only
+** where a rank still is in several groups. O(members); regular lists are recognized, as by
+** mgrid_family_table. */
+MGRID_API mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err);
 /* The same groups as explicit lists, for operations that need them. O(world). */
 MGRID_API mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err);
 /* The same members; in a topology they get communicators of their own. */

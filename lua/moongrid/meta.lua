@@ -133,6 +133,12 @@ function Family:neighbours(step, wrap) end
 ---@return moongrid.Family
 function Family:map(fn) end
 
+---The groups without these ranks, in the same order; a group that nobody is left of is left out. Ranks
+---that are in no group change nothing. O(members); what turns out regular becomes a rule again.
+---@param ranks integer[] 0 to world - 1
+---@return moongrid.Family
+function Family:without(ranks) end
+
 ---The same groups as explicit lists, O(world): for operations that ask for them.
 ---@return moongrid.Family
 function Family:lists() end

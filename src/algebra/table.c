@@ -220,3 +220,28 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
   }
   return mgrid_table_adopt(mgrid_world(f->world), f->count, starts, ranks, mgrid_table_coverage(f), true, err);
 }
+
+mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err) {
+  int64_t *starts = NULL, group, position;
+  int32_t *members = NULL;
+  if (!f) return NULL;
+  for (size_t i = 0; i < n; i++)
+    if (ranks[i] < 0 || ranks[i] >= f->world)
+      return mgrid_null(err, MGRID_REFUSED, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
+                        ranks[i], f->world - 1);
+  if (!write_out(f, &starts, &members)) {
+    free(starts);
+    free(members);
+    return mgrid_null_oom(err);
+  }
+  for (size_t i = 0; i < n; i++)
+    for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
+      members[starts[group] + position] = -1;
+  int64_t groups = 0, kept = 0; /* never ahead of what is read */
+  for (int64_t g = 0, at = 0; g < f->count; g++) {
+    for (int64_t end = starts[g + 1]; at < end; at++)
+      if (members[at] >= 0) members[kept++] = members[at];
+    if (kept > starts[groups]) starts[++groups] = kept;
+  }
+  return mgrid_table_adopt(mgrid_world(f->world), groups, starts, members, mgrid_table_coverage(f), true, err);
+}

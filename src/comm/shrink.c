@@ -8,36 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_lost(size_t n, const int64_t *lost, int64_t rank) {
-  for (size_t i = 0; i < n; i++)
-    if (lost[i] == rank) return true;
-  return false;
-}
-
-/* The groups without the lost ranks, in the same order; what nobody is left of is left out. */
-static mgrid_family *without(const mgrid_family *f, size_t n, const int64_t *lost, mgrid_error *err) {
-  int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts), groups = 0, at = 0;
-  int32_t *ranks = malloc((size_t)(f->total + 1) * sizeof *ranks);
-  if (!starts || !ranks) {
-    free(starts);
-    free(ranks);
-    return mgrid_null_oom(err);
-  }
-  starts[0] = 0;
-  for (int64_t g = 0; g < f->count; g++) {
-    int64_t size = mgrid_family_size(f, g);
-    mgrid_family_members(f, g, ranks + at);
-    for (int32_t *r = ranks + at, *end = r + size; r < end; r++)
-      if (!is_lost(n, lost, *r)) ranks[at++] = *r; /* at runs behind r */
-    if (at > starts[groups]) starts[++groups] = at;
-  }
-  mgrid_window  w = mgrid_world(f->world);
-  mgrid_family *left = mgrid_family_table(w, groups, starts, ranks, groups ? MGRID_PARTIAL : MGRID_COVER, err);
-  free(starts);
-  free(ranks);
-  return left;
-}
-
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_options o = MGRID_OPTIONS_INIT;
   o.unique = e->choice.unique, o.high_priority = e->choice.high_priority;
@@ -107,7 +77,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
     if (lost[i] == s->view.rank)
       return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
   }
-  mgrid_family *left = without(e->family, n, lost, err);
+  mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
   mgrid_state  *now = p ? calloc(1, sizeof *now) : NULL;
   mgrid_error   why = { 0 };

@@ -223,6 +223,19 @@ static int family_map(lua_State *L) {
   return done_callback(L, box, 3, &e);
 }
 
+/* family:without{rank, ...}: the groups without these ranks, O(members) */
+static int family_without(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  charge_lists(L, f->f);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e;
+  size_t            n;
+  int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_without(f->f, n, ranks, &e);
+  free(ranks);
+  return done(L, box, &e);
+}
+
 static int family_lists(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
   charge_lists(L, f->f);
@@ -402,10 +415,9 @@ static int family_groups(lua_State *L) {
 }
 
 static int family_index(lua_State *L) {
-  static const char *const known[] = {
-    "count",      "size", "coverage", "split", "levels", "pick",  "bundle", "pairs",
-    "neighbours", "map",  "lists",    "twin",  "with",   "ranks", "locate", "groups"
-  };
+  static const char *const known[] = { "count",  "size",  "coverage",   "split",  "levels",  "pick",
+                                       "bundle", "pairs", "neighbours", "map",    "without", "lists",
+                                       "twin",   "with",  "ranks",      "locate", "groups" };
   static const char *const coverage[] = { "partition", "partial", "cover" };
   mgrid_family            *f = mgrid_lua_check_family(L, 1)->f;
   const char              *key = luaL_checkstring(L, 2);
@@ -482,13 +494,13 @@ static int same(lua_State *L) {
 }
 
 void mgrid_lua_open_family(lua_State *L) {
-  static const luaL_Reg family_methods[] = { { "split", family_split },   { "levels", family_levels },
-                                             { "pick", family_pick },     { "bundle", family_bundle },
-                                             { "pairs", family_pairs },   { "neighbours", family_neighbours },
-                                             { "map", family_map },       { "lists", family_lists },
-                                             { "twin", family_twin },     { "with", family_with },
-                                             { "ranks", family_ranks },   { "locate", family_locate },
-                                             { "groups", family_groups }, { NULL, NULL } };
+  static const luaL_Reg family_methods[] = {
+    { "split", family_split },   { "levels", family_levels },   { "pick", family_pick },
+    { "bundle", family_bundle }, { "pairs", family_pairs },     { "neighbours", family_neighbours },
+    { "map", family_map },       { "without", family_without }, { "lists", family_lists },
+    { "twin", family_twin },     { "with", family_with },       { "ranks", family_ranks },
+    { "locate", family_locate }, { "groups", family_groups },   { NULL, NULL }
+  };
   static const luaL_Reg family_meta[] = { { "__gc", family_gc },        { "__len", family_len },
                                           { "__eq", family_eq },        { "__tostring", family_tostring },
                                           { "__pairs", family_groups }, { NULL, NULL } };

@@ -155,6 +155,19 @@ static inline lists lists_pairs(const lists *l, int64_t step, bool wrap) {
   return out;
 }
 
+static inline lists lists_without(const lists *l, size_t n, const int64_t *ranks) {
+  lists out = lists_new();
+  for (int64_t g = 0; g < l->n; g++) {
+    for (int64_t p = 0; p < lists_size(l, g); p++) {
+      bool gone = false;
+      for (size_t i = 0; i < n; i++) gone |= ranks[i] == lists_group(l, g)[p];
+      if (!gone) lists_add(&out, lists_group(l, g)[p]);
+    }
+    if (out.total > out.starts[out.n]) lists_close(&out);
+  }
+  return out;
+}
+
 static inline lists lists_reversed(const lists *l) { /* inside every group */
   lists out = lists_new();
   for (int64_t g = 0; g < l->n; g++) {

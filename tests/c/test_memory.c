@@ -58,32 +58,38 @@ static int count_text(void *ud, const char *text, size_t len) {
 
 /* Every form of family, through topology, plan, printing and a dry state. */
 static mgrid_status whole_way(mgrid_error *err) {
+  enum { FAMILIES = 14 };
   mgrid_dim         dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "pp", "dp" };
-  const int64_t     some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 };
-  const int32_t     ranks[] = { 0, 5, 5, 9 };
-  size_t            length = 0;
-  mgrid_status      s = MGRID_LIMIT;
-  mgrid_family     *f[9] = { 0 }, *halves[2] = { 0 };
-  mgrid_grid       *g = mgrid_grid_new(mgrid_world(16), 3, dims, err);
-  mgrid_topology   *t = g ? mgrid_topology_new(16, err) : NULL;
-  mgrid_plan       *p = NULL;
-  mgrid_backend    *b = NULL;
-  mgrid_state      *state = NULL;
+  const int64_t     first[] = { 0 }, rest[] = { 1, 2, 3 }, gone[] = { 5, 9 }, first_last[] = { 0, -1 },
+                some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 };
+  const int32_t   ranks[] = { 0, 5, 5, 9 };
+  size_t          length = 0;
+  mgrid_status    s = MGRID_LIMIT;
+  mgrid_family   *f[FAMILIES] = { 0 }, *halves[4] = { 0 };
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(16), 3, dims, err);
+  mgrid_topology *t = g ? mgrid_topology_new(16, err) : NULL;
+  mgrid_plan     *p = NULL;
+  mgrid_backend  *b = NULL;
+  mgrid_state    *state = NULL;
   if (t && (f[0] = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, err))
       && (f[1] = mgrid_family_pick(f[0], 3, some, err)) && (f[2] = mgrid_family_neighbours(f[0], 1, true, err))
       && (f[3] = mgrid_family_table(mgrid_world(16), 2, starts, ranks, MGRID_COVER, err))
       && (f[4] = mgrid_family_twin(f[1], err)) && (f[5] = mgrid_family_lists(f[0], err))
       && (f[6] = mgrid_grid_along(g, 2, &names[1], MGRID_AS_WRITTEN, err)) && (f[7] = mgrid_family_bundle(f[6], 2, err))
       && mgrid_family_split(f[6], 4, false, &halves[0], &halves[1], err) == MGRID_OK
-      && (f[8] = mgrid_family_union(1, (const mgrid_family *const *)&halves[0], err))) {
+      && (f[8] = mgrid_family_union(1, (const mgrid_family *const *)&halves[0], err))
+      && mgrid_family_split(f[8], 2, false, &halves[2], &halves[3], err) == MGRID_OK
+      && (f[9] = mgrid_family_pick(f[8], 1, first, err)) && (f[10] = mgrid_family_pick(f[8], 3, rest, err))
+      && (f[11] = mgrid_family_zip(2, (const mgrid_family *const *)&f[9], err))
+      && (f[12] = mgrid_family_without(f[0], 2, gone, err)) && (f[13] = mgrid_family_pick(f[11], 2, first_last, err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     s = mgrid_topology_add_grid(t, "grid", g, err);
     if (!s) s = mgrid_topology_param(t, "tp", "2", err);
     if (!s) s = mgrid_topology_recipe(t, "made in C", err);
     char name[] = "a";
-    for (int i = 0; i < 9 && !s; i++, name[0]++) s = mgrid_topology_add(t, name, f[i], i == 6 ? &o : NULL, err);
+    for (int i = 0; i < FAMILIES && !s; i++, name[0]++) s = mgrid_topology_add(t, name, f[i], i == 6 ? &o : NULL, err);
     if (!s) s = (p = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;
     if (!s) s = mgrid_plan_print_json(p, -1, count_text, &length, err);
     if (!s) s = mgrid_plan_print_json(p, 3, count_text, &length, err);
@@ -96,9 +102,8 @@ static mgrid_status whole_way(mgrid_error *err) {
   mgrid_state_free(state);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
-  for (int i = 0; i < 9; i++) mgrid_family_free(f[i]);
-  mgrid_family_free(halves[0]);
-  mgrid_family_free(halves[1]);
+  for (int i = 0; i < FAMILIES; i++) mgrid_family_free(f[i]);
+  for (int i = 0; i < 4; i++) mgrid_family_free(halves[i]);
   mgrid_topology_free(t);
   mgrid_grid_free(g);
   /* a text that could not be made ends the output: the writer calls it unwritten */

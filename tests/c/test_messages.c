@@ -277,6 +277,16 @@ static void test_pick(void **unused) {
   mgrid_family_free(ring);
 }
 
+static void test_without(void **unused) {
+  (void)unused;
+  mgrid_family *f = sixes(), *odd = ragged();
+  const int64_t high[] = { 0, 24 }, low[] = { -1 };
+  REFUSED(mgrid_family_without(f, 2, high, &why), "without: rank 24 is out of range; ranks are 0 to 23");
+  REFUSED(mgrid_family_without(odd, 1, low, &why), "without: rank -1 is out of range; ranks are 0 to 5");
+  mgrid_family_free(f);
+  mgrid_family_free(odd);
+}
+
 static void test_bundle_neighbours(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
@@ -427,6 +437,7 @@ int main(void) {
     cmocka_unit_test(test_split),
     cmocka_unit_test(test_levels),
     cmocka_unit_test(test_pick),
+    cmocka_unit_test(test_without),
     cmocka_unit_test(test_bundle_neighbours),
     cmocka_unit_test(test_union_zip),
     cmocka_unit_test(test_table),

@@ -301,6 +301,40 @@ static void test_table_irregular(void **unused) {
   }
 }
 
+/* Any ranks gone from families of every form; what the rest is, regular or not, is as of its lists. */
+static void test_without(void **unused) {
+  (void)unused;
+  int regular = 0, irregular = 0, none = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    lists         l;
+    mgrid_error   err;
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 60);
+    mgrid_family *f = draw_family(&r, &d, (int)rng_between(&r, 0, 3), &l);
+    int64_t       world = mgrid_family_world(f), ranks[64];
+    size_t        n = (size_t)rng_between(&r, 0, rng_chance(&r, 30) ? 60 : 4);
+    bool          tail = rng_chance(&r, 40); /* the last n ranks; else any, some of them twice */
+    for (size_t i = 0; i < n; i++) ranks[i] = tail ? (world - 1 - (int64_t)i % world) : rng_between(&r, 0, world - 1);
+    mgrid_family *g = mgrid_family_without(f, n, ranks, &err);
+    lists         want = lists_without(&l, n, ranks);
+    check(&r, g != NULL);
+    lists_check(&r, g, &want);
+    if (want.n > 0) {
+      mgrid_family *table = table_of(&want, world, &err);
+      check(&r, table->form == g->form && mgrid_family_equal(table, g));
+      mgrid_family_free(table);
+    }
+    none += want.n == 0;
+    if (want.total < l.total) regular += g->form == MGRID_STRIDED, irregular += g->form == MGRID_TABLE;
+    mgrid_family_free(g);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
+    lists_free(&want);
+    lists_free(&l);
+  }
+  assert_true(regular > 100 && irregular > 100 && none > 10);
+}
+
 /* Drops all but the even ranks, and makes room for more than came in. */
 static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   int64_t *next = ud;
@@ -352,6 +386,7 @@ int main(void) {
     cmocka_unit_test(test_table_recognized),
     cmocka_unit_test(test_table_irregular),
     cmocka_unit_test(test_map_changes_sizes),
+    cmocka_unit_test(test_without),
   };
   return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
 }

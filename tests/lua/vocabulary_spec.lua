@@ -162,8 +162,8 @@ describe("Grid", function()
   }
 end)
 
-local fields = "(count, size, coverage, split, levels, pick, bundle, pairs, neighbours, map, lists, twin, with, ranks, "
-  .. "locate, groups)"
+local fields = "(count, size, coverage, split, levels, pick, bundle, pairs, neighbours, map, without, lists, twin, with, "
+  .. "ranks, locate, groups)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -195,6 +195,10 @@ describe("Family", function()
     { "#g():pairs(), text(g():pairs())", 0, "Family of 0 groups of 0: neighbours(1) of [(1) x (8:1)] (no groups)" },
     { listed .. "(tp:map(function(r) return { r[2], r[1] } end))", "1,0 3,2 5,4 7,6" },
     { listed .. "(tp:map(function(r, group) return { r[1 + group % 2] } end))", "0 3 4 7" },
+    { listed .. "(four:without { 6, 1, 1 }), " .. listed .. "(four:without { 7, 6, 5, 4 })", "0,2,3 4,5,7", "0,1,2,3" },
+    { "text(tp:without { 4, 5, 6, 7 }), tp:without({}) == tp", "Family of 2 groups of 2: (2:1) x (2:2)", true },
+    { listed .. "(four:pairs():without { 1 }), four:pairs():without({ 1 }).coverage", "0 2 2,3 4,5 5,6 6,7", "cover" },
+    { "#all:without { 0, 1, 2, 3, 4, 5, 6, 7 }, tp:pick(0):without({ 1 }) == tp:pick(0)", 0, true },
     { "text(tp:lists()), tp:lists() == tp", "Family of 4 groups of 2: {0,1}{2,3}{4,5}{6,7}", true },
     { "tp:twin() == tp, tp:with { timeout = 5, nccl = { max_ctas = 4, blocking = true } } == tp", true, true },
     { "mg.union(tp:pick(0), tp:pick(1)).count, mg.zip(tp:pick(0), tp:pick(1)) == tp", 8, true },
@@ -253,6 +257,10 @@ describe("Family", function()
     { "tp:map(function() return { -1 } end)", "map: element 1 of group 0 is no rank" },
     { "tp:map(function() error 'mine' end)", "mine" },
     { "tp:map()", "bad argument #1 to 'map' (function expected, got no value)" },
+    { "tp:without { 8 }", "without: rank 8 is out of range; ranks are 0 to 7" },
+    { "tp:without { 3, -1 }", "without: rank -1 is out of range; ranks are 0 to 7" },
+    { "tp:without { 3, 'x' }", "element 2 of the list is string, not an integer" },
+    { "tp:without(3)", "bad argument #1 to 'without' (table expected, got number)" },
     { "mg.union(tp, tp)", "union: rank 0 is in two of the families" },
     { "mg.union()", "a union of no families" },
     { "mg.union(5)", "bad argument #1 to 'union' (moongrid.Family expected, got number)" },
