@@ -51,7 +51,7 @@ NCCL_FLAGS := $(if $(HAVE_NCCL),-isystem $(NCCL_DIR))
 STAGES := base algebra plan comm script
 SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
-HOST   := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/host/*.c)))
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
 LUATEXT := $(patsubst %,lua/moongrid/%.lua,recipe shared parameters policies) $(wildcard lua/moongrid/recipes/*.lua)
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
@@ -129,7 +129,7 @@ $(B)/moongrid.so: $(B)/script/luaopen.o $(LIB)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< -L$(B) -lmoongrid
 
 # The command has the library in itself: one file to copy, and it sees what is not exported.
-$(B)/moongrid: $(HOST) $(B)/libmoongrid.a
+$(B)/moongrid: $(COMMAND) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -203,6 +203,6 @@ clean:
 
 include tests/tests.mk
 
--include $(OBJ:.o=.d) $(HOST:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
+-include $(OBJ:.o=.d) $(COMMAND:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
 .PHONY: all man check lint format install install-lua uninstall clean
 .DELETE_ON_ERROR:

@@ -25,6 +25,21 @@ describe("moongrid", function()
     end
   end)
 
+  it("has a help for each command that names each of its options", function()
+    local commands = 0
+    for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do
+      local _, message = run("build/moongrid " .. name .. " --no-such-option-anywhere")
+      local options = message:match "known: ([%l%-, ]+), color, help"
+      local help = run("build/moongrid " .. name .. " --help")
+      for option in options:gmatch "[%l-]+" do
+        local taken = option ~= "params" or name ~= "recipes" -- which has no use for it
+        assert.truthy(not taken or help:find("--" .. option, 1, true), name .. " --" .. option)
+      end
+      commands = commands + 1
+    end
+    assert.truthy(commands > 0)
+  end)
+
   it("tells its version", function()
     assert.equal("moongrid 0.1.0\n", (run "build/moongrid --version"))
   end)

@@ -2,7 +2,7 @@
 **
 ** recipes.c - moongrid recipes: what is bundled, and what a recipe takes.
 */
-#include "host/cli.h"
+#include "command/cli.h"
 #include "script/runtime.h"
 
 #include <string.h>
@@ -13,6 +13,11 @@ static const char help[] = "usage: moongrid recipes [RECIPE] [--json]\n"
                            "parameters with their defaults and other names, its policies and who agrees on them, its\n"
                            "queries, and its families.\n";
 
+typedef struct options {
+  cli  cli;
+  bool json;
+} options;
+
 /* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
 static mgrid_plan *default_plan(mgrid_runtime *rt) {
   for (int64_t world = 1; world <= 4096; world *= 2) {
@@ -22,8 +27,8 @@ static mgrid_plan *default_plan(mgrid_runtime *rt) {
   return NULL;
 }
 
-static mgrid_status describe(const cli *c, mgrid_error *err) {
-  mgrid_runtime *rt = cli_load(c, err);
+static mgrid_status describe(const options *c, mgrid_error *err) {
+  mgrid_runtime *rt = cli_load(&c->cli, err);
   if (!rt) return err->status;
   mgrid_status s = mgrid_runtime_describe(rt, c->json, cli_sink, stdout, err);
   mgrid_plan  *p = s || c->json ? NULL : default_plan(rt);
@@ -35,11 +40,11 @@ static mgrid_status describe(const cli *c, mgrid_error *err) {
   return s;
 }
 
-static mgrid_status list_all(const cli *c, mgrid_error *err) {
+static mgrid_status list_all(const options *c, mgrid_error *err) {
   json_t      *all = json_array();
   mgrid_status s = MGRID_OK;
   for (const char *const *name = mgrid_recipe_names(); *name && !s; name++) {
-    cli     one = *c;
+    cli     one = c->cli;
     json_t *info = NULL;
     one.recipe = *name;
     mgrid_runtime *rt = cli_load(&one, err);
@@ -61,14 +66,22 @@ static mgrid_status list_all(const cli *c, mgrid_error *err) {
   return s;
 }
 
-int cli_run_recipes(int argc, char **argv) {
-  cli          c;
-  mgrid_error  err = { 0 };
-  mgrid_status s = cli_parse(&c, argc, argv, "rj");
-  if (s) return s;
-  if (c.help) return fputs(help, stdout) < 0;
-  if (c.nargs) return cli_usage(&c, "recipes takes one recipe and no NAME=VALUE");
-  s = c.recipe ? describe(&c, &err) : list_all(&c, &err);
-  if (s) cli_say(&c, &err);
-  return cli_finish(&c, s);
+static int run(const cli_command *self, int argc, char **argv) {
+  options     c = { 0 };
+  mgrid_error err = { 0 };
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (c.cli.nargs) return cli_usage(&c.cli, "recipes takes one recipe and no NAME=VALUE");
+  mgrid_status s = c.cli.recipe ? describe(&c, &err) : list_all(&c, &err);
+  if (s) cli_say(&c.cli, &err);
+  return cli_finish(&c.cli, s);
 }
+
+const cli_command command_recipes = {
+  .name = "recipes",
+  .takes = "[RECIPE]",
+  .does = "what is bundled, and its parameters",
+  .help = help,
+  .recipe = true,
+  .options = { { "json", cli_flag, offsetof(options, json) } },
+  .run = run,
+};

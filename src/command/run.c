@@ -4,7 +4,7 @@
 ** communicator.
 */
 #include "comm/open.h"
-#include "host/cli.h"
+#include "command/cli.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -35,13 +35,39 @@ static const char help[] =
     "\n"
     "  --color WHEN  auto, always or never\n";
 
-/* No launcher: does the schedule fit together? */
-static mgrid_status rehearse(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
-  if (!c->nworlds) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
+enum { DEVICES_MAX = 64 };
+
+typedef struct options {
+  cli         cli;
+  int64_t     world; /* 0: whatever the launcher started */
+  const char *backend;
+  int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
+  int         ndevices;
+  int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; none: by rank */
+  bool        json, share_gpu, bandwidth;
+} options;
+
+/* A cli_reader of --devices. */
+static mgrid_status read_devices(const cli *c, const char *name, const char *value, void *to) {
+  options *o = to;
+  for (const char *at = value; at;) {
+    char *end;
+    long  n = strtol(at, &end, 10);
+    if (end == at || (*end != '\0' && *end != ',') || n < 0 || n > 1023 || o->ndevices == DEVICES_MAX)
+      return cli_usage(c, "%s is a list of GPUs, one for each rank of a machine, as 0,1,2,3; not '%s'", name, value);
+    o->devices[o->ndevices++] = (int)n;
+    at = *end ? end + 1 : NULL;
+  }
+  return MGRID_OK;
+}
+
+/* --backend dry: one process plays every rank of the creation schedule. */
+static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
+  if (!c->world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
   mgrid_rehearsal r;
-  mgrid_plan     *p = rt ? cli_plan(c, rt, c->worlds[0], err) : NULL;
+  mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
   mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
-  if (!s) s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
+  if (!s) s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
            " communicators; nobody waits for ever\n",
@@ -50,19 +76,19 @@ static mgrid_status rehearse(const cli *c, mgrid_runtime *rt, mgrid_error *err) 
   return s;
 }
 
-/* The sum of a number over all ranks, by what the backend has: a minimum is no sum, so the
-** plan gives it. */
+/* How many communicators all ranks hold together, each counted by each of its members; -1: unknown.
+** Backends cannot add up over ranks, they find the least alone; so it is counted in the plan. */
 static int64_t held_in_all(const mgrid_plan *p) {
   mgrid_rehearsal r = { 0 };
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
 }
 
-static mgrid_status materialize(const cli *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
   int64_t      proved = 0;
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   if (!s && mgrid_backend_rank(b) == 0) {
-    s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(c, p, err);
+    s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
     if (!s && !c->json)
       printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
              " memberships, %s): members and\n               order, sum, broadcast from every position, ring\n",
@@ -78,14 +104,14 @@ static mgrid_status materialize(const cli *c, mgrid_backend *b, const mgrid_plan
 }
 
 /* The recipe's word on GPUs, where the command line has none: its parameter `devices`. */
-static mgrid_status recipe_devices(cli *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error *err) {
   for (size_t i = 0; i < p->content.nparams && c->ndevices == 0; i++) {
     if (strcmp(p->content.param[i].name, "devices") != 0) continue;
     const char *at = p->content.param[i].value;
     for (at += *at == '['; *at && *at != ']';) {
       char *end;
       long  n = strtol(at, &end, 10);
-      if (end == at || c->ndevices == CLI_DEVICES_MAX)
+      if (end == at || c->ndevices == DEVICES_MAX)
         return mgrid_fail(err, MGRID_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'",
                           p->content.param[i].value);
       c->devices[c->ndevices++] = (int)n;
@@ -95,7 +121,7 @@ static mgrid_status recipe_devices(cli *c, const mgrid_plan *p, mgrid_error *err
   return MGRID_OK;
 }
 
-static mgrid_backend *choose(cli *c, mgrid_backend *mpi, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_backend *choose(options *c, mgrid_backend *mpi, const mgrid_plan *p, mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
   if (s || strcmp(c->backend, "mpi") == 0) return s ? NULL : mpi;
@@ -106,52 +132,68 @@ static mgrid_backend *choose(cli *c, mgrid_backend *mpi, const mgrid_plan *p, mg
   return strcmp(c->backend, "nccl") == 0 ? mgrid_nccl_backend(mpi, &o, err) : mgrid_backend_best(mpi, &o, false);
 }
 
-static mgrid_status run_on_mpi(cli *c, mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
+static mgrid_status run_on_mpi(options *c, mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_open("mpi", err);
-  if (!b) return cli_say_own(c, err);
+  if (!b) return cli_say_own(&c->cli, err);
   int64_t      world = mgrid_backend_world(b);
   mgrid_plan  *p = NULL;
   mgrid_status s;
-  if (c->nworlds && c->worlds[0] != world)
+  if (c->world && c->world != world)
     mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
-               c->worlds[0], world);
+               c->world, world);
   else if (rt)
-    p = cli_plan(c, rt, world, planning);
-  /* A rank without a plan says so to the others, who would wait for it. */
+    p = cli_plan(&c->cli, rt, world, planning);
+  /* A rank without a plan comes here too: the others would wait for it, and learn now that it has none. */
   s = mgrid_agree(b, p, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
-  if (s) cli_say(c, err); /* before MPI_Finalize: a launcher kills the rest at the first exit */
+  if (s) cli_say(&c->cli, err); /* before MPI_Finalize: a launcher kills the rest at the first exit */
   mgrid_plan_free(p);
   if (chosen != b) mgrid_backend_free(chosen);
   mgrid_backend_free(b);
   return s;
 }
 
-int cli_run_run(int argc, char **argv) {
+static int run(const cli_command *self, int argc, char **argv) {
   static const char *const backends[] = { "auto", "mpi", "nccl", "dry" };
-  cli                      c;
+  options                  c = { .backend = "auto" };
   mgrid_error              err = { 0 }, planning = { 0 };
-  mgrid_status             s = cli_parse(&c, argc, argv, "rwjbgdomB");
-  if (s) return s;
-  if (c.help) return fputs(help, stdout) < 0;
-  if (!c.recipe) return cli_usage(&c, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe) return cli_usage(&c.cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
   bool dry = strcmp(c.backend, "dry") == 0;
   bool known = dry;
   for (int i = 0; i < 3; i++) known |= strcmp(c.backend, backends[i]) == 0;
   if (!known) {
     char tail[128];
     mgrid_suggest(tail, sizeof tail, c.backend, backends, 4);
-    return cli_usage(&c, "unknown backend '%s'%s", c.backend, tail);
+    return cli_usage(&c.cli, "unknown backend '%s'%s", c.backend, tail);
   }
-  mgrid_runtime *rt = cli_load(&c, &planning);
+  mgrid_runtime *rt = cli_load(&c.cli, &planning);
+  mgrid_status   s;
   if (!dry) {
     s = run_on_mpi(&c, rt, &planning, &err);
   } else {
     err = planning;
     s = rt ? rehearse(&c, rt, &err) : err.status;
-    if (s) cli_say(&c, &err);
+    if (s) cli_say(&c.cli, &err);
   }
   mgrid_runtime_free(rt);
-  return cli_finish(&c, s);
+  return cli_finish(&c.cli, s);
 }
+
+const cli_command command_run = {
+  .name = "run",
+  .takes = "RECIPE [NAME=VALUE ...]",
+  .does = "create and prove them, under mpirun",
+  .help = help,
+  .recipe = true,
+  .options = { { "world", cli_world, offsetof(options, world) },
+               { "json", cli_flag, offsetof(options, json) },
+               { "backend", cli_text, offsetof(options, backend) },
+               { "share-gpu", cli_flag, offsetof(options, share_gpu) },
+               { "devices", read_devices, 0 },
+               { "timeout", cli_number, offsetof(options, timeout) },
+               { "gpu-memory", cli_number, offsetof(options, gpu_memory) },
+               { "bandwidth", cli_flag, offsetof(options, bandwidth) } },
+  .run = run,
+};

@@ -4,7 +4,7 @@
 ** order. All groups of a family run at once, as they do in training.
 */
 #include "comm/state.h"
-#include "host/cli.h"
+#include "command/cli.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 **
 ** show.c - a plan at a glance.
 */
-#include "host/cli.h"
+#include "command/cli.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>

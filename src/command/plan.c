@@ -3,7 +3,7 @@
 ** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
 */
 #include "base/base.h"
-#include "host/cli.h"
+#include "command/cli.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +23,15 @@ static const char help[] =
     "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
     "  --color WHEN  auto, always or never\n";
 
-static mgrid_status check_budget(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+typedef struct options {
+  cli     cli;
+  int64_t world;
+  int64_t rank;       /* whose view; -1: the whole plan */
+  int64_t gpu_memory; /* MiB; 0: no budget */
+  bool    json, schedule, text;
+} options;
+
+static mgrid_status check_budget(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_gpu_memory m;
   mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
@@ -33,7 +41,7 @@ static mgrid_status check_budget(const cli *c, const mgrid_plan *p, mgrid_error 
                     m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
 }
 
-static mgrid_status show_rank(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_dry(mgrid_plan_world(p), c->rank, err);
   mgrid_state   *s = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   mgrid_backend_free(b);
@@ -70,29 +78,42 @@ static mgrid_status show_rank(const cli *c, const mgrid_plan *p, mgrid_error *er
   return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
 }
 
-static mgrid_status show(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   if (c->json) return mgrid_plan_print_json(p, c->rank, cli_sink, stdout, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
-  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(c, p, err);
+  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, p, err);
 }
 
-int cli_run_plan(int argc, char **argv) {
-  cli          c;
-  mgrid_error  err = { 0 };
-  mgrid_status s = cli_parse(&c, argc, argv, "rwkjstm");
-  if (s) return s;
-  if (c.help) return fputs(help, stdout) < 0;
-  if (!c.recipe) return cli_usage(&c, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.nworlds) return cli_usage(&c, "plan wants --world N, the number of ranks");
-  if (c.json + c.schedule + c.text > 1) return cli_usage(&c, "--json, --schedule and --text exclude each other");
-  if (c.text && c.rank >= 0) return cli_usage(&c, "--text is the whole plan's; it takes no --rank");
-  mgrid_runtime *rt = cli_load(&c, &err);
-  mgrid_plan    *p = rt ? cli_plan(&c, rt, c.worlds[0], &err) : NULL;
-  s = p ? check_budget(&c, p, &err) : err.status;
+static int run(const cli_command *self, int argc, char **argv) {
+  options     c = { .rank = -1 };
+  mgrid_error err = { 0 };
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe) return cli_usage(&c.cli, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!c.world) return cli_usage(&c.cli, "plan wants --world N, the number of ranks");
+  if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
+  if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
+  mgrid_runtime *rt = cli_load(&c.cli, &err);
+  mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
+  mgrid_status   s = p ? check_budget(&c, p, &err) : err.status;
   if (!s) s = show(&c, p, &err);
-  if (s) cli_say(&c, &err);
+  if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
-  return cli_finish(&c, s);
+  return cli_finish(&c.cli, s);
 }
+
+const cli_command command_plan = {
+  .name = "plan",
+  .takes = "RECIPE --world N [NAME=VALUE ...]",
+  .does = "what groups a recipe makes",
+  .help = help,
+  .recipe = true,
+  .options = { { "world", cli_world, offsetof(options, world) },
+               { "rank", cli_index, offsetof(options, rank) },
+               { "json", cli_flag, offsetof(options, json) },
+               { "schedule", cli_flag, offsetof(options, schedule) },
+               { "text", cli_flag, offsetof(options, text) },
+               { "gpu-memory", cli_number, offsetof(options, gpu_memory) } },
+  .run = run,
+};

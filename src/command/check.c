@@ -2,7 +2,7 @@
 **
 ** check.c - moongrid check: the laws of a recipe's families at several world sizes.
 */
-#include "host/cli.h"
+#include "command/cli.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,6 +17,12 @@ static const char help[] = "usage: moongrid check RECIPE --world N[,N...] [NAME=
                            "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
                            "  --json        an array with one object per world\n"
                            "  --color WHEN  accepted by every command; this one has none\n";
+
+typedef struct options {
+  cli       cli;
+  cli_sizes worlds;
+  bool      json;
+} options;
 
 static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v) {
   char digest[33];
@@ -41,27 +47,26 @@ static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_ch
                    digest);
 }
 
-int cli_run_check(int argc, char **argv) {
-  cli          c;
+static int run(const cli_command *self, int argc, char **argv) {
+  options      c = { 0 };
   mgrid_error  err = { 0 };
-  mgrid_status worst = cli_parse(&c, argc, argv, "rWj");
-  if (worst) return worst;
-  if (c.help) return fputs(help, stdout) < 0;
-  if (!c.recipe) return cli_usage(&c, "check wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.nworlds) return cli_usage(&c, "check wants --world N[,N...], the numbers of ranks");
-  mgrid_runtime *rt = cli_load(&c, &err);
-  if (!rt) return cli_finish(&c, cli_say(&c, &err));
+  mgrid_status worst = MGRID_OK;
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe) return cli_usage(&c.cli, "check wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!c.worlds.n) return cli_usage(&c.cli, "check wants --world N[,N...], the numbers of ranks");
+  mgrid_runtime *rt = cli_load(&c.cli, &err);
+  if (!rt) return cli_finish(&c.cli, cli_say(&c.cli, &err));
   json_t *lines = json_array();
-  for (size_t i = 0; i < c.nworlds; i++) {
+  for (size_t i = 0; i < c.worlds.n; i++) {
     mgrid_plan_checked v;
-    mgrid_plan        *p = cli_plan(&c, rt, c.worlds[i], &err);
+    mgrid_plan        *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     mgrid_status       s = p ? mgrid_plan_check(p, &v, &err) : err.status;
     if (c.json)
-      json_array_append_new(lines, json_line(c.worlds[i], p, &v, s, &err));
+      json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));
     else if (!s)
-      print_line(c.worlds[i], p, &v);
+      print_line(c.worlds.at[i], p, &v);
     else
-      printf("%10" PRId64 "  %-8s %s\n", c.worlds[i], p ? "BROKEN" : "refused", err.message);
+      printf("%10" PRId64 "  %-8s %s\n", c.worlds.at[i], p ? "BROKEN" : "refused", err.message);
     if (s && !worst) worst = s;
     mgrid_plan_free(p);
   }
@@ -71,5 +76,15 @@ int cli_run_check(int argc, char **argv) {
   }
   json_decref(lines);
   mgrid_runtime_free(rt);
-  return cli_finish(&c, worst);
+  return cli_finish(&c.cli, worst);
 }
+
+const cli_command command_check = {
+  .name = "check",
+  .takes = "RECIPE --world N,N,... [NAME=VALUE ...]",
+  .does = "its laws at several sizes",
+  .help = help,
+  .recipe = true,
+  .options = { { "world", cli_worlds, offsetof(options, worlds) }, { "json", cli_flag, offsetof(options, json) } },
+  .run = run,
+};

@@ -3,7 +3,7 @@
 ** doctor.c - moongrid doctor: what works on this machine, and why the rest does not.
 */
 #include "comm/open.h"
-#include "host/cli.h"
+#include "command/cli.h"
 #include "script/runtime.h"
 
 #include <jansson.h>
@@ -12,6 +12,11 @@
 static const char help[] = "usage: moongrid doctor [--json]\n"
                            "\n"
                            "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n";
+
+typedef struct options {
+  cli  cli;
+  bool json;
+} options;
 
 typedef struct finding {
   const char *part;
@@ -34,15 +39,13 @@ static void examine(const cli *c, finding *f) {
   if (c->launched) snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
 }
 
-int cli_run_doctor(int argc, char **argv) {
+static int run(const cli_command *self, int argc, char **argv) {
   enum { N = 4 };
-  cli          c;
-  finding      f[N];
-  mgrid_status s = cli_parse(&c, argc, argv, "j");
-  if (s) return s;
-  if (c.help) return fputs(help, stdout) < 0;
-  examine(&c, f);
-  if (c.me != 0) return MGRID_OK;
+  options c = { 0 };
+  finding f[N];
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  examine(&c.cli, f);
+  if (c.cli.me != 0) return MGRID_OK;
   json_t *all = json_object();
   for (int i = 0; i < N; i++) {
     if (c.json)
@@ -55,5 +58,14 @@ int cli_run_doctor(int argc, char **argv) {
     printf("\n");
   }
   json_decref(all);
-  return cli_finish(&c, MGRID_OK);
+  return cli_finish(&c.cli, MGRID_OK);
 }
+
+const cli_command command_doctor = {
+  .name = "doctor",
+  .takes = "",
+  .does = "what works on this machine",
+  .help = help,
+  .options = { { "json", cli_flag, offsetof(options, json) } },
+  .run = run,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+**
+** cli.c - messages of the command; its recipe and plan.
+*/
+#include "command/cli.h"
+
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+/* ----------------------------------------------------------------- messages */
+
+mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
+
+mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
+  if (c->me != 0) usleep(300000);
+  if (c->launched)
+    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
+  else
+    fprintf(stderr, "moongrid: %s\n", e->message);
+  return e->status;
+}
+
+mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
+  mgrid_error e = { .status = MGRID_USAGE };
+  va_list     args;
+  va_start(args, fmt);
+  vsnprintf(e.message, sizeof e.message, fmt, args);
+  va_end(args);
+  return cli_say_own(c, &e);
+}
+
+int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, len, file) == len ? 0 : 1; }
+
+mgrid_status cli_finish(const cli *c, mgrid_status s) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return s;
+  mgrid_error e;
+  mgrid_fail(&e, MGRID_BACKEND, "the output could not be written");
+  cli_say(c, &e);
+  return s ? s : MGRID_BACKEND;
+}
+
+/* ------------------------------------------------------------------ recipes */
+
+mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
+  if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
+  mgrid_runtime_free(rt);
+  return NULL;
+}
+
+mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err) {
+  return mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
+}

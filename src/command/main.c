@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+**
+** main.c - the command moongrid: finds the subcommand and starts it.
+*/
+#include "base/base.h"
+#include "command/cli.h"
+
+#include <string.h>
+
+/* Every subcommand, in the order of the help: X(name) stands for command_name of src/command/name.c. */
+#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(recipes) X(doctor)
+
+#define DECLARE(name) extern const cli_command command_##name;
+COMMANDS(DECLARE)
+
+#define ROW(name) &command_##name,
+static const cli_command *const commands[] = { COMMANDS(ROW) };
+enum { COUNT = sizeof commands / sizeof commands[0] };
+
+static void print_help(FILE *out) {
+  fputs("usage: moongrid COMMAND ...\n"
+        "\n"
+        "Process groups of parallel training, from a recipe to communicators.\n"
+        "\n",
+        out);
+  for (int i = 0; i < COUNT; i++) {
+    int n = fprintf(out, "  %s %s", commands[i]->name, commands[i]->takes);
+    fprintf(out, "%*s  %s\n", n < 45 ? 45 - n : 0, "", commands[i]->does);
+  }
+  fputs("\n"
+        "  --help after a command tells more; --version.\n"
+        "\n"
+        "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n"
+        "5 ranks disagree.\n",
+        out);
+}
+
+int main(int argc, char **argv) {
+  char        option_help[] = "--help";
+  const char *word = argc > 1 ? argv[1] : "--help";
+  if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
+    print_help(argc > 1 ? stdout : stderr);
+    return argc > 1 ? MGRID_OK : MGRID_USAGE;
+  }
+  if (strcmp(word, "--version") == 0) {
+    printf("moongrid %s\n", mgrid_version());
+    return MGRID_OK;
+  }
+  if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
+    argv[1] = argv[2];
+    argv[2] = option_help;
+    word = argv[1];
+  }
+  const char *known[COUNT];
+  char        tail[128];
+  for (int i = 0; i < COUNT; i++) {
+    known[i] = commands[i]->name;
+    if (strcmp(known[i], word) == 0) return commands[i]->run(commands[i], argc - 1, argv + 1);
+  }
+  mgrid_suggest(tail, sizeof tail, word, known, COUNT);
+  fprintf(stderr, "moongrid: unknown command '%s'%s\n", word, tail);
+  return MGRID_USAGE;
+}

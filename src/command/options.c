@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT
+**
+** options.c - reads the command line of a subcommand by the options in its row.
+*/
+#include "command/cli.h"
+
+#include "base/base.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---------------------------------------------------------------- launcher */
+
+static const char *first_of(const char *const *names) {
+  for (; *names; names++)
+    if (getenv(*names)) return getenv(*names);
+  return NULL;
+}
+
+static void find_launcher(cli *c) {
+  static const char *const ranks[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL };
+  static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
+  const char              *rank = first_of(ranks), *size = first_of(sizes);
+  c->launched = rank != NULL;
+  c->me = rank ? strtoll(rank, NULL, 10) : 0;
+  c->ranks = size ? strtoll(size, NULL, 10) : 1;
+}
+
+/* ------------------------------------------------------------------ values */
+
+mgrid_status cli_flag(const cli *c, const char *name, const char *value, void *to) {
+  (void)c, (void)name, (void)value;
+  *(bool *)to = true;
+  return MGRID_OK;
+}
+
+mgrid_status cli_text(const cli *c, const char *name, const char *value, void *to) {
+  (void)c, (void)name;
+  *(const char **)to = value;
+  return MGRID_OK;
+}
+
+static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
+  char     *end;
+  long long n = strtoll(text, &end, 10);
+  if (*text == '\0' || *end != '\0' || n < low || n > MGRID_WORLD_MAX)
+    return cli_usage(c, "%s is an integer from %" PRId64 " to %" PRId64 ", not '%s'", name, low, MGRID_WORLD_MAX, text);
+  *out = n;
+  return MGRID_OK;
+}
+
+mgrid_status cli_index(const cli *c, const char *name, const char *value, void *to) {
+  return parse_integer(c, name, value, 0, to);
+}
+
+mgrid_status cli_number(const cli *c, const char *name, const char *value, void *to) {
+  return parse_integer(c, name, value, 1, to);
+}
+
+/* Append the sizes in a list with commas to the *n in `sizes`, which has room for `max`. */
+static mgrid_status parse_worlds(const cli *c, const char *name, const char *text, int64_t *sizes, size_t *n,
+                                 size_t max) {
+  if (!*text) return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
+  char *copy = mgrid_strdup(text), *save = NULL;
+  if (!copy) return MGRID_LIMIT;
+  mgrid_status s = MGRID_OK;
+  for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
+    if (*n == max)
+      s = max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
+    else
+      s = parse_integer(c, name, word, 1, &sizes[(*n)++]);
+  }
+  free(copy);
+  return s;
+}
+
+mgrid_status cli_world(const cli *c, const char *name, const char *value, void *to) {
+  size_t n = *(int64_t *)to != 0;
+  return parse_worlds(c, name, value, to, &n, 1);
+}
+
+mgrid_status cli_worlds(const cli *c, const char *name, const char *value, void *to) {
+  cli_sizes *list = to;
+  return parse_worlds(c, name, value, list->at, &list->n, CLI_WORLDS_MAX);
+}
+
+/* ----------------------------------------------------------------- options */
+
+static const cli_option common[] = {
+  { "params", cli_text, offsetof(cli, params) }, /* only where a recipe is taken */
+  { "color", cli_text, offsetof(cli, color) },
+  { "help", cli_flag, offsetof(cli, help) },
+};
+enum { COMMON = sizeof common / sizeof common[0], KNOWN_MAX = CLI_OPTIONS_MAX + COMMON };
+
+/* The options of a command, its own first. */
+static size_t options_of(const cli_command *command, const cli_option *known[KNOWN_MAX]) {
+  size_t n = 0;
+  for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
+  for (size_t i = command->recipe ? 0 : 1; i < COMMON; i++) known[n++] = &common[i];
+  return n;
+}
+
+static mgrid_status unknown_option(const cli *c, const char *option) {
+  const cli_option *known[KNOWN_MAX];
+  const char       *names[KNOWN_MAX];
+  size_t            n = options_of(c->command, known);
+  char              tail[256], word[64];
+  for (size_t i = 0; i < n; i++) names[i] = known[i]->name;
+  snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
+  mgrid_suggest(tail, sizeof tail, word, names, n);
+  bool parameter = c->command->recipe && !mgrid_nearest(word, names, n);
+  return cli_usage(c, "unknown option '--%s' of %s%s%s%s%s", word, c->command->name, tail,
+                   parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
+}
+
+static mgrid_status positional(cli *c, const char *word) {
+  const char *eq = strchr(word, '=');
+  if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
+  bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
+  if (!argument && !c->recipe) {
+    c->recipe = word;
+    return MGRID_OK;
+  }
+  if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
+  if (c->nargs == CLI_ARGS_MAX) return cli_usage(c, "more than %d arguments", CLI_ARGS_MAX);
+  c->args[c->nargs++] = word;
+  return MGRID_OK;
+}
+
+static mgrid_status parse(cli *c, int argc, char **argv) {
+  enum { POSITIONAL = 1, LONG }; /* getopt_long's result for a word that is no option is 1 */
+  const cli_option *known[KNOWN_MAX];
+  struct option     longs[KNOWN_MAX + 1] = { 0 };
+  size_t            n = options_of(c->command, known);
+  for (size_t i = 0; i < n; i++)
+    longs[i] = (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL,
+                                LONG };
+  opterr = 0;
+  optind = 1;
+  mgrid_status s = MGRID_OK;
+  while (!s) {
+    int at = optind, nth = 0, o = getopt_long(argc, argv, "-:h", longs, &nth);
+    if (o == -1) break;
+    const char *word = argv[at];
+    if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
+    if (o == '?' && word[0] == '-' && word[1] != '-')
+      return cli_usage(c, "unknown option '%s' of %s", word, c->command->name);
+    if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
+    if (o == 'h') c->help = true;
+    if (o == POSITIONAL) s = positional(c, optarg);
+    if (o == LONG) {
+      char name[64];
+      snprintf(name, sizeof name, "--%s", known[nth]->name);
+      s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);
+    }
+  }
+  for (; optind < argc && !s; optind++) s = positional(c, argv[optind]); /* after "--" */
+  return s;
+}
+
+static mgrid_status choose_color(cli *c) {
+  const char *when = c->color ? c->color : "auto";
+  if (strcmp(when, "auto") != 0 && strcmp(when, "always") != 0 && strcmp(when, "never") != 0)
+    return cli_usage(c, "--color is auto, always or never, not '%s'", when);
+  /* under a launcher stdout is a terminal on the ranks even when the launcher writes to a file */
+  bool shows = isatty(1) && !c->launched && !getenv("NO_COLOR");
+  c->bold = strcmp(when, "always") == 0 || (strcmp(when, "auto") == 0 && shows);
+  return MGRID_OK;
+}
+
+bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
+  c->command = command;
+  find_launcher(c);
+  mgrid_status s = parse(c, argc, argv);
+  if (!s) s = choose_color(c);
+  c->code = s ? (int)s : c->help && fputs(command->help, stdout) < 0;
+  return !s && !c->help;
+}
