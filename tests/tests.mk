@@ -1,39 +1,42 @@
 # SPDX-License-Identifier: MIT
 #
-# The C tests: every tests/c/test_*.c is a program with cmocka that sees the library's
-# insides; every tests/mpi/*.c is one that mpirun starts.
+# The test programs: every tests/c/test_*.c is one with cmocka that sees the library's insides;
+# every tests/mpi/*.c is one that mpirun starts. Each is compiled into an object and then linked,
+# so a change in the library or in one test compiles that file and links again.
 
-TEST_SRC  := $(sort $(wildcard tests/c/test_*.c))
-TEST_BIN  := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
-MPI_SRC   := $(sort $(wildcard tests/mpi/*.c))
-MPI_BIN   := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
-TEST_LIBS  = $(shell $(PKG_CONFIG) --libs cmocka)
+TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
+TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
+MPI_SRC  := $(if $(HAVE_MPI),$(sort $(wildcard tests/mpi/*.c)))
+MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
 
-tests: all $(TEST_BIN) $(if $(HAVE_MPI),$(MPI_BIN))
+# What a trainer links: the shared libraries, which lie one folder up or two.
+AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
 
-$(B)/tests/test_%: tests/c/test_%.c $(wildcard tests/c/*.h) $(B)/libmoongrid.a
+tests: all $(TEST_BIN) $(MPI_BIN)
+
+$(B)/tests/mpi/%.o: TEST_FLAGS = $(MPI_FLAGS)
+$(B)/tests/nccl/%.o: TEST_FLAGS = $(MPI_FLAGS) $(NCCL_FLAGS) -Itests/mpi
+$(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) -Itests/c $< -o $@ $(B)/libmoongrid.a $(LIBS) $(TEST_LIBS) $(ALL_LDFLAGS)
+	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
+
+$(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid.a
+	$(CC) $^ -o $@ $(LIBS) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-# As a trainer links: against the shared libraries and the public headers alone.
-$(B)/tests/mpi/%: tests/mpi/%.c tests/mpi/tap.h $(LIB) $(LIB_MPI)
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
+$(MPI_BIN): %: %.o $(LIB) $(LIB_MPI)
+	$(CC) $< -o $@ $(AS_TRAINER)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
 ifeq ($(HAVE_MPI)$(HAVE_NCCL),yesyes)
 tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
 endif
 
-$(B)/tests/nccl/trainer: tests/nccl/trainer.c tests/mpi/tap.h $(LIB) $(LIB_MPI)
-	@mkdir -p $(@D)
-	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) -Itests/mpi $(MPI_FLAGS) $(NCCL_FLAGS) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS) -ldl
+$(B)/tests/nccl/trainer: $(B)/tests/nccl/trainer.o $(LIB) $(LIB_MPI)
+	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
 	$(call SAY,CC,tests/nccl/standin)
@@ -44,10 +47,14 @@ ifeq ($(HAVE_MPI),yes)
 tests: $(B)/tests/multi_gpu
 endif
 
-$(B)/tests/multi_gpu: examples/multi_gpu.c $(LIB) $(LIB_MPI)
+$(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(if $(HAVE_NCCL),-DWITH_NCCL $(NCCL_FLAGS)) $< -o $@ $(ALL_LDFLAGS) \
-	  -Wl,-rpath,'$$ORIGIN/..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
+	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(if $(HAVE_NCCL),-DWITH_NCCL $(NCCL_FLAGS)) -c $< -o $@
 
+$(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(LIB_MPI)
+	$(CC) $< -o $@ $(AS_TRAINER)
+
+-include $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \
+  $(B)/tests/multi_gpu.d
 .PHONY: tests
