@@ -7,17 +7,11 @@
 #ifndef TEST_RANDOM_H
 #define TEST_RANDOM_H
 
+#include "program.h"
+
 #include "moongrid.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 typedef struct rng {
   uint64_t state, seed;

@@ -214,10 +214,10 @@ static void test_long_lists(void **unused) {
   free(out);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_grids),  cmocka_unit_test(test_along),   cmocka_unit_test(test_index_may_leave_out_ones),
     cmocka_unit_test(test_chains), cmocka_unit_test(test_windows), cmocka_unit_test(test_long_lists),
   };
-  return cmocka_run_group_tests_name("algebra", tests, NULL, NULL);
+  return run_program("algebra", tests, argc, argv);
 }

@@ -242,7 +242,7 @@ static void test_rounds_of_a_star(void **unused) {
   lists_free(&l);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_twin),
     cmocka_unit_test(test_twin_ends_with_operations),
@@ -253,5 +253,5 @@ int main(void) {
     cmocka_unit_test(test_rounds_of_covers),
     cmocka_unit_test(test_rounds_of_a_star),
   };
-  return cmocka_run_group_tests_name("equality", tests, NULL, NULL);
+  return run_program("equality", tests, argc, argv);
 }

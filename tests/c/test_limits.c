@@ -272,7 +272,7 @@ static void test_pick_of_many_ends(void **unused) {
   assert_true(finishes(pick_many, 30));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_largest_world),       cmocka_unit_test(test_wide_world),
     cmocka_unit_test(test_many_modes),          cmocka_unit_test(test_large_windows),
@@ -280,5 +280,5 @@ int main(void) {
     cmocka_unit_test(test_bundle_of_many_ends), cmocka_unit_test(test_bundle_of_prime_ends),
     cmocka_unit_test(test_split_of_prime_ends), cmocka_unit_test(test_pick_of_many_ends),
   };
-  return cmocka_run_group_tests_name("limits", tests, NULL, NULL);
+  return run_program("limits", tests, argc, argv);
 }

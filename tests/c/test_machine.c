@@ -155,11 +155,11 @@ static void test_facts(void **state) {
   mgrid_topology_free(t);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_places),
     cmocka_unit_test(test_verdict_over_machines),
     cmocka_unit_test(test_facts),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_program("machine", tests, argc, argv);
 }

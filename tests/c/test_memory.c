@@ -4,15 +4,10 @@
 ** returns "out of memory", nothing crashes, and (under ASan) nothing leaks. The linker
 ** routes the library's malloc, calloc and realloc through this file.
 */
+#include "program.h"
+
 #include "comm/state.h"
 #include "script/runtime.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -152,11 +147,11 @@ static void test_every_cap_of_the_lua_heap(void **state) {
   }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_allocation_in_c),
     cmocka_unit_test(test_every_allocation_of_a_recipe),
     cmocka_unit_test(test_every_cap_of_the_lua_heap),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_program("memory", tests, argc, argv);
 }

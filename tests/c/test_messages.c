@@ -427,7 +427,7 @@ static void test_chained_failures(void **unused) {
   assert_string_equal(why.message, "tp 3 does not make the 8 ranks; nearest: tp 8, or a world of 3 ranks");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_window),
     cmocka_unit_test(test_grid_sizes),
@@ -445,5 +445,5 @@ int main(void) {
     cmocka_unit_test(test_chained_failures),
     cmocka_unit_test(test_table_starts),
   };
-  return cmocka_run_group_tests_name("messages", tests, NULL, NULL);
+  return run_program("messages", tests, argc, argv);
 }

@@ -87,11 +87,11 @@ static void test_plan_memory(void **unused) {
   mgrid_grid_free(g);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_memory),
     cmocka_unit_test(test_text),
     cmocka_unit_test(test_plan_memory),
   };
-  return cmocka_run_group_tests_name("nccl", tests, NULL, NULL);
+  return run_program("nccl", tests, argc, argv);
 }

@@ -375,7 +375,7 @@ static void test_map_changes_sizes(void **unused) {
   lists_free(&want);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_split_border),
     cmocka_unit_test(test_split_lists),
@@ -388,5 +388,5 @@ int main(void) {
     cmocka_unit_test(test_map_changes_sizes),
     cmocka_unit_test(test_without),
   };
-  return cmocka_run_group_tests_name("operations", tests, NULL, NULL);
+  return run_program("operations", tests, argc, argv);
 }

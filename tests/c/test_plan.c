@@ -408,7 +408,7 @@ static void test_digest_repeats(void **unused) {
   assert_true(others > 450); /* tiny worlds do draw the same plan again */
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_dedup),
     cmocka_unit_test(test_rules_against_lists),
@@ -418,5 +418,5 @@ int main(void) {
     cmocka_unit_test(test_digest_repeats),
     cmocka_unit_test(test_digest_of_odd_values),
   };
-  return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+  return run_program("plan", tests, argc, argv);
 }

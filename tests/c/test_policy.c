@@ -360,7 +360,7 @@ static void test_plan_values(void **state) {
   refused(NULL, why.status, MGRID_REFUSED, "parameter 'tp' is an integer, not 'many'");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_every_kind, set_up, tear_down),
@@ -374,5 +374,5 @@ int main(void) {
     cmocka_unit_test_setup_teardown(test_definitions, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_plan_values, set_up, tear_down),
   };
-  return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
+  return run_program("policy", tests, argc, argv);
 }

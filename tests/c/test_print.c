@@ -396,7 +396,7 @@ static void test_json_head(void **unused) {
   mgrid_plan_free(p);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_topology_errors),
     cmocka_unit_test(test_options_text),
@@ -407,5 +407,5 @@ int main(void) {
     cmocka_unit_test(test_json),
     cmocka_unit_test(test_json_head),
   };
-  return cmocka_run_group_tests_name("print", tests, NULL, NULL);
+  return run_program("print", tests, argc, argv);
 }

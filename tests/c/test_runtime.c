@@ -3,15 +3,11 @@
 ** test_runtime.c - recipes from C: errors with their position, budgets that a recipe cannot
 ** catch, a runtime that outlives a failure, several at once.
 */
+#include "program.h"
+
 #include "script/runtime.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* A recipe in a temporary file; the path is written to `path`. */
 static void write_recipe(char path[64], const char *text) {
@@ -287,7 +283,7 @@ static void test_first_error(void **state) {
   mgrid_runtime_free(rt);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_plan),
     cmocka_unit_test(test_same_plan_in_two_runtimes),
@@ -301,5 +297,5 @@ int main(void) {
     cmocka_unit_test(test_limits_given),
     cmocka_unit_test(test_first_error),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_program("runtime", tests, argc, argv);
 }

@@ -418,7 +418,7 @@ static void test_materialize_errors(void **unused) {
   mgrid_plan_free(p);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rehearsals),
     cmocka_unit_test(test_checker_passes),
@@ -433,5 +433,5 @@ int main(void) {
     cmocka_unit_test(test_materialize_errors),
     cmocka_unit_test(test_checker_counts_each_meeting),
   };
-  return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+  return run_program("schedule", tests, argc, argv);
 }
