@@ -1,0 +1,60 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The suite itself: its parts and the tests in C programs run by their names, and a name that
+-- nothing has is an error, not a suite of no tests that passes.
+
+local run = dofile("tests/lua/support.lua").run
+
+describe("scripts/test", function()
+  it("lists its parts; fast ones need no sanitizer and at most 4 ranks", function()
+    local list, _, code = run "scripts/test --list"
+    local parts, fast = 0, 0
+    for speed, name in list:gmatch "  ([F-]) ([^\n]+)\n" do
+      parts = parts + 1
+      if speed == "F" then
+        fast = fast + 1
+        assert.is_nil(name:find "San")
+        assert.truthy(tonumber(name:match "(%d+) ranks" or 0) <= 4, name)
+      end
+    end
+    assert.equal(0, code)
+    assert.truthy(fast > 0 and parts > fast)
+  end)
+
+  it("runs the part of a name, after the build that it needs", function()
+    local out, err, code = run "scripts/test --no-setup test_machine"
+    assert.equal("", err)
+    assert.truthy(out:find "^build +1 passed +0 failed +%d+ s\ntest_machine +%d+ passed +0 failed +%d+ s\n%d+ passed, 0 failed\n$", out)
+    assert.equal(0, code)
+  end)
+
+  it("refuses a name that no part has, and an option that it has not", function()
+    local _, err, code = run "scripts/test --no-setup test_machine nothing"
+    assert.truthy(err:find "^test: no part has 'nothing' in its name; the parts are\n  F build\n")
+    assert.equal(2, code)
+    _, err, code = run "scripts/test --fats"
+    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-no%-setup%); the parts are\n")
+    assert.equal(2, code)
+  end)
+end)
+
+describe("a C test program", function()
+  it("runs one of its tests, or those like a pattern", function()
+    local out, _, code = run "CMOCKA_MESSAGE_OUTPUT=TAP build/tests/test_plan test_digest"
+    assert.equal("1..1\nok 1 - test_digest\n", out:match "^1.-\nok[^\n]*\n")
+    assert.is_nil(out:find "\nok 2")
+    assert.equal(0, code)
+    out, _, code = run "CMOCKA_MESSAGE_OUTPUT=TAP build/tests/test_plan 'test_dig*s'"
+    assert.truthy(out:find "^1%.%.2\nok 1 %- test_digest_repeats\nok 2 %- test_digest_of_odd_values\n")
+    assert.equal(0, code)
+  end)
+
+  it("refuses a name that no test of its has", function()
+    local _, err, code = run "build/tests/test_machine test_nothing"
+    assert.truthy(err:find "^build/tests/test_machine has no test 'test_nothing'; known:\n  test_%w+")
+    assert.equal(2, code)
+    _, err, code = run "build/tests/test_machine a b"
+    assert.equal("build/tests/test_machine takes one name of a test, which may have * and ? in it\n", err)
+    assert.equal(2, code)
+  end)
+end)
