@@ -1,21 +1,17 @@
 -- SPDX-License-Identifier: MIT
 --
--- The editor annotations and the sources say the same: every name that C or the prelude
--- exports is annotated in lua/moongrid/meta.lua or meta_recipe.lua, and every annotated name exists.
+-- The editor annotations say what is there: every name that a live object, the module or a recipe
+-- answers to is annotated in lua/moongrid/meta.lua or meta_recipe.lua, and every annotated name is
+-- answered. Objects do not list their names, so each is asked every word that the library has in it.
+
+local support = dofile "tests/lua/support.lua"
+local moongrid = require "moongrid"
 
 local function read(path)
   local file = assert(io.open(path))
   local text = file:read("a")
   file:close()
   return text
-end
-
-local function lines_of(command)
-  local pipe = assert(io.popen(command))
-  local list = {}
-  for line in pipe:lines() do list[#list + 1] = line end
-  pipe:close()
-  return list
 end
 
 local function sorted(set)
@@ -31,64 +27,13 @@ local function strings_in(text)
   return set
 end
 
--- What the sources export --------------------------------------------------------
-
-local source = {}
-for _, path in ipairs(lines_of "ls src/script/*.c") do source[#source + 1] = read(path) end
-source = table.concat(source, "\n")
-local prelude = read "lua/moongrid/recipe.lua"
-
--- Names of all `static const luaL_Reg NAME[] = { { "x", ... }, ... };`
-local function registered(name)
-  local set, found = {}, 0
-  for body in source:gmatch("luaL_Reg +" .. name .. "%[%] = (%b{})") do
-    found = found + 1
-    for entry in body:gmatch('{ "([%w_]+)",') do set[entry] = true end
-  end
-  return set, found
-end
-
--- The list of words in `static const char *const NAME[] = { ... };`
-local function words(text, name)
-  local body = assert(text:match("%*const " .. name .. "%[%] = (%b{})"), name)
-  return strings_in(body)
-end
-
--- Of a class: the fields its __index compares with, and its list for messages.
-local function index_of(class)
-  local body = source:match("\nstatic int " .. class .. "_index%(lua_State %*L%) (%b{})")
-    or source:match("\nstatic int " .. class .. "_missing%(lua_State %*L%) (%b{})")
-  if not body then return {} end
-  local set = {}
-  for name in body:gmatch('strcmp%(key, "([%w_]+)"%)') do set[name] = true end
-  return set, body:find("known[]", 1, true) and words(body, "known") or nil
-end
-
-local function exported(class)
-  local set = registered(class .. "_methods")
-  if class == "group" then -- and its collectives
-    for name in pairs((registered "mgrid_lua_group_use")) do set[name] = true end
-  end
-  for name in pairs((index_of(class))) do set[name] = true end
-  return set
-end
-
-local function module_names()
-  local set, found = registered "functions"
-  assert(found >= 3) -- one array per file that has functions
-  local literal = source:match "int mgrid_lua_open%(lua_State %*L%) (%b{})"
-  for name in literal:gmatch 'lua_setfield%(L, %-2, "([%w_]+)"%)' do set[name] = true end
-  if source:find 'fill_key%);\n  lua_setfield%(L, %-2, "fill"%)' then set.fill = true end
-  return set
-end
-
 -- What is annotated ----------------------------------------------------------------
 
 local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_recipe.lua" }
 local meta = read(files[1]) .. read(files[2])
 
 -- name of a class -> { fields and methods }, by reading line by line
-local annotated, lines = {}, {}
+local annotated, called, lines = {}, {}, {} -- called["Family.split"]: a method
 do
   local class, variable = nil, {}
   for line in meta:gmatch "([^\n]*)\n" do
@@ -106,8 +51,107 @@ do
       variable[name] = class
     elseif owner and variable[owner] then
       annotated[variable[owner]][member] = true
+      called[owner .. "." .. member] = true
     end
   end
+end
+
+-- What is there --------------------------------------------------------------------
+
+-- The words in the constants of the libraries: a name that C compares with is one of them, or the
+-- end of one, since the linker keeps "ranks" inside "nranks".
+local words = {}
+for line in assert(io.popen "ls build/*.so"):lines() do
+  local constants = os.tmpname()
+  assert(os.execute(("objcopy -O binary --only-section=.rodata %s %s"):format(line, constants)))
+  for word in read(constants):gmatch "[%a_][%w_]+" do
+    for from = 1, #word - 1 do
+      if word:find("^[%a_]", from) then words[word:sub(from)] = true end
+    end
+  end
+  os.remove(constants)
+end
+for _, names in pairs(annotated) do
+  for name in pairs(names) do words[name] = true end
+end
+
+-- The words that a value answers to.
+local function answered(value)
+  local set = {}
+  for word in pairs(words) do
+    local ok, answer = pcall(function() return value[word] end)
+    if ok and answer ~= nil then set[word] = true end
+  end
+  return set
+end
+
+-- The methods of a class; they lie in its metatable, under a key of C's own.
+local function methods(class)
+  for key, value in pairs(debug.getregistry()["moongrid." .. class]) do
+    if type(key) == "userdata" then return value end
+  end
+end
+
+-- The names in the message that a wrong name gets.
+local function listed(message)
+  local set = {}
+  for name in assert(message:match "known: ([^;]*)", message):gmatch "[%w_]+" do set[name] = true end
+  return set
+end
+
+local function refusal(fn, ...)
+  local ok, message = pcall(fn, ...)
+  assert(not ok)
+  return message
+end
+
+local unknown = "zz_unknown" -- no word, and near none
+
+local live = {}
+do
+  live.World = moongrid.world(4)
+  live.Grid = moongrid.grid(live.World, "zz_inner-zz_outer", { zz_inner = 2, zz_outer = 2 })
+  live.Family = live.Grid "zz_inner"
+  live.Topology = moongrid.topology(live.World)
+  live.Topology.zz_family = live.Family
+  live.Plan = moongrid.plan(live.Topology)
+  live.State = live.Plan:dry(0)
+  live.Group = live.State.zz_family
+  live.Machine = live.State.machine
+  live.Recipe = moongrid.load "picotron"
+end
+
+-- What a chunk answers that runs as a recipe: it returns a text.
+local function in_recipe(chunk, ...)
+  local path = support.file(("local function ask(...) %s end\n"):format(chunk)
+    .. ("return recipe { doc = ask(%s), build = function(world) return topology(world) end }"):format(
+      table.concat({ ... }, ", ")))
+  local doc = moongrid.load(path):info().doc
+  os.remove(path)
+  return doc
+end
+
+-- The words that a value has in a recipe, `_ENV` or a library.
+local function answered_in_recipe(value)
+  local list = {}
+  for _, word in ipairs(sorted(words)) do list[#list + 1] = ("%q"):format(word) end
+  for _, library in ipairs { _G, math, string, table } do
+    for name in pairs(library) do list[#list + 1] = ("%q"):format(name) end
+  end
+  local set = {}
+  local answer = in_recipe(([[
+    local found = {}
+    for _, word in ipairs { %s } do
+      local ok, value = pcall(function() return %s[word] end)
+      if ok and value ~= nil then found[#found + 1] = word end
+    end
+    return table.concat(found, " ")]]):format(table.concat(list, ", "), value))
+  for name in answer:gmatch "%S+" do set[name] = true end
+  return set
+end
+
+local function refusal_in_recipe(expression)
+  return in_recipe(("local _, message = pcall(function() return %s end) return message"):format(expression))
 end
 
 describe("meta.lua", function()
@@ -120,74 +164,84 @@ describe("meta.lua", function()
   end)
 
   it("has the functions and values of the module", function()
-    assert.are.same(sorted(module_names()), sorted(annotated.moongrid))
+    assert.are.same(sorted(moongrid), sorted(annotated.moongrid))
   end)
 
-  it("has what the module has when it is loaded", function()
-    assert.are.same(sorted(require "moongrid"), sorted(annotated.moongrid))
-  end)
+  for _, class in ipairs { "World", "Grid", "Family", "Topology", "Plan", "State", "Group", "Recipe" } do
+    it("has every method and field of a " .. class, function()
+      assert.are.same(sorted(answered(live[class])), sorted(annotated["moongrid." .. class]))
+    end)
 
-  for _, class in ipairs { "World", "Grid", "Family", "Plan", "State", "Group", "Buffer", "Recipe", "Job" } do
-    it("has every method and field of " .. class, function()
-      local names = sorted(exported(class:lower()))
-      assert.is_true(#names > 0)
-      assert.are.same(names, sorted(annotated["moongrid." .. class]))
+    it("has methods of a " .. class .. " as functions, and fields as none", function()
+      local there = methods(class)
+      for name in pairs(annotated["moongrid." .. class]) do
+        assert.are.equal(called[class .. "." .. name] or false, there[name] ~= nil, name)
+      end
     end)
   end
 
-  it("has no method or field of a Topology: all its names are families", function()
-    assert.are.same({}, sorted(annotated["moongrid.Topology"]))
+  it("has every method of a Buffer", function()
+    assert.are.same(sorted(methods "Buffer"), sorted(annotated["moongrid.Buffer"]))
+  end)
+
+  it("has every method and field of a Job", function()
+    local list = {}
+    for _, word in ipairs(sorted(words)) do list[#list + 1] = ("%q"):format(word) end
+    local path = support.file(([[
+      local job <close> = assert(require "moongrid".mpi())
+      for _, word in ipairs { %s } do
+        if pcall(function() return job[word] end) then print("has " .. word) end
+      end
+      print(select(2, pcall(function() return job.%s end)))]]):format(table.concat(list, ", "), unknown))
+    local out, err = support.run("LUA_CPATH='build/?.so;;' scripts/launch 1 lua5.4 " .. path)
+    os.remove(path)
+    local set = {}
+    for name in out:gmatch "has ([%w_]+)\n" do set[name] = true end
+    assert.are.same(sorted(set), sorted(annotated["moongrid.Job"]), err)
+    assert.are.same(sorted(set), sorted(listed(out:match "[^\n]*\n$")))
   end)
 
   it("has the options of families", function()
-    local with = source:match "\nstatic int family_with%(lua_State %*L%) (%b{})"
-    assert.are.same(sorted(words(with, "known")), sorted(annotated["moongrid.Options"]))
-  end)
-
-  it("has the fields of the machine", function()
-    assert.are.same(sorted(words(read "src/script/machine.c", "fields")), sorted(annotated["moongrid.Machine"]))
+    local message = refusal(live.Family.with, live.Family, { [unknown] = 1 })
+    assert.are.same(sorted(listed(message)), sorted(annotated["moongrid.Options"]))
   end)
 
   it("has NCCL's fields", function()
-    local body = read "src/plan/nccl.c":match "mgrid_nccl_fields%[MGRID_NCCL_FIELDS%] = (%b{})"
-    assert.are.same(sorted(strings_in(body)), sorted(annotated["moongrid.Nccl"]))
+    local message = refusal(live.Family.with, live.Family, { nccl = { [unknown] = 1 } })
+    assert.are.same(sorted(listed(message)), sorted(annotated["moongrid.Nccl"]))
+  end)
+
+  it("has the fields of the machine", function()
+    local known = listed(refusal(function() return live.Machine[unknown] end))
+    assert.are.same(sorted(known), sorted(annotated["moongrid.Machine"]))
+    for name in pairs(answered(live.Machine)) do assert.is_true(known[name], name) end
   end)
 
   it("has the fields of a recipe", function()
-    assert.are.same(sorted(strings_in(prelude:match "\nlocal fields = (%b{})")), sorted(annotated["moongrid.Definition"]))
+    assert.are.same(sorted(listed(refusal_in_recipe(("recipe { %s = 1 }"):format(unknown)))),
+      sorted(annotated["moongrid.Definition"]))
   end)
 
   it("has the kinds of parameters", function()
-    local kinds = {}
-    local declared = read "lua/moongrid/parameters.lua"
-    for kind in declared:match("\nlocal kinds = (%b{})"):gmatch "\n  (%l+) = {" do kinds[kind] = true end
-    for kind in declared:gmatch "\nkinds%.(%l+) = {" do kinds[kind] = true end
-    assert.are.same(sorted(kinds), sorted(annotated["moongrid.Params"]))
-    assert.are.same(sorted(kinds), sorted(strings_in(meta:match "%-%-%-@field kind ([^\n]*)")))
+    local kinds = sorted(listed(refusal_in_recipe("param." .. unknown)))
+    assert.are.same(kinds, sorted(answered_in_recipe "param"))
+    assert.are.same(kinds, sorted(annotated["moongrid.Params"]))
+    assert.are.same(kinds, sorted(strings_in(meta:match "%-%-%-@field kind ([^\n]*)")))
   end)
 
-  it("has what a recipe sees of Lua", function()
-    local sandbox = read "src/script/sandbox.c"
-    local function allowed(list, changed)
-      local set = words(sandbox, list)
-      for name in pairs((registered(changed))) do set[name] = true end
-      return set
-    end
-    local lists = { globals = allowed("globals", "changed"), math = allowed("maths", "none"),
-                    string = allowed("strings", "new_strings"), table = allowed("tables", "new_tables") }
-    lists.string.format = true -- set by hand, over the real one
-    for library, names in pairs(lists) do
-      local listed = {}
-      for name in assert(meta:match("\n%-%-   " .. library .. " +([^\n]*)")):gmatch "%w+" do listed[name] = true end
-      assert.are.same(sorted(names), sorted(listed))
-    end
-  end)
-
-  it("defines what recipes have besides, and the three from the prelude", function()
-    local hidden = strings_in(source:match "not_for_recipes%[%] = (%b{})")
-    local globals = strings_in(source:match "from_prelude%[%] = (%b{})")
-    for name in pairs(module_names()) do
-      if not hidden[name] and not strings_in('"load" "mpi" "nccl" "recipes" "_VERSION"')[name] then globals[name] = true end
+  it("has what a recipe sees of Lua, and defines what it sees besides", function()
+    local besides = answered_in_recipe "_ENV"
+    for _, library in ipairs { "globals", "math", "string", "table" } do
+      local names = {}
+      for name in assert(meta:match("\n%-%-   " .. library .. " +([^\n]*)")):gmatch "%w+" do names[name] = true end
+      if library ~= "globals" then
+        assert.are.same(sorted(answered_in_recipe(library)), sorted(names))
+        names = { [library] = true }
+      end
+      for name in pairs(names) do
+        assert.is_true(besides[name], name)
+        besides[name] = nil
+      end
     end
     local defined = {} -- every global that the annotations assign to, `fill` = nil too
     local env = setmetatable({}, {
@@ -197,21 +251,23 @@ describe("meta.lua", function()
       __newindex = function(_, name) defined[name] = true end,
     })
     for _, path in ipairs(files) do assert(loadfile(path, "t", env))() end
-    assert.are.same(sorted(globals), sorted(defined))
+    assert.are.same(sorted(besides), sorted(defined))
+
+    local listed_globals = strings_in(read ".luacheckrc":match "read_globals = (%b{})")
+    listed_globals.split = nil -- of string
+    assert.are.same(sorted(besides), sorted(listed_globals))
   end)
 
   it("has the bundled policies and their settings", function()
-    local library, settings_of, last = read "lua/moongrid/policies.lua", {}, nil
+    local settings_of, last = {}, nil
     for _, line in ipairs(lines) do
       last = line:match "^%-%-%-@param settings%?? (moongrid%.%w+)" or last
       settings_of[line:match "^function Policies%.([%w_]+)%(" or ""] = last
     end
-    local names = {}
-    for name, settings in library:gmatch "\nlibrary%.([%w_]+) = {\n  settings = (%b{})" do
-      local wanted = {}
-      for setting in settings:gmatch '{ "([%w_]+)",' do wanted[setting] = true end
+    local names = listed(refusal_in_recipe("policies." .. unknown))
+    for name in pairs(names) do
+      local wanted = listed(refusal_in_recipe(("policies.%s { %s = 1 }"):format(name, unknown)))
       assert.are.same(sorted(wanted), sorted(annotated[settings_of[name]]))
-      names[name] = true
     end
     assert.are.same(sorted(names), sorted(annotated["moongrid.Policies"]))
   end)
@@ -232,20 +288,17 @@ describe("meta.lua", function()
 end)
 
 describe("the lists in messages", function()
-  for _, class in ipairs { "World", "Family", "Plan", "Group", "Recipe", "Job" } do
-    it("name every method and field of " .. class, function()
-      local _, known = index_of(class:lower())
-      assert.are.same(sorted(exported(class:lower())), sorted(known))
+  for _, class in ipairs { "World", "Family", "Plan", "Group", "Recipe" } do
+    it("name every method and field of a " .. class, function()
+      local known = listed(refusal(function() return live[class][unknown] end))
+      assert.are.same(sorted(answered(live[class])), sorted(known))
     end)
   end
-end)
 
-describe("luacheck's list of globals", function()
-  it("is the vocabulary", function()
-    local listed = strings_in(read ".luacheckrc":match "read_globals = (%b{})")
-    listed.split = nil -- of string
-    local globals = strings_in(source:match "from_prelude%[%] = (%b{})")
-    for _, name in ipairs { "grid", "topology", "same", "union", "zip", "fill" } do globals[name] = true end
-    assert.are.same(sorted(globals), sorted(listed))
+  it("name the words that a State answers itself, which no family can have", function()
+    for name in pairs(annotated["moongrid.State"]) do
+      local message = refusal(function() moongrid.topology(live.World)[name] = live.Family end)
+      assert.is_truthy(message:find("is what a State answers itself", 1, true), message)
+    end
   end)
 end)
