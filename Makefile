@@ -48,7 +48,7 @@ HAVE_NCCL := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCCL
 NCCL_FLAGS := $(if $(HAVE_NCCL),-isystem $(NCCL_DIR))
 
 # The library's stages, in the order of dependencies; the backends are libraries of their own.
-STAGES := base algebra plan comm script
+STAGES := base algebra plan comm types script
 SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
@@ -72,7 +72,7 @@ all: $(OUT)
 # Writing members out is bound by memory if its loops are vectorized; -O2 leaves them alone. What
 # waits for Lua, for other ranks or for a reader is as fast when it is small, and a sixth smaller.
 ifndef SAN
-COLD := $(B)/comm/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,join pairs pick split)
+COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,join pairs pick split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ)): OPT += -Os
 endif

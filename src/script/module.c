@@ -6,7 +6,7 @@
 #include "script/module.h"
 
 #include "script/runtime.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "script/runtime.h"
 
 #include "script/prelude.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

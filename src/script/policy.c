@@ -7,7 +7,7 @@
 #include "script/policy.h"
 
 #include "script/prelude.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 ** something else, is an error everywhere, and everybody is told of two ranks that differ.
 */
 #include "script/policy.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

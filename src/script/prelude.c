@@ -7,7 +7,7 @@
 
 #include "script/bundle.h"
 #include "script/sandbox.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #ifndef MGRID_PRELUDE_H
 #define MGRID_PRELUDE_H
 
-#include "script/bind.h"
+#include "types/bind.h"
 
 /* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
 void mgrid_prelude_open(lua_State *L);

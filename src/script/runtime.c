@@ -5,10 +5,10 @@
 */
 #include "script/runtime.h"
 
-#include "script/budget.h"
+#include "types/budget.h"
 #include "script/bundle.h"
 #include "script/prelude.h"
-#include "script/values.h"
+#include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

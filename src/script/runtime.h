@@ -5,7 +5,7 @@
 #ifndef MGRID_RUNTIME_H
 #define MGRID_RUNTIME_H
 
-#include "script/budget.h"
+#include "types/budget.h"
 
 #include <jansson.h>
 

@@ -7,7 +7,7 @@
 */
 #include "script/sandbox.h"
 
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 **
 ** budget.c - caps that a recipe cannot get around, and what is said when one is hit.
 */
-#include "script/budget.h"
+#include "types/budget.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

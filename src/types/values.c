@@ -2,7 +2,7 @@
 **
 ** values.c - plain values between Lua states.
 */
-#include "script/values.h"
+#include "types/values.h"
 
 #include <lauxlib.h>
 

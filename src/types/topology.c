@@ -2,7 +2,7 @@
 **
 ** topology.c - Topology and Plan for Lua.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 **
 ** family.c - Family for Lua: the algebra's operations as methods, options, listing.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 **
 ** grid.c - World and Grid for Lua.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

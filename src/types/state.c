@@ -8,7 +8,7 @@
 ** function (that table's own __index). Closing a state empties those tables, so that
 ** its groups answer no more.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <inttypes.h>
 #include <string.h>

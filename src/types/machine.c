@@ -2,7 +2,7 @@
 **
 ** machine.c - state.machine: where this rank runs, and how the job lies over machines, to be read.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <string.h>
 

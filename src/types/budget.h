@@ -7,7 +7,7 @@
 #ifndef MGRID_BUDGET_H
 #define MGRID_BUDGET_H
 
-#include "script/bind.h"
+#include "types/bind.h"
 
 typedef struct mgrid_budget {
   mgrid_limits limits;

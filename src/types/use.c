@@ -4,7 +4,7 @@
 ** micro-benchmark as a script, the same for MPI and NCCL. A trainer's tensors are not Lua's
 ** business. Failures of a call come back as nil, message, status.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <stdlib.h>
 #include <string.h>

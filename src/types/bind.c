@@ -2,7 +2,7 @@
 **
 ** bind.c - errors with the recipe's own position, metatables, argument checks.
 */
-#include "script/bind.h"
+#include "types/bind.h"
 
 #include <stdlib.h>
 #include <string.h>
