@@ -131,12 +131,6 @@ static int recipe_gc(lua_State *L) {
   return 0;
 }
 
-static int recipe_index(lua_State *L) {
-  static const char *const known[] = { "plan", "ask", "call", "info" };
-  const char              *key = luaL_checkstring(L, 2);
-  return mgrid_lua_method(L, key) ? 1 : mgrid_lua_unknown(L, "field of a Recipe", key, known, 4);
-}
-
 static int recipe_tostring(lua_State *L) {
   check_recipe(L, 1);
   lua_pushliteral(L, "Recipe");
@@ -208,21 +202,23 @@ static int job_close(lua_State *L) {
   return 0;
 }
 
-static int job_index(lua_State *L) {
-  static const char *const known[] = { "rank", "world", "backend", "ncomms", "materialize", "close" };
-  const char              *key = luaL_checkstring(L, 2);
-  if (mgrid_lua_method(L, key)) return 1;
-  mgrid_backend *b = check_job(L, 1);
-  if (strcmp(key, "rank") == 0)
-    lua_pushinteger(L, b->rank);
-  else if (strcmp(key, "world") == 0)
-    lua_pushinteger(L, b->world);
-  else if (strcmp(key, "backend") == 0)
-    lua_pushstring(L, b->ops->name);
-  else if (strcmp(key, "ncomms") == 0)
-    lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(b));
-  else
-    return mgrid_lua_unknown(L, "field of a Job", key, known, 6);
+static int job_rank(lua_State *L) {
+  lua_pushinteger(L, check_job(L, 1)->rank);
+  return 1;
+}
+
+static int job_world(lua_State *L) {
+  lua_pushinteger(L, check_job(L, 1)->world);
+  return 1;
+}
+
+static int job_backend(lua_State *L) {
+  lua_pushstring(L, check_job(L, 1)->ops->name);
+  return 1;
+}
+
+static int job_ncomms(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(check_job(L, 1)));
   return 1;
 }
 
@@ -256,23 +252,30 @@ static int module_missing(lua_State *L) {
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
+static const luaL_Reg recipe_methods[] = {
+  { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
+};
+static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
+static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
+
+static const luaL_Reg job_fields[] = {
+  { "rank", job_rank }, { "world", job_world }, { "backend", job_backend }, { "ncomms", job_ncomms }, { NULL, NULL }
+};
+static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
+static const luaL_Reg job_meta[] = {
+  { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
+};
+static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, NULL, job_meta };
+
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg recipe_methods[] = {
-    { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
-  };
-  static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
-  static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
-  static const luaL_Reg job_meta[] = {
-    { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
-  };
   static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = {
     { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL }
   };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
-  mgrid_lua_class(L, MGRID_LUA_RECIPE, recipe_methods, recipe_meta, recipe_index);
-  mgrid_lua_class(L, MGRID_LUA_JOB, job_methods, job_meta, job_index);
+  mgrid_lua_open_class(L, &recipe_class);
+  mgrid_lua_open_class(L, &job_class);
   luaL_newmetatable(L, "moongrid.json");
   luaL_setfuncs(L, json_meta, 0);
   lua_pop(L, 1);

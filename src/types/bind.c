@@ -76,55 +76,66 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
   if (bad) mgrid_lua_unknown(L, what, bad, known, n);
 }
 
-/* The methods live in the metatable under this key, also where __index is a function. */
-static const char methods_key = 'm';
+static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
+  for (; list && list->name; list++)
+    if (strcmp(list->name, key) == 0) return list;
+  return NULL;
+}
+
+static const luaL_Reg *find_method(const mgrid_lua_class *c, const char *key) {
+  const luaL_Reg *method = find(c->methods, key);
+  return method ? method : find(c->more, key);
+}
+
+bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key) {
+  return find(c->fields, key) || find_method(c, key);
+}
+
+bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key) {
+  const luaL_Reg *method = find_method(c, key), *field = method ? NULL : find(c->fields, key);
+  if (!method && !field) return false;
+  lua_pushcfunction(L, method ? method->func : field->func);
+  if (method) return true;
+  lua_pushvalue(L, object);
+  lua_call(L, 1, 1);
+  return true;
+}
+
+int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
+  enum { MAX = 64 };
+  const char           *known[MAX];
+  const luaL_Reg *const lists[] = { c->fields, c->methods, c->more };
+  size_t                n = 0;
+  char                  what[64];
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (const luaL_Reg *r = lists[i]; r && r->name && n < MAX; r++) known[n++] = r->name;
+  snprintf(what, sizeof what, "field of a %s", strrchr(c->name, '.') + 1);
+  return mgrid_lua_unknown(L, what, key, known, n);
+}
+
+/* upvalue: the class */
+static int class_index(lua_State *L) {
+  const mgrid_lua_class *c = lua_touserdata(L, lua_upvalueindex(1));
+  const char            *key = luaL_checkstring(L, 2);
+  return mgrid_lua_class_get(L, c, 1, key) ? 1 : mgrid_lua_unknown_field(L, c, key);
+}
 
 static int no_assignment(lua_State *L) {
   return mgrid_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
 }
 
-void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
-                     lua_CFunction index) {
-  luaL_newmetatable(L, name);
-  lua_pushstring(L, name);
+void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
+  luaL_newmetatable(L, c->name);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)c);
+  lua_pushcclosure(L, class_index, 1);
+  lua_setfield(L, -2, "__index"); /* this and the next unless meta has its own */
+  lua_pushstring(L, c->name);
   lua_pushcclosure(L, no_assignment, 1);
-  lua_setfield(L, -2, "__newindex"); /* unless meta has one */
-  luaL_setfuncs(L, meta, 0);
-  lua_newtable(L);
-  luaL_setfuncs(L, methods, 0);
-  lua_pushvalue(L, -1);
-  lua_rawsetp(L, -3, &methods_key);
-  if (index) {
-    lua_pop(L, 1);
-    lua_pushcfunction(L, index);
-  }
-  lua_setfield(L, -2, "__index");
+  lua_setfield(L, -2, "__newindex");
+  luaL_setfuncs(L, c->meta, 0);
   lua_pushboolean(L, 0);
   lua_setfield(L, -2, "__metatable");
   lua_pop(L, 1);
-}
-
-void mgrid_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods) {
-  luaL_getmetatable(L, name);
-  lua_rawgetp(L, -1, &methods_key);
-  luaL_setfuncs(L, methods, 0);
-  lua_pop(L, 2);
-}
-
-bool mgrid_lua_class_method(lua_State *L, int class, const char *key) {
-  lua_rawgetp(L, class, &methods_key);
-  lua_getfield(L, -1, key);
-  lua_remove(L, -2);
-  if (!lua_isnil(L, -1)) return true;
-  lua_pop(L, 1);
-  return false;
-}
-
-bool mgrid_lua_method(lua_State *L, const char *key) {
-  lua_getmetatable(L, 1);
-  bool found = mgrid_lua_class_method(L, -1, key);
-  lua_remove(L, found ? -2 : -1);
-  return found;
 }
 
 static void *new_box(lua_State *L, size_t size, const char *name, int values) {
@@ -168,6 +179,21 @@ mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return luaL_chec
 
 mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
   return *(mgrid_topology **)luaL_checkudata(L, i, MGRID_LUA_TOPOLOGY);
+}
+
+bool mgrid_lua_check_wrap(lua_State *L, int i) {
+  static const char *const known[] = { "wrap" };
+  if (lua_type(L, i) == LUA_TSTRING) {
+    if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+    return true;
+  }
+  if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
+  luaL_argexpected(L, lua_istable(L, i), i, "\"wrap\"");
+  mgrid_lua_check_keys(L, i, "option", known, 1, false);
+  lua_getfield(L, i, "wrap");
+  bool wrap = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return wrap;
 }
 
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {

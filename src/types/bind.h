@@ -53,14 +53,21 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
 ** let through where `list` is set. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
-/* Make a metatable of methods and metamethods; `index` may be NULL (then __index is the
-** table of methods). */
-void mgrid_lua_class(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta,
-                     lua_CFunction index);
-/* Push the method `key` of the class of the userdata at 1; false (nothing pushed) if none. */
-bool mgrid_lua_method(lua_State *L, const char *key);
-void mgrid_lua_class_add(lua_State *L, const char *name, const luaL_Reg *methods); /* more methods */
-bool mgrid_lua_class_method(lua_State *L, int class, const char *key);             /* of the metatable at `class` */
+/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Nobody lists the names
+** again: messages take them from here, fields first. */
+typedef struct mgrid_lua_class {
+  const char     *name;           /* of the metatable: "moongrid.Family" */
+  const luaL_Reg *fields;         /* each a function (object) that pushes one value */
+  const luaL_Reg *methods, *more; /* more: those that another file has */
+  const luaL_Reg *meta;           /* metamethods; __index answers fields and methods unless it is here */
+} mgrid_lua_class;
+
+void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* `c` stays where it is */
+/* Push the method or the value of the field `key` of the object at `object`; false, with nothing pushed,
+** if there is none. */
+bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
+bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
+int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
 
 /* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
 ** reference. */
@@ -82,11 +89,13 @@ mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
 void          mgrid_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
 /* The group at i, of a state that this Lua made real: a query, which one rank asks alone, may not
 ** communicate. */
-const mgrid_group       *mgrid_lua_check_group_of_host(lua_State *L, int i);
-extern const luaL_Reg    mgrid_lua_group_use[];                                      /* collectives: use.c */
-void                     mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
-extern const char *const mgrid_lua_state_words[]; /* fields of a State that are no families; NULL ends */
+const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
+extern const luaL_Reg        mgrid_lua_group_use[];                                      /* collectives: use.c */
+void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
+extern const mgrid_lua_class mgrid_lua_state_class; /* a family named as one of its fields would be out of reach */
 
+/* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
+bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* An mgrid_sink into an mgrid_text. */

@@ -184,21 +184,6 @@ static int family_bundle(lua_State *L) {
   return done(L, box, &e);
 }
 
-static bool wants_wrap(lua_State *L, int i) {
-  static const char *const known[] = { "wrap" };
-  if (lua_type(L, i) == LUA_TSTRING) {
-    if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
-    return true;
-  }
-  if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
-  luaL_argexpected(L, lua_istable(L, i), i, "\"wrap\"");
-  mgrid_lua_check_keys(L, i, "option", known, 1, false);
-  lua_getfield(L, i, "wrap");
-  bool wrap = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  return wrap;
-}
-
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
@@ -207,8 +192,10 @@ static int neighbours(lua_State *L, int64_t step, bool wrap) {
   return done(L, box, &e);
 }
 
-static int family_neighbours(lua_State *L) { return neighbours(L, luaL_optinteger(L, 2, 1), wants_wrap(L, 3)); }
-static int family_pairs(lua_State *L) { return neighbours(L, 1, wants_wrap(L, 2)); }
+static int family_neighbours(lua_State *L) {
+  return neighbours(L, luaL_optinteger(L, 2, 1), mgrid_lua_check_wrap(L, 3));
+}
+static int family_pairs(lua_State *L) { return neighbours(L, 1, mgrid_lua_check_wrap(L, 2)); }
 
 /* family:map(function(ranks, group) return ranks end): a table, O(world) */
 static int family_map(lua_State *L) {
@@ -414,21 +401,20 @@ static int family_groups(lua_State *L) {
   return 3;
 }
 
-static int family_index(lua_State *L) {
-  static const char *const known[] = { "count",  "size",  "coverage",   "split",  "levels",  "pick",
-                                       "bundle", "pairs", "neighbours", "map",    "without", "lists",
-                                       "twin",   "with",  "ranks",      "locate", "groups" };
-  static const char *const coverage[] = { "partition", "partial", "cover" };
-  mgrid_family            *f = mgrid_lua_check_family(L, 1)->f;
-  const char              *key = luaL_checkstring(L, 2);
-  if (strcmp(key, "count") == 0)
-    lua_pushinteger(L, f->count);
-  else if (strcmp(key, "size") == 0) /* nil where groups differ */
-    f->size < 0 ? lua_pushnil(L) : lua_pushinteger(L, f->size);
-  else if (strcmp(key, "coverage") == 0)
-    lua_pushstring(L, coverage[mgrid_family_coverage(f)]);
-  else if (!mgrid_lua_method(L, key))
-    return mgrid_lua_unknown(L, "field of a Family", key, known, sizeof known / sizeof known[0]);
+static int family_count(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->count);
+  return 1;
+}
+
+static int family_size(lua_State *L) { /* nil where groups differ */
+  int64_t size = mgrid_lua_check_family(L, 1)->f->size;
+  size < 0 ? lua_pushnil(L) : lua_pushinteger(L, size);
+  return 1;
+}
+
+static int family_coverage(lua_State *L) {
+  static const char *const names[] = { "partition", "partial", "cover" };
+  lua_pushstring(L, names[mgrid_family_coverage(mgrid_lua_check_family(L, 1)->f)]);
   return 1;
 }
 
@@ -437,11 +423,6 @@ static int family_gc(lua_State *L) {
   mgrid_family_free(box->f);
   box->f = NULL;
   return 0;
-}
-
-static int family_len(lua_State *L) {
-  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->count);
-  return 1;
 }
 
 /* Rules of different forms are compared rank by rank. */
@@ -493,20 +474,25 @@ static int same(lua_State *L) {
   return 0;
 }
 
+static const luaL_Reg family_fields[] = {
+  { "count", family_count }, { "size", family_size }, { "coverage", family_coverage }, { NULL, NULL }
+};
+static const luaL_Reg family_methods[] = {
+  { "split", family_split },   { "levels", family_levels },   { "pick", family_pick },
+  { "bundle", family_bundle }, { "pairs", family_pairs },     { "neighbours", family_neighbours },
+  { "map", family_map },       { "without", family_without }, { "lists", family_lists },
+  { "twin", family_twin },     { "with", family_with },       { "ranks", family_ranks },
+  { "locate", family_locate }, { "groups", family_groups },   { NULL, NULL }
+};
+static const luaL_Reg        family_meta[] = { { "__gc", family_gc },        { "__len", family_count },
+                                               { "__eq", family_eq },        { "__tostring", family_tostring },
+                                               { "__pairs", family_groups }, { NULL, NULL } };
+static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, NULL, family_meta };
+
 void mgrid_lua_open_family(lua_State *L) {
-  static const luaL_Reg family_methods[] = {
-    { "split", family_split },   { "levels", family_levels },   { "pick", family_pick },
-    { "bundle", family_bundle }, { "pairs", family_pairs },     { "neighbours", family_neighbours },
-    { "map", family_map },       { "without", family_without }, { "lists", family_lists },
-    { "twin", family_twin },     { "with", family_with },       { "ranks", family_ranks },
-    { "locate", family_locate }, { "groups", family_groups },   { NULL, NULL }
-  };
-  static const luaL_Reg family_meta[] = { { "__gc", family_gc },        { "__len", family_len },
-                                          { "__eq", family_eq },        { "__tostring", family_tostring },
-                                          { "__pairs", family_groups }, { NULL, NULL } };
   static const luaL_Reg functions[] = {
     { "union", families_union }, { "zip", families_zip }, { "same", same }, { NULL, NULL }
   };
-  mgrid_lua_class(L, MGRID_LUA_FAMILY, family_methods, family_meta, family_index);
+  mgrid_lua_open_class(L, &family_class);
   luaL_setfuncs(L, functions, 0);
 }

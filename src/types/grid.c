@@ -78,22 +78,13 @@ static int world_table(lua_State *L) {
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-static int world_index(lua_State *L) {
-  mgrid_window w = mgrid_lua_check_window(L, 1);
-  const char  *key = luaL_checkstring(L, 2);
-  if (strcmp(key, "size") == 0)
-    lua_pushinteger(L, w.size);
-  else if (strcmp(key, "offset") == 0)
-    lua_pushinteger(L, w.offset);
-  else if (!mgrid_lua_method(L, key)) {
-    static const char *const known[] = { "size", "offset", "window", "table" };
-    return mgrid_lua_unknown(L, "field of a World", key, known, 4);
-  }
+static int world_size(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_window(L, 1).size);
   return 1;
 }
 
-static int world_len(lua_State *L) {
-  lua_pushinteger(L, mgrid_lua_check_window(L, 1).size);
+static int world_offset(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_window(L, 1).offset);
   return 1;
 }
 
@@ -319,21 +310,6 @@ static int grid_dims(lua_State *L) {
   return 1;
 }
 
-/* grid.tp is the size of dim tp; the methods come first */
-static int grid_index(lua_State *L) {
-  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
-  const char *key = luaL_checkstring(L, 2);
-  if (mgrid_lua_method(L, key)) return 1;
-  int d = mgrid_grid_find(g, key);
-  if (d < 0) {
-    const char *known[MGRID_DIMS_MAX];
-    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
-    return mgrid_lua_unknown(L, "dim", key, known, g->n);
-  }
-  lua_pushinteger(L, g->axis[d].size);
-  return 1;
-}
-
 static int grid_gc(lua_State *L) {
   mgrid_grid **box = luaL_checkudata(L, 1, MGRID_LUA_GRID);
   mgrid_grid_free(*box);
@@ -361,20 +337,43 @@ static int grid_eq(lua_State *L) {
   return 1;
 }
 
+static const luaL_Reg world_fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };
+static const luaL_Reg world_methods[] = { { "window", world_window }, { "table", world_table }, { NULL, NULL } };
+static const luaL_Reg world_meta[] = {
+  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq }, { NULL, NULL }
+};
+static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, world_fields, world_methods, NULL, world_meta };
+
+static const luaL_Reg grid_methods[] = { { "along", grid_along }, { "ordered", grid_ordered },
+                                         { "coord", grid_coord }, { "coords", grid_coords },
+                                         { "rank", grid_rank },   { "dims", grid_dims },
+                                         { NULL, NULL } };
+static int            grid_index(lua_State *L);
+static const luaL_Reg grid_meta[] = {
+  { "__index", grid_index }, { "__call", grid_along }, { "__len", grid_len }, { "__tostring", grid_tostring },
+  { "__eq", grid_eq },       { "__gc", grid_gc },      { NULL, NULL }
+};
+static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, NULL, grid_meta };
+
+/* grid.tp is the size of dim tp; the methods come first */
+static int grid_index(lua_State *L) {
+  mgrid_grid *g = mgrid_lua_check_grid(L, 1);
+  const char *key = luaL_checkstring(L, 2);
+  if (mgrid_lua_class_get(L, &grid_class, 1, key)) return 1;
+  int d = mgrid_grid_find(g, key);
+  if (d < 0) {
+    const char *known[MGRID_DIMS_MAX];
+    for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
+    return mgrid_lua_unknown(L, "dim", key, known, g->n);
+  }
+  lua_pushinteger(L, g->axis[d].size);
+  return 1;
+}
+
 void mgrid_lua_open_grid(lua_State *L) {
-  static const luaL_Reg world_methods[] = { { "window", world_window }, { "table", world_table }, { NULL, NULL } };
-  static const luaL_Reg world_meta[] = {
-    { "__len", world_len }, { "__tostring", world_tostring }, { "__eq", world_eq }, { NULL, NULL }
-  };
-  static const luaL_Reg grid_methods[] = { { "along", grid_along }, { "ordered", grid_ordered },
-                                           { "coord", grid_coord }, { "coords", grid_coords },
-                                           { "rank", grid_rank },   { "dims", grid_dims },
-                                           { NULL, NULL } };
-  static const luaL_Reg grid_meta[] = { { "__call", grid_along },        { "__len", grid_len }, { "__gc", grid_gc },
-                                        { "__tostring", grid_tostring }, { "__eq", grid_eq },   { NULL, NULL } };
   static const luaL_Reg functions[] = { { "world", new_world }, { "grid", new_grid }, { NULL, NULL } };
-  mgrid_lua_class(L, MGRID_LUA_WORLD, world_methods, world_meta, world_index);
-  mgrid_lua_class(L, MGRID_LUA_GRID, grid_methods, grid_meta, grid_index);
+  mgrid_lua_open_class(L, &world_class);
+  mgrid_lua_open_class(L, &grid_class);
   luaL_setfuncs(L, functions, 0);
   lua_pushlightuserdata(L, (void *)&fill_key);
   lua_setfield(L, -2, "fill");

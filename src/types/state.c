@@ -76,18 +76,6 @@ static void keep(lua_State *L, int answers, const char *name) {
   lua_rawset(L, answers);
 }
 
-/* Push the method of a class, and keep it; false, with nothing pushed, if there is none. */
-static bool push_method(lua_State *L, const char *class, const char *name, int answers) {
-  luaL_getmetatable(L, class);
-  if (!mgrid_lua_class_method(L, -1, name)) {
-    lua_pop(L, 1);
-    return false;
-  }
-  lua_remove(L, -2);
-  keep(L, answers, name);
-  return true;
-}
-
 static int state_missing(lua_State *L);
 static int group_missing(lua_State *L);
 
@@ -130,9 +118,6 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   if (box->owned) mgrid_state_free(box->s);
   box->s = NULL;
 }
-
-const char *const mgrid_lua_state_words[] = { "rank",  "world", "plan",  "machine", "ncomms", "ngroups", "groups",
-                                              "coord", "has",   "prove", "create",  "close",  NULL };
 
 /* ------------------------------------------------------------------- State */
 
@@ -228,49 +213,72 @@ static int state_gc(lua_State *L) {
   return 0;
 }
 
-/* state.tp is a Group or nil, state.dense the coordinates in a named grid; the methods and
-** `rank`, `world`, `plan`, `ncomms`, `ngroups` come first. Called with (answers, key). */
+static int state_rank(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_state(L, 1)->view.rank);
+  return 1;
+}
+
+static int state_world(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_state(L, 1)->plan->content.world);
+  return 1;
+}
+
+static int state_plan(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  *mgrid_lua_new_plan(L) = mgrid_plan_ref(s->plan);
+  return 1;
+}
+
+static int state_machine(lua_State *L) {
+  mgrid_lua_push_machine(L, mgrid_lua_check_state(L, 1));
+  return 1;
+}
+
+static int state_ncomms(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_state_ncomms(mgrid_lua_check_state(L, 1)));
+  return 1;
+}
+
+static int state_ngroups(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(mgrid_lua_check_state(L, 1)));
+  return 1;
+}
+
+static void push_coordinates(lua_State *L, const mgrid_grid *grid, int64_t rank) {
+  lua_createtable(L, 0, (int)grid->n);
+  for (size_t i = 0; i < grid->n; i++) {
+    int64_t at = mgrid_grid_coord(grid, rank, i);
+    if (at < 0) {
+      lua_pushnil(L);
+      return;
+    }
+    lua_pushinteger(L, at);
+    lua_setfield(L, -2, grid->axis[i].name);
+  }
+}
+
+/* state.tp is a Group or nil, state.dense the coordinates in a named grid; the State's own fields and
+** methods come first. Called with (answers, key). */
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  if (push_method(L, MGRID_LUA_STATE, key, 1)) return 1;
-  mgrid_state      *s = mgrid_lua_check_state(L, STATE);
-  const mgrid_grid *grid;
-  mgrid_error       e = { 0 };
-  if (strcmp(key, "rank") == 0) {
-    lua_pushinteger(L, s->view.rank);
-    keep(L, 1, key);
-  } else if (strcmp(key, "world") == 0) {
-    lua_pushinteger(L, s->plan->content.world);
-    keep(L, 1, key);
-  } else if (strcmp(key, "ncomms") == 0) {
-    lua_pushinteger(L, (lua_Integer)mgrid_state_ncomms(s));
-  } else if (strcmp(key, "ngroups") == 0) {
-    lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(s));
-  } else if (strcmp(key, "plan") == 0) {
-    mgrid_plan **box = mgrid_lua_new_plan(L);
-    *box = mgrid_plan_ref(s->plan);
-  } else if (strcmp(key, "machine") == 0) {
-    mgrid_lua_push_machine(L, s);
-    keep(L, 1, key);
-  } else if ((grid = mgrid_plan_grid(s->plan, key))) {
-    lua_createtable(L, 0, (int)grid->n);
-    for (size_t i = 0; i < grid->n; i++) {
-      int64_t at = mgrid_grid_coord(grid, s->view.rank, i);
-      if (at < 0) {
-        lua_pushnil(L);
-        return 1;
-      }
-      lua_pushinteger(L, at);
-      lua_setfield(L, -2, grid->axis[i].name);
-    }
-  } else {
-    const mgrid_group *g = mgrid_state_group(s, key, &e);
-    if (e.status) return mgrid_lua_raise_error(L, &e);
-    lua_pushvalue(L, STATE);
-    push_group(L, -1, g);
-    if (g) keep(L, 1, key);
+  if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
+    bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0 || strcmp(key, "plan") == 0;
+    if (!fresh) keep(L, 1, key);
+    return 1;
   }
+  mgrid_state      *s = mgrid_lua_check_state(L, STATE);
+  const mgrid_grid *grid = mgrid_plan_grid(s->plan, key);
+  if (grid) {
+    push_coordinates(L, grid, s->view.rank);
+    return 1;
+  }
+  mgrid_error        e = { 0 };
+  const mgrid_group *g = mgrid_state_group(s, key, &e);
+  if (e.status) return mgrid_lua_raise_error(L, &e);
+  lua_pushvalue(L, STATE);
+  push_group(L, -1, g);
+  if (g) keep(L, 1, key);
   return 1;
 }
 
@@ -282,11 +290,6 @@ static int state_tostring(lua_State *L) {
     lua_pushfstring(L, "State of rank %I of %I: %d groups, %d communicators", (LUAI_UACINT)box->s->view.rank,
                     (LUAI_UACINT)box->s->plan->content.world, (int)mgrid_state_ngroups(box->s),
                     (int)mgrid_state_ncomms(box->s));
-  return 1;
-}
-
-static int state_len(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(mgrid_lua_check_state(L, 1)));
   return 1;
 }
 
@@ -337,15 +340,12 @@ static int push_rank(lua_State *L, int64_t rank) {
   return 1;
 }
 
-static bool wrap_option(lua_State *L, int i) {
-  static const char *const known[] = { "wrap" };
-  if (lua_type(L, i) != LUA_TSTRING) return lua_toboolean(L, i);
-  if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
-  return true;
+static int group_next(lua_State *L) {
+  return push_rank(L, mgrid_group_next(check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
 }
-
-static int group_next(lua_State *L) { return push_rank(L, mgrid_group_next(check_group(L, 1), wrap_option(L, 2))); }
-static int group_prev(lua_State *L) { return push_rank(L, mgrid_group_prev(check_group(L, 1), wrap_option(L, 2))); }
+static int group_prev(lua_State *L) {
+  return push_rank(L, mgrid_group_prev(check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
+}
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_at(lua_State *L) {
@@ -364,44 +364,44 @@ static int group_contains(lua_State *L) {
   return 1;
 }
 
-/* Called with (answers, key). */
-static int group_missing(lua_State *L) {
-  static const char *const known[] = { "rank",      "size",           "index",    "first",     "last",
-                                       "ranks",     "name",           "next",     "prev",      "at",
-                                       "position",  "contains",       "buffer",   "allreduce", "broadcast",
-                                       "allgather", "reduce_scatter", "sendrecv", "barrier" };
-  const mgrid_group       *g = check_group(L, lua_upvalueindex(1));
-  const char              *key = luaL_checkstring(L, 2);
-  if (push_method(L, MGRID_LUA_GROUP, key, 1)) return 1;
-  if (strcmp(key, "rank") == 0) {
-    lua_pushinteger(L, mgrid_group_rank(g));
-  } else if (strcmp(key, "size") == 0) {
-    lua_pushinteger(L, mgrid_group_size(g));
-  } else if (strcmp(key, "index") == 0) {
-    lua_pushinteger(L, mgrid_group_index(g));
-  } else if (strcmp(key, "first") == 0) {
-    lua_pushinteger(L, mgrid_group_first(g));
-  } else if (strcmp(key, "last") == 0) {
-    lua_pushinteger(L, mgrid_group_last(g));
-  } else if (strcmp(key, "name") == 0) {
-    lua_pushstring(L, mgrid_group_family(g));
-  } else if (strcmp(key, "ranks") == 0) { /* a list of the caller's own each time */
-    int64_t n = mgrid_group_size(g);
-    lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
-    for (int64_t p = 0; p < n; p++) {
-      lua_pushinteger(L, mgrid_group_at(g, p));
-      lua_rawseti(L, -2, p + 1);
-    }
-    return 1;
-  } else {
-    return mgrid_lua_unknown(L, "field of a Group", key, known, sizeof known / sizeof known[0]);
-  }
-  keep(L, 1, key);
+static int group_rank(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_rank(check_group(L, 1)));
   return 1;
 }
 
-static int group_len(lua_State *L) {
+static int group_size(lua_State *L) {
   lua_pushinteger(L, mgrid_group_size(check_group(L, 1)));
+  return 1;
+}
+
+static int group_index(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_index(check_group(L, 1)));
+  return 1;
+}
+
+static int group_first(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_first(check_group(L, 1)));
+  return 1;
+}
+
+static int group_last(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_last(check_group(L, 1)));
+  return 1;
+}
+
+static int group_name(lua_State *L) {
+  lua_pushstring(L, mgrid_group_family(check_group(L, 1)));
+  return 1;
+}
+
+static int group_ranks(lua_State *L) { /* a list of the caller's own each time */
+  const mgrid_group *g = check_group(L, 1);
+  int64_t            n = mgrid_group_size(g);
+  lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  for (int64_t p = 0; p < n; p++) {
+    lua_pushinteger(L, mgrid_group_at(g, p));
+    lua_rawseti(L, -2, p + 1);
+  }
   return 1;
 }
 
@@ -427,22 +427,43 @@ static int group_tostring(lua_State *L) {
   return 1;
 }
 
+static const luaL_Reg state_fields[] = {
+  { "rank", state_rank },     { "world", state_world },     { "plan", state_plan }, { "machine", state_machine },
+  { "ncomms", state_ncomms }, { "ngroups", state_ngroups }, { NULL, NULL }
+};
+static const luaL_Reg state_methods[] = {
+  { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
+  { "create", state_create }, { "close", state_close }, { NULL, NULL }
+};
+static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
+                                       { "__len", state_ngroups }, { "__tostring", state_tostring },
+                                       { "__pairs", state_pairs }, { NULL, NULL } };
+const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL, state_meta };
+
+static const luaL_Reg group_fields[] = { { "rank", group_rank },   { "size", group_size }, { "index", group_index },
+                                         { "first", group_first }, { "last", group_last }, { "ranks", group_ranks },
+                                         { "name", group_name },   { NULL, NULL } };
+static const luaL_Reg group_methods[] = {
+  { "next", group_next },         { "prev", group_prev },         { "at", group_at },
+  { "position", group_position }, { "contains", group_contains }, { NULL, NULL }
+};
+static const luaL_Reg group_meta[] = {
+  { "__len", group_size }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }
+};
+static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, group_methods, mgrid_lua_group_use,
+                                             group_meta };
+
+/* Called with (answers, key). */
+static int group_missing(lua_State *L) {
+  enum { GROUP = lua_upvalueindex(1) };
+  const char *key = luaL_checkstring(L, 2);
+  check_group(L, GROUP); /* a closed one has no methods either */
+  if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
+  if (strcmp(key, "ranks") != 0) keep(L, 1, key);
+  return 1;
+}
+
 void mgrid_lua_open_state(lua_State *L) {
-  static const luaL_Reg state_methods[] = {
-    { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
-    { "create", state_create }, { "close", state_close }, { NULL, NULL }
-  };
-  static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
-                                         { "__len", state_len },     { "__tostring", state_tostring },
-                                         { "__pairs", state_pairs }, { NULL, NULL } };
-  static const luaL_Reg group_methods[] = {
-    { "next", group_next },         { "prev", group_prev },         { "at", group_at },
-    { "position", group_position }, { "contains", group_contains }, { NULL, NULL }
-  };
-  static const luaL_Reg group_meta[] = {
-    { "__len", group_len }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }
-  };
-  mgrid_lua_class(L, MGRID_LUA_STATE, state_methods, state_meta, NULL);
-  mgrid_lua_class(L, MGRID_LUA_GROUP, group_methods, group_meta, NULL);
-  mgrid_lua_class_add(L, MGRID_LUA_GROUP, mgrid_lua_group_use);
+  mgrid_lua_open_class(L, &mgrid_lua_state_class);
+  mgrid_lua_open_class(L, &group_class);
 }

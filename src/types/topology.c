@@ -35,10 +35,9 @@ static int topology_newindex(lua_State *L) {
   if (!f && !g)
     return mgrid_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
                            lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
-  for (const char *const *taken = mgrid_lua_state_words; *taken; taken++)
-    if (strcmp(*taken, name) == 0)
-      return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
-                             f ? "family" : "grid", name);
+  if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
+    return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
+                           f ? "family" : "grid", name);
   lua_getiuservalue(L, 1, 2);
   if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
@@ -258,34 +257,39 @@ static int plan_dry(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-static int plan_index(lua_State *L) {
-  static const char *const known[] = { "world",  "digest",   "families", "grids",  "recipe",
-                                       "json",   "text",     "schedule", "family", "grid",
-                                       "counts", "rehearse", "check",    "shares", "dry" };
-  mgrid_plan              *p = mgrid_lua_check_plan(L, 1);
-  const char              *key = luaL_checkstring(L, 2);
-  if (strcmp(key, "world") == 0) {
-    lua_pushinteger(L, p->content.world);
-  } else if (strcmp(key, "recipe") == 0) {
-    lua_pushstring(L, p->content.recipe);
-  } else if (strcmp(key, "digest") == 0) {
-    char digest[33];
-    mgrid_plan_digest(p, digest);
-    lua_pushstring(L, digest);
-  } else if (strcmp(key, "families") == 0) {
-    lua_createtable(L, (int)p->content.nentries, 0);
-    for (size_t i = 0; i < p->content.nentries; i++) {
-      lua_pushstring(L, p->content.entry[i].name);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-  } else if (strcmp(key, "grids") == 0) {
-    lua_createtable(L, (int)p->content.ngrids, 0);
-    for (size_t i = 0; i < p->content.ngrids; i++) {
-      lua_pushstring(L, p->content.grid[i].name);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-  } else if (!mgrid_lua_method(L, key)) {
-    return mgrid_lua_unknown(L, "field of a Plan", key, known, sizeof known / sizeof known[0]);
+static int plan_world(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_plan(L, 1)->content.world);
+  return 1;
+}
+
+static int plan_recipe(lua_State *L) {
+  lua_pushstring(L, mgrid_lua_check_plan(L, 1)->content.recipe);
+  return 1;
+}
+
+static int plan_digest(lua_State *L) {
+  char digest[33];
+  mgrid_plan_digest(mgrid_lua_check_plan(L, 1), digest);
+  lua_pushstring(L, digest);
+  return 1;
+}
+
+static int plan_families(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_createtable(L, (int)c->nentries, 0);
+  for (size_t i = 0; i < c->nentries; i++) {
+    lua_pushstring(L, c->entry[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static int plan_grids(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_createtable(L, (int)c->ngrids, 0);
+  for (size_t i = 0; i < c->ngrids; i++) {
+    lua_pushstring(L, c->grid[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
 }
@@ -336,22 +340,31 @@ static int plan_gc(lua_State *L) {
   return 0;
 }
 
+static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
+                                                 { "__newindex", topology_newindex },
+                                                 { "__len", topology_len },
+                                                 { "__pairs", topology_pairs },
+                                                 { "__tostring", topology_tostring },
+                                                 { "__gc", topology_gc },
+                                                 { NULL, NULL } };
+static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, NULL, topology_meta };
+
+static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
+                                        { "families", plan_families }, { "grids", plan_grids },
+                                        { "recipe", plan_recipe },     { NULL, NULL } };
+static const luaL_Reg plan_methods[] = {
+  { "json", plan_json },         { "text", plan_text },   { "schedule", plan_schedule },
+  { "family", plan_family },     { "grid", plan_grid },   { "counts", plan_counts },
+  { "rehearse", plan_rehearse }, { "check", plan_check }, { "shares", plan_shares },
+  { "dry", plan_dry },           { NULL, NULL }
+};
+static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
+                                      { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };
+static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
+
 void mgrid_lua_open_topology(lua_State *L) {
-  static const luaL_Reg none[] = { { NULL, NULL } };
-  static const luaL_Reg topology_meta[] = {
-    { "__newindex", topology_newindex }, { "__len", topology_len }, { "__pairs", topology_pairs },
-    { "__tostring", topology_tostring }, { "__gc", topology_gc },   { NULL, NULL }
-  };
-  static const luaL_Reg plan_methods[] = {
-    { "json", plan_json },         { "text", plan_text },   { "schedule", plan_schedule },
-    { "family", plan_family },     { "grid", plan_grid },   { "counts", plan_counts },
-    { "rehearse", plan_rehearse }, { "check", plan_check }, { "shares", plan_shares },
-    { "dry", plan_dry },           { NULL, NULL }
-  };
-  static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
-                                        { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = { { "topology", new_topology }, { "plan", new_plan }, { NULL, NULL } };
-  mgrid_lua_class(L, MGRID_LUA_TOPOLOGY, none, topology_meta, topology_index);
-  mgrid_lua_class(L, MGRID_LUA_PLAN, plan_methods, plan_meta, plan_index);
+  mgrid_lua_open_class(L, &topology_class);
+  mgrid_lua_open_class(L, &plan_class);
   luaL_setfuncs(L, functions, 0);
 }

@@ -249,14 +249,14 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { "barrier", group_barrier },
                                          { NULL, NULL } };
 
-void mgrid_lua_open_use(lua_State *L) {
-  static const luaL_Reg buffer_methods[] = {
-    { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close }, { NULL, NULL }
-  };
-  static const luaL_Reg buffer_meta[] = { { "__gc", buffer_close },
-                                          { "__close", buffer_close },
-                                          { "__len", buffer_len },
-                                          { "__tostring", buffer_tostring },
-                                          { NULL, NULL } };
-  mgrid_lua_class(L, MGRID_LUA_BUFFER, buffer_methods, buffer_meta, NULL);
-}
+static const luaL_Reg buffer_methods[] = {
+  { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close }, { NULL, NULL }
+};
+static const luaL_Reg        buffer_meta[] = { { "__gc", buffer_close },
+                                               { "__close", buffer_close },
+                                               { "__len", buffer_len },
+                                               { "__tostring", buffer_tostring },
+                                               { NULL, NULL } };
+static const mgrid_lua_class buffer_class = { MGRID_LUA_BUFFER, NULL, buffer_methods, NULL, buffer_meta };
+
+void mgrid_lua_open_use(lua_State *L) { mgrid_lua_open_class(L, &buffer_class); }
