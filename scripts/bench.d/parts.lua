@@ -314,6 +314,7 @@ function parts.policies(B)
   t:row("mgrid_policy_call and mgrid_policy_integer", data.policy)
   t:row("beyond Lua's own", data.beyond)
   t:row("policies.learning_rate, cosine", data.bundled)
+  t:row("a query of megatron, mgrid_runtime_ask_integer", data.query)
   t:target("beyond Lua's own, ns", t:find("beyond Lua's own").median, 1000)
 end
 

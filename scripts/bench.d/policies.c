@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** policies.c - what a decision in Lua costs, in nanoseconds: mgrid_policy_call of a small function
-** with one argument, and the same function called by Lua's own C interface with the same table; and
-** a bundled policy of the largest kind.
+** with one argument, and the same function called by Lua's own C interface with the same table; a
+** bundled policy of the largest kind; and a query of a recipe with many parameters.
 **
 **     policies ROUNDS
 */
@@ -61,6 +61,18 @@ static double bundled(mgrid_policy *p) {
   return 1e9 * (now() - t0) / TURNS;
 }
 
+/* megatron's rank in its tensor-parallel group, as JSON would have it. */
+static double query(mgrid_runtime *rt, mgrid_state *s) {
+  mgrid_error e;
+  int64_t     n = 0;
+  double      t0 = now();
+  for (int turn = 0; turn < TURNS; turn++) {
+    if (mgrid_runtime_ask_integer(rt, s, "tensor_model_parallel_rank", NULL, &n, &e)) die(e.message);
+    sink = n;
+  }
+  return 1e9 * (now() - t0) / TURNS;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
   mgrid_error e;
@@ -82,20 +94,30 @@ int main(int argc, char **argv) {
   mgrid_policy  *f = mgrid_policy_new(rt, s, "f", &e);
   mgrid_policy  *rate = mgrid_policy_new(rt, s, "rate", &e);
   if (!f || !rate) die(e.message);
+  mgrid_runtime *megatron = mgrid_runtime_new(NULL, &e);
+  const char    *sizes[] = { "tp=2", "pp=2" };
+  if (mgrid_runtime_load(megatron, "megatron", &e)) die(e.message);
+  mgrid_plan  *q = mgrid_runtime_plan(megatron, 8, 2, sizes, &e);
+  mgrid_state *asked = mgrid_materialize(q, b, "", &e);
+  if (!asked) die(e.message);
   lua_State *L = luaL_newstate();
   snprintf(code, sizeof code, "return %s", function);
   if (luaL_dostring(L, code)) die(lua_tostring(L, -1));
   for (int round = -1; round < atoi(argv[1]); round++) {
-    double lua = plain(L), mine = ours(f), rates = bundled(rate);
+    double lua = plain(L), mine = ours(f), rates = bundled(rate), answer = query(megatron, asked);
     if (round < 0) continue;
     sample(lua, "lua");
     sample(mine, "policy");
     sample(mine - lua, "beyond");
     sample(rates, "bundled");
+    sample(answer, "query");
   }
   lua_close(L);
   mgrid_policy_free(f);
   mgrid_policy_free(rate);
+  mgrid_state_free(asked);
+  mgrid_plan_free(q);
+  mgrid_runtime_free(megatron);
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_plan_free(p);

@@ -25,7 +25,8 @@ describe("scripts/bench", function()
     plan = { "recipe, world 64", "C, world 1048576" },
     enumerate = { "plain C loops", "mgrid_family_range" },
     questions = { "mgrid_group_rank", "mgrid_state_group, last of 32", "state.tp.rank" },
-    policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine" },
+    policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine",
+      "a query of megatron, mgrid_runtime_ask_integer" },
     start = { "libmoongrid.so, stripped", "moongrid plan, 64 ranks" },
   } do
     it("measures " .. part, function()
