@@ -52,7 +52,8 @@ STAGES := base algebra plan comm types script
 SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
-LUATEXT := $(patsubst %,lua/moongrid/%.lua,recipe shared parameters policies) $(wildcard lua/moongrid/recipes/*.lua)
+# The Lua inside the library: scripts/embed.lua takes every file of these folders.
+LUATEXT := lua/prelude lua/moongrid/recipes $(wildcard lua/prelude/*.lua lua/moongrid/recipes/*.lua)
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
@@ -155,8 +156,8 @@ format:
 # --------------------------------------------------------------------- install
 HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h) $(if $(HAVE_NCCL),src/moongrid_nccl.h)
 D = $(DESTDIR)
-# the annotations, and the layers for stock Lua; the prelude and the recipes are inside the library
-LUA_FILES := $(filter-out $(LUATEXT),$(wildcard lua/moongrid/*.lua))
+# the annotations, and the layers for stock Lua
+LUA_FILES := $(wildcard lua/moongrid/*.lua)
 
 install: all man
 	case '$(PREFIX)' in /*) ;; *) echo "PREFIX is a path from the root, not '$(PREFIX)'" >&2; exit 1;; esac

@@ -43,37 +43,61 @@ local function release()
   return assert(said:match("^Lua %d+%.%d+%.%d+ "), "no release in: " .. said)
 end
 
--- name in error messages, file
-local prelude, recipes = {}, {}
-for _, name in ipairs { "recipe", "shared", "parameters", "policies" } do
-  prelude[#prelude + 1] = { "moongrid/" .. name .. ".lua", "lua/moongrid/" .. name .. ".lua" }
+-- The Lua files of a folder: { name in error messages, path, name of the file without .lua }
+local function files(folder, prefix, suffix)
+  local list = {}
+  for path in io.popen(("ls %s/*.lua | LC_ALL=C sort"):format(folder)):lines() do
+    local name = path:match("([^/]+)%.lua$")
+    list[#list + 1] = { prefix .. name .. suffix, path, name }
+  end
+  return list
 end
-for path in io.popen("ls lua/moongrid/recipes/*.lua | LC_ALL=C sort"):lines() do
-  recipes[#recipes + 1] = { path:match("([^/]+)%.lua$"), path }
+
+local prelude, recipes = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", "")
+
+-- What one file of the prelude asks for by name, core.library("x"), is another.
+local there = {}
+for _, file in ipairs(prelude) do there[file[3]] = true end
+for _, file in ipairs(prelude) do
+  for name in io.open(file[2]):read("a"):gmatch "core%.library[ (]+[\"']([^\"']*)[\"']" do
+    if not there[name] then
+      io.stderr:write(("%s asks for '%s', and there is no lua/prelude/%s.lua\n"):format(file[2], name, name))
+      os.exit(1)
+    end
+  end
 end
 
 local out = assert(io.open(arg[1], "wb"))
 out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "script/bundle.h"\n\n')
 out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
 
-local count = 0
-local function write_chunks(name, chunks)
-  local entries = {}
-  for _, chunk in ipairs(chunks) do
-    count = count + 1
-    local text = read(chunk[2])
-    local binary = string.dump(assert(load(text, "=" .. chunk[1], "t"))) -- with its line numbers
-    out:write(("static const char text%d[] =\n  %s;\n"):format(count, quoted(text)))
-    out:write(("static const unsigned char binary%d[] = {\n  %s };\n\n"):format(count, numbers(binary)))
-    entries[#entries + 1] = ('  { "%s", text%d, sizeof text%d - 1, binary%d, sizeof binary%d },\n')
-      :format(chunk[1], count, count, count, count)
+-- The texts of the files, and the initializer of a chunk each.
+local function write_texts(label, list)
+  local chunks = {}
+  for i, file in ipairs(list) do
+    local text = read(file[2])
+    local binary = string.dump(assert(load(text, "=" .. file[1], "t"))) -- with its line numbers
+    out:write(("static const char %s_text%d[] =\n  %s;\n"):format(label, i, quoted(text)))
+    out:write(("static const unsigned char %s_binary%d[] = {\n  %s };\n\n"):format(label, i, numbers(binary)))
+    chunks[i] = ('{ "%s", %s_text%d, sizeof %s_text%d - 1, %s_binary%d, sizeof %s_binary%d }')
+      :format(file[1], label, i, label, i, label, i, label, i)
   end
-  out:write(("const mgrid_chunk %s[] = {\n%s  { NULL, NULL, 0, NULL, 0 }\n};\n\n"):format(name, table.concat(entries)))
+  return chunks
 end
 
-write_chunks("mgrid_prelude", prelude)
-write_chunks("mgrid_bundled", recipes)
+-- mgrid_prelude_NAME, so that C which asks for a file that is not there does not link
+local texts = write_texts("prelude", prelude)
+local pointers = {}
+for i, file in ipairs(prelude) do
+  out:write(("const mgrid_chunk mgrid_prelude_%s = %s;\n"):format(file[3], texts[i]))
+  pointers[i] = ("  &mgrid_prelude_%s,\n"):format(file[3])
+end
+out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
+
+texts = write_texts("recipe", recipes)
+out:write(("const mgrid_chunk mgrid_bundled[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n")
+  :format(table.concat(texts, ",\n  ")))
 out:write("const char *const mgrid_bundled_names[] = {\n")
-for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[1])) end
+for _, recipe in ipairs(recipes) do out:write(('  "%s",\n'):format(recipe[3])) end
 out:write("  NULL\n};\n")
 out:close()

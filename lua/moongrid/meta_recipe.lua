@@ -107,7 +107,8 @@ function Policies.bucket_bytes(settings) end
 
 ---@class moongrid.GradientSettings
 ---@field dense? string family ("dp_cp")
----@field expert? string family ("expert_data")
+---@field expert? string family; left out, the one that a bundled recipe has: expert_data, expt_dp, ep_dp, efsdp, or the
+---only edp_size_N
 
 ---The family over which a parameter's gradient is summed.
 ---Asked with q.expert, true for a parameter of an expert. Returns a name; a family that the plan does

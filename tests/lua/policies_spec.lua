@@ -223,11 +223,48 @@ describe("policies.gradient_family", function()
 
   refused {
     { "policies.gradient_family()", { expert = true },
-      "policies.gradient_family: unknown family 'expert_data'; known: dp_cp, tp" },
+      "policies.gradient_family: no family of experts' data parallelism (expert_data, expt_dp, ep_dp, efsdp); name it in "
+      .. "the setting 'expert': one of dp_cp, tp" },
     { "policies.gradient_family { dense = 'dp' }", nil,
       "policies.gradient_family: unknown family 'dp'; nearest is 'tp' (dp_cp, tp)" },
     { "policies.gradient_family()", {}, "policies.gradient_family: argument 'expert' is missing, true or false; given: none" },
   }
+end)
+
+describe("policies.gradient_family of a bundled recipe", function()
+  -- by recipe: parameters, and the family of its experts; false: it has none
+  local expected = {
+    megatron = { { ep = 2 }, "expt_dp" }, deepspeed = { { ep = 2 }, "ep_dp" }, deepspeed_moe = { { ep = { 4 } }, "edp_size_4" },
+    torchtitan = { { ep = 2 }, "efsdp" }, nanotron = false,
+  }
+
+  local function ask(base, params)
+    local path = support.file(("return recipe { base = %q,\n  policy = { it = policies.gradient_family() } }"):format(base))
+    local recipe = mg.load(path)
+    os.remove(path)
+    return recipe:call(recipe:plan(8, params):dry(3), "it", { expert = true })
+  end
+
+  for _, name in ipairs(mg.recipes()) do
+    local takes_experts = false
+    for _, p in ipairs(mg.load(name):info().params) do
+      for _, alias in ipairs(p.aliases) do takes_experts = takes_experts or alias == "ep" end
+      takes_experts = takes_experts or p.name == "ep"
+    end
+    if takes_experts then
+      it("finds the experts' family of " .. name, function()
+        local case = expected[name]
+        assert.not_nil(case, "say which it is")
+        if case then assert.equal(case[2], ask(name, case[1])) end
+      end)
+    end
+  end
+
+  it("wants to be told which, where there are several", function()
+    local ok, told = pcall(ask, "deepspeed_moe", { ep = { 2, 4 } })
+    assert.is_false(ok)
+    assert.truthy(told:find(":2: policies.gradient_family: the setting 'expert' is one of edp_size_2, edp_size_4", 1, true), told)
+  end)
 end)
 
 describe("policies.learning_rate", function()

@@ -253,6 +253,60 @@ describe("parameters", function()
   }
 end)
 
+describe("what queries get as p", function()
+  local text = [[
+return recipe { params = { n = 1, list = { 1, 2 } },
+  build = function(world) return topology(world) end,
+  queries = {
+    drop = function(_, _, p) table.remove(p.list) return #p.list end,
+    count = function(_, _, p) return #p.list end,
+    n = function(_, _, p) return p.n end,
+  } }]]
+
+  it("is its own: a table that one changes is whole for the next", function()
+    local r = recipe(text)
+    local state = r:plan(8):dry(0)
+    assert.equal(1, r:ask(state, "drop"))
+    assert.equal(1, r:ask(state, "drop"))
+    assert.equal(2, r:ask(state, "count"))
+  end)
+
+  it("is that of the state's plan, however many plans there are", function()
+    local r, states = recipe(text), {}
+    for n = 1, 40 do states[n] = r:plan(8, { n = n }):dry(0) end
+    for _ = 1, 2 do
+      for n = 1, 40 do assert.equal(n, r:ask(states[n], "n")) end
+    end
+  end)
+end)
+
+describe("a recipe's argument", function()
+  local function answer(expression)
+    local r = recipe(("local arithmetic = ... return recipe { build = function(world) return topology(world) end, "
+      .. "queries = { it = function() return %s end } }"):format(expression))
+    return r:ask(r:plan(1):dry(0), "it")
+  end
+
+  it("is arithmetic on sizes", function()
+    assert.are.same({ 4, 1, 6 }, answer "{ arithmetic.gcd(12, 8), arithmetic.gcd(3, 7), arithmetic.gcd(6, 0) }")
+    assert.are.same({ true, false, false, false, true }, answer [[{ arithmetic.multiply_to(12, { 3, 4 }),
+      arithmetic.multiply_to(12, { 3, 3 }), arithmetic.multiply_to(12, { 5 }), arithmetic.multiply_to(12, { 0 }),
+      arithmetic.multiply_to(1, {}) }]])
+    assert.are.same({ 2, 3, 7, false }, answer [[{ arithmetic.fewest_stages(8), arithmetic.fewest_stages(9),
+      arithmetic.fewest_stages(7), arithmetic.fewest_stages(1) or false }]])
+  end)
+
+  it("refuses what is not there, and to be changed", function()
+    local path = write("r.lua", "local arithmetic = ...\nreturn arithmetic.gdc(1, 2)")
+    local ok, said = pcall(mg.load, path)
+    assert.is_false(ok)
+    assert.equal("r.lua:2: unknown function of arithmetic 'gdc'; nearest is 'gcd' (fewest_stages, gcd, multiply_to)", plain(said))
+    ok, said = pcall(mg.load, write("s.lua", "local arithmetic = ...\narithmetic.gcd = 1"))
+    assert.is_false(ok)
+    assert.equal("s.lua:2: function of arithmetic 'gcd' cannot be changed", plain(said))
+  end)
+end)
+
 describe("build", function()
   refuses {
     { "sizes that do not divide", simple, "r.lua:2: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks",

@@ -3,6 +3,9 @@
 -- (actor, critic) is a plan of its own. Source: deepspeed/utils/parallel_state.py and
 -- parallel_state_wrappers.py.
 
+local arithmetic = ...
+local gcd = arithmetic.gcd
+
 local function refuse(...) error(string.format(...), 2) end
 
 -- Call something that a parameter is to blame for: what it refuses is said by the parameter's name.
@@ -18,8 +21,6 @@ local function shown(value)
   for i, item in ipairs(value) do items[i] = tostring(item) end
   return "{" .. table.concat(items, ",") .. "}"
 end
-
-local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
 
 -- Kind, name, default, documentation, alias. A config says them under the same names.
 local arguments = {
@@ -91,15 +92,6 @@ local function order_of(text, sizes)
   return names
 end
 
--- Do sizes multiply to n? By division: a product might not fit a number.
-local function multiply_to(n, sizes)
-  for _, size in ipairs(sizes) do
-    if size < 1 or n % size ~= 0 then return false end
-    n = n // size
-  end
-  return n == 1
-end
-
 local function check_stages(name, list, pp)
   if #list == 0 then refuse("%s is empty; a list of stages such as {0,-1} would do", name) end
   for _, stage in ipairs(list) do
@@ -135,26 +127,18 @@ local function check(p, etp)
   if backend and backend ~= "nccl" and backend ~= "ucc" then
     refuse("pipeline_model_parallel_comm_backend '%s' is not supported; 'nccl' or 'ucc' would do", backend)
   end
-  if levels and (#levels == 0 or not multiply_to(cp, levels)) then
+  if levels and (#levels == 0 or not arithmetic.multiply_to(cp, levels)) then
     refuse("hierarchical_context_parallel_sizes %s: sizes that multiply to context_parallel_size %d would do, "
       .. "such as {%d}", shown(levels), cp, cp)
   end
   for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do check_stages(name, p[name], pp) end
 end
 
--- The fewest stages above 1 that n ranks can have, if any.
-local function fewest_stages(n)
-  for pp = 2, math.floor(math.sqrt(n)) do
-    if n % pp == 0 then return pp end
-  end
-  return n > 1 and n or nil
-end
-
 -- Interleaving needs stages. `ranks`: how many of them more stages could share.
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
-    local nearest = p.sequence_parallel_size == 1 and fewest_stages(ranks)
+    local nearest = p.sequence_parallel_size == 1 and arithmetic.fewest_stages(ranks)
     refuse("virtual_pipeline_model_parallel_size %d needs more than 1 pipeline stage; %s", vpp,
       nearest and "nearest is pp " .. nearest or "leave it out")
   end

@@ -2,14 +2,15 @@
 -- pipeline stages. Source: NVIDIA/Megatron-LM, megatron/core/parallel_state.py; families are named
 -- as in its ProcessGroupCollection.
 
+local arithmetic = ...
+local gcd = arithmetic.gcd
+
 -- Grids and options -----------------------------------------------------------
 
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 local in_dense = { gtp_remat = "gtp_remat" } -- what a grid calls its dims, where that is not the order's name
 local in_expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat" }
-
-local function gcd(a, b) return b == 0 and a or gcd(b, a % b) end
 
 -- A list with pp moved to its end, as an order.
 local function order_of(list)
@@ -201,27 +202,10 @@ local function hybrid_sizes(n)
   return sizes
 end
 
--- Do sizes multiply to n? By division: a product might not fit a number.
-local function multiply_to(n, sizes)
-  for _, size in ipairs(sizes) do
-    if size < 1 or n % size ~= 0 then return false end
-    n = n // size
-  end
-  return n == 1
-end
-
--- The fewest stages above 1 that n ranks can have, if any.
-local function fewest_stages(n)
-  for pp = 2, math.floor(math.sqrt(n)) do
-    if n % pp == 0 then return pp end
-  end
-  return n > 1 and n or nil
-end
-
 local function check(p, dense, expert)
   local vpp, pp, backend = p.virtual_pipeline_model_parallel_size, dense.pp, p.pipeline_model_parallel_comm_backend
   if vpp and pp == 1 then
-    local would = fewest_stages(gcd(dense.dp, expert.edp) // p.num_distributed_optimizer_instances)
+    local would = arithmetic.fewest_stages(gcd(dense.dp, expert.edp) // p.num_distributed_optimizer_instances)
     error(string.format("virtual_pipeline_model_parallel_size %d needs 2 pipeline stages or more; %s", vpp,
       would and "pp " .. would .. " would do" or "leave it out"))
   end
@@ -303,7 +287,7 @@ local function build(world, p)
   -- Context parallel: hierarchical levels, innermost first, and hybrid blocks by their size.
   t.cp = dense "cp":with(o.cp)
   local levels = p.hierarchical_context_parallel_sizes
-  if #levels > 0 and not multiply_to(cp, levels) then
+  if #levels > 0 and not arithmetic.multiply_to(cp, levels) then
     error(string.format("hierarchical_context_parallel_sizes %s must be sizes that multiply to cp %d; %d would do",
       table.concat(levels, ","), cp, cp))
   end

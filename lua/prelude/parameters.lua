@@ -1,77 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The parameters of a recipe: their kinds, how they are declared, and what values they get.
+-- The parameters of a recipe: how they are declared, and what values they get.
 
-local core, shared = ...
+local core, shared, kinds = ...
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
 
-local function integer_of(text)
-  return type(text) == "string" and string.find(text, "^[+-]?%d+$") and math.tointeger(tonumber(text)) or nil
-end
-
--- Each kind: what it is called in messages, how a command line's text becomes a value
--- (nil: it does not), whether a value is one, how it is written canonically.
-local kinds = {
-  size = {
-    what = "a size (an integer of 1 or more)",
-    parse = integer_of,
-    check = function(v) return math.type(v) == "integer" and v >= 1 end,
-    nearest = function(v) return math.type(v) == "integer" and 1 or nil end,
-  },
-  integer = { what = "an integer", parse = integer_of, check = function(v) return math.type(v) == "integer" end },
-  number = {
-    what = "a number",
-    parse = function(text) return tonumber(text) end,
-    check = function(v) return type(v) == "number" and v == v end,
-    text = function(v) return string.format(math.type(v) == "integer" and "%d" or "%.17g", v) end,
-  },
-  flag = {
-    what = "true or false",
-    parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
-    check = function(v) return type(v) == "boolean" end,
-  },
-  text = { what = "text", parse = function(text) return text end, check = function(v) return type(v) == "string" end },
-  list = {
-    what = "a list of integers (0,-1)",
-    parse = function(text)
-      if string.find(text, "^%[") then return core.decode(text) end
-      local list = {}
-      for item in string.gmatch(text .. ",", "([^,]*),") do
-        if text == "" then break end
-        list[#list + 1] = integer_of(item)
-        if integer_of(item) == nil then return nil end
-      end
-      return list
-    end,
-    check = is_list,
-    text = core.encode,
-  },
-}
-
-kinds.table = {
-  what = "a table by name (JSON on a command line)",
-  parse = function(text) return core.decode(text) end,
-  check = function(v)
-    if type(v) ~= "table" then return false end
-    for key in pairs(v) do
-      if type(key) ~= "string" then return false end
-    end
-    return true
-  end,
-  text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
-}
-kinds.any = { -- build looks at it itself
-  what = "a plain value",
-  parse = function(text)
-    local value = core.decode(text)
-    if value == nil then return text end
-    return value
-  end,
-  check = function(v) return v ~= nil end,
-  text = function(v) return type(v) == "string" and v or core.encode(v) end,
-}
-
-local serial = 0 -- fields of a table constructor are evaluated in order: so are parameters
+local serial = 0 -- counts declarations: parameters are listed in the order in which they are written
 
 local function declare(kind, default, doc, ...)
   serial = serial + 1
@@ -166,7 +100,6 @@ local function value_of(p, given)
   return value
 end
 
--- A recipe may change the tables it gets; they are its own.
 local function copy(value)
   if type(value) ~= "table" then return value end
   local own = {}
@@ -174,41 +107,52 @@ local function copy(value)
   return own
 end
 
-local evaluated = setmetatable({}, { __mode = "k" }) -- the `p` of a running build -> its values
+local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
 
--- What build gets as `p`: read only, by name; an unknown name is an error.
-local function frozen(values, params)
-  local known, names = {}, {}
-  for i, p in ipairs(params) do known[p.name], names[i] = true, p.name end
+-- What build, queries and policies get as `p`: the values by name, read only; an unknown name is an
+-- error. A recipe may change a table that it gets here: each `p` has copies of its own.
+local function view(self, values)
+  local own = {}
+  local function get(name)
+    local value = values[name]
+    if type(value) ~= "table" then return value end
+    own[name] = own[name] or copy(value)
+    return own[name]
+  end
   local p = setmetatable({}, {
     __index = function(_, name)
-      if not known[name] then core.unknown("parameter", word(name), names) end
-      return values[name]
+      local param = self.by_name[name]
+      if not param or param.name ~= name then
+        local names = {}
+        for i, known in ipairs(self.params) do names[i] = known.name end
+        core.unknown("parameter", word(name), names)
+      end
+      return get(name)
     end,
     __newindex = function(_, name) core.raise("parameter '" .. word(name) .. "' cannot be changed") end,
     __pairs = function()
       local i = 0
       return function()
         i = i + 1
-        if names[i] then return names[i], values[names[i]] end
+        local param = self.params[i]
+        if param then return param.name, get(param.name) end
       end
     end,
   })
-  evaluated[p] = values
+  views[p] = values
   return p
 end
 
--- given: name -> value or text. A `p` of another recipe may have more names than we know.
-local function resolve(self, given)
-  local lenient = evaluated[given]
-  given = lenient or given
-  local index, known = by_any_name(self.params)
+-- The values of all parameters. given: name -> value or text, or the `p` of another recipe, which may
+-- have more names than this one knows.
+local function values_of(self, given)
+  local of_view = views[given]
   local values, from = {}, {}
-  for name in sorted_pairs(given) do
-    local p = index[name]
-    if not p and not lenient then
+  for name in sorted_pairs(of_view or given) do
+    local p = self.by_name[name]
+    if not p and not of_view then
       if type(name) ~= "string" then core.raise("parameters are given by name") end
-      core.unknown("parameter", name, known, self.where)
+      core.unknown("parameter", name, self.names, self.where)
     end
     if p then
       if from[p.name] then
@@ -219,9 +163,26 @@ local function resolve(self, given)
     end
   end
   for _, p in ipairs(self.params) do
-    if values[p.name] == nil then values[p.name] = copy(p.default) end
+    if values[p.name] == nil then values[p.name] = p.default end
   end
-  return frozen(values, self.params)
+  return values
+end
+
+local function resolve(self, given) return view(self, values_of(self, given)) end
+
+-- The same for the plan of a state, whose parameters are text: parsed once, and kept by the plan's
+-- digest, in which they are. A few plans are kept, so that a host may make any number.
+local MOST = 16
+
+local function resolve_plan(self, state)
+  local digest = core.digest(state)
+  local values = self.parsed[digest]
+  if not values then
+    if self.nparsed == MOST then self.parsed, self.nparsed = {}, 0 end
+    values = values_of(self, core.params(state))
+    self.parsed[digest], self.nparsed = values, self.nparsed + 1
+  end
+  return view(self, values)
 end
 
 local function text_of(p, value)
@@ -231,7 +192,6 @@ end
 
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
-  list_of = params_of, merge = merge_params, check_names = by_any_name, resolve = resolve, copy = copy,
-  text_of = text_of,
-  values_of = function(p) return evaluated[p] end,
+  list_of = params_of, merge = merge_params, by_any_name = by_any_name, copy = copy,
+  resolve = resolve, resolve_plan = resolve_plan, text_of = text_of,
 }

@@ -14,12 +14,13 @@ local function sorted_pairs(t)
   end
 end
 
-local function is_list(value)
+-- A list whose items all are what is_item wants; integers, if it is left out.
+local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n = 0
   for _, item in pairs(value) do
     n = n + 1
-    if math.type(item) ~= "integer" then return false end
+    if is_item and not is_item(item) or not is_item and math.type(item) ~= "integer" then return false end
   end
   return n == #value
 end
@@ -35,8 +36,8 @@ end
 -- A key in a message: names without quotes of their own.
 local function word(key) return type(key) == "string" and key or show(key) end
 
--- What a recipe sees of the table that all() returns: names that are not there are errors, and
--- nothing is assigned to it.
+-- A table for recipes to read, of what is in the table that all() returns: a name that is not there is
+-- an error, and so is an assignment. all() is called when a name is first read.
 local function vocabulary(what, all)
   return setmetatable({}, {
     __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,

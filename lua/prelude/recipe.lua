@@ -1,20 +1,22 @@
 -- SPDX-License-Identifier: MIT
 --
--- The recipe vocabulary that is written in Lua: `recipe`, `param` and `policies`, and how a recipe
--- is evaluated. Runs with Lua's whole library and hands only those three to recipes. Beside it
--- parameters.lua, policies.lua and what the three share.
+-- Where the prelude begins, the part of the language of recipes that is written in Lua: `recipe`,
+-- `param` and `policies`, and how a recipe is evaluated. Runs with Lua's whole library and hands only
+-- those three to recipes.
 --
--- `core` comes from C: raise(message) at the recipe's position, raise_at(where, message),
--- unknown(what, name, known [, where]); where(), where_of(function) and place() (of the word
--- `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text;
--- library(name, ...) runs a file beside this; is_topology(value); note(topology, name, text) records
--- a parameter, params(state) gives those back, note_policies(topology, hash) has ranks compare the
--- texts of the recipe and its base; keys(table) lists them: names by their bytes, then numbers, then
--- the rest; encode(value) and decode(text) speak JSON.
+-- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
+-- raise_at(where, message), unknown(what, name, known [, where]); where(), where_of(function) and
+-- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
+-- the text; library(name, ...) runs a file beside this; is_topology(value); note(topology, name, text)
+-- records a parameter, params(state) gives those back, digest(state) is that of its plan,
+-- note_policies(topology, hash) has ranks compare the texts of the recipe and its base; keys(table)
+-- lists them: names by their bytes, then numbers, then the rest; encode(value) and decode(text) speak
+-- JSON.
 
 local core = ...
 local shared = core.library("shared", core)
-local parameters = core.library("parameters", core, shared)
+local kinds = core.library("kinds", core, shared)
+local parameters = core.library("parameters", core, shared, kinds.declared)
 local sorted_pairs, show, word, resolve = shared.sorted_pairs, shared.show, shared.word, parameters.resolve
 local M = { param = parameters.param }
 
@@ -23,7 +25,7 @@ local M = { param = parameters.param }
 -- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
 local makers, made, uncalled = nil, {}, function() end
 M.policies = shared.vocabulary("bundled policy", function()
-  if not makers then makers, made, uncalled = core.library("policies", core, show) end
+  if not makers then makers, made, uncalled = core.library("policies", core, shared, kinds) end
   return makers
 end)
 
@@ -86,7 +88,8 @@ local function define(def, where)
   local file = running[#running] -- none where build makes a recipe
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))
-  parameters.check_names(body.params) -- refuses clashes where they are written
+  body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes where they are written
+  body.parsed, body.nparsed = {}, 0
   for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
     for name, fn in sorted_pairs(from) do
       if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
@@ -133,6 +136,13 @@ end
 
 local loaded, loading = {}, {}
 
+-- What the file of a recipe is called with.
+local functions
+local arithmetic = shared.vocabulary("function of arithmetic", function()
+  functions = functions or core.library "arithmetic"
+  return functions
+end)
+
 -- recipe{...} defines one; recipe "name" is another one: bundled, or a file beside this one.
 function M.recipe(what)
   local where = core.place() or ""
@@ -143,7 +153,7 @@ function M.recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
-  local ok, value = pcall(chunk) -- a recipe may catch the error and ask again
+  local ok, value = pcall(chunk, arithmetic) -- a recipe may catch the error and ask again
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
@@ -156,7 +166,7 @@ end
 
 -- For C -----------------------------------------------------------------------
 
--- A load that hit a limit was left in the middle.
+-- Load the runtime's recipe. A load before this that hit a limit has left its names in these tables.
 function M.load(name)
   loading, running = {}, {}
   return M.recipe(name)
@@ -190,7 +200,7 @@ function M.evaluate(self, world, given)
     core.note_policies(t, body.text | 1)
   end
   for _, param in ipairs(body.params) do
-    local value = parameters.values_of(p)[param.name]
+    local value = p[param.name]
     if value ~= nil then core.note(t, param.name, parameters.text_of(param, value)) end
   end
   return t
@@ -211,7 +221,7 @@ function M.ask(self, state, name, q)
     for _, understood in ipairs(body.arguments) do known = known or understood == argument or understood == "..." end
     if not known then core.unknown("argument of a query", word(argument), body.arguments, body.where) end
   end
-  return fn(state, q, resolve(body, core.params(state)))
+  return fn(state, q, parameters.resolve_plan(body, state))
 end
 
 -- A policy is a function (state, q, p) as a query is, but called by a trainer, often, by name. What C
@@ -222,7 +232,8 @@ function M.policy(self, state, name)
   local fn = body.policy[name]
   if not fn then return core.unknown("policy", name, core.keys(body.policy), body.where) end
   local bundled = made[fn]
-  return fn, resolve(body, core.params(state)), body.agreed[name], bundled and bundled.where or core.where_of(fn)
+  return fn, parameters.resolve_plan(body, state), body.agreed[name],
+    bundled and bundled.where or core.where_of(fn)
 end
 
 -- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },

@@ -7,41 +7,23 @@
 -- A policy means the same on every machine: only + - * / and sqrt touch a float, which IEEE 754
 -- fixes to the last bit, so that ranks of unlike machines agree on it.
 
-local core, show = ...
+local core, shared, kinds = ...
+local show, word = shared.show, shared.word
 
--- Kinds of settings and arguments: what is expected, and whether a value is that.
-local function whole(v, least, most) return math.type(v) == "integer" and v >= least and v <= most end
-
-local kinds = {
-  size = { "an integer of 1 to 2147483647", function(v) return whole(v, 1, 2147483647) end },
-  count = { "an integer of 0 to 2147483647", function(v) return whole(v, 0, 2147483647) end },
-  bytes = { "an integer of 1 to 2^53", function(v) return whole(v, 1, 1 << 53) end },
-  number = { "a number of 0 or more", function(v) return type(v) == "number" and v >= 0 and v < math.huge end },
-  flag = { "true or false", function(v) return type(v) == "boolean" end },
-  family = { "the name of a family", function(v) return type(v) == "string" end },
-  families = {
-    "a list of names of families",
-    function(v)
-      if type(v) ~= "table" then return false end
-      local n = 0
-      for _, name in pairs(v) do
-        n = n + 1
-        if type(name) ~= "string" then return false end
-      end
-      return n == #v
-    end,
-  },
+local size = kinds.whole(1, 2147483647, "an integer of 1 to 2147483647")
+local count = kinds.whole(0, 2147483647, "an integer of 0 to 2147483647")
+local bytes = kinds.whole(1, 1 << 53, "an integer of 1 to 2^53")
+local number = {
+  what = "a number of 0 or more",
+  check = function(v) return type(v) == "number" and v >= 0 and v < math.huge end,
 }
-
-local function one_of(...)
-  local known = { ... }
-  return { "'" .. table.concat(known, "', '") .. "'", function(v)
-    for _, name in ipairs(known) do
-      if name == v then return true end
-    end
-    return false
-  end }
-end
+local flag = kinds.declared.flag
+local family_name = { what = "the name of a family", check = kinds.is_text }
+local family_names = {
+  what = "a list of names of families",
+  check = function(v) return shared.is_list(v, kinds.is_text) end,
+}
+local one_of = kinds.one_of
 
 -- Each: settings and arguments in the order in which they are checked, { name, kind, default }; a
 -- setting without a default may be left out unless it says `needed`. verify(s, refuse) sees whether
@@ -52,8 +34,8 @@ local library = {}
 -- several, so what does not divide goes to the front. The input matrix and the loss count as so many
 -- layers of the first and the last stage; `first` and `last` say how many layers those get.
 library.layers = {
-  settings = { { "first", "count" }, { "last", "count" }, { "embedding", "number", 0 }, { "loss", "number", 0 } },
-  arguments = { { "layers", "count" }, { "stages", "size" } },
+  settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
+  arguments = { { "layers", count }, { "stages", size } },
   verify = function(s, refuse)
     if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
     if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
@@ -72,7 +54,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round: one layer for each stage that has less than one more than the least
+    while left > 0 do -- a round: a layer for each stage whose work is less than the least one's and a layer
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -108,9 +90,9 @@ end
 -- How the samples of a replica go through a pipeline. `bubble` is the time that a stage waits, in
 -- parts of the ideal one, (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
-  settings = { { "chunks", "size", 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", "size" },
-               { "per_rank", "size", 2 } },
-  arguments = { { "samples", "size" }, { "ranks", "size" } },
+  settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
+               { "per_rank", size, 2 } },
+  arguments = { { "samples", size }, { "ranks", size } },
   verify = function(s, refuse)
     if s.order and (s.order == "interleaved") ~= (s.chunks > 1) then
       refuse("the order '%s' with %d chunk%s per rank; 'interleaved' alone has several", s.order, s.chunks,
@@ -140,16 +122,38 @@ library.schedule = {
 -- Megatron-core's default, max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig), of 4
 -- bytes: a bucket of many ranks is larger, so that latency does not show.
 library.bucket_bytes = {
-  settings = { { "least", "bytes", 160000000 }, { "per_rank", "count", 4000000 } },
-  arguments = { { "ranks", "size" } },
+  settings = { { "least", bytes, 160000000 }, { "per_rank", count, 4000000 } },
+  arguments = { { "ranks", size } },
   answer = function(s, q) return math.max(s.least, s.per_rank * q.ranks) end,
 }
 
+-- The families of the bundled recipes over which gradients of experts are summed, the one of our own
+-- examples first; deepspeed_moe has one for each size of expert groups.
+local expert_families = { "expert_data", "expt_dp", "ep_dp", "efsdp" }
+
+local function expert_family(state, refuse)
+  for _, name in ipairs(expert_families) do
+    if state:has(name) then return name end
+  end
+  local sized, names = {}, {}
+  for name in pairs(state) do
+    if string.find(name, "^edp_size_%d+$") then sized[#sized + 1] = name end
+    names[#names + 1] = name
+  end
+  if #sized == 1 then return sized[1] end
+  if #sized > 1 then refuse("the setting 'expert' is one of %s", table.concat(sized, ", ")) end
+  refuse("no family of experts' data parallelism (%s); name it in the setting 'expert': one of %s",
+    table.concat(expert_families, ", "), table.concat(names, ", "))
+end
+
 -- The family over which a parameter's gradient is summed.
 library.gradient_family = {
-  settings = { { "dense", "family", "dp_cp" }, { "expert", "family", "expert_data" } },
-  arguments = { { "expert", "flag" } },
-  answer = function(s, q, _, _, known) return known(q.expert and s.expert or s.dense) end,
+  settings = { { "dense", family_name, "dp_cp" }, { "expert", family_name } },
+  arguments = { { "expert", flag } },
+  answer = function(s, q, state, refuse, known)
+    if not q.expert then return known(s.dense) end
+    return s.expert and known(s.expert) or expert_family(state, refuse)
+  end,
 }
 
 -- cos(pi x) for x in [0, 1]: the series from its smallest term up, in the half where it is short.
@@ -164,9 +168,9 @@ end
 -- along half a cosine (Loshchilov and Hutter 2017, equation 5), a line, or not at all. inverse_sqrt is
 -- peak x sqrt(warmup / step) (Vaswani et al. 2017, section 5.3), and not below `least`.
 library.learning_rate = {
-  settings = { { "peak", "number", needed = true }, { "least", "number", 0 }, { "warmup", "count", 0 },
-               { "decay", "count" }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
-  arguments = { { "step", "count" }, { "steps", "size" } },
+  settings = { { "peak", number, needed = true }, { "least", number, 0 }, { "warmup", count, 0 },
+               { "decay", count }, { "shape", one_of("cosine", "linear", "constant", "inverse_sqrt"), "cosine" } },
+  arguments = { { "step", count }, { "steps", size } },
   verify = function(s, refuse)
     if s.least > s.peak then refuse("its least, %s, is above its peak, %s", s.least, s.peak) end
     if s.decay and (s.shape == "constant" or s.shape == "inverse_sqrt") then
@@ -191,16 +195,16 @@ library.learning_rate = {
 
 -- Save after this step? Steps count from 0.
 library.checkpoint = {
-  settings = { { "every", "size", 1000 }, { "last", "flag", true } },
-  arguments = { { "step", "count" }, { "steps", "size" } },
+  settings = { { "every", size, 1000 }, { "last", flag, true } },
+  arguments = { { "step", count }, { "steps", size } },
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
 -- A call over a family failed. `keep`: families that the trainer can do without; `shrink`: those whose
 -- groups go on without the lost, where at least `least` ranks of a group remain.
 library.on_lost = {
-  settings = { { "keep", "families", {} }, { "shrink", "families", {} }, { "least", "size", 1 } },
-  arguments = { { "family", "family" }, { "ranks", "size" }, { "lost", "count", 1 } },
+  settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 } },
+  arguments = { { "family", family_name }, { "ranks", size }, { "lost", count, 1 } },
   answer = function(s, q, _, refuse, known)
     if q.lost > q.ranks then refuse("%d ranks of %d are lost", q.lost, q.ranks) end
     known(q.family)
@@ -220,8 +224,6 @@ local makers = {} -- what a recipe sees as policies.NAME
 -- one without a family that the recipe names in a setting.
 local made = setmetatable({}, { __mode = "k" })
 
-local function kind_of(kind) return type(kind) == "table" and kind or kinds[kind] end
-
 -- "policies.layers" where the value is that word itself, which somebody forgot to call.
 local function uncalled(value)
   for name, make in pairs(makers) do
@@ -230,9 +232,8 @@ local function uncalled(value)
 end
 
 local function check(where, policy, what, name, kind, value)
-  local wanted = kind_of(kind)
-  if wanted[2](value) then return value end
-  core.raise_at(where, string.format("policies.%s: %s '%s' is %s, not %s", policy, what, name, wanted[1],
+  if kind.check(value) then return value end
+  core.raise_at(where, string.format("policies.%s: %s '%s' is %s, not %s", policy, what, name, kind.what,
     uncalled(value) or show(value)))
 end
 
@@ -247,14 +248,14 @@ local function read_settings(name, policy, given, where)
     local found = false
     for _, setting in ipairs(known) do found = found or setting == key end
     if not found then
-      core.unknown("setting of policies." .. name, type(key) == "string" and key or show(key), known, where)
+      core.unknown("setting of policies." .. name, word(key), known, where)
     end
   end
   for _, setting in ipairs(policy.settings) do
     local key, value = setting[1], given[setting[1]]
     if value == nil then value = setting[3] end
     if setting.needed and value == nil then
-      core.raise_at(where, string.format("policies.%s needs '%s', %s", name, key, kind_of(setting[2])[1]))
+      core.raise_at(where, string.format("policies.%s needs '%s', %s", name, key, setting[2].what))
     end
     if type(value) == "function" and not uncalled(value) then
       asked[#asked + 1] = setting
@@ -312,8 +313,10 @@ local function maker(name, policy)
         if value == nil then value = argument[3] end
         if value == nil then
           local known = {}
-          for _, word in ipairs(core.keys(q)) do known[#known + 1] = type(word) == "string" and word or nil end
-          refuse("argument '%s' is missing, %s; given: %s", key, kind_of(argument[2])[1],
+          for _, name_given in ipairs(core.keys(q)) do
+            if type(name_given) == "string" then known[#known + 1] = name_given end
+          end
+          refuse("argument '%s' is missing, %s; given: %s", key, argument[2].what,
             #known > 0 and table.concat(known, ", ") or "none")
         end
         arguments[key] = check(where, name, "argument", key, argument[2], value)
@@ -325,10 +328,10 @@ local function maker(name, policy)
       local known = knower(topology)
       for _, setting in ipairs(policy.settings) do
         local value = given[setting[1]]
-        if value == setting[3] then value = nil end -- a default that nobody may ever want
-        if type(value) == "string" and setting[2] == "family" then known(value) end
-        local list = type(value) == "table" and setting[2] == "families" and value or {}
-        for _, family in ipairs(list) do known(family) end
+        if value == setting[3] then value = nil end -- as by default: looked up when it is asked for
+        if type(value) == "string" and setting[2] == family_name then known(value) end
+        local list = type(value) == "table" and setting[2] == family_names and value or {}
+        for _, listed in ipairs(list) do known(listed) end
       end
     end
     made[policy_of_recipe] = { where = where, look = look }

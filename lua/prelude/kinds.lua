@@ -1,0 +1,89 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
+-- table with `what` (a message says: is an integer, not 'x') and check(value). A kind of parameters may
+-- have parse(text), which gives the value that a command line writes so, or nil; text(value), which
+-- writes it canonically (tostring does, where there is none); nearest(value), one that would do.
+
+local core, shared = ...
+local is_list = shared.is_list
+
+-- An integer from `least` to `most`.
+local function whole(least, most, what)
+  return { what = what, check = function(v) return math.type(v) == "integer" and v >= least and v <= most end }
+end
+
+local function one_of(...)
+  local known = { ... }
+  return { what = "'" .. table.concat(known, "', '") .. "'", check = function(v)
+    for _, name in ipairs(known) do
+      if name == v then return true end
+    end
+    return false
+  end }
+end
+
+local function is_text(v) return type(v) == "string" end
+
+local function integer_of(text)
+  return type(text) == "string" and string.find(text, "^[+-]?%d+$") and math.tointeger(tonumber(text)) or nil
+end
+
+local function integers_of(text)
+  if string.find(text, "^%[") then return core.decode(text) end
+  local list = {}
+  for item in string.gmatch(text .. ",", "([^,]*),") do
+    if text == "" then break end
+    list[#list + 1] = integer_of(item)
+    if integer_of(item) == nil then return nil end
+  end
+  return list
+end
+
+-- The kinds of parameters: param.KIND.
+local declared = {
+  size = {
+    what = "a size (an integer of 1 or more)",
+    parse = integer_of,
+    check = function(v) return math.type(v) == "integer" and v >= 1 end,
+    nearest = function(v) return math.type(v) == "integer" and 1 or nil end,
+  },
+  integer = { what = "an integer", parse = integer_of, check = function(v) return math.type(v) == "integer" end },
+  number = {
+    what = "a number",
+    parse = function(text) return tonumber(text) end,
+    check = function(v) return type(v) == "number" and v == v end,
+    text = function(v) return string.format(math.type(v) == "integer" and "%d" or "%.17g", v) end,
+  },
+  flag = {
+    what = "true or false",
+    parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
+    check = function(v) return type(v) == "boolean" end,
+  },
+  text = { what = "text", parse = function(text) return text end, check = is_text },
+  list = { what = "a list of integers (0,-1)", parse = integers_of, check = is_list, text = core.encode },
+  table = {
+    what = "a table by name (JSON on a command line)",
+    parse = function(text) return core.decode(text) end,
+    check = function(v)
+      if type(v) ~= "table" then return false end
+      for key in pairs(v) do
+        if type(key) ~= "string" then return false end
+      end
+      return true
+    end,
+    text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
+  },
+  any = { -- the recipe itself says what it takes
+    what = "a plain value",
+    parse = function(text)
+      local value = core.decode(text)
+      if value == nil then return text end
+      return value
+    end,
+    check = function(v) return v ~= nil end,
+    text = function(v) return type(v) == "string" and v or core.encode(v) end,
+  },
+}
+
+return { declared = declared, whole = whole, one_of = one_of, is_text = is_text }

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+**
+** core.c - `core`, the functions of C that the prelude stands on: messages, keys in order, JSON, what
+** a topology and a plan keep of a recipe. Those that load a file are in load.c.
+*/
+#include "script/prelude.h"
+#include "types/values.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
+
+static int core_raise_at(lua_State *L) {
+  luaL_checkstring(L, 1);
+  luaL_checkstring(L, 2);
+  lua_settop(L, 2);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int core_where(lua_State *L) {
+  mgrid_lua_where(L);
+  return 1;
+}
+
+/* unknown(what, name, known names [, where]) */
+static int core_unknown(lua_State *L) {
+  enum { MAX = 128 };
+  const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
+  size_t      n = 0;
+  char        tail[512];
+  mgrid_lua_stack(L, MAX + 4);
+  lua_settop(L, 4);
+  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  lua_pushfstring(L, "%sunknown %s '%s'%s", lua_tostring(L, 4), what, name, tail);
+  return lua_error(L);
+}
+
+/* where_of(function) -> "file:line: " of its definition */
+static int core_where_of(lua_State *L) {
+  lua_Debug ar;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_getinfo(L, ">S", &ar);
+  if (ar.linedefined > 0)
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.linedefined);
+  else
+    lua_pushliteral(L, "");
+  return 1;
+}
+
+/* place() -> "file:line: " where the word `recipe` was last read: `return recipe {...}` is a
+** tail call, which leaves no frame that would tell */
+static int core_place(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
+  return 1;
+}
+
+typedef struct key {
+  const char *name; /* NULL: a number, or what comes last */
+  size_t      len;
+  double      number;
+  int         other; /* neither: its type, and which boolean; nobody tells tables apart */
+  int         place; /* as lua_next gave it */
+} key;
+
+static int by_bytes(const void *a, const void *b) {
+  const key *x = a, *y = b;
+  if (!x->name != !y->name) return x->name ? -1 : 1;
+  if (!x->name && x->number != y->number) return x->number < y->number ? -1 : 1;
+  if (!x->name && x->other != y->other) return x->other - y->other;
+  int c = x->name ? memcmp(x->name, y->name, x->len < y->len ? x->len : y->len) : 0;
+  if (c) return c;
+  if (x->len != y->len) return x->len < y->len ? -1 : 1;
+  return x->place - y->place;
+}
+
+/* keys(table) -> list: names by their bytes (not by the locale), numbers, the rest */
+static int core_keys(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  int n = 0;
+  for (lua_pushnil(L); lua_next(L, 1); n++) lua_pop(L, 1);
+  key *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+  lua_createtable(L, n, 0); /* in the order of lua_next, then sorted */
+  int place = 0;
+  for (lua_pushnil(L); lua_next(L, 1); place++) {
+    lua_pop(L, 1);
+    key *k = &list[place];
+    *k = (key){ NULL, 0, 0, 0, place };
+    if (lua_type(L, -1) == LUA_TSTRING)
+      k->name = lua_tolstring(L, -1, &k->len);
+    else if (lua_type(L, -1) == LUA_TNUMBER)
+      k->number = lua_tonumber(L, -1);
+    else
+      k->number = HUGE_VAL, k->other = 2 * lua_type(L, -1) + lua_toboolean(L, -1);
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, 3, place + 1);
+  }
+  qsort(list, (size_t)n, sizeof *list, by_bytes);
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 3, list[i].place + 1);
+    lua_rawseti(L, 4, i + 1);
+  }
+  return 1;
+}
+
+static int core_is_topology(lua_State *L) {
+  lua_pushboolean(L, luaL_testudata(L, 1, MGRID_LUA_TOPOLOGY) != NULL);
+  return 1;
+}
+
+static int core_note(lua_State *L) {
+  mgrid_error e;
+  if (mgrid_topology_param(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
+    return mgrid_lua_raise_error(L, &e);
+  return 0;
+}
+
+/* digest(state) -> that of its plan, equal where families and parameters are */
+static int core_digest(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_state(L, 1)->plan;
+  lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
+  return 1;
+}
+
+/* note_policies(topology, hash): it is of a recipe with policies */
+static int core_note_policies(lua_State *L) {
+  mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
+  return 0;
+}
+
+/* params(state) -> { name = text }: what the state's plan was evaluated with */
+static int core_params(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_state(L, 1)->plan->content;
+  lua_createtable(L, 0, (int)c->nparams);
+  for (size_t i = 0; i < c->nparams; i++) {
+    lua_pushstring(L, c->param[i].value);
+    lua_setfield(L, -2, c->param[i].name);
+  }
+  return 1;
+}
+
+/* encode(value) -> JSON text with sorted keys, equal for equal values */
+static int core_encode(lua_State *L) {
+  json_t *v = mgrid_json_of(L, 1);
+  if (!v) return mgrid_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
+  char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  json_decref(v);
+  if (!text) return mgrid_lua_oom(L);
+  mgrid_text t = { .data = text, .len = strlen(text) };
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+static int push_decoded(lua_State *L) {
+  mgrid_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* decode(JSON text) -> value | nil */
+static int core_decode(lua_State *L) {
+  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
+  if (!v) return 0;
+  lua_pushcfunction(L, push_decoded);
+  lua_pushlightuserdata(L, v);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(v);
+  return rc ? lua_error(L) : 1;
+}
+
+void mgrid_core_push(lua_State *L) {
+  static const luaL_Reg core[] = { { "raise", core_raise },       { "raise_at", core_raise_at },
+                                   { "where", core_where },       { "unknown", core_unknown },
+                                   { "where_of", core_where_of }, { "place", core_place },
+                                   { "keys", core_keys },         { "is_topology", core_is_topology },
+                                   { "note", core_note },         { "note_policies", core_note_policies },
+                                   { "params", core_params },     { "digest", core_digest },
+                                   { "encode", core_encode },     { "decode", core_decode },
+                                   { "load", mgrid_core_load },   { "library", mgrid_core_library },
+                                   { NULL, NULL } };
+  luaL_newlib(L, core);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+**
+** load.c - Lua text becomes functions: files of recipes, and those that the library has in itself.
+*/
+#include "script/bundle.h"
+#include "script/prelude.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static const mgrid_chunk *bundled(const char *name) {
+  for (const mgrid_chunk *c = mgrid_bundled; c->name; c++)
+    if (strcmp(c->name, name) == 0) return c;
+  return NULL;
+}
+
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
+  char name[64];
+  snprintf(name, sizeof name, "=%s", c->name);
+  if (strstr(lua_ident, mgrid_bundle_release)) {
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    lua_pop(L, 1); /* another number format, or no memory: the text will tell */
+  }
+  return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
+}
+
+enum { RECIPE_MAX = 16 << 20 }; /* bytes; what is longer is no recipe */
+
+static int file_failed(lua_State *L, const char *what, const char *path) {
+  lua_pushfstring(L, "cannot %s %s: %s", what, path, strerror(errno));
+  lua_remove(L, -2); /* the name of the chunk that is none */
+  return LUA_ERRFILE;
+}
+
+/* Push a file as a function, as luaL_loadfilex does, and a hash of its text: ranks whose plans are equal
+** may have policies that are not. It is read once, for it may be edited meanwhile. */
+static int load_file(lua_State *L, const char *path, uint64_t *hash) {
+  char       piece[4096];
+  mgrid_text t = { 0 };
+  lua_pushfstring(L, "@%s", path); /* may raise: before anything is held */
+  FILE *file = fopen(path, "rb");
+  if (!file) return file_failed(L, "open", path);
+  for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&t, piece, n);
+  int why = t.failed ? ENOMEM : ferror(file) ? errno : !feof(file) ? EFBIG : 0;
+  fclose(file);
+  if (why) {
+    mgrid_text_free(&t);
+    errno = why;
+    return file_failed(L, "read", path);
+  }
+  const char *text = t.data ? t.data : "";
+  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+  if (text[skip] == '#') skip += strcspn(text + skip, "\n");        /* as of a script; the line break stays */
+  *hash = XXH3_64bits(text, t.len);
+  int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
+  lua_remove(L, -2);
+  mgrid_text_free(&t);
+  return rc;
+}
+
+static bool looks_like_path(const char *name) {
+  size_t len = strlen(name);
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+/* Push the path of a recipe named in another one: relative to the folder of that one, which
+** is the file that is being run (`from`) or, in a build, whose function is running. */
+static void push_path(lua_State *L, const char *name, const char *from) {
+  lua_Debug ar;
+  for (int level = 0; !from && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "S", &ar);
+    if (*ar.source == '@') from = ar.source + 1;
+  }
+  const char *slash = from ? strrchr(from, '/') : NULL;
+  while (strncmp(name, "./", 2) == 0) name += 2;
+  if (*name != '/' && slash) {
+    lua_pushlstring(L, from, (size_t)(slash - from) + 1);
+    lua_pushstring(L, name);
+    lua_concat(L, 2);
+  } else {
+    lua_pushstring(L, name);
+  }
+}
+
+/* Missing file, bytecode, or a syntax error, whose message has its position already. */
+static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
+  const char *message = lua_tostring(L, -1);
+  if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
+    return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
+  if (rc != LUA_ERRFILE) return lua_error(L);
+  size_t n = 0;
+  char   tail[512];
+  while (mgrid_bundled_names[n]) n++;
+  mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, ""); /* not in a recipe */
+  if (looks_like_path(name))
+    lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
+  else
+    lua_pushfstring(L, "%sno recipe '%s': neither bundled nor a file%s", lua_tostring(L, -1), name, tail);
+  return lua_error(L);
+}
+
+int mgrid_core_load(lua_State *L) {
+  const char        *name = luaL_checkstring(L, 1);
+  const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  uint64_t           hash = 0;
+  int                rc;
+  if (ours) {
+    lua_pushvalue(L, 1);
+    rc = mgrid_bundle_load(L, ours);
+  } else {
+    push_path(L, name, luaL_optstring(L, 2, NULL));
+    rc = load_file(L, lua_tostring(L, -1), &hash);
+  }
+  if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  lua_setupvalue(L, -2, 1);
+  char real[PATH_MAX];
+  lua_pushstring(L, ours || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
+  lua_pushinteger(L, (lua_Integer)hash);
+  return 4;
+}
+
+int mgrid_core_library(lua_State *L) {
+  const mgrid_chunk *const *c = mgrid_prelude;
+  char                      name[64];
+  snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
+  while (*c && strcmp((*c)->name, name) != 0) c++;
+  if (!*c) return mgrid_lua_raise(L, "there is no %s in the prelude", name);
+  if (mgrid_bundle_load(L, *c)) return lua_error(L);
+  lua_replace(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+void mgrid_prelude_load(lua_State *L, const char *path) {
+  uint64_t hash;
+  if (load_file(L, path, &hash)) lua_error(L); /* the message has the place, or why it cannot be read */
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  lua_setupvalue(L, -2, 1);
+}

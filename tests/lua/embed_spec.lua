@@ -1,0 +1,43 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What is embedded in the library is what lies in lua/prelude/ and lua/moongrid/recipes/; scripts/embed.lua
+-- says which file is missing.
+
+local support = dofile("tests/lua/support.lua")
+
+-- embed.lua in a folder of its own, with this text as lua/prelude/recipe.lua.
+local function embed(text)
+  local folder = support.run("mktemp -d"):gsub("\n", "")
+  support.run(("mkdir -p %s/lua/prelude %s/lua/moongrid/recipes"):format(folder, folder))
+  for path, content in pairs { ["prelude/recipe"] = text, ["prelude/more"] = "return 1", ["moongrid/recipes/one"] = "return 2" } do
+    local file = assert(io.open(("%s/lua/%s.lua"):format(folder, path), "w"))
+    file:write(content)
+    file:close()
+  end
+  local root = io.popen("pwd"):read "l"
+  local _, err, code = support.run(("cd %s && lua5.4 %s/scripts/embed.lua out.c"):format(folder, root))
+  local out = io.open(folder .. "/out.c")
+  local made = out and out:read "a" or ""
+  if out then out:close() end
+  support.run("rm -rf " .. folder)
+  return made, err, code
+end
+
+describe("scripts/embed.lua", function()
+  it("takes every file of the two folders, and names those of the prelude", function()
+    local made, err, code = embed "local core = ... return core.library 'more'"
+    assert.equal("", err)
+    assert.equal(0, code)
+    for _, name in ipairs { "mgrid_chunk mgrid_prelude_recipe =", "mgrid_chunk mgrid_prelude_more =", '{ "one", recipe_text1' } do
+      assert.truthy(made:find(name, 1, true), name)
+    end
+  end)
+
+  it("says which file of the prelude is missing", function()
+    for _, call in ipairs { 'core.library("moer", core)', "core.library 'moer'" } do
+      local _, err, code = embed("local core = ... return " .. call)
+      assert.equal("lua/prelude/recipe.lua asks for 'moer', and there is no lua/prelude/moer.lua\n", err)
+      assert.equal(1, code)
+    end
+  end)
+end)
