@@ -4,7 +4,7 @@
 ** tells whether they all are on one machine. When they do not, a few more exchanges tell every rank
 ** the same story: what differs first, and who.
 */
-#include "comm/state.h"
+#include "comm/compare.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -88,54 +88,56 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
   return best;
 }
 
-/* One side of a difference: what rank `from` has at line i of a section, or that it has none. */
-static mgrid_status exchange_line(mgrid_backend *b, const line *at, size_t n, uint64_t i, int64_t from, char *text,
-                                  size_t size, mgrid_error *err) {
-  memset(text, 0, size);
-  if (b->rank == from) snprintf(text, size, "%s", i < n ? at[i].text : "nothing");
-  return b->ops->bcast(b, text, size, from, err);
+/* The reference's sheet, on all ranks. */
+static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int64_t reference, sheet *theirs,
+                                  mgrid_error *err) {
+  uint64_t     count[2] = { mine->nhead, mine->n };
+  mgrid_status s = mgrid_peers_tell(all, reference, count, sizeof count, err);
+  if (s) return s;
+  theirs->nhead = count[0], theirs->n = count[1];
+  theirs->at = calloc(theirs->n + 1, sizeof *theirs->at);
+  if (theirs->at && all->backend->rank == reference) memcpy(theirs->at, mine->at, mine->n * sizeof *mine->at);
+  s = mgrid_verdict(all->backend, theirs->at ? MGRID_OK : mgrid_oom(err), err, err);
+  return s ? s : mgrid_peers_tell(all, reference, theirs->at, theirs->n * sizeof *theirs->at, err);
+}
+
+/* Add to the story the first line in which any rank differs from the reference, as both have it. The lines
+** are na of this rank's and nr of the reference's, which all ranks hold. */
+static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r, size_t nr,
+                              int64_t reference, mgrid_text *story, mgrid_error *err) {
+  uint64_t     first = first_difference(a, na, r, nr);
+  uint64_t     where = first << 32 | (first == UINT32_MAX ? UINT32_MAX : (uint64_t)all->backend->rank);
+  mgrid_status s = mgrid_peers_min(all, &where, 1, err);
+  if (s || where >> 32 == UINT32_MAX) return s;
+  size_t  i = where >> 32;
+  int64_t who = (int64_t)(where & UINT32_MAX);
+  char    here[sizeof a->text];
+  memset(here, 0, sizeof here);
+  snprintf(here, sizeof here, "%s", i < na ? a[i].text : "nothing");
+  s = mgrid_peers_tell(all, who, here, sizeof here, err);
+  if (s) return s;
+  mgrid_text_add(story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story->len ? ";" : "", who, here,
+                 reference, i < nr ? r[i].text : "nothing");
+  return MGRID_OK;
 }
 
 /* All ranks have a plan; tell what differs between the reference and the first that differs. */
-static mgrid_status explain(mgrid_backend *b, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
+static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
                             mgrid_error *err) {
   sheet        mine = { 0 }, theirs = { 0 };
   mgrid_text   story = { 0 };
-  uint64_t     count[2] = { 0, 0 };
   mgrid_status s = make_sheet(&mine, plan, err);
-  s = mgrid_verdict(b, s, err, err);
-  if (!s) {
-    count[0] = mine.nhead, count[1] = mine.n;
-    s = b->ops->bcast(b, count, sizeof count, reference, err);
-  }
-  if (!s) {
-    theirs.nhead = count[0], theirs.n = count[1];
-    theirs.at = calloc(theirs.n + 1, sizeof *theirs.at);
-    if (theirs.at && b->rank == reference) memcpy(theirs.at, mine.at, mine.n * sizeof *mine.at);
-    s = mgrid_verdict(b, theirs.at ? MGRID_OK : mgrid_oom(err), err, err);
-  }
-  if (!s) s = b->ops->bcast(b, theirs.at, theirs.n * sizeof *theirs.at, reference, err);
-  for (int section = 1; section >= 0 && !s; section--) { /* families first: they matter more */
-    const line *a = section ? mine.at + mine.nhead : mine.at;
-    const line *r = section ? theirs.at + theirs.nhead : theirs.at;
-    size_t      na = section ? mine.n - mine.nhead : mine.nhead;
-    size_t      nr = section ? theirs.n - theirs.nhead : theirs.nhead;
-    uint64_t    first = first_difference(a, na, r, nr);
-    uint64_t    where = first << 32 | (first == UINT32_MAX ? UINT32_MAX : (uint64_t)b->rank);
-    if ((s = b->ops->allreduce_min(b, &where, 1, err)) || where >> 32 == UINT32_MAX) continue;
-    char    here[sizeof a->text], there[sizeof a->text];
-    int64_t who = (int64_t)(where & UINT32_MAX);
-    s = exchange_line(b, a, na, where >> 32, who, here, sizeof here, err);
-    if (!s) s = exchange_line(b, a, na, where >> 32, reference, there, sizeof there, err);
-    if (!s)
-      mgrid_text_add(&story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story.len ? ";" : "", who,
-                     here, reference, there);
-  }
+  s = mgrid_verdict(all->backend, s, err, err);
+  if (!s) s = get_reference(all, &mine, reference, &theirs, err);
+  if (!s) /* families first: they matter more */
+    s = tell_line(all, mine.at + mine.nhead, mine.n - mine.nhead, theirs.at + theirs.nhead, theirs.n - theirs.nhead,
+                  reference, &story, err);
+  if (!s) s = tell_line(all, mine.at, mine.nhead, theirs.at, theirs.nhead, reference, &story, err);
   if (!s && story.len == 0)
     mgrid_text_str(&story, " the groups are the same, but not the text of the recipe, and it has policies");
   if (!s) {
     mgrid_text_add(&story, "; differing from rank %" PRId64 ": ", reference);
-    list_ranks(&story, digest, b->world, reference);
+    list_ranks(&story, digest, all->backend->world, reference);
     s = story.failed ? mgrid_oom(err)
                      : mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan:%s", story.data);
   }
@@ -160,6 +162,16 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   return MGRID_DISAGREE;
 }
 
+/* Words of the one all-reduce, of which every rank gets the minimum. */
+enum {
+  HAVE,        /* 1: I have a plan */
+  MISS,        /* 1: I have none */
+  FIRST,       /* [2] first half of the plan's digest, as mgrid_pair */
+  SECOND = 4,  /* [2] the other half, and the text of policies */
+  MACHINE = 6, /* [2] the machine I am on */
+  WORDS = 8
+};
+
 mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
   mgrid_error mine; /* err may be the same object as failed */
   if (!b) return MGRID_USAGE;
@@ -174,24 +186,26 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
                mgrid_plan_world(plan), b->world);
     plan = NULL;
   }
-  uint64_t d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
-  uint64_t words[8] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
-  if (plan) words[2] = d0, words[3] = d1, words[4] = ~d0, words[5] = ~d1;
-  if (!b->place.hosts) words[6] = mgrid_machine_id(), words[7] = ~words[6];
-  mgrid_status s = b->ops->allreduce_min(b, words, 8, err);
+  const mgrid_peers all = mgrid_peers_all(b);
+  uint64_t          d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
+  uint64_t          words[WORDS] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
+  if (plan) mgrid_pair(words + FIRST, d0), mgrid_pair(words + SECOND, d1);
+  if (!b->place.hosts) mgrid_pair(words + MACHINE, mgrid_machine_id());
+  mgrid_status s = mgrid_peers_min(&all, words, WORDS, err);
   if (s) return s;
-  if (words[6] == ~words[7]) /* all ranks are on one machine */
+  if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
     b->place.hosts = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
-  if (words[1] != 0) { /* nobody has a plan: to each its own reason */
+  if (words[MISS] != 0) { /* nobody has a plan: to each its own reason */
     if (err) *err = mine;
     return mine.status;
   }
-  if (words[0] == 1 && words[2] == ~words[4] && words[3] == ~words[5]) return MGRID_OK;
+  if (words[HAVE] == 1 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND)) return MGRID_OK;
   uint64_t *digest = malloc((size_t)b->world * 3 * sizeof *digest), own[3] = { mine.status, d0, d1 };
   s = mgrid_verdict(b, digest ? MGRID_OK : mgrid_oom(err), err, err);
   if (!s) s = b->ops->allgather(b, own, digest, sizeof own, err);
   if (!s)
-    s = words[0] == 0 ? tell_failure(b, digest, &mine, err) : explain(b, plan, digest, majority(digest, b->world), err);
+    s = words[HAVE] == 0 ? tell_failure(b, digest, &mine, err)
+                         : explain(&all, plan, digest, majority(digest, b->world), err);
   free(digest);
   return s;
 }

@@ -2,17 +2,38 @@
 **
 ** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
 ** once: its function, its State and its parameters wait in the registry of the runtime, so that a
-** call is a lua_pcall and a table of arguments.
+** call is a lua_pcall and a table of arguments. A policy that is agreed cannot split the job: one that
+** failed somewhere, or gave something else, is an error everywhere.
 */
-#include "script/policy.h"
-
+#include "comm/compare.h"
 #include "script/prelude.h"
+#include "script/runtime.h"
 #include "types/values.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
+
+struct mgrid_policy {
+  mgrid_runtime *rt;
+  mgrid_state   *state;
+  int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
+  char           name[64];
+  char           agreed[64]; /* who compares its results: "world" or a family; "": nobody */
+  char           where[256]; /* "file:line: " of the function */
+  mgrid_peers    peers;      /* those who compare */
+};
 
 /* ----------------------------------------------------------------------- look-up */
+
+/* The peers that a policy is agreed with: none where this rank is in no group of the family. */
+static mgrid_status find_peers(mgrid_policy *p, mgrid_error *err) {
+  if (strcmp(p->agreed, "world") != 0)
+    return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
+  p->peers = mgrid_peers_all(p->state->backend);
+  return MGRID_OK;
+}
 
 static int new_body(lua_State *L) {
   mgrid_policy *p = lua_touserdata(L, 1);
@@ -41,7 +62,7 @@ mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *na
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
   mgrid_status status = mgrid_runtime_protected(rt, new_body, p, err);
-  if (!status) status = mgrid_policy_open_circle(p, err);
+  if (!status && *p->agreed) status = find_peers(p, err);
   if (!status) return p;
   if (err && status == MGRID_REFUSED && strstr(err->message, "unknown policy")) err->status = MGRID_USAGE;
   mgrid_policy_free(p);
@@ -66,7 +87,7 @@ void mgrid_policy_free(mgrid_policy *p) {
   luaL_unref(L, LUA_REGISTRYINDEX, p->box);
   luaL_unref(L, LUA_REGISTRYINDEX, p->params);
   luaL_unref(L, LUA_REGISTRYINDEX, p->result);
-  mgrid_policy_close_circle(p);
+  mgrid_peers_close(&p->peers);
   free(p);
 }
 
@@ -143,13 +164,71 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-void mgrid_policy_place(const mgrid_policy *p, mgrid_error *err) {
+/* An error without a line of the recipe, such as a limit that was hit in a function of ours, gets that of
+** the policy. */
+static void place(const mgrid_policy *p, mgrid_error *err) {
   char text[sizeof err->message];
-  if (!err || err->line || !*p->where) return;
+  if (err->line || !*p->where) return;
   snprintf(text, sizeof text, "%s", err->message);
   mgrid_fail(err, err->status, "%spolicy '%s': %.800s", p->where, p->name, text);
   mgrid_budget_position(err);
 }
+
+/* --------------------------------------------------------------------- agreement */
+
+/* The result in canonical text, which equal values have alike on every rank; NULL: there is none. */
+static char *canonical(const mgrid_policy *p) {
+  lua_State *L = p->rt->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  json_t *v = mgrid_json_of(L, -1);
+  lua_settop(L, 0);
+  char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+  json_decref(v);
+  return text;
+}
+
+enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of what is no value; those of values have the bit VALUE */
+
+/* What the call came to on this rank: a digest for the comparison, and words for the other ranks. */
+static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_error *failed, char told[MGRID_TOLD]) {
+  if (status) {
+    snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
+    return FAILED;
+  }
+  char *text = canonical(p);
+  if (!text) {
+    snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
+    return INCOMPARABLE;
+  }
+  uint64_t digest = XXH3_64bits(text, strlen(text)) | VALUE;
+  snprintf(told, MGRID_TOLD, "returned %.200s", text);
+  free(text);
+  return digest;
+}
+
+/* The call came to `status` here, and to *err: does it, and its result, on all who agree? Collective over
+** them. */
+static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
+  char         told[MGRID_TOLD];
+  mgrid_error  why = { 0 };
+  uint64_t     digest = outcome(p, status, err, told);
+  mgrid_status s = mgrid_compare(&p->peers, digest, told, &why);
+  if (status && s != MGRID_BACKEND) return status; /* its own error is the one to see */
+  if (s == MGRID_DISAGREE)
+    mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
+               p->agreed, why.message);
+  else if (s)
+    *err = why;
+  else if (digest == INCOMPARABLE)
+    s = mgrid_fail(err, MGRID_REFUSED,
+                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
+                   "finite, text that is not UTF-8, or a table that is neither a list nor by name",
+                   p->where, p->name);
+  if (s) mgrid_budget_position(err);
+  return s;
+}
+
+/* -------------------------------------------------------------------------- calls */
 
 /* A failed call has no result: not that of the call before, nor one that nobody agreed on. */
 static void forget_result(const mgrid_policy *p) {
@@ -162,9 +241,9 @@ static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_error  own;
   mgrid_error *e = err ? err : &own; /* who agrees tells it to the others */
   mgrid_status s = mgrid_runtime_protected(c->p->rt, call_body, c, e);
-  if (s) mgrid_policy_place(c->p, e);
-  if (*c->p->agreed) s = mgrid_policy_agree(c->p, s, e);
-  if (s) forget_result(c->p);
+  if (s) place(c->p, e);
+  if (*c->p->agreed) s = agree(c->p, s, e);
+  if (s) place(c->p, e), forget_result(c->p);
   return s;
 }
 

@@ -31,10 +31,11 @@ static void write_recipe(const char *text) {
   "  local t = topology(world)\n" \
   "  t.tp, t.dp = g 'tp', g 'dp'\n" more "  return t end,\n" \
   "policy = { same = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
-  "  group = function(s) return s.tp.index end, rare = function(s) if s.rank == 1 then error 'no' end return 1 end,\n" \
+  "  mine = function(s) return s.rank end, group = function(s) return s.tp.index end, rare = function(s) if s.rank " \
+  "== 1 then error 'no' end return 1 end,\n" \
   "  where = function(s) local m = s.machine\n" \
   "    return { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
-  "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world' } }\n"
+  "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world', mine = 'tp' } }\n"
 
 static void policies(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error   e = { 0 };
@@ -54,6 +55,16 @@ static void policies(mgrid_runtime *rt, mgrid_state *s) {
   test(mgrid_policy_call(group, 0, NULL, &e) == MGRID_OK && mgrid_policy_integer(group, NULL, &n, &e) == MGRID_OK
            && n == mgrid_group_index(mgrid_state_group(s, "tp", &e)),
        "equal within each group of a family is agreed by it");
+  char          both[160];
+  mgrid_policy *mine = mgrid_policy_new(rt, s, "mine", &e);
+  int           even = rank / 2 * 2; /* tp is pairs of neighbours */
+  snprintf(both, sizeof both,
+           ": policy 'mine' is agreed by tp, and ranks differ: rank %d returned %d, rank %d returned %d", even, even,
+           even + 1, even + 1);
+  status = mgrid_policy_call(mine, 0, NULL, &e);
+  test(size == 1 ? status == MGRID_OK : status == MGRID_DISAGREE && strstr(e.message, both),
+       "another value in a group is told to its members, each group its own");
+  mgrid_policy_free(mine);
   status = mgrid_policy_call(rare, 0, NULL, &e);
   test(size == 1   ? status == MGRID_OK
        : rank == 1 ? status == MGRID_REFUSED && strstr(e.message, "no")

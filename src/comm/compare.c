@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+**
+** compare.c - what ranks tell each other to compare what they have: over all ranks by the backend's own
+** few collectives, over a group by those of its communicator.
+*/
+#include "comm/compare.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank has: told to the others where they differ. Whole words, since GPUs carry it too. */
+typedef struct statement {
+  uint64_t digest;
+  int64_t  rank;
+  char     text[MGRID_TOLD];
+} statement;
+
+mgrid_peers mgrid_peers_all(mgrid_backend *b) { return (mgrid_peers){ .backend = b }; }
+
+mgrid_status mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err) {
+  mgrid_backend *b = g ? g->state->backend : NULL;
+  *p = (mgrid_peers){ .backend = b, .group = g, .alone = !g || g->size == 1 || !b->ops->collective };
+  if (p->alone) return MGRID_OK;
+  p->buffer = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(statement), err);
+  return p->buffer ? MGRID_OK : MGRID_BACKEND;
+}
+
+void mgrid_peers_close(mgrid_peers *p) {
+  if (p->buffer) p->backend->ops->buffer_free(p->backend, mgrid_group_kind(p->group), p->buffer);
+  p->buffer = NULL;
+}
+
+/* One collective over the group on n words, in place. */
+static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words, size_t n,
+                               mgrid_error *err) {
+  mgrid_backend *b = p->backend;
+  const char    *kind = mgrid_group_kind(p->group);
+  mgrid_work     w = { .call = call,
+                       .type = MGRID_INT64,
+                       .reduction = MGRID_MIN,
+                       .send = p->buffer,
+                       .recv = p->buffer,
+                       .count = n,
+                       .root = root };
+  mgrid_status   s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
+  if (!s) s = mgrid_group_work(p->group, &w, err);
+  if (!s) s = b->ops->copy(b, kind, words, p->buffer, n * sizeof(int64_t), false, err);
+  return s;
+}
+
+/* Groups have a minimum of signed words: with the highest bit flipped they have the same order. */
+static void flip(uint64_t *words, size_t n) {
+  for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
+}
+
+mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mgrid_error *err) {
+  if (!p->group) return p->backend->ops->allreduce_min(p->backend, words, n, err);
+  flip(words, n);
+  mgrid_status s = over_group(p, MGRID_ALLREDUCE, 0, words, n, err);
+  flip(words, n);
+  return s;
+}
+
+mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, size_t bytes, mgrid_error *err) {
+  if (!p->group) return p->backend->ops->bcast(p->backend, data, bytes, from, err);
+  return over_group(p, MGRID_BROADCAST, from, data, bytes / sizeof(int64_t), err);
+}
+
+mgrid_status mgrid_compare(const mgrid_peers *p, uint64_t digest, const char *text, mgrid_error *err) {
+  uint64_t words[2], who;
+  if (p->alone) return MGRID_OK;
+  mgrid_pair(words, digest);
+  mgrid_status s = mgrid_peers_min(p, words, 2, err);
+  if (s || mgrid_pair_same(words)) return s;
+  statement first = { digest, p->backend->rank, "" };
+  snprintf(first.text, sizeof first.text, "%s", text);
+  statement other = first; /* each side is told by the rank that has it */
+  s = mgrid_peers_tell(p, 0, &first, sizeof first, err);
+  who = first.digest == digest ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
+  if (!s) s = mgrid_peers_min(p, &who, 1, err);
+  if (!s) s = mgrid_peers_tell(p, (int64_t)who, &other, sizeof other, err);
+  if (s) return s;
+  return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " %s, rank %" PRId64 " %s", first.rank,
+                    first.text, other.rank, other.text);
+}
