@@ -252,7 +252,7 @@ typedef struct mgrid_options {
   bool        high_priority; /* stream priority of the NCCL backend */
   double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
-  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see src/comm/README.md */
+  const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
   { sizeof(mgrid_options), false, false, false, false, 0, "", "" }

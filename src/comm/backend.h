@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT
 **
 ** backend.h - what a backend is: who creates communicators, and the few collectives over
-** all ranks that agreement needs. A backend is a library of its own: this header is all it
-** shares with the rest, besides the error helpers.
+** all ranks that agreement needs. A backend is a library of its own: this header and those it
+** includes are all it shares with the rest.
 */
 #ifndef MGRID_BACKEND_H
 #define MGRID_BACKEND_H
 
 #include "base/base.h"
+#include "plan/options.h"
 
 /* One communicator to create: ordered members, and where this rank is among them. */
 typedef struct mgrid_comm_spec {
-  const char    *name;    /* "state/family[index]" for logs */
-  const char    *backend; /* "mpi" or "nccl": what the family asked for, else the state's own */
-  const char    *nccl;    /* canonical options, "" for the defaults: plan/nccl.h */
-  double         timeout; /* seconds; 0: the backend's own */
-  bool           high_priority;
-  const int32_t *ranks;          /* [size], global ranks in group order; NULL where ops->lists is false */
-  int64_t        size, position; /* size 0: a communicator of others (mgrid_backend.whole) */
-  int64_t        group;          /* its index in the family */
-  int            tag;            /* [0, 32768), equal on all members; another one per family and round */
+  const char         *name;           /* "state/family[index]" for logs */
+  const char         *backend;        /* "mpi" or "nccl": what the family asked for, else the state's own */
+  const mgrid_choice *options;        /* of its family; NULL for a group of one rank, which is not created */
+  const int32_t      *ranks;          /* [size], global ranks in group order; NULL where ops->lists is false */
+  int64_t             size, position; /* size 0: a communicator of others (mgrid_backend.whole) */
+  int64_t             group;          /* its index in the family */
+  int                 tag;            /* [0, 32768), equal on all members; another one per family and round */
 } mgrid_comm_spec;
 
 /* Of numbers, for mgrid_backend_ops.collective; both MPI and NCCL have them. */

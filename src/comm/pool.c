@@ -13,9 +13,8 @@
 
 static void drop(mgrid_shared *c) {
   mgrid_family_free(c->family);
+  mgrid_choice_free(c->options);
   free(c->name);
-  free(c->config);
-  free(c->nccl);
   free(c->ranks);
   free(c);
 }
@@ -26,11 +25,9 @@ static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
 
 static mgrid_shared *find(mgrid_backend *b, const mgrid_shared *wanted) {
   for (mgrid_shared *c = b->pool; c; c = c->next)
-    if (!c->unique && strcmp(c->config, wanted->config) == 0 && same_members(c, wanted)) return c;
+    if (mgrid_choice_shares(c->options, wanted->options) && same_members(c, wanted)) return c;
   return NULL;
 }
-
-static char *text_of(mgrid_text *t) { return t->failed ? NULL : t->data ? t->data : mgrid_strdup(""); }
 
 static uint64_t hash_of(const mgrid_shared *c) {
   const int64_t some[3] = { c->size, mgrid_family_rank(c->family, c->group, 0),
@@ -42,28 +39,21 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
                               mgrid_error *err) {
   const mgrid_entry *e = &p->content.entry[made->entry];
   mgrid_shared      *c = calloc(1, sizeof *c);
-  mgrid_text         name = { 0 }, config = { 0 };
+  mgrid_text         name = { 0 };
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
-  mgrid_choice_text(&e->choice, true, &config);
   c->users = 1;
-  c->unique = e->choice.unique;
+  c->name = name.data; /* taken over */
+  c->options = mgrid_choice_ref(e->choice);
   c->family = mgrid_family_ref(e->family);
   c->group = made->group;
   c->size = made->size, c->position = made->position;
   c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
-  c->backend = *e->choice.backend ? e->choice.backend : b->ops->name;
-  c->nccl = mgrid_strdup(e->choice.nccl);
-  c->timeout = (double)e->choice.timeout_us / 1e6;
-  c->high_priority = e->choice.high_priority;
+  c->backend = *e->choice->asked.backend ? e->choice->asked.backend : b->ops->name;
   c->hash = hash_of(c);
-  c->name = text_of(&name);
-  c->config = text_of(&config);
-  mgrid_shared *there = c->unique || b->whole || !c->config ? NULL : find(b, c);
+  mgrid_shared *there = b->whole ? NULL : find(b, c);
   if (!there && b->ops->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
-  if (!c->name || !c->config || !c->nccl || (!there && b->ops->lists && !c->ranks)) {
-    if (!c->name) mgrid_text_free(&name);
-    if (!c->config) mgrid_text_free(&config);
+  if (name.failed || (!there && b->ops->lists && !c->ranks)) {
     drop(c);
     return mgrid_null_oom(err);
   }
@@ -102,8 +92,7 @@ void mgrid_batch_free(mgrid_batch *batch) {
 }
 
 static mgrid_comm_spec spec_of(const mgrid_shared *c) {
-  return (mgrid_comm_spec){ c->name,  c->backend, c->nccl,     c->timeout, c->high_priority,
-                            c->ranks, c->size,    c->position, c->group,   c->tag };
+  return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag };
 }
 
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {
@@ -114,10 +103,12 @@ void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {
   batch->native[n] = NULL;
 }
 
-void mgrid_batch_add_absent(mgrid_batch *batch, const char *family, const char *backend) {
+void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const char *backend) {
   size_t n = batch->n++;
   batch->entry[n] = NULL;
-  batch->spec[n] = (mgrid_comm_spec){ .name = family, .backend = backend, .nccl = "", .position = -1, .group = -1 };
+  batch->spec[n] = (mgrid_comm_spec){
+    .name = family->name, .backend = backend, .options = family->choice, .position = -1, .group = -1
+  };
   batch->native[n] = NULL;
 }
 
@@ -159,7 +150,9 @@ mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_sh
                       c->backend);
   if (!from->real || !from->native)
     return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", c->name);
-  mgrid_status s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
+  mgrid_status s = MGRID_OK;
+  if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err); /* the others were checked with their state */
+  if (!s) s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MGRID_OK;
   return own_status(s);
 }

@@ -9,12 +9,8 @@
 #include <string.h>
 
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
-  mgrid_options o = MGRID_OPTIONS_INIT;
-  o.unique = e->choice.unique, o.high_priority = e->choice.high_priority;
-  o.timeout = (double)e->choice.timeout_us / 1e6;
-  o.backend = e->choice.backend, o.nccl = e->choice.nccl;
   mgrid_topology *t = mgrid_topology_new(left->world, err);
-  mgrid_status    s = t ? mgrid_topology_add(t, e->name, left, &o, err) : MGRID_LIMIT;
+  mgrid_status    s = t ? mgrid_topology_put(t, e->name, left, e->choice, err) : MGRID_LIMIT;
   mgrid_plan     *p = s ? NULL : mgrid_plan_new(t, err);
   mgrid_topology_free(t);
   return p;

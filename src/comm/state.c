@@ -33,7 +33,7 @@ void mgrid_state_abandon(mgrid_state *s) {
 }
 
 static bool is_lazy(const mgrid_state *s, size_t comm) {
-  return s->plan->content.entry[s->view.comm[comm].entry].choice.lazy;
+  return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
 /* Where a creation is a call over all ranks, each rank goes through every family and round of the
@@ -54,12 +54,12 @@ static void name_all(mgrid_state *s) {
       size_t i = 0;
       if (mgrid_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
-      const char *wanted =
-          p->content.entry[entry].choice.backend; /* what another backend makes is its members' alone */
+      const mgrid_entry *e = &p->content.entry[entry];
+      const char        *wanted = e->choice->asked.backend; /* what another backend makes is its members' alone */
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
       else if (!*wanted || strcmp(wanted, s->backend->ops->name) == 0)
-        mgrid_batch_add_absent(&s->batch, p->content.entry[entry].name, s->backend->ops->name);
+        mgrid_batch_add_absent(&s->batch, e, s->backend->ops->name);
     }
   }
 }
@@ -124,7 +124,7 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
   if (!plan && err) mine = *err;                                /* why there is none: the other ranks are told */
   bool fits = plan && mgrid_plan_world(plan) == b->world;       /* agree tells when not */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
-    double longest = (double)plan->content.entry[i].choice.timeout_us / 1e6;
+    double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
   mgrid_state *s = calloc(1, sizeof *s);
@@ -280,6 +280,6 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
     return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
                       g->name);
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
-  const mgrid_comm_spec alone = { .name = g->name, .backend = b->ops->name, .nccl = "", .size = 1 };
+  const mgrid_comm_spec alone = { .name = g->name, .backend = b->ops->name, .size = 1 };
   return b->ops->collective(b, &alone, NULL, w, err);
 }

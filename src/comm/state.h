@@ -13,13 +13,11 @@
 struct mgrid_shared {
   mgrid_shared *next;
   int           users;
-  bool          unique, real; /* real: create has succeeded, native is valid */
+  bool          real; /* create has succeeded, native is valid */
   uint64_t      hash;
-  char         *name, *config;
+  char         *name;
   const char   *backend; /* who makes it: what the family asked for, else the backend's name */
-  char         *nccl;
-  double        timeout;
-  bool          high_priority;
+  mgrid_choice *options;
   mgrid_family *family; /* who asked first: its group has the members */
   int64_t       group, size, position;
   int           tag;
@@ -42,7 +40,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
 mgrid_status  mgrid_batch_init(mgrid_batch *batch, size_t room, mgrid_error *err);
 void          mgrid_batch_free(mgrid_batch *batch);
 void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is real */
-void          mgrid_batch_add_absent(mgrid_batch *batch, const char *family,
+void          mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
                                      const char *backend); /* of others: mgrid_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
 mgrid_status mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);

@@ -33,16 +33,13 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
   for (size_t i = 0; i < p->content.nentries; i++) {
     const mgrid_entry  *e = &p->content.entry[i];
     const mgrid_family *f = e->family;
-    char                ranks[128], size[32], options[512] = "";
+    char                ranks[128], size[32];
     int64_t             led;
-    mgrid_text          t = { 0 };
     example(f, ranks, sizeof ranks);
     if (f->size >= 0)
       snprintf(size, sizeof size, "%" PRId64, f->size);
     else
       snprintf(size, sizeof size, "<=%" PRId64, f->max_size);
-    mgrid_choice_text(&e->choice, false, &t);
-    mgrid_text_finish(&t, options, sizeof options);
     printf("%-*s %9" PRId64 " %9s  %-32s ", width, e->name, f->count, size, ranks);
     if (f->max_size < 2)
       printf("none needed");
@@ -52,7 +49,7 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
       printf("%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
     else
       printf("own");
-    printf("%s%s\n", *options ? "," : "", options);
+    printf("%s%s\n", *e->choice->text ? "," : "", e->choice->text);
   }
 }
 

@@ -69,18 +69,8 @@ static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
     mgrid_family_text(e->family, &t);
   else
     mgrid_text_str(&t, "by list");
-  mgrid_choice_text(&e->choice, false, &t);
+  mgrid_text_str(&t, e->choice->text);
   mgrid_text_finish(&t, buf, len);
-}
-
-static bool same_options(const mgrid_entry *a, const mgrid_entry *b) {
-  char       was[512], is[512];
-  mgrid_text t = { 0 }, u = { 0 };
-  mgrid_choice_text(&a->choice, false, &t);
-  mgrid_choice_text(&b->choice, false, &u);
-  mgrid_text_finish(&t, was, sizeof was);
-  mgrid_text_finish(&u, is, sizeof is);
-  return strcmp(was, is) == 0;
 }
 
 static size_t diff_families(report *r, const mgrid_content *a, const mgrid_content *b) {
@@ -92,7 +82,8 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
     entry_text(e, was, sizeof was);
     if (at < 0) {
       line(r, "-", "family", e->name, was);
-    } else if (!mgrid_family_equal(e->family, b->entry[at].family) || !same_options(e, &b->entry[at])) {
+    } else if (!mgrid_family_equal(e->family, b->entry[at].family)
+               || strcmp(e->choice->text, b->entry[at].choice->text) != 0) {
       entry_text(&b->entry[at], is, sizeof is);
       snprintf(rest, sizeof rest, "%s -> %s", was, is);
       line(r, "~", "family", e->name, rest);
@@ -108,7 +99,9 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   return kept;
 }
 
-static bool is_lazy(const mgrid_plan *p, const mgrid_creation *c) { return p->content.entry[c->entry].choice.lazy; }
+static bool is_lazy(const mgrid_plan *p, const mgrid_creation *c) {
+  return p->content.entry[c->entry].choice->asked.lazy;
+}
 
 static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   int64_t n = 0;
@@ -130,7 +123,7 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
     bool                  found = false;
     for (size_t k = 0; k < va.ncomms && !found && !is_lazy(b, c); k++) {
       const mgrid_entry *was = &a->content.entry[va.comm[k].entry];
-      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(&was->choice, &e->choice)
+      found = !is_lazy(a, &va.comm[k]) && mgrid_choice_shares(was->choice, e->choice)
               && mgrid_same_group(was->family, va.comm[k].group, e->family, c->group);
     }
     out->kept += found;

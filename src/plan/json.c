@@ -135,16 +135,22 @@ static void put_digest(writer *w, const mgrid_plan *p) {
   put_value(w, json_string(digest));
 }
 
+static json_t *option_value(const mgrid_choice *c, const mgrid_option *row) {
+  const void *at = mgrid_option_at(&c->asked, row);
+  switch (row->kind) {
+  case MGRID_OPTION_FLAG: return json_boolean(*(const bool *)at);
+  case MGRID_OPTION_SECONDS: return json_real(*(const double *)at);
+  case MGRID_OPTION_WORD:
+  case MGRID_OPTION_FIELDS: return json_string(*(const char *const *)at);
+  }
+  return NULL;
+}
+
 static void put_options(writer *w, const mgrid_choice *c) {
   key(w, " ", "options");
   open(w, "{");
-  if (c->unique) put_field(w, "unique", json_true());
-  if (c->first) put_field(w, "first", json_true());
-  if (c->lazy) put_field(w, "lazy", json_true());
-  if (c->high_priority) put_field(w, "high_priority", json_true());
-  if (c->timeout_us) put_field(w, "timeout", json_real((double)c->timeout_us / 1e6));
-  if (*c->backend) put_field(w, "backend", json_string(c->backend));
-  if (*c->nccl) put_field(w, "nccl", json_string(c->nccl));
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++)
+    if (mgrid_choice_has(c, row)) put_field(w, row->name, option_value(c, row));
   close(w, "}");
 }
 
@@ -161,7 +167,7 @@ static void put_all(writer *w, const mgrid_plan *p) {
     put_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
     put_field(w, "coverage", json_string(coverage[mgrid_family_coverage(f)]));
     put_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
-    put_options(w, &e->choice);
+    put_options(w, e->choice);
     key(w, " ", "groups");
     open(w, "[");
     for (int64_t g = 0; g < f->count && !w->failed; g++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.c - the fields of ncclConfig_t as text, and the memory of a communicator.
+** nccl.c - the fields of ncclConfig_t, their values as text, and the memory of a communicator.
 */
 #include "plan/nccl.h"
 
@@ -10,26 +10,84 @@
 
 /* Ranges are those that NCCL accepts (parseCommConfig in its init.cc), versions those of the
 ** first public header with the field; NCCL 2.18 to 2.30. */
+#define FLAG   MGRID_NCCL_IS_FLAG
+#define NUMBER MGRID_NCCL_IS_NUMBER
+#define TEXT   MGRID_NCCL_IS_TEXT
 const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS] = {
-  [MGRID_NCCL_BLOCKING] = { "blocking", 0, 1, 21400 },
-  [MGRID_NCCL_CGA_CLUSTER_SIZE] = { "cga_cluster_size", 0, 8, 21700 },
-  [MGRID_NCCL_COLLNET_ENABLE] = { "collnet_enable", 0, 1, 22700 },
-  [MGRID_NCCL_CTA_POLICY] = { "cta_policy", 0, 7, 22700 },
-  [MGRID_NCCL_GRAPH_STREAM_ORDERING] = { "graph_stream_ordering", 0, 1, 23007 },
-  [MGRID_NCCL_GRAPH_USAGE_MODE] = { "graph_usage_mode", 0, 2, 22900 },
-  [MGRID_NCCL_MAX_CTAS] = { "max_ctas", 1, 64, 21700 },
-  [MGRID_NCCL_MAX_P2P_PEERS] = { "max_p2p_peers", 1, INT32_MAX, 23000 },
-  [MGRID_NCCL_MIN_CTAS] = { "min_ctas", 1, 64, 21700 },
-  [MGRID_NCCL_N_CHANNELS_PER_NET_PEER] = { "n_channels_per_net_peer", 1, 64, 22800 },
-  [MGRID_NCCL_NET_NAME] = { "net_name", 0, -1, 21700 },
-  [MGRID_NCCL_NUM_RMA_CTX] = { "num_rma_ctx", 0, INT32_MAX, 22900 },
-  [MGRID_NCCL_NVLINK_CENTRIC_SCHED] = { "nvlink_centric_sched", 0, 1, 22800 },
-  [MGRID_NCCL_NVLS_CTAS] = { "nvls_ctas", 1, INT32_MAX, 22700 },
-  [MGRID_NCCL_OPTIONAL] = { "optional", 0, 1, 0 },
-  [MGRID_NCCL_SHRINK_SHARE] = { "shrink_share", 0, 1, 22700 },
-  [MGRID_NCCL_SPLIT_SHARE] = { "split_share", 0, 1, 21800 },
-  [MGRID_NCCL_TRAFFIC_CLASS] = { "traffic_class", 0, INT32_MAX, 22600 },
+  [MGRID_NCCL_BLOCKING] = { "blocking", FLAG, 0, 1, 21400, "calls return when they are done, not at once" },
+  [MGRID_NCCL_CGA_CLUSTER_SIZE] = { "cga_cluster_size", NUMBER, 0, 8, 21700, "thread blocks in a cluster of a kernel" },
+  [MGRID_NCCL_COLLNET_ENABLE] = { "collnet_enable", FLAG, 0, 1, 22700, "reductions inside the network (SHARP)" },
+  [MGRID_NCCL_CTA_POLICY] = { "cta_policy", NUMBER, 0, 7, 22700,
+                              "0: default, 1: efficiency, 2: no thread blocks where possible; from 2.30 on a sum of "
+                              "these" },
+  [MGRID_NCCL_GRAPH_STREAM_ORDERING] = { "graph_stream_ordering", FLAG, 0, 1, 23007,
+                                         "calls captured into CUDA graphs keep their order" },
+  [MGRID_NCCL_GRAPH_USAGE_MODE] = { "graph_usage_mode", NUMBER, 0, 2, 22900,
+                                    "0: no CUDA graph, 1: one, 2: several, or graphs and calls" },
+  [MGRID_NCCL_MAX_CTAS] = { "max_ctas", NUMBER, 1, 64, 21700, "most channels, on which memory depends" },
+  [MGRID_NCCL_MAX_P2P_PEERS] = { "max_p2p_peers", NUMBER, 1, INT32_MAX, 23000, "peers that are sent to at a time" },
+  [MGRID_NCCL_MIN_CTAS] = { "min_ctas", NUMBER, 1, 64, 21700, "fewest channels; not above max_ctas" },
+  [MGRID_NCCL_N_CHANNELS_PER_NET_PEER] = { "n_channels_per_net_peer", NUMBER, 1, 64, 22800,
+                                           "channels to a peer on another machine" },
+  [MGRID_NCCL_NET_NAME] = { "net_name", TEXT, 0, 0, 21700, "network plugin; \"IB\" and \"Socket\" are NCCL's own" },
+  [MGRID_NCCL_NUM_RMA_CTX] = { "num_rma_ctx", NUMBER, 0, INT32_MAX, 22900, "contexts for one-sided calls" },
+  [MGRID_NCCL_NVLINK_CENTRIC_SCHED] = { "nvlink_centric_sched", FLAG, 0, 1, 22800, "schedule for NVLink first" },
+  [MGRID_NCCL_NVLS_CTAS] = { "nvls_ctas", NUMBER, 1, INT32_MAX, 22700, "thread blocks for NVLink SHARP" },
+  [MGRID_NCCL_OPTIONAL] = { "optional", FLAG, 0, 1, 0,
+                            "leave out what the running NCCL does not know, instead of refusing" },
+  [MGRID_NCCL_SHRINK_SHARE] = { "shrink_share", FLAG, 0, 1, 22700,
+                                "a communicator shrunk from it shares its resources" },
+  [MGRID_NCCL_SPLIT_SHARE] = { "split_share", FLAG, 0, 1, 21800, "a communicator split from it shares its resources" },
+  [MGRID_NCCL_TRAFFIC_CLASS] = { "traffic_class", NUMBER, 0, INT32_MAX, 22600,
+                                 "quality of service, for the network plugin" },
 };
+
+/* `text`: the value as it was written, which a message repeats. */
+static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, bool is_number, const char *text,
+                               mgrid_error *err) {
+  const mgrid_nccl_field *f = &mgrid_nccl_fields[field];
+  if (!is_number || number < f->low || number > f->high)
+    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", f->name, f->low,
+                      f->high, text);
+  v->number[field] = number;
+  v->given[field] = true;
+  return MGRID_OK;
+}
+
+static mgrid_status set_word(mgrid_nccl_values *v, int field, const char *text, mgrid_error *err) {
+  if (strlen(text) > MGRID_NCCL_TEXT_MAX)
+    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' has at most %d characters", mgrid_nccl_fields[field].name,
+                      MGRID_NCCL_TEXT_MAX);
+  memcpy(v->net_name, text, strlen(text) + 1);
+  v->given[field] = true;
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_nccl_set(mgrid_nccl_values *v, int field, int64_t number, mgrid_error *err) {
+  char text[24];
+  snprintf(text, sizeof text, "%" PRId64, number);
+  return mgrid_nccl_fields[field].kind == TEXT ? set_word(v, field, text, err)
+                                               : set_number(v, field, number, true, text, err);
+}
+
+mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *text, mgrid_error *err) {
+  char   *end;
+  int64_t number = strtoll(text, &end, 10);
+  if (strpbrk(text, " ,=\t\n")) /* it would pass for another field of the canonical text */
+    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is text without blanks and commas, not '%s'",
+                      mgrid_nccl_fields[field].name, text);
+  return mgrid_nccl_fields[field].kind == TEXT ? set_word(v, field, text, err)
+                                               : set_number(v, field, number, end != text && *end == '\0', text, err);
+}
+
+mgrid_status mgrid_nccl_agree(const mgrid_nccl_values *v, mgrid_error *err) {
+  int64_t min = v->number[MGRID_NCCL_MIN_CTAS], max = v->number[MGRID_NCCL_MAX_CTAS];
+  if (!v->given[MGRID_NCCL_MIN_CTAS] || !v->given[MGRID_NCCL_MAX_CTAS] || min <= max) return MGRID_OK;
+  return mgrid_fail(err, MGRID_REFUSED, "nccl field 'min_ctas' is %" PRId64 ", above 'max_ctas', which is %" PRId64,
+                    min, max);
+}
+
+/* -------------------------------------------------------------------- text */
 
 static mgrid_status unknown_field(const char *name, mgrid_error *err) {
   const char *known[MGRID_NCCL_FIELDS];
@@ -43,20 +101,9 @@ static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_v
   int at = 0;
   while (at < MGRID_NCCL_FIELDS && strcmp(mgrid_nccl_fields[at].name, name) != 0) at++;
   if (at == MGRID_NCCL_FIELDS) return unknown_field(name, err);
-  int64_t low = mgrid_nccl_fields[at].low, high = mgrid_nccl_fields[at].high;
-  if (low > high) { /* text */
-    if ((size_t)snprintf(v->net_name, sizeof v->net_name, "%s", value) >= sizeof v->net_name)
-      return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' has at most %zu characters", name, sizeof v->net_name - 1);
-  } else {
-    char *end;
-    v->number[at] = strtoll(value, &end, 10);
-    if (*value == '\0' || *end != '\0' || v->number[at] < low || v->number[at] > high)
-      return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", name, low, high,
-                        value);
-  }
-  if (v->given[at]) return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is given twice", name);
-  v->given[at] = true;
-  return MGRID_OK;
+  bool         again = v->given[at];
+  mgrid_status s = mgrid_nccl_set_text(v, at, value, err);
+  return !s && again ? mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is given twice", name) : s;
 }
 
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err) {
@@ -69,10 +116,6 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
     s = eq ? read_field(word, eq + 1, v, err)
            : mgrid_fail(err, MGRID_REFUSED, "nccl option '%s' is not of the form field=value", word);
   }
-  int64_t min = v->number[MGRID_NCCL_MIN_CTAS], max = v->number[MGRID_NCCL_MAX_CTAS];
-  if (!s && v->given[MGRID_NCCL_MIN_CTAS] && v->given[MGRID_NCCL_MAX_CTAS] && min > max)
-    s = mgrid_fail(err, MGRID_REFUSED, "nccl field 'min_ctas' is %" PRId64 ", above 'max_ctas', which is %" PRId64, min,
-                   max);
   free(copy);
   return s;
 }
@@ -84,7 +127,7 @@ void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t) {
     if (t->len > before) mgrid_text_str(t, " ");
     mgrid_text_str(t, mgrid_nccl_fields[i].name);
     mgrid_text_str(t, "=");
-    if (mgrid_nccl_fields[i].low > mgrid_nccl_fields[i].high)
+    if (mgrid_nccl_fields[i].kind == TEXT)
       mgrid_text_str(t, v->net_name);
     else
       mgrid_text_int(t, v->number[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.h - what a recipe may say about NCCL communicators, and what they will cost: names and
-** ranges of the fields of ncclConfig_t, and their memory. Arithmetic and text alone: NCCL itself
-** belongs to comm/nccl.
+** nccl.h - what a recipe may say about NCCL communicators, and what they will cost: a table of the
+** fields of ncclConfig_t, the values of those that were given, and the memory of a communicator.
+** Arithmetic and text alone: NCCL itself belongs to comm/nccl.
 */
 #ifndef MGRID_PLAN_NCCL_H
 #define MGRID_PLAN_NCCL_H
@@ -31,24 +31,36 @@ typedef enum mgrid_nccl_name {
   MGRID_NCCL_FIELDS
 } mgrid_nccl_name;
 
-/* `version`: the first NCCL that reads the field (21800 is 2.18.0); older ones ignore it without
-** a word. low > high: text. */
+typedef enum mgrid_nccl_kind {
+  MGRID_NCCL_IS_FLAG,   /* 0 or 1 */
+  MGRID_NCCL_IS_NUMBER, /* low to high */
+  MGRID_NCCL_IS_TEXT    /* one word of at most MGRID_NCCL_TEXT_MAX characters */
+} mgrid_nccl_kind;
+
 typedef struct mgrid_nccl_field {
-  const char *name;
-  int64_t     low, high;
-  int         version;
+  const char     *name;
+  mgrid_nccl_kind kind;
+  int64_t         low, high; /* INT32_MAX: no upper bound of NCCL's */
+  int             version;   /* the first NCCL that reads the field, 21800 is 2.18.0; older ones ignore it and
+                              say nothing. 0: ours, not NCCL's */
+  const char     *doc;       /* for the annotations and the README; begins in lower case */
 } mgrid_nccl_field;
 extern const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS]; /* by name */
 
-/* A value of each field that was given. */
+/* The fields that were given, and their values. */
+enum { MGRID_NCCL_TEXT_MAX = 63 };
 typedef struct mgrid_nccl_values {
   bool    given[MGRID_NCCL_FIELDS];
-  int64_t number[MGRID_NCCL_FIELDS];
-  char    net_name[64];
+  int64_t number[MGRID_NCCL_FIELDS]; /* 0 where not given */
+  char    net_name[MGRID_NCCL_TEXT_MAX + 1];
 } mgrid_nccl_values;
 
-/* "max_ctas=16 min_ctas=4" in any order, separated by blanks or commas; checked for names and
-** ranges. `text` NULL is "". */
+/* Give a field a value, checked for its kind and range: a number to a flag or a number, text to any. */
+mgrid_status mgrid_nccl_set(mgrid_nccl_values *v, int field, int64_t number, mgrid_error *err);
+mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *text, mgrid_error *err);
+/* Refuses values that exclude each other. */
+mgrid_status mgrid_nccl_agree(const mgrid_nccl_values *v, mgrid_error *err);
+/* "max_ctas=16 min_ctas=4" in any order, separated by blanks or commas, each field once. `text` NULL is "". */
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err);
 /* The same in canonical form: by name, one blank between. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);

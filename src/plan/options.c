@@ -1,84 +1,174 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - what a family asks of its communicators, checked and in one canonical form.
+** options.c - the table of options, and the record of what a family asks.
 */
-#include "plan/nccl.h"
-#include "plan/topology.h"
+#include "plan/options.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One text for one configuration: equal texts, equal communicators. */
-static mgrid_status canonical_nccl(const char *text, const char **out, mgrid_error *err) {
-  mgrid_nccl_values v;
-  mgrid_text        t = { 0 };
-  *out = "";
-  if (!text || !*text) return MGRID_OK;
-  mgrid_status s = mgrid_nccl_read(text, &v, err);
-  if (!s) mgrid_nccl_text(&v, &t);
-  if (!s && t.failed) s = mgrid_oom(err);
-  if (!s && t.len > 0)
-    *out = t.data; /* taken over */
-  else
-    mgrid_text_free(&t);
+static const char *const backend_names[] = { "mpi", "nccl", NULL };
+
+/* To add one: its field and default in moongrid.h, its row here, the backend that heeds it; then `make docs`. */
+const mgrid_option mgrid_option_table[] = {
+  { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .backends = "all", .unset = "false",
+    .doc = "never share with another family" },
+  { "first", MGRID_OPTION_FLAG, offsetof(mgrid_options, first), .backends = "all", .unset = "false",
+    .doc = "create before the families that do not say so; excludes `lazy`" },
+  { "lazy", MGRID_OPTION_FLAG, offsetof(mgrid_options, lazy), .backends = "all", .unset = "false",
+    .doc = "create when `state:create` asks, not before" },
+  { "high_priority", MGRID_OPTION_FLAG, offsetof(mgrid_options, high_priority), .apart = true, .backends = "nccl",
+    .unset = "false", .doc = "high priority for the stream of its calls" },
+  { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .backends = "nccl",
+    .unset = "the backend's", .doc = "seconds that its creation may take" },
+  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = backend_names, .apart = true,
+    .backends = "all", .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU" },
+  { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .backends = "nccl", .unset = "NCCL's",
+    .doc = "fields of ncclConfig_t" },
+  { NULL, MGRID_OPTION_FLAG, 0, NULL, false, NULL, NULL, NULL },
+};
+_Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");
+
+/* ------------------------------------------------------------- canonical form */
+
+static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, mgrid_error *err) {
+  if (!(*seconds >= 0 && *seconds <= 1e9))
+    return mgrid_fail(err, MGRID_REFUSED, "a %s is 0 (the default) to 1e9 seconds, not %g", row->name, *seconds);
+  double us = round(*seconds * 1e6);
+  if (*seconds > 0 && us < 1) us = 1; /* 0 would mean the default */
+  *seconds = us / 1e6;
+  return MGRID_OK;
+}
+
+static mgrid_status canonical_word(const mgrid_option *row, const char **word, mgrid_error *err) {
+  const char *given = *word ? *word : "";
+  size_t      n = 0;
+  *word = "";
+  for (; row->words[n]; n++)
+    if (strcmp(given, row->words[n]) == 0) *word = row->words[n];
+  if (!*given || **word) return MGRID_OK;
+  char tail[128];
+  mgrid_suggest(tail, sizeof tail, given, row->words, n);
+  return mgrid_fail(err, MGRID_REFUSED, "unknown %s '%s'%s", row->name, given, tail);
+}
+
+static mgrid_status canonical(mgrid_options *o, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (const mgrid_option *row = mgrid_option_table; row->name && !s; row++) {
+    void *at = mgrid_option_at(o, row);
+    if (row->kind == MGRID_OPTION_SECONDS) s = canonical_seconds(row, at, err);
+    if (row->kind == MGRID_OPTION_WORD) s = canonical_word(row, at, err);
+  }
+  if (!s && o->first && o->lazy) s = mgrid_fail(err, MGRID_REFUSED, "a family is either 'first' or 'lazy'");
   return s;
 }
 
-mgrid_status mgrid_choice_init(mgrid_choice *c, const mgrid_options *given, mgrid_error *err) {
-  mgrid_options o = MGRID_OPTIONS_INIT;
-  memset(c, 0, sizeof *c);
+/* -------------------------------------------------------------------- text */
+
+static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_text *t) {
+  const void *at = mgrid_option_at(&c->asked, row);
+  switch (row->kind) {
+  case MGRID_OPTION_FLAG: mgrid_text_add(t, " %s", row->name); return;
+  case MGRID_OPTION_SECONDS:
+    mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)at * 1e6));
+    return;
+  case MGRID_OPTION_WORD: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)at); return;
+  case MGRID_OPTION_FIELDS: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)at); return;
+  }
+}
+
+/* The text, taken over; "" is a constant. NULL when out of memory. */
+static const char *taken(mgrid_text *t) {
+  if (!t->failed && t->len > 0) return t->data;
+  bool failed = t->failed;
+  mgrid_text_free(t);
+  return failed ? NULL : "";
+}
+
+static const char *options_text(const mgrid_choice *c, bool identity) {
+  mgrid_text t = { 0 };
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++)
+    if (mgrid_choice_has(c, row) && (row->apart || !identity)) put_option(c, row, &t);
+  return taken(&t);
+}
+
+static void drop(const char *text) {
+  if (text && *text) free((char *)(uintptr_t)text);
+}
+
+/* ------------------------------------------------------------------ record */
+
+mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
+                               mgrid_error *err) {
+  mgrid_choice *c = *out = calloc(1, sizeof *c);
+  mgrid_text    fields = { 0 };
+  if (!c) return mgrid_oom(err);
+  atomic_init(&c->refs, 1);
+  c->asked = *o;
+  c->asked.nccl = NULL;
+  c->nccl = *nccl;
+  mgrid_status s = canonical(&c->asked, err);
+  if (!s) s = mgrid_nccl_agree(&c->nccl, err);
+  if (!s) {
+    mgrid_nccl_text(&c->nccl, &fields);
+    c->asked.nccl = taken(&fields);
+    c->text = c->asked.nccl ? options_text(c, false) : NULL;
+    c->identity = c->text ? options_text(c, true) : NULL;
+    if (!c->identity) s = mgrid_oom(err);
+  }
+  if (!s) return MGRID_OK;
+  mgrid_choice_free(c);
+  *out = NULL;
+  return s;
+}
+
+mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mgrid_error *err) {
+  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_nccl_values nccl;
+  *out = NULL;
   if (given) { /* an older caller knows fewer fields: the rest keeps its default */
     if (given->size < sizeof(size_t) || given->size > 4096)
       return mgrid_fail(err, MGRID_USAGE, "options without MGRID_OPTIONS_INIT (size %zu)", given->size);
     memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
+    o.size = sizeof o;
   }
-  if (!o.backend) o.backend = "";
-  static const char *const backends[] = { "mpi", "nccl" };
-  c->backend = c->nccl = "";
-  for (int i = 0; i < 2; i++)
-    if (strcmp(o.backend, backends[i]) == 0) c->backend = backends[i];
-  if (*o.backend && !*c->backend) {
-    char tail[128];
-    mgrid_suggest(tail, sizeof tail, o.backend, backends, 2);
-    return mgrid_fail(err, MGRID_REFUSED, "unknown backend '%s'%s", o.backend, tail);
-  }
-  if (!(o.timeout >= 0 && o.timeout <= 1e9))
-    return mgrid_fail(err, MGRID_REFUSED, "a timeout is 0 (the default) to 1e9 seconds, not %g", o.timeout);
-  c->unique = o.unique, c->first = o.first, c->lazy = o.lazy, c->high_priority = o.high_priority;
-  if (c->first && c->lazy) return mgrid_fail(err, MGRID_REFUSED, "a family is either 'first' or 'lazy'");
-  c->timeout_us = (int64_t)llround(o.timeout * 1e6);
-  if (o.timeout > 0 && c->timeout_us == 0) c->timeout_us = 1;
-  return canonical_nccl(o.nccl, &c->nccl, err);
+  mgrid_status s = mgrid_nccl_read(o.nccl, &nccl, err);
+  return s ? s : mgrid_choice_make(&o, &nccl, out, err);
 }
 
-mgrid_status mgrid_choice_copy(mgrid_choice *to, const mgrid_choice *from, mgrid_error *err) {
-  *to = *from;
-  if (!*from->nccl) return MGRID_OK;
-  to->nccl = mgrid_strdup(from->nccl);
-  if (to->nccl) return MGRID_OK;
-  to->nccl = "";
-  return mgrid_oom(err);
+mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
+  mgrid_options o = c->asked;
+  o.unique = true;
+  if (!c->asked.unique) return mgrid_choice_make(&o, &c->nccl, out, err);
+  *out = mgrid_choice_ref(c);
+  return MGRID_OK;
+}
+
+mgrid_choice *mgrid_choice_ref(const mgrid_choice *c) {
+  mgrid_choice *owned = (mgrid_choice *)c; /* only the count changes */
+  if (owned) atomic_fetch_add(&owned->refs, 1);
+  return owned;
 }
 
 void mgrid_choice_free(mgrid_choice *c) {
-  if (c->nccl && *c->nccl) free((char *)(uintptr_t)c->nccl);
-  c->nccl = "";
+  if (!c || atomic_fetch_sub(&c->refs, 1) != 1) return;
+  drop(c->asked.nccl);
+  drop(c->text);
+  drop(c->identity);
+  free(c);
+}
+
+/* --------------------------------------------------------------- questions */
+
+bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
+  const void *at = mgrid_option_at(&c->asked, row);
+  if (row->kind == MGRID_OPTION_FLAG) return *(const bool *)at;
+  if (row->kind == MGRID_OPTION_SECONDS) return *(const double *)at > 0;
+  return **(const char *const *)at != '\0';
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
-  return !a->unique && !b->unique && a->high_priority == b->high_priority && a->timeout_us == b->timeout_us
-         && (a->backend == b->backend || strcmp(a->backend, b->backend) == 0)
-         && (a->nccl == b->nccl || strcmp(a->nccl, b->nccl) == 0);
-}
-
-void mgrid_choice_text(const mgrid_choice *c, bool identity, mgrid_text *t) {
-  if (!identity && c->unique) mgrid_text_add(t, " unique");
-  if (!identity && c->first) mgrid_text_add(t, " first");
-  if (!identity && c->lazy) mgrid_text_add(t, " lazy");
-  if (c->high_priority) mgrid_text_add(t, " high_priority");
-  if (c->timeout_us) mgrid_text_add(t, " timeout_us=%" PRId64, c->timeout_us);
-  if (*c->backend) mgrid_text_add(t, " backend=%s", c->backend);
-  if (*c->nccl) mgrid_text_add(t, " nccl{%s}", c->nccl);
+  return !a->asked.unique && !b->asked.unique && (a == b || strcmp(a->identity, b->identity) == 0);
 }

@@ -13,7 +13,7 @@
 enum { COMPARE_MAX = 4096 };
 
 static bool may_share(const mgrid_plan *p, int later, int earlier) {
-  return mgrid_choice_shares(&p->content.entry[later].choice, &p->content.entry[earlier].choice);
+  return mgrid_choice_shares(p->content.entry[later].choice, p->content.entry[earlier].choice);
 }
 
 /* Does every group of more than one rank of `a` occur in `b`? */
@@ -26,7 +26,7 @@ static bool all_within(const mgrid_family *a, const mgrid_family *b) {
   return true;
 }
 
-static int rank_of_choice(const mgrid_choice *c) { return c->first ? 0 : c->lazy ? 2 : 1; }
+static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c->asked.lazy ? 2 : 1; }
 
 mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
   if (!t) return NULL;
@@ -46,7 +46,7 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
   }
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < n; i++)
-      if (rank_of_choice(&p->content.entry[i].choice) == pass) p->order[at++] = (int)i;
+      if (rank_of_choice(p->content.entry[i].choice) == pass) p->order[at++] = (int)i;
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
@@ -110,7 +110,7 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
     int j = p->order[e];
     if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX) >= 0) return true;
   }
-  return may_repeat(f) && !p->content.entry[i].choice.unique && mgrid_group_in(f, group, f, group) >= 0;
+  return may_repeat(f) && !p->content.entry[i].choice->asked.unique && mgrid_group_in(f, group, f, group) >= 0;
 }
 
 int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {

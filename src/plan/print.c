@@ -45,7 +45,7 @@ mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t,
   mgrid_text_str(t, e->name);
   mgrid_text_str(t, ": ");
   mgrid_family_text(e->family, t);
-  mgrid_choice_text(&e->choice, false, t);
+  mgrid_text_str(t, e->choice->text);
   mgrid_text_str(t, "\n");
   return t->failed ? mgrid_oom(err) : MGRID_OK;
 }
@@ -107,9 +107,10 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
         mgrid_text_add(&t, "%" PRId64 " communicators at once, ", led);
         if (f->size >= 0)
-          mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size, e->choice.lazy ? ", when asked for" : "");
+          mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size, e->choice->asked.lazy ? ", when asked for" : "");
         else
-          mgrid_text_add(&t, "up to %" PRId64 " ranks%s\n", f->max_size, e->choice.lazy ? ", when asked for" : "");
+          mgrid_text_add(&t, "up to %" PRId64 " ranks%s\n", f->max_size,
+                         e->choice->asked.lazy ? ", when asked for" : "");
       }
     }
     s = flush(&t, sink, ud, err);

@@ -14,7 +14,7 @@
 void mgrid_content_free(mgrid_content *c) {
   for (size_t i = 0; i < c->nentries; i++) {
     mgrid_family_free(c->entry[i].family);
-    mgrid_choice_free(&c->entry[i].choice);
+    mgrid_choice_free(c->entry[i].choice);
   }
   for (size_t i = 0; i < c->ngrids; i++) mgrid_grid_free(c->grid[i].grid);
   for (size_t i = 0; i < c->nparams; i++) {
@@ -84,9 +84,10 @@ static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_fa
   mgrid_entry *e = &entry[c->nentries];
   memset(e, 0, sizeof *e);
   memcpy(e->name, name, strlen(name));
-  mgrid_status s = mgrid_choice_copy(&e->choice, choice, err);
-  if (s) return s;
-  e->choice.unique |= f->twin;
+  if (!f->twin)
+    e->choice = mgrid_choice_ref(choice);
+  else if (mgrid_choice_unique(choice, &e->choice, err))
+    return MGRID_LIMIT;
   e->family = mgrid_family_ref(f);
   put_name(&c->names, e->name, (int32_t)++c->nentries);
   return MGRID_OK;
@@ -125,7 +126,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   to->policies = from->policies;
   mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
-    s = add_entry(to, from->entry[i].name, from->entry[i].family, &from->entry[i].choice, err);
+    s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->nparams && !s; i++) s = add_param(to, from->param[i].name, from->param[i].value, err);
   if (s) mgrid_content_free(to);
@@ -141,16 +142,16 @@ mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
   if (!t) return mgrid_null_oom(err);
   t->content.world = world;
   t->content.recipe = mgrid_strdup("");
-  if (!t->content.recipe) {
-    free(t);
-    return mgrid_null_oom(err);
-  }
-  return t;
+  mgrid_status s = t->content.recipe ? mgrid_choice_new(NULL, &t->plain, err) : mgrid_oom(err);
+  if (!s) return t;
+  mgrid_topology_free(t);
+  return NULL;
 }
 
 void mgrid_topology_free(mgrid_topology *t) {
   if (!t) return;
   mgrid_content_free(&t->content);
+  mgrid_choice_free(t->plain);
   free(t);
 }
 
@@ -175,15 +176,26 @@ static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_er
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
 }
 
+static mgrid_status check_new_family(const mgrid_topology *t, const char *name, const mgrid_family *f,
+                                     mgrid_error *err) {
+  if (!t || !f) return made_of_nothing("family", name, err);
+  return check_new_name(&t->content, "family", name, f->world, err);
+}
+
+mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
+                                mgrid_error *err) {
+  mgrid_status s = check_new_family(t, name, f, err);
+  return s ? s : add_entry(&t->content, name, f, choice ? choice : t->plain, err);
+}
+
 mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
                                 const mgrid_options *options, mgrid_error *err) {
-  if (!t || !f) return made_of_nothing("family", name, err);
-  mgrid_status s = check_new_name(&t->content, "family", name, f->world, err);
-  if (s) return s;
-  mgrid_choice choice;
-  if ((s = mgrid_choice_init(&choice, options, err))) return s;
-  s = add_entry(&t->content, name, f, &choice, err);
-  mgrid_choice_free(&choice);
+  if (!options) return mgrid_topology_put(t, name, f, NULL, err);
+  mgrid_choice *choice = NULL;
+  mgrid_status  s = check_new_family(t, name, f, err);
+  if (!s) s = mgrid_choice_new(options, &choice, err);
+  if (!s) s = add_entry(&t->content, name, f, choice, err);
+  mgrid_choice_free(choice);
   return s;
 }
 

@@ -7,29 +7,12 @@
 
 #include "algebra/family.h"
 #include "algebra/grid.h"
-
-/* mgrid_options checked and owned. */
-typedef struct mgrid_choice {
-  bool        unique, first, lazy, high_priority;
-  int64_t     timeout_us; /* 0: the backend's default */
-  const char *backend;    /* "", "mpi", "nccl": constants */
-  const char *nccl;       /* fields sorted by name, one blank between: equal text, equal config;
-                          owned unless empty */
-} mgrid_choice;
-
-mgrid_status mgrid_choice_init(mgrid_choice *c, const mgrid_options *o, mgrid_error *err);
-mgrid_status mgrid_choice_copy(mgrid_choice *to, const mgrid_choice *from, mgrid_error *err);
-void         mgrid_choice_free(mgrid_choice *c);
-/* May two families with these options share a communicator? */
-bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
-/* " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults. `identity` leaves
-** out what does not change the communicator itself: unique, first, lazy. */
-void mgrid_choice_text(const mgrid_choice *c, bool identity, mgrid_text *t);
+#include "plan/options.h"
 
 typedef struct mgrid_entry {
   char          name[MGRID_NAME_MAX + 1];
   mgrid_family *family;
-  mgrid_choice  choice;
+  mgrid_choice *choice; /* of a twin always unique */
 } mgrid_entry;
 
 typedef struct mgrid_named_grid {
@@ -66,6 +49,11 @@ int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* 
 
 struct mgrid_topology {
   mgrid_content content;
+  mgrid_choice *plain; /* of all families that ask for nothing */
 };
+
+/* mgrid_topology_add with options that are a record already; NULL: none. */
+mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
+                                mgrid_error *err);
 
 #endif

@@ -138,34 +138,20 @@ void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
   lua_pop(L, 1);
 }
 
-static void *new_box(lua_State *L, size_t size, const char *name, int values) {
-  void *box = lua_newuserdatauv(L, size, values);
+static void *new_box(lua_State *L, size_t size, const char *name) {
+  void *box = lua_newuserdatauv(L, size, 0);
   memset(box, 0, size);
   luaL_setmetatable(L, name);
   return box;
 }
 
-mgrid_window *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_window), MGRID_LUA_WORLD, 0); }
-mgrid_grid  **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID, 0); }
-mgrid_plan  **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN, 0); }
-
-void mgrid_lua_set_nccl(lua_State *L, int family, const char *text) {
-  mgrid_lua_family *box = lua_touserdata(L, family);
-  family = lua_absindex(L, family);
-  box->options.nccl = lua_pushstring(L, text);
-  lua_setiuservalue(L, family, 1);
-}
+mgrid_window *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_window), MGRID_LUA_WORLD); }
+mgrid_grid  **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID); }
+mgrid_plan  **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN); }
 
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
-  mgrid_lua_family *box = new_box(L, sizeof *box, MGRID_LUA_FAMILY, 1);
-  if (like) {
-    *box = *like;
-    box->f = NULL;
-  } else {
-    box->options = (mgrid_options)MGRID_OPTIONS_INIT;
-  }
-  box->options.backend = box->backend;
-  if (like && *like->options.nccl) mgrid_lua_set_nccl(L, -1, like->options.nccl);
+  mgrid_lua_family *box = new_box(L, sizeof *box, MGRID_LUA_FAMILY);
+  if (like) box->choice = mgrid_choice_ref(like->choice);
   return box;
 }
 

@@ -27,8 +27,7 @@
 /* A family and the options it will have in a topology. */
 typedef struct mgrid_lua_family {
   mgrid_family *f;
-  mgrid_options options; /* backend is below, nccl the Lua string in user value 1 */
-  char          backend[8];
+  mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
 /* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
@@ -74,7 +73,6 @@ int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char 
 mgrid_window     *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like); /* like: options, or NULL */
-void              mgrid_lua_set_nccl(lua_State *L, int family, const char *text);
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
 mgrid_window      mgrid_lua_check_window(lua_State *L, int i); /* a World */
@@ -82,6 +80,9 @@ mgrid_grid       *mgrid_lua_check_grid(lua_State *L, int i);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);
 mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
+
+/* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
+void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
@@ -106,6 +107,7 @@ void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_grid(lua_State *L);     /* world, grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
+void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan */
 void mgrid_lua_open_state(lua_State *L);    /* classes alone */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */

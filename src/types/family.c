@@ -258,95 +258,12 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
 static int families_union(lua_State *L) { return combine(L, mgrid_family_union); }
 static int families_zip(lua_State *L) { return combine(L, mgrid_family_zip); }
 
-/* The option of that name as the topmost value; false (nothing pushed) when it is not given. */
-static bool has_option(lua_State *L, const char *key) {
-  if (lua_getfield(L, 2, key) != LUA_TNIL) return true;
-  lua_pop(L, 1);
-  return false;
-}
-
-static void flag_option(lua_State *L, const char *key, bool *out) {
-  if (!has_option(L, key)) return;
-  if (!lua_isboolean(L, -1)) mgrid_lua_raise(L, "option '%s' is %s, not true or false", key, luaL_typename(L, -1));
-  *out = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-}
-
-/* { max_ctas = 16 } at the top -> "max_ctas=16 ", by name */
-static void nccl_text(lua_State *L, char *out, size_t room) {
-  enum { MAX = 32 };
-  const char *names[MAX];
-  size_t      n = 0, len = 0;
-  int         fields = lua_gettop(L);
-  out[0] = '\0';
-  lua_pushnil(L);
-  while (lua_next(L, fields)) {
-    lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise(L, "nccl fields are by name; a key is a %s", luaL_typename(L, -1));
-    if (n == MAX) mgrid_lua_raise(L, "more than %d nccl fields", MAX);
-    names[n++] = lua_tostring(L, -1); /* anchored by the table */
-  }
-  mgrid_sort_names(names, n);
-  for (size_t i = 0; i < n; i++) {
-    int type = lua_getfield(L, fields, names[i]), wrote;
-    if (type == LUA_TSTRING && strpbrk(lua_tostring(L, -1), " ,=\t"))
-      mgrid_lua_raise(L, "nccl field '%s' is text without blanks and commas, not '%s'", names[i], lua_tostring(L, -1));
-    if (type == LUA_TBOOLEAN)
-      wrote = snprintf(out + len, room - len, "%s=%d ", names[i], lua_toboolean(L, -1));
-    else if (lua_isinteger(L, -1))
-      wrote = snprintf(out + len, room - len, "%s=%" PRId64 " ", names[i], (int64_t)lua_tointeger(L, -1));
-    else if (type == LUA_TSTRING)
-      wrote = snprintf(out + len, room - len, "%s=%s ", names[i], lua_tostring(L, -1));
-    else
-      wrote = mgrid_lua_raise(L, "nccl field '%s' is %s", names[i], luaL_typename(L, -1));
-    if (wrote < 0 || (size_t)wrote >= room - len) mgrid_lua_raise(L, "the nccl options are too long");
-    len += (size_t)wrote;
-    lua_pop(L, 1);
-  }
-}
-
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
 static int family_with(lua_State *L) {
-  static const char *const known[] = { "unique", "first", "lazy", "high_priority", "timeout", "backend", "nccl" };
-  static const char *const backends[] = { "mpi", "nccl" };
-  mgrid_lua_family        *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
-  lua_settop(L, 2);
-  mgrid_lua_check_keys(L, 2, "option", known, sizeof known / sizeof known[0], false);
-  mgrid_lua_family *box = mgrid_lua_new_family(L, f);
-  mgrid_options    *o = &box->options;
-  flag_option(L, "unique", &o->unique);
-  flag_option(L, "first", &o->first);
-  flag_option(L, "lazy", &o->lazy);
-  flag_option(L, "high_priority", &o->high_priority);
-  if (has_option(L, "timeout")) {
-    if (lua_type(L, -1) != LUA_TNUMBER)
-      return mgrid_lua_raise(L, "option 'timeout' is a number of seconds above 0, not a %s", luaL_typename(L, -1));
-    if (!(lua_tonumber(L, -1) > 0))
-      return mgrid_lua_raise(L, "option 'timeout' is a number of seconds above 0, not %g", lua_tonumber(L, -1));
-    o->timeout = lua_tonumber(L, -1);
-    lua_pop(L, 1);
-  }
-  if (has_option(L, "backend")) {
-    const char *name = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
-    if (!name) return mgrid_lua_raise(L, "option 'backend' is \"mpi\" or \"nccl\"");
-    if (strlen(name) >= sizeof box->backend) return mgrid_lua_unknown(L, "backend", name, backends, 2);
-    strcpy(box->backend, name);
-    lua_pop(L, 1);
-  }
-  if (has_option(L, "nccl")) {
-    if (!lua_istable(L, -1))
-      return mgrid_lua_raise(L, "option 'nccl' is %s, not a table of fields", luaL_typename(L, -1));
-    char text[512];
-    nccl_text(L, text, sizeof text);
-    lua_pop(L, 1);
-    mgrid_lua_set_nccl(L, 3, text);
-  }
-  mgrid_error  e;
-  mgrid_choice checked;
-  if (mgrid_choice_init(&checked, o, &e)) return mgrid_lua_raise_error(L, &e);
-  mgrid_choice_free(&checked);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_check_options(L, 2, f->choice, &box->choice);
   box->f = mgrid_family_ref(f->f);
   return 1;
 }
@@ -421,7 +338,9 @@ static int family_coverage(lua_State *L) {
 static int family_gc(lua_State *L) {
   mgrid_lua_family *box = luaL_checkudata(L, 1, MGRID_LUA_FAMILY);
   mgrid_family_free(box->f);
+  mgrid_choice_free(box->choice);
   box->f = NULL;
+  box->choice = NULL;
   return 0;
 }
 

@@ -47,7 +47,7 @@ static int topology_newindex(lua_State *L) {
   }
   lua_pop(L, 1);
   mgrid_error  e;
-  mgrid_status s = f ? mgrid_topology_add(t, name, f->f, &f->options, &e) : mgrid_topology_add_grid(t, name, *g, &e);
+  mgrid_status s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_add_grid(t, name, *g, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_where(L);
   lua_setfield(L, -2, name);

@@ -73,14 +73,10 @@ static void test_topology_errors(void **unused) {
 /* ----------------------------------------------------------------- options */
 
 static mgrid_status choose(mgrid_options o, char *text, size_t len) {
-  mgrid_choice c;
-  mgrid_text   t = { 0 };
-  mgrid_status s = mgrid_choice_init(&c, &o, &why);
-  text[0] = '\0';
-  if (s) return s;
-  mgrid_choice_text(&c, false, &t);
-  mgrid_text_finish(&t, text, len);
-  mgrid_choice_free(&c);
+  mgrid_choice *c;
+  mgrid_status  s = mgrid_choice_new(&o, &c, &why);
+  snprintf(text, len, "%s", c ? c->text : "");
+  mgrid_choice_free(c);
   return s;
 }
 

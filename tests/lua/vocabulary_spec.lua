@@ -278,6 +278,8 @@ describe("Family", function()
 end)
 
 describe("options", function()
+  local names = {}
+  for i, option in ipairs((mg.options())) do names[i] = option.name end
   gives {
     { "(function() t.x = tp:with { timeout = 2.5, lazy = true }:with { backend = 'mpi' } return mg.plan(t):text() end)()",
       "moongrid 1\nworld 8\nfamily x: (2:1) x (4:2) lazy timeout_us=2500000 backend=mpi\n" },
@@ -288,8 +290,7 @@ describe("options", function()
     { "(function() t.x = tp t.y = tp:with { first = true } return mg.plan(t):shares 'x' end)()", "y" },
   }
   refuses {
-    { "tp:with { timeuot = 5 }", "unknown option 'timeuot'; nearest is 'timeout' "
-      .. "(unique, first, lazy, high_priority, timeout, backend, nccl)" },
+    { "tp:with { timeuot = 5 }", "unknown option 'timeuot'; nearest is 'timeout' (" .. table.concat(names, ", ") .. ")" },
     { "tp:with { timeout = 0 }", "option 'timeout' is a number of seconds above 0, not 0" },
     { "tp:with { timeout = '5' }", "option 'timeout' is a number of seconds above 0, not a string" },
     { "tp:with { timeout = -1 }", "option 'timeout' is a number of seconds above 0, not -1" },
@@ -305,6 +306,11 @@ describe("options", function()
     { "tp:with { nccl = { 5 } }", "nccl fields are by name; a key is a number" },
     { "tp:with { nccl = { net_name = 'eth0 max_ctas=4' } }", -- must not become a second field
       "nccl field 'net_name' is text without blanks and commas, not 'eth0 max_ctas=4'" },
+    { "tp:with { nccl = { net_name = 'eth0\\nmax_ctas=4' } }",
+      "nccl field 'net_name' is text without blanks and commas, not 'eth0\nmax_ctas=4'" },
+    { "tp:with { nccl = { max_ctas = {} } }", "nccl field 'max_ctas' is table" },
+    { "tp:with { nccl = { max_ctas = 2, min_ctas = 4 } }",
+      "nccl field 'min_ctas' is 4, above 'max_ctas', which is 2" },
     { "tp:with { 5 }", "options are by name; a key is a number" },
     { "tp:with()", "bad argument #1 to 'with' (table expected, got no value)" },
   }
@@ -481,8 +487,8 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, fill, grid, load, mpi, nccl, plan, recipes, "
-      .. "same, topology, union, world, zip)" },
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, fill, grid, load, mpi, nccl, options, plan, "
+      .. "recipes, same, topology, union, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },

@@ -5,6 +5,7 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* NCCL copies what it knows of the struct and says nothing of the rest: a field is set only where
@@ -47,7 +48,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
     const mgrid_nccl_field *f = &mgrid_nccl_fields[i];
     bool                    old = n->lib.version < f->version;
     if (!old && set(c, v, i) == MGRID_OK) continue;
-    if (v->given[MGRID_NCCL_OPTIONAL] && v->number[MGRID_NCCL_OPTIONAL]) continue;
+    if (v->number[MGRID_NCCL_OPTIONAL]) continue;
     mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
     return mgrid_fail(err, MGRID_REFUSED,
                       "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
@@ -55,7 +56,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
                       name, f->name, mgrid_nccl_library_text(f->version, since),
                       old ? "this is NCCL" : "moongrid was built with the headers of", text);
   }
-  if (v->given[MGRID_NCCL_CTA_POLICY] && v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
+  if (v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
     return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
                       v->number[MGRID_NCCL_CTA_POLICY]);
   return MGRID_OK;
@@ -68,17 +69,39 @@ static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   if (max && !min) c->minCTAs = 1;
 }
 
-mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
-                               mgrid_nccl_values *v, ncclConfig_t *config, mgrid_error *err) {
+static mgrid_status config_of(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
+                              ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-  mgrid_status              s = mgrid_nccl_read(spec->nccl, v, err);
+  const mgrid_nccl_values  *v = &spec->options->nccl;
   *config = initial;
   config->blocking = 0;
-  if (!s) s = set_all(n, v, spec->name, config, err);
+  mgrid_status s = set_all(n, v, spec->name, config, err);
   if (s) return s;
   set_both_bounds(config, v);
   if (n->lib.version >= 22703) config->commName = name;
   return MGRID_OK;
+}
+
+mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
+                            mgrid_error *err) {
+  const mgrid_nccl_values *v = &spec->options->nccl;
+  nccl_comm               *c = *made = calloc(1, sizeof *c);
+  if (!c) return mgrid_oom(err);
+  snprintf(c->name, sizeof c->name, "%s", spec->name);
+  c->options = mgrid_choice_ref(spec->options);
+  c->bytes = mgrid_nccl_memory(v, spec->size);
+  c->blocking = v->number[MGRID_NCCL_BLOCKING] != 0;
+  mgrid_status s = config_of(n, spec, c->name, config, err);
+  if (!s) return MGRID_OK;
+  mgrid_nccl_drop(c);
+  *made = NULL;
+  return s;
+}
+
+void mgrid_nccl_drop(nccl_comm *made) {
+  if (!made) return;
+  mgrid_choice_free(made->options);
+  free(made);
 }
 
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
@@ -88,15 +111,14 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   int64_t       bytes = m->bytes;
   mgrid_status  s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
-    mgrid_nccl_values v;
-    ncclConfig_t      config;
+    ncclConfig_t config;
     if (spec[i].size == 0) continue; /* of others */
     if (strcmp(spec[i].backend, "nccl") != 0) {
       s = m->host->ops->check(m->host, 1, &spec[i], err);
       continue;
     }
-    s = mgrid_nccl_config(m, &spec[i], NULL, &v, &config, err);
-    if (!s) bytes += mgrid_nccl_memory(&v, spec[i].size);
+    s = config_of(m, &spec[i], NULL, &config, err);
+    if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,
                      "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "

@@ -12,7 +12,7 @@
 #include <string.h>
 
 double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
-  return spec->timeout > 0 ? spec->timeout : n->options.timeout;
+  return spec->options->asked.timeout > 0 ? spec->options->asked.timeout : n->options.timeout;
 }
 
 /* One creation on its way. */
@@ -22,13 +22,8 @@ typedef struct flight {
   ncclUniqueId          *ids;
   int                    nids;
   ncclConfig_t           config;
-  mgrid_nccl_values      values; /* config points to its net_name */
   bool                   begun, done;
 } flight;
-
-static bool is_blocking(const flight *f) {
-  return f->values.given[MGRID_NCCL_BLOCKING] && f->values.number[MGRID_NCCL_BLOCKING];
-}
 
 /* "4 ranks: 0 2 4 6", "1024 ranks: 0 1 2 3 4 5 6 ... 1023" */
 static void members_text(const mgrid_comm_spec *spec, char *text, size_t size) {
@@ -56,13 +51,8 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
 
 static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
-  f->made = calloc(1, sizeof *f->made);
-  if (!f->made) return mgrid_oom(err);
-  snprintf(f->made->name, sizeof f->made->name, "%s", spec->name);
-  mgrid_status s = mgrid_nccl_config(n, spec, f->made->name, &f->values, &f->config, err);
-  if (!s) f->made->bytes = mgrid_nccl_memory(&f->values, spec->size);
-  f->made->blocking = is_blocking(f);
-  double left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
+  mgrid_status s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
+  double       left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
   return s ? s : mgrid_nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
@@ -108,11 +98,10 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
   double        seconds = 0;
   if (!job) return mgrid_oom(err);
   for (size_t i = 0; i < nflights; i++) {
-    if (!f[i].spec || !is_blocking(&f[i])) continue;
+    if (!f[i].spec || !f[i].made->blocking) continue;
     flight *mine = &job->f[job->n++];
     *mine = f[i];
     f[i].ids = NULL; /* taken over */
-    if (mine->values.given[MGRID_NCCL_NET_NAME]) mine->config.netName = mine->values.net_name;
     if (mgrid_nccl_patience(n, f[i].spec) > seconds) seconds = mgrid_nccl_patience(n, f[i].spec);
   }
   if (job->n == 0) {
@@ -124,7 +113,7 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
   mgrid_status s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation",
                                     job->f[0].spec->name, &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
-    if (!f[i].spec || !is_blocking(&f[i])) continue;
+    if (!f[i].spec || !f[i].made->blocking) continue;
     if (left_behind)
       f[i].made = NULL; /* the thread writes there */
     else
@@ -175,7 +164,8 @@ mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, ncc
                       spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
   cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
   if (e == cudaSuccess)
-    e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking, spec->high_priority ? high : low);
+    e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking,
+                                          spec->options->asked.high_priority ? high : low);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
 }
 
@@ -210,7 +200,7 @@ static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
   for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
     if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
-    free(f[i].made);
+    mgrid_nccl_drop(f[i].made);
     f[i].made = NULL;
   }
 }
@@ -251,8 +241,7 @@ mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm
   if (!s) s = on_host;
   bool alone = s != MGRID_OK; /* what failed until here concerns nobody else */
   for (size_t i = 0; i < nspecs && !s; i++) {
-    if (!f[i].spec || is_blocking(&f[i])) continue;
-    if (f[i].values.given[MGRID_NCCL_NET_NAME]) f[i].config.netName = f[i].values.net_name;
+    if (!f[i].spec || f[i].made->blocking) continue;
     s = begin(n, &f[i], &why);
   }
   if (!s) s = wait_all(n, nspecs, f, &why);

@@ -10,13 +10,12 @@
 #include <string.h>
 
 typedef struct derive_job { /* one call; kept by its thread where it does not end */
-  ncclComm_t        from;
-  int               color, key;   /* split */
-  int               nlost, *lost; /* shrink: NCCL sorts the list in place */
-  nccl_comm        *made;         /* NULL: a color of nobody */
-  ncclComm_t        nobody;
-  mgrid_nccl_values values; /* config points to its net_name */
-  ncclConfig_t      config;
+  ncclComm_t   from;
+  int          color, key;   /* split */
+  int          nlost, *lost; /* shrink: NCCL sorts the list in place */
+  nccl_comm   *made;         /* NULL: a color of nobody */
+  ncclComm_t   nobody;
+  ncclConfig_t config;
 } derive_job;
 
 static ncclResult_t run_split(const nccl_library *lib, void *ud) {
@@ -28,17 +27,6 @@ static ncclResult_t run_split(const nccl_library *lib, void *ud) {
 static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
   derive_job *j = ud;
   return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
-}
-
-static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j, mgrid_error *err) {
-  j->made = calloc(1, sizeof *j->made);
-  if (!j->made) return mgrid_oom(err);
-  snprintf(j->made->name, sizeof j->made->name, "%s", spec->name);
-  mgrid_status s = mgrid_nccl_config(n, spec, j->made->name, &j->values, &j->config, err);
-  if (j->values.given[MGRID_NCCL_NET_NAME]) j->config.netName = j->values.net_name;
-  if (!s) j->made->bytes = mgrid_nccl_memory(&j->values, spec->size);
-  j->made->blocking = j->values.given[MGRID_NCCL_BLOCKING] && j->values.number[MGRID_NCCL_BLOCKING];
-  return s;
 }
 
 /* Make the call and wait: first for the call, then for the older communicator, whose child is there
@@ -67,7 +55,7 @@ static void settle(nccl_backend *n, derive_job *j, mgrid_status s, bool keep, vo
   } else if (j->made) {
     if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
     if (j->made->comm) n->lib.CommAbort(j->made->comm);
-    free(j->made);
+    mgrid_nccl_drop(j->made);
   }
   free(j->lost);
   free(j);
@@ -86,7 +74,7 @@ static mgrid_status split_one(nccl_backend *n, const mgrid_comm_spec *spec, void
   bool        keep = false;
   derive_job *j = new_job(n->options.parent, err);
   if (!j) return MGRID_LIMIT;
-  mgrid_status s = spec->size > 0 ? prepare(n, spec, j, err) : MGRID_OK;
+  mgrid_status s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
   if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
   settle(n, j, s, keep, native);
@@ -120,7 +108,7 @@ mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   derive_job *j = new_job(old->comm, err);
   if (!j) return MGRID_LIMIT;
   j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
-  mgrid_status s = j->lost ? prepare(n, spec, j, err) : mgrid_oom(err);
+  mgrid_status s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
   j->nlost = count;
   /* Others may have given up long ago because of the lost: that is no reason now. */

@@ -22,7 +22,7 @@ static void forget(nccl_backend *n, nccl_comm *c) {
   while (*at && *at != c) at = &(*at)->next;
   if (*at) *at = c->next;
   n->bytes -= c->bytes;
-  free(c);
+  mgrid_nccl_drop(c);
 }
 
 mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,

@@ -35,8 +35,9 @@ static mgrid_status receive(nccl_backend *n, int64_t from, int tag, void *data, 
 }
 
 static uint64_t digest_of(const mgrid_comm_spec *spec) {
+  const char *nccl = spec->options->asked.nccl;
   return XXH3_64bits_withSeed(spec->ranks, (size_t)spec->size * sizeof *spec->ranks,
-                              XXH3_64bits(spec->nccl, strlen(spec->nccl)) ^ (uint64_t)spec->tag);
+                              XXH3_64bits(nccl, strlen(nccl)) ^ (uint64_t)spec->tag);
 }
 
 static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUniqueId *id, mgrid_error *err) {

@@ -9,18 +9,18 @@
 
 #include "comm/backend.h"
 #include "comm/nccl/library.h"
-#include "plan/nccl.h"
 
 typedef struct nccl_comm nccl_comm;
 struct nccl_comm {
-  ncclComm_t   comm; /* first two: what moongrid_nccl.h reads */
-  cudaStream_t stream;
-  nccl_comm   *next; /* of the backend */
-  int64_t      bytes;
-  bool         blocking; /* NCCL wants those and the others in groups of their own */
-  bool         lost;     /* some of its ranks do not answer: it is aborted in the end */
-  bool         revoked;
-  char         name[128]; /* NCCL keeps the pointer: alive as long as comm is */
+  ncclComm_t    comm; /* first two: what moongrid_nccl.h reads */
+  cudaStream_t  stream;
+  nccl_comm    *next; /* of the backend */
+  int64_t       bytes;
+  bool          blocking; /* NCCL wants those and the others in groups of their own */
+  bool          lost;     /* some of its ranks do not answer: it is aborted in the end */
+  bool          revoked;
+  char          name[128]; /* NCCL keeps the pointer: alive as long as comm is */
+  mgrid_choice *options;   /* its family's: a config that NCCL still reads points there */
 };
 
 typedef struct nccl_backend {
@@ -44,10 +44,12 @@ mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResu
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
                                const char *name);
 
-/* config.c: local checks and the struct, whose text is in *v. */
+/* config.c: local checks; and a communicator that NCCL has yet to make, with the struct to make it of,
+** which points into it. */
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
-mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
-                               mgrid_nccl_values *v, ncclConfig_t *config, mgrid_error *err);
+mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
+                            mgrid_error *err);
+void         mgrid_nccl_drop(nccl_comm *made); /* the memory alone; NULL is none */
 
 /* ids.c: the unique ids of one communicator, from its first member to all. *ids is malloc'ed. */
 mgrid_status mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,

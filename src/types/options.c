@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+**
+** options.c - the options of a family for Lua: what family:with reads, and moongrid.options(), which tells
+** what there is. Both go through the tables of plan/options.h and plan/nccl.h.
+*/
+#include "types/bind.h"
+
+#include <string.h>
+
+/* ----------------------------------------------------------- family:with{ ... } */
+
+static void read_seconds(lua_State *L, const char *name, double *out) {
+  if (lua_type(L, -1) != LUA_TNUMBER)
+    mgrid_lua_raise(L, "option '%s' is a number of seconds above 0, not a %s", name, luaL_typename(L, -1));
+  *out = lua_tonumber(L, -1);
+  if (!(*out > 0)) mgrid_lua_raise(L, "option '%s' is a number of seconds above 0, not %g", name, *out);
+}
+
+static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    *out = lua_tostring(L, -1); /* which word it is, the record looks up */
+    return;
+  }
+  lua_pushfstring(L, "option '%s' is", row->name);
+  for (const char *const *word = row->words; *word; word++) {
+    lua_pushfstring(L, "%s \"%s\"", word == row->words ? "" : " or", *word);
+    lua_concat(L, 2);
+  }
+  mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
+}
+
+/* The value of a field of NCCL's at the top. */
+static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
+  mgrid_error  e;
+  mgrid_status s = MGRID_OK;
+  if (lua_isboolean(L, -1))
+    s = mgrid_nccl_set(v, field, lua_toboolean(L, -1), &e);
+  else if (lua_isinteger(L, -1))
+    s = mgrid_nccl_set(v, field, lua_tointeger(L, -1), &e);
+  else if (lua_type(L, -1) == LUA_TSTRING)
+    s = mgrid_nccl_set_text(v, field, lua_tostring(L, -1), &e);
+  else
+    mgrid_lua_raise(L, "nccl field '%s' is %s", mgrid_nccl_fields[field].name, luaL_typename(L, -1));
+  if (s) mgrid_lua_raise_error(L, &e);
+}
+
+static void read_fields(lua_State *L, const char *name, mgrid_nccl_values *v) {
+  const char *known[MGRID_NCCL_FIELDS];
+  if (!lua_istable(L, -1)) mgrid_lua_raise(L, "option '%s' is %s, not a table of fields", name, luaL_typename(L, -1));
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) known[i] = mgrid_nccl_fields[i].name;
+  mgrid_lua_check_keys(L, -1, "nccl field", known, MGRID_NCCL_FIELDS, false);
+  memset(v, 0, sizeof *v);
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
+    if (lua_getfield(L, -1, known[i]) != LUA_TNIL) read_field(L, i, v);
+    lua_pop(L, 1);
+  }
+}
+
+static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o, mgrid_nccl_values *nccl) {
+  void *at = mgrid_option_at(o, row);
+  switch (row->kind) {
+  case MGRID_OPTION_FLAG:
+    if (!lua_isboolean(L, -1))
+      mgrid_lua_raise(L, "option '%s' is %s, not true or false", row->name, luaL_typename(L, -1));
+    *(bool *)at = lua_toboolean(L, -1);
+    return;
+  case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;
+  case MGRID_OPTION_WORD: read_word(L, row, at); return;
+  case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
+  }
+}
+
+void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out) {
+  const char       *known[MGRID_OPTIONS_MAX];
+  size_t            n = 0;
+  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_nccl_values nccl = { 0 };
+  mgrid_error       e;
+  int               top = lua_gettop(L);
+  if (on) o = on->asked, nccl = on->nccl;
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) known[n++] = row->name;
+  mgrid_lua_check_keys(L, i, "option", known, n, false);
+  mgrid_lua_stack(L, MGRID_OPTIONS_MAX + 8);
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) /* words stay on the stack, alive */
+    if (lua_getfield(L, i, row->name) != LUA_TNIL) read_option(L, row, &o, &nccl);
+  if (mgrid_choice_make(&o, &nccl, out, &e)) mgrid_lua_raise_error(L, &e);
+  lua_settop(L, top);
+}
+
+/* ---------------------------------------------------------- moongrid.options() */
+
+static void set_text(lua_State *L, const char *key, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, key);
+}
+
+static void set_integer(lua_State *L, const char *key, int64_t n) {
+  lua_pushinteger(L, n);
+  lua_setfield(L, -2, key);
+}
+
+static void push_option(lua_State *L, const mgrid_option *row) {
+  static const char *const kinds[] = { "flag", "seconds", "word", "fields" };
+  lua_createtable(L, 0, 8);
+  set_text(L, "name", row->name);
+  set_text(L, "kind", kinds[row->kind]);
+  set_text(L, "backends", row->backends);
+  set_text(L, "unset", row->unset);
+  set_text(L, "doc", row->doc);
+  lua_pushboolean(L, row->apart);
+  lua_setfield(L, -2, "apart");
+  if (!row->words) return;
+  lua_newtable(L);
+  for (int i = 0; row->words[i]; i++) {
+    lua_pushstring(L, row->words[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_setfield(L, -2, "words");
+}
+
+static void push_field(lua_State *L, const mgrid_nccl_field *f) {
+  static const char *const kinds[] = { "flag", "integer", "text" };
+  lua_createtable(L, 0, 6);
+  set_text(L, "name", f->name);
+  set_text(L, "kind", kinds[f->kind]);
+  set_text(L, "doc", f->doc);
+  set_integer(L, "version", f->version);
+  if (f->kind == MGRID_NCCL_IS_TEXT) return;
+  set_integer(L, "low", f->low);
+  if (f->high < INT32_MAX) set_integer(L, "high", f->high);
+}
+
+/* moongrid.options() -> what family:with takes, the fields of its `nccl`; a table for each */
+static int options(lua_State *L) {
+  lua_newtable(L);
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    push_option(L, row);
+    lua_rawseti(L, -2, row - mgrid_option_table + 1);
+  }
+  lua_newtable(L);
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) {
+    push_field(L, &mgrid_nccl_fields[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 2;
+}
+
+void mgrid_lua_open_options(lua_State *L) {
+  static const luaL_Reg functions[] = { { "options", options }, { NULL, NULL } };
+  luaL_setfuncs(L, functions, 0);
+}

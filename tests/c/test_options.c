@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_options.c - every row of the table of options: what it reads from C, what it prints, whom it keeps
+** apart. A new row is tested by this as it stands.
+*/
+#include "random.h"
+
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+static mgrid_error why;
+
+/* The nth of two values of an option, none of them the default. */
+static void give(mgrid_options *o, const mgrid_option *row, int nth) {
+  void *at = mgrid_option_at(o, row);
+  switch (row->kind) {
+  case MGRID_OPTION_FLAG: *(bool *)at = true; return;
+  case MGRID_OPTION_SECONDS: *(double *)at = nth ? 2.5 : 1; return;
+  case MGRID_OPTION_WORD: *(const char **)at = row->words[nth]; return;
+  case MGRID_OPTION_FIELDS: *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4"; return;
+  }
+  fail_msg("option '%s' is of no kind", row->name);
+}
+
+static mgrid_choice *choice_of(const mgrid_options *o) {
+  mgrid_choice *c;
+  assert_int_equal(mgrid_choice_new(o, &c, &why), MGRID_OK);
+  return c;
+}
+
+static void test_defaults(void **unused) {
+  (void)unused;
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  mgrid_choice *none = choice_of(NULL), *init = choice_of(&o);
+  assert_string_equal(none->text, "");
+  assert_string_equal(init->text, "");
+  assert_true(mgrid_choice_shares(none, init));
+  assert_null(mgrid_choice_ref(NULL));
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) assert_false(mgrid_choice_has(init, row));
+  mgrid_choice_free(none);
+  mgrid_choice_free(init);
+}
+
+static void test_table(void **unused) {
+  (void)unused;
+  size_t end = sizeof(size_t); /* behind `size` */
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    assert_true(mgrid_is_name(row->name));
+    assert_true(row->offset >= end && row->offset < sizeof(mgrid_options)); /* a field each, in their order */
+    end = row->offset + 1;
+    assert_int_equal(row->kind == MGRID_OPTION_WORD, row->words != NULL);
+    assert_true(*row->backends && *row->unset && *row->doc);
+  }
+}
+
+/* Read from C, printed as text and as JSON, and in its own field. */
+static void test_values(void **unused) {
+  (void)unused;
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++)
+    for (int nth = 0; nth < 2; nth++) {
+      mgrid_options o = MGRID_OPTIONS_INIT;
+      give(&o, row, nth);
+      mgrid_choice *c = choice_of(&o);
+      assert_int_equal(strncmp(c->text + 1, row->name, strlen(row->name)), 0);
+      for (const mgrid_option *other = mgrid_option_table; other->name; other++)
+        assert_int_equal(mgrid_choice_has(c, other), other == row);
+      mgrid_choice_free(c);
+    }
+}
+
+/* Two families of the same groups that differ in one option share, or not, as its row says; so do their
+** records, and only what keeps apart is in the identity. */
+static void test_apart(void **unused) {
+  (void)unused;
+  const mgrid_dim dim = { "dp", 8 };
+  const char     *dp = "dp";
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
+  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
+    mgrid_options   o = MGRID_OPTIONS_INIT;
+    mgrid_topology *t = mgrid_topology_new(8, &why);
+    give(&o, row, 0);
+    assert_int_equal(mgrid_topology_add(t, "a", f, NULL, &why), MGRID_OK);
+    assert_int_equal(mgrid_topology_add(t, "b", f, &o, &why), MGRID_OK);
+    mgrid_plan *p = mgrid_plan_new(t, &why);
+    assert_int_equal(mgrid_plan_shares(p, 0) < 0 && mgrid_plan_shares(p, 1) < 0, row->apart);
+    const mgrid_choice *plain = p->content.entry[0].choice, *with = p->content.entry[1].choice;
+    assert_int_equal(mgrid_choice_shares(plain, with), !row->apart);
+    assert_int_equal(*with->identity != '\0', row->apart);
+    mgrid_plan_free(p);
+    mgrid_topology_free(t);
+  }
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
+/* Made once: plan, topology and a second topology have the very record, and a twin one of its own. */
+static void test_one_record(void **unused) {
+  (void)unused;
+  const mgrid_dim dim = { "dp", 8 };
+  const char     *dp = "dp";
+  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
+  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why), *twin = mgrid_family_twin(f, &why);
+  mgrid_topology *t = mgrid_topology_new(8, &why), *u = mgrid_topology_new(8, &why);
+  o.nccl = "net_name=Socket max_ctas=4";
+  mgrid_topology_add(t, "dp", f, &o, &why);
+  mgrid_plan   *p = mgrid_plan_new(t, &why);
+  mgrid_choice *c = p->content.entry[0].choice;
+  assert_ptr_equal(c, t->content.entry[0].choice);
+  assert_int_equal(mgrid_topology_put(u, "dp", f, c, &why), MGRID_OK);
+  assert_ptr_equal(c, u->content.entry[0].choice);
+  assert_int_equal(mgrid_topology_put(u, "twin", twin, c, &why), MGRID_OK);
+  assert_ptr_not_equal(c, u->content.entry[1].choice);
+  assert_string_equal(u->content.entry[1].choice->text, " unique nccl{max_ctas=4 net_name=Socket}");
+  assert_int_equal(mgrid_topology_put(u, "dp", f, c, &why), MGRID_REFUSED);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_topology_free(u); /* the last owner of the record */
+  mgrid_family_free(twin);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
+/* A program that was built when there were fewer options has the others at their defaults. */
+static void test_older_caller(void **unused) {
+  (void)unused;
+  mgrid_options o = MGRID_OPTIONS_INIT;
+  o.unique = o.first = true, o.timeout = 5;
+  o.size = offsetof(mgrid_options, first);
+  mgrid_choice *c = choice_of(&o);
+  assert_string_equal(c->text, " unique");
+  assert_int_equal(c->asked.size, sizeof o);
+  mgrid_choice_free(c);
+}
+
+/* Nobody can tell 1.0000004 seconds from 1: they share, and read back the same. */
+static void test_microseconds(void **unused) {
+  (void)unused;
+  mgrid_options a = MGRID_OPTIONS_INIT, b = MGRID_OPTIONS_INIT;
+  a.timeout = 1.0000004, b.timeout = 1;
+  mgrid_choice *x = choice_of(&a), *y = choice_of(&b);
+  assert_true(x->asked.timeout == 1 && mgrid_choice_shares(x, y));
+  mgrid_choice_free(x);
+  mgrid_choice_free(y);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),      cmocka_unit_test(test_values),
+    cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record), cmocka_unit_test(test_older_caller),
+    cmocka_unit_test(test_microseconds),
+  };
+  return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+}
