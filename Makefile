@@ -3,6 +3,7 @@
 # make            build/: the command, the libraries, the Lua module
 # make check      every test (scripts/test installs what is missing first)
 # make lint       the rule of dependencies, luacheck, shellcheck
+# make docs       what is written of options, after a change of them
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # SAN=1           build into build/san with AddressSanitizer and UBSan
@@ -149,6 +150,10 @@ check: all
 lint:
 	scripts/lint
 
+# What is told of options in the annotations and in lua/README.md, out of the library's own tables.
+docs: $(B)/moongrid.so
+	LUA_CPATH='$(B)/?.so' $(LUA) scripts/docs.lua
+
 # The C style, by .clang-format.
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
@@ -205,5 +210,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(COMMAND:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
-.PHONY: all man check lint format install install-lua uninstall clean
+.PHONY: all man check lint docs format install install-lua uninstall clean
 .DELETE_ON_ERROR:

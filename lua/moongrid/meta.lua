@@ -168,37 +168,42 @@ function Family:locate(rank, nth) end
 ---@return moongrid.Family
 function Family:groups() end
 
----What a family asks of its communicators. Groups with the same members share one only
----where these are equal (`first` and `lazy` aside).
+-- options: written by make docs
+---What a family asks of its communicators. Families with the same members share one only where these are
+---equal (`first` and `lazy` aside). In parentheses: the backend that heeds it, where not all do.
 ---@class moongrid.Options
 ---@field unique? boolean never share with another family
 ---@field first? boolean create before the families that do not say so; excludes `lazy`
 ---@field lazy? boolean create when `state:create` asks, not before
----@field high_priority? boolean stream priority (NCCL)
----@field timeout? number seconds that NCCL may take to create it, above 0 and up to 1e9
----@field backend? "mpi"|"nccl" left out: the state's own
----@field nccl? moongrid.Nccl
+---@field high_priority? boolean high priority for the stream of its calls (nccl)
+---@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl); left out: the backend's
+---@field backend? "mpi"|"nccl" who makes it: "mpi" keeps a family on the CPU; left out: the state's
+---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl); left out: NCCL's
+-- options: end
 
----Fields of ncclConfig_t; flags are true, false, 1 or 0. Left out: NCCL's default.
+-- fields: written by make docs
+---Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. Left out:
+---NCCL's default.
 ---@class moongrid.Nccl
----@field blocking? boolean|integer
----@field cga_cluster_size? integer 0 to 8
----@field collnet_enable? boolean|integer
----@field cta_policy? integer 0 to 7
----@field graph_stream_ordering? boolean|integer
----@field graph_usage_mode? integer 0 to 2
----@field max_ctas? integer 1 to 64
----@field max_p2p_peers? integer 1 or more
----@field min_ctas? integer 1 to 64
----@field n_channels_per_net_peer? integer 1 to 64
----@field net_name? string
----@field num_rma_ctx? integer 0 or more
----@field nvlink_centric_sched? boolean|integer
----@field nvls_ctas? integer 1 or more
----@field optional? boolean leave out what the running NCCL does not know, instead of refusing
----@field shrink_share? boolean|integer
----@field split_share? boolean|integer
----@field traffic_class? integer 0 or more
+---@field blocking? boolean|integer calls return when they are done, not at once; NCCL 2.14.0
+---@field cga_cluster_size? integer thread blocks in a cluster of a kernel; 0 to 8; NCCL 2.17.0
+---@field collnet_enable? boolean|integer reductions inside the network (SHARP); NCCL 2.27.0
+---@field cta_policy? integer 0: default, 1: efficiency, 2: no thread blocks where possible; from 2.30 on a sum of these; 0 to 7; NCCL 2.27.0
+---@field graph_stream_ordering? boolean|integer calls captured into CUDA graphs keep their order; NCCL 2.30.7
+---@field graph_usage_mode? integer 0: no CUDA graph, 1: one, 2: several, or graphs and calls; 0 to 2; NCCL 2.29.0
+---@field max_ctas? integer most channels, on which memory depends; 1 to 64; NCCL 2.17.0
+---@field max_p2p_peers? integer peers that are sent to at a time; 1 or more; NCCL 2.30.0
+---@field min_ctas? integer fewest channels; not above max_ctas; 1 to 64; NCCL 2.17.0
+---@field n_channels_per_net_peer? integer channels to a peer on another machine; 1 to 64; NCCL 2.28.0
+---@field net_name? string network plugin; "IB" and "Socket" are NCCL's own; NCCL 2.17.0
+---@field num_rma_ctx? integer contexts for one-sided calls; 0 or more; NCCL 2.29.0
+---@field nvlink_centric_sched? boolean|integer schedule for NVLink first; NCCL 2.28.0
+---@field nvls_ctas? integer thread blocks for NVLink SHARP; 1 or more; NCCL 2.27.0
+---@field optional? boolean|integer leave out what the running NCCL does not know, instead of refusing
+---@field shrink_share? boolean|integer a communicator shrunk from it shares its resources; NCCL 2.27.0
+---@field split_share? boolean|integer a communicator split from it shares its resources; NCCL 2.18.0
+---@field traffic_class? integer quality of service, for the network plugin; 0 or more; NCCL 2.26.0
+-- fields: end
 
 -- Topology ----------------------------------------------------------------------
 
@@ -581,5 +586,27 @@ function moongrid.nccl(options) end
 
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end
+
+---What `family:with` takes, as the library has it: for messages, documents and tools.
+---@return moongrid.OptionInfo[] options in the order in which they are printed
+---@return moongrid.FieldInfo[] fields of the option `nccl`, by name
+function moongrid.options() end
+
+---@class moongrid.OptionInfo
+---@field name string
+---@field kind "flag"|"seconds"|"word"|"fields"
+---@field words string[]? what a word may be
+---@field apart boolean families that differ in it do not share a communicator
+---@field backends string who heeds it: "all", or names
+---@field unset string what holds where it is left out
+---@field doc string
+
+---@class moongrid.FieldInfo
+---@field name string
+---@field kind "flag"|"integer"|"text"
+---@field low integer? of numbers; flags are 0 or 1
+---@field high integer? nil: NCCL has no upper bound
+---@field version integer the first NCCL that reads it, 21800 is 2.18.0; 0: moongrid's own
+---@field doc string
 
 return moongrid

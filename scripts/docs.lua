@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: MIT
+--
+-- docs.lua [--check]: writes what is told of options in lua/moongrid/meta.lua and lua/README.md. It asks the
+-- built library, by moongrid.options(), and replaces what stands between two marker lines of each file;
+-- what the markers enclose is not edited by hand. With --check it writes nothing, names the files that
+-- would change and fails. Run in the project's root by make docs.
+
+local options, fields = require "moongrid".options()
+local check = arg[1] == "--check"
+
+-- As "21700" is 2.17.0 to NCCL.
+local function release(version)
+  return ("%d.%d.%d"):format(version // 10000, version // 100 % 100, version % 100)
+end
+
+local function range(f)
+  return f.high and ("%d to %d"):format(f.low, f.high) or ("%d or more"):format(f.low)
+end
+
+local function quoted(words)
+  local list = {}
+  for i, word in ipairs(words) do list[i] = '"' .. word .. '"' end
+  return list
+end
+
+local function lines_of(list, each)
+  local lines = {}
+  for i, item in ipairs(list) do lines[i] = each(item) end
+  return table.concat(lines, "\n")
+end
+
+-- Annotations ------------------------------------------------------------------
+
+local option_types = {
+  flag = function() return "boolean" end,
+  seconds = function() return "number" end,
+  word = function(o) return table.concat(quoted(o.words), "|") end,
+  fields = function() return "moongrid.Nccl" end,
+}
+local field_types = { flag = "boolean|integer", integer = "integer", text = "string" }
+
+local function option_annotation(o)
+  local unset = o.kind ~= "flag" and "; left out: " .. o.unset or ""
+  local limits = o.kind == "seconds" and ", above 0 and up to 1e9" or ""
+  local heeded = o.backends ~= "all" and (" (%s)"):format(o.backends) or ""
+  return ("---@field %s? %s %s%s%s%s"):format(o.name, option_types[o.kind](o), o.doc, limits, heeded, unset)
+end
+
+local function field_annotation(f)
+  local limits = f.kind == "integer" and "; " .. range(f) or ""
+  local since = f.version > 0 and ("; NCCL %s"):format(release(f.version)) or ""
+  return ("---@field %s? %s %s%s%s"):format(f.name, field_types[f.kind], f.doc, limits, since)
+end
+
+-- Tables for people --------------------------------------------------------------
+
+local option_kinds = {
+  flag = function() return "true or false" end,
+  seconds = function() return "seconds, above 0 and up to 1e9" end,
+  word = function(o) return table.concat(quoted(o.words), " or ") end,
+  fields = function() return "table, below" end,
+}
+local field_kinds = { flag = option_kinds.flag, integer = range, text = function() return "text" end }
+
+local function option_row(o)
+  return ("| `%s` | %s | %s | %s | %s | %s |"):format(o.name, option_kinds[o.kind](o), o.unset, o.backends,
+    o.apart and "yes" or "no", o.doc)
+end
+
+local function field_row(f)
+  local since = f.version > 0 and release(f.version) or "any"
+  return ("| `%s` | %s | %s | %s |"):format(f.name, field_kinds[f.kind](f), since, f.doc)
+end
+
+-- The files ----------------------------------------------------------------------
+
+local texts = { -- file -> marker -> what stands between
+  ["lua/moongrid/meta.lua"] = {
+    options = [[
+---What a family asks of its communicators. Families with the same members share one only where these are
+---equal (`first` and `lazy` aside). In parentheses: the backend that heeds it, where not all do.
+---@class moongrid.Options
+]] .. lines_of(options, option_annotation),
+    fields = [[
+---Fields of ncclConfig_t, and the first NCCL that has them; flags are true, false, 1 or 0. Left out:
+---NCCL's default.
+---@class moongrid.Nccl
+]] .. lines_of(fields, field_annotation),
+  },
+  ["lua/README.md"] = {
+    options = [[
+
+| option | what it is | left out | heeded by | keeps families apart | what for |
+|---|---|---|---|---|---|
+]] .. lines_of(options, option_row) .. "\n",
+    fields = [[
+
+| field of `nccl` | what it is | since NCCL | what for |
+|---|---|---|---|
+]] .. lines_of(fields, field_row) .. "\n",
+  },
+}
+
+-- "-- options: written by make docs" (or in <!-- -->) to "-- options: end"
+local function with(text, marker, between, path)
+  local _, from = text:find("\n[^\n]*%f[%w]" .. marker .. ": written by make docs[^\n]*\n")
+  local to = from and text:find("\n[^\n]*%f[%w]" .. marker .. ": end[^\n]*\n", from)
+  assert(to, path .. " has lost the marker lines of " .. marker)
+  return text:sub(1, from) .. between .. text:sub(to)
+end
+
+local stale = false
+for path, blocks in pairs(texts) do
+  local file = assert(io.open(path))
+  local was = file:read "a"
+  file:close()
+  local is = was
+  for marker, between in pairs(blocks) do is = with(is, marker, between, path) end
+  if is ~= was and check then
+    io.stderr:write(path, " is not what make docs writes\n")
+    stale = true
+  elseif is ~= was then
+    file = assert(io.open(path, "w"))
+    assert(file:write(is))
+    file:close()
+  end
+end
+os.exit(not stale)

@@ -1,0 +1,160 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Every option of a family and every field of NCCL's, by the library's own tables: a new row is tested by
+-- this as it stands, and one that is not documented, or that nobody heeds, fails here. What C reads and who
+-- shares: tests/c/test_options.c. Whole messages: vocabulary_spec.lua.
+
+local mg = require "moongrid"
+local json = require "dkjson"
+local run = dofile("tests/lua/support.lua").run
+
+local options, fields = mg.options()
+local family = mg.grid(mg.world(8), "tp-dp", { tp = 2, dp = 4 }) "tp"
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
+local function plan_of(f)
+  local t = mg.topology(mg.world(8))
+  t.f = f
+  return mg.plan(t)
+end
+
+local function text_of(f) return plan_of(f):text():match "family f: %S+ x %S+([^\n]*)\n" end
+
+-- Of each kind: a value, as plan --json has it, as the canonical text has it, and a value of a wrong type.
+local samples = {
+  flag = function(o) return true, true, " " .. o.name, 1 end,
+  seconds = function(o) return 2.5, 2.5, " " .. o.name .. "_us=2500000", true end,
+  word = function(o) return o.words[1], o.words[1], (" %s=%s"):format(o.name, o.words[1]), 5 end,
+  fields = function(o) return { max_ctas = 4 }, "max_ctas=4", " " .. o.name .. "{max_ctas=4}", 5 end,
+}
+
+for _, o in ipairs(options) do
+  describe("the option " .. o.name, function()
+    local value, in_json, in_text, wrong = samples[o.kind](o)
+
+    it("is read, and printed as text and as JSON", function()
+      local p = plan_of(family:with { [o.name] = value })
+      assert.are.equal(in_text, text_of(family:with { [o.name] = value }))
+      assert.are.same({ [o.name] = in_json }, json.decode(p:json()).families.f.options)
+    end)
+
+    it("is not there unless it is given, and stays when others are added", function()
+      assert.are.equal("", text_of(family))
+      assert.are.equal("", text_of(family:with {}))
+      assert.are.equal(in_text, text_of(family:with { [o.name] = value }:with {}))
+      assert.truthy(plan_of(family:with { [o.name] = value }:lists()):text():find(in_text .. "\n", 1, true))
+    end)
+
+    it("of a wrong type is refused by name", function()
+      local ok, message = pcall(family.with, family, { [o.name] = wrong })
+      assert.is_false(ok)
+      assert.truthy(message:find("option '" .. o.name .. "' is ", 1, true), message)
+    end)
+
+    it("keeps families apart exactly where the table says so", function()
+      local t = mg.topology(mg.world(8))
+      t.plain = family
+      t.with = family:with { [o.name] = value }
+      local p = mg.plan(t)
+      assert.are.equal(o.apart, not p:shares "plain" and not p:shares "with")
+    end)
+
+    it("is heeded where the table says so", function()
+      local folders = o.backends == "all" and "src/plan src/comm" or "src/comm/" .. o.backends
+      assert.are_not.equal("", (run(("grep -rl --include=*.c 'asked\\.%s\\b' %s | grep -v plan/options.c"):format(o.name, folders))))
+    end)
+  end)
+end
+
+for _, f in ipairs(fields) do
+  describe("the field of nccl " .. f.name, function()
+    local function with(value) return text_of(family:with { nccl = { [f.name] = value } }) end
+
+    if f.kind == "text" then
+      it("is read and printed", function() assert.are.equal((" nccl{%s=word}"):format(f.name), with "word") end)
+    else
+      it("is read and printed, up to its bounds", function()
+        for _, n in ipairs { f.low, f.high } do assert.are.equal((" nccl{%s=%d}"):format(f.name, n), with(n)) end
+        assert.is_false((pcall(with, f.low - 1)))
+        assert.is_false((pcall(with, (f.high or 2147483647) + 1)))
+        assert.is_false((pcall(with, 1.5)))
+      end)
+
+      it("takes true for 1, and numbers as text", function()
+        if f.low <= 1 then
+          assert.are.equal(with(1), with(true))
+          assert.are.equal(with(1), with "1")
+        end
+      end)
+    end
+
+    it("reaches NCCL", function()
+      local case = "case MGRID_NCCL_" .. f.name:upper() .. ":"
+      assert.are.equal(f.version > 0, read "src/comm/nccl/config.c":find(case, 1, true) ~= nil)
+    end)
+  end)
+end
+
+describe("the table of options", function()
+  it("has the fields of mgrid_options, in their order", function()
+    local body = read "src/moongrid.h":match "typedef struct mgrid_options (%b{})":gsub("/%*.-%*/", "")
+    local declared, rows = {}, {}
+    for name in body:gmatch "([%w_]+);" do declared[#declared + 1] = name end
+    for _, o in ipairs(options) do rows[#rows + 1] = o.name end
+    assert.are.equal("size", table.remove(declared, 1))
+    assert.are.same(declared, rows)
+  end)
+
+  it("has no row twice", function()
+    for _, list in ipairs { options, fields } do
+      local seen = {}
+      for _, row in ipairs(list) do
+        assert.is_nil(seen[row.name])
+        seen[row.name] = true
+      end
+    end
+  end)
+
+  it("is not for recipes", function()
+    local file = os.tmpname()
+    local recipe = assert(io.open(file .. ".lua", "w"))
+    recipe:write "return recipe { build = function() return options end }"
+    recipe:close()
+    local ok, message = pcall(function() return mg.load(file .. ".lua"):plan(8) end)
+    os.remove(file)
+    os.remove(file .. ".lua")
+    assert.is_false(ok)
+    assert.truthy(message:find("options", 1, true), message)
+  end)
+end)
+
+describe("make docs", function()
+  local here = run("pwd"):gsub("\n", "")
+  local check = ("LUA_CPATH='%s/build/?.so' lua5.4 %s/scripts/docs.lua --check"):format(here, here)
+
+  it("would change nothing", function()
+    local _, err, code = run(check)
+    assert.are.equal("", err)
+    assert.are.equal(0, code)
+  end)
+
+  it("notices what was changed by hand, and a marker that is lost", function()
+    local copy = run("mktemp -d"):gsub("\n", "")
+    run(("mkdir -p %s/lua/moongrid && cp lua/README.md %s/lua && cp lua/moongrid/meta.lua %s/lua/moongrid"):format(copy, copy, copy))
+    run(("sed -i 's/^| `timeout` | seconds/| `timeout` | hours/' %s/lua/README.md"):format(copy))
+    local _, err, code = run(("cd %s && %s"):format(copy, check))
+    assert.are.equal("lua/README.md is not what make docs writes\n", err)
+    assert.are.equal(1, code)
+    run(("sed -i 's/options: end//' %s/lua/README.md"):format(copy))
+    _, err, code = run(("cd %s && %s"):format(copy, check))
+    assert.truthy(err:find("lua/README.md has lost the marker lines of options", 1, true), err)
+    assert.are.equal(1, code)
+    run("rm -r " .. copy)
+  end)
+end)
