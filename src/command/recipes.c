@@ -48,7 +48,7 @@ static mgrid_status list_all(const options *c, mgrid_error *err) {
     json_t *info = NULL;
     one.recipe = *name;
     mgrid_runtime *rt = cli_load(&one, err);
-    s = rt ? mgrid_runtime_info(rt, &info, err) : err->status;
+    s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
     if (!s && c->json) {
       json_object_set_new(info, "name", json_string(*name));
       json_array_append(all, info);

@@ -175,14 +175,22 @@ static int core_decode(lua_State *L) {
 }
 
 void mgrid_core_push(lua_State *L) {
-  static const luaL_Reg core[] = { { "raise", core_raise },       { "raise_at", core_raise_at },
-                                   { "where", core_where },       { "unknown", core_unknown },
-                                   { "where_of", core_where_of }, { "place", core_place },
-                                   { "keys", core_keys },         { "is_topology", core_is_topology },
-                                   { "note", core_note },         { "note_policies", core_note_policies },
-                                   { "params", core_params },     { "digest", core_digest },
-                                   { "encode", core_encode },     { "decode", core_decode },
-                                   { "load", mgrid_core_load },   { "library", mgrid_core_library },
+  static const luaL_Reg core[] = { { "raise", core_raise },
+                                   { "raise_at", core_raise_at },
+                                   { "where", core_where },
+                                   { "unknown", core_unknown },
+                                   { "where_of", core_where_of },
+                                   { "place", core_place },
+                                   { "keys", core_keys },
+                                   { "is_topology", core_is_topology },
+                                   { "note", core_note },
+                                   { "note_policies", core_note_policies },
+                                   { "params", core_params },
+                                   { "digest", core_digest },
+                                   { "encode", core_encode },
+                                   { "decode", core_decode },
+                                   { "load", mgrid_core_load },
+                                   { "library", mgrid_core_library },
                                    { NULL, NULL } };
   luaL_newlib(L, core);
 }

@@ -10,31 +10,19 @@
 
 #include <string.h>
 
-/* A JSON value on the Lua stack, freed with it whatever happens in between. */
-static json_t **new_json_box(lua_State *L) {
-  json_t **box = lua_newuserdatauv(L, sizeof *box, 0);
-  *box = NULL;
-  luaL_setmetatable(L, "moongrid.json");
-  return box;
-}
+/* Values by name at an index of a host's Lua, for a runtime's. */
+typedef struct values {
+  lua_State  *from;
+  int         at; /* a table, or nil for none */
+  const char *what;
+} values;
 
-static int json_gc(lua_State *L) {
-  json_t **box = luaL_checkudata(L, 1, "moongrid.json");
-  json_decref(*box);
-  *box = NULL;
-  return 0;
-}
-
-/* A table of plain values at i (or none) as JSON, boxed on the stack. */
-static json_t *check_values(lua_State *L, int i, const char *what) {
-  json_t **box = new_json_box(L);
-  *box = lua_isnoneornil(L, i) ? json_object() : mgrid_json_of(L, i);
-  if (*box && json_is_array(*box) && json_array_size(*box) == 0) { /* {} */
-    json_decref(*box);
-    *box = json_object();
-  }
-  if (!*box || !json_is_object(*box)) mgrid_lua_raise(L, "%s: a table of values by name", what);
-  return *box;
+static void push_values(lua_State *L, const void *values_) {
+  const values *v = values_;
+  bool          none = lua_isnoneornil(v->from, v->at);
+  if (none) lua_newtable(L);
+  if (!none && (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON) || !lua_istable(L, -1) || lua_rawlen(L, -1) > 0))
+    luaL_error(L, "%s: a table of values by name", v->what);
 }
 
 /* Raise what a runtime said: at the recipe's own position, else at the script's. */
@@ -67,13 +55,17 @@ static int recipe_plan(lua_State *L) {
   bool           is_world = luaL_testudata(L, 2, MGRID_LUA_WORLD) != NULL;
   mgrid_window   w = is_world ? mgrid_lua_check_window(L, 2) : mgrid_world(luaL_checkinteger(L, 2));
   if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
-  int64_t world = w.world;
   lua_settop(L, 3);
-  json_t      *args = check_values(L, 3, "parameters");
   mgrid_plan **box = mgrid_lua_new_plan(L);
   mgrid_error  e;
-  *box = mgrid_runtime_plan_json(rt, world, args, &e);
+  *box = mgrid_runtime_plan_with(rt, w.world, push_values, &(values){ L, 3, "parameters" }, &e);
   return *box ? 1 : raise_runtime(L, &e);
+}
+
+/* What a runtime left on the top of its Lua, as a value here. */
+static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
+  if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
+  return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
 }
 
 /* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
@@ -81,13 +73,11 @@ static int recipe_ask(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
   const char    *query = luaL_checkstring(L, 3);
+  mgrid_error    e;
   lua_settop(L, 4);
-  json_t     *args = check_values(L, 4, "arguments of a query");
-  json_t    **answer = new_json_box(L);
-  mgrid_error e;
-  if (mgrid_runtime_ask_json(rt, s, query, args, answer, &e)) return raise_runtime(L, &e);
-  mgrid_push_json(L, *answer);
-  return 1;
+  if (mgrid_runtime_ask_with(rt, s, query, push_values, &(values){ L, 4, "arguments of a query" }, &e))
+    return raise_runtime(L, &e);
+  return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
 
 static int push_result(lua_State *L) {
@@ -117,11 +107,10 @@ static int recipe_call(lua_State *L) {
 
 /* recipe:info() -> { doc, params, queries, arguments, policies } */
 static int recipe_info(lua_State *L) {
-  json_t    **info = new_json_box(L);
-  mgrid_error e;
-  if (mgrid_runtime_info(check_recipe(L, 1), info, &e)) return mgrid_lua_raise_error(L, &e);
-  mgrid_push_json(L, *info);
-  return 1;
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_error    e;
+  if (mgrid_runtime_info(rt, &e)) return mgrid_lua_raise_error(L, &e);
+  return take_value(L, rt, "the recipe");
 }
 
 static int recipe_gc(lua_State *L) {
@@ -268,7 +257,6 @@ static const luaL_Reg job_meta[] = {
 static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, NULL, job_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg json_meta[] = { { "__gc", json_gc }, { NULL, NULL } };
   static const luaL_Reg functions[] = {
     { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL }
   };
@@ -276,9 +264,6 @@ int mgrid_lua_open(lua_State *L) {
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);
   mgrid_lua_open_class(L, &job_class);
-  luaL_newmetatable(L, "moongrid.json");
-  luaL_setfuncs(L, json_meta, 0);
-  lua_pop(L, 1);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
   mgrid_lua_open_grid(L);

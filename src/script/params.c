@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** params.c - a plan's parameters in the forms that hosts have them: "name=value" strings (the tail
-** of an argv), C values, a file. All become one JSON object, and one evaluation.
+** params.c - a recipe becomes a plan, with parameters as hosts have them: "name=value" strings (the tail
+** of an argv) and a file together, or C values.
 */
 #include "script/runtime.h"
 
@@ -12,8 +12,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "name=value" strings into the object; what it had of a file is replaced, what it had of the
-** strings is a mistake. */
+typedef struct evaluation {
+  const char *recipe;
+  int64_t     world;
+  mgrid_push *push;
+  const void *params;
+  mgrid_plan *plan;
+} evaluation;
+
+static int plan_body(lua_State *L) {
+  evaluation *e = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "evaluate");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  *mgrid_lua_new_world(L) = mgrid_world(e->world);
+  e->push(L, e->params);
+  lua_call(L, 3, 1);
+  mgrid_topology *t = mgrid_lua_check_topology(L, -1);
+  if (t->content.world != e->world)
+    return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64,
+                           t->content.world, e->world);
+  mgrid_error err;
+  if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
+  e->plan = mgrid_plan_new(t, &err);
+  return e->plan ? 0 : mgrid_lua_raise_error(L, &err);
+}
+
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
+                                    mgrid_error *err) {
+  if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
+  if (world < 1 || world > MGRID_WORLD_MAX)
+    return mgrid_null(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, world);
+  evaluation e = { rt->recipe, world, push, params, NULL };
+  if (mgrid_runtime_protected(rt, plan_body, &e, err) == MGRID_OK) return e.plan;
+  mgrid_plan_free(e.plan);
+  return NULL;
+}
+
+/* ------------------------------------------------------------------------ strings */
+
+/* Put "name=value" strings into the object. They replace what a file said; a name that two strings give is
+** an error. */
 static mgrid_status add_strings(json_t *object, size_t n, const char *const *args, mgrid_error *err) {
   json_t      *given = json_object();
   mgrid_status s = given ? MGRID_OK : mgrid_oom(err);
@@ -42,50 +80,24 @@ mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const
 
 /* ---------------------------------------------------------------------- C values */
 
-static json_t *value_of(const mgrid_arg *a, int depth);
+typedef struct arguments {
+  size_t           n;
+  const mgrid_arg *at;
+} arguments;
 
-static json_t *table_of(size_t n, const mgrid_arg *args, int depth) {
-  json_t *object = depth > 16 ? NULL : json_object();
-  for (size_t i = 0; i < n && object; i++)
-    if (!args[i].name || json_object_set_new(object, args[i].name, value_of(&args[i], depth + 1)) != 0) {
-      json_decref(object);
-      return NULL;
-    }
-  return object;
-}
-
-static json_t *value_of(const mgrid_arg *a, int depth) {
-  json_t *list;
-  switch (a->kind) {
-  case MGRID_IS_NONE: return json_null();
-  case MGRID_IS_BOOLEAN: return json_boolean(a->as.boolean);
-  case MGRID_IS_INTEGER: return json_integer(a->as.integer);
-  case MGRID_IS_NUMBER: return json_real(a->as.number);
-  case MGRID_IS_TEXT: return json_string(a->as.text);
-  case MGRID_IS_INTEGERS:
-    list = json_array();
-    for (size_t i = 0; i < a->as.integers.n; i++) json_array_append_new(list, json_integer(a->as.integers.at[i]));
-    return list;
-  case MGRID_IS_NUMBERS:
-    list = json_array();
-    for (size_t i = 0; i < a->as.numbers.n; i++) json_array_append_new(list, json_real(a->as.numbers.at[i]));
-    return list;
-  case MGRID_IS_TABLE: return table_of(a->as.table.n, a->as.table.at, depth + 1);
-  }
-  return NULL;
+static void push_arguments(lua_State *L, const void *arguments_) {
+  const arguments *a = arguments_;
+  mgrid_push_args(L, a->n, a->at, "a plan");
 }
 
 mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                       mgrid_error *err) {
-  json_t *object = table_of(n, args, 0);
-  if (!object) return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
-  if (json_object_size(object) != n) {
-    json_decref(object);
-    return mgrid_null(err, MGRID_USAGE, "a parameter is given twice");
-  }
-  mgrid_plan *p = mgrid_runtime_plan_json(rt, world, object, err);
-  json_decref(object);
-  return p;
+  if (!mgrid_args_are_sound(n, args))
+    return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k < i; k++)
+      if (strcmp(args[i].name, args[k].name) == 0) return mgrid_null(err, MGRID_USAGE, "a parameter is given twice");
+  return mgrid_runtime_plan_with(rt, world, push_arguments, &(arguments){ n, args }, err);
 }
 
 /* -------------------------------------------------------------------------- files */
@@ -134,6 +146,8 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
   return *object ? MGRID_OK : mgrid_oom(err);
 }
 
+static void push_object(lua_State *L, const void *object) { mgrid_push_json(L, object); }
+
 mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                     const char *const *args, mgrid_error *err) {
   json_t     *object = NULL;
@@ -142,7 +156,7 @@ mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char
   mgrid_status s = path ? read_file(rt, path, &object, err) : MGRID_OK;
   if (!s && !object && !(object = json_object())) s = mgrid_oom(err);
   if (!s) s = add_strings(object, n, args, err);
-  if (!s) p = mgrid_runtime_plan_json(rt, world, object, err);
+  if (!s) p = mgrid_runtime_plan_with(rt, world, push_object, object, err);
   json_decref(object);
   return p;
 }

@@ -93,45 +93,6 @@ void mgrid_policy_free(mgrid_policy *p) {
 
 /* -------------------------------------------------------------------------- call */
 
-static void push_arg(lua_State *L, const mgrid_arg *a, int depth);
-
-static void push_table(lua_State *L, size_t n, const mgrid_arg *args, int depth) {
-  lua_createtable(L, 0, (int)n);
-  for (size_t i = 0; i < n; i++) {
-    if (!args[i].name) mgrid_lua_raise(L, "an argument of a policy has no name");
-    push_arg(L, &args[i], depth);
-    lua_setfield(L, -2, args[i].name);
-  }
-}
-
-static void push_arg(lua_State *L, const mgrid_arg *a, int depth) {
-  if (depth > 16) mgrid_lua_raise(L, "argument '%s' of a policy is nested too deep", a->name);
-  mgrid_lua_stack(L, 8);
-  switch (a->kind) {
-  case MGRID_IS_NONE: lua_pushnil(L); return;
-  case MGRID_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
-  case MGRID_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
-  case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
-  case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
-  case MGRID_IS_INTEGERS:
-    lua_createtable(L, (int)a->as.integers.n, 0);
-    for (size_t i = 0; i < a->as.integers.n; i++) {
-      lua_pushinteger(L, a->as.integers.at[i]);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    return;
-  case MGRID_IS_NUMBERS:
-    lua_createtable(L, (int)a->as.numbers.n, 0);
-    for (size_t i = 0; i < a->as.numbers.n; i++) {
-      lua_pushnumber(L, a->as.numbers.at[i]);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    return;
-  case MGRID_IS_TABLE: push_table(L, a->as.table.n, a->as.table.at, depth + 1); return;
-  }
-  mgrid_lua_raise(L, "argument '%s' of a policy has no kind (%d)", a->name, (int)a->kind);
-}
-
 typedef struct call {
   mgrid_policy    *p;
   size_t           n;
@@ -145,8 +106,8 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
   if (!c->from)
-    push_table(L, c->n, c->args, 0);
-  else if (!mgrid_copy_value(c->from, c->at, L, false))
+    mgrid_push_args(L, c->n, c->args, "a policy");
+  else if (!mgrid_copy_value(c->from, c->at, L, MGRID_ANY_KEYS))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
   lua_call(L, 3, 1);
@@ -258,7 +219,7 @@ mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mg
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  if (!mgrid_copy_value(L, lua_gettop(L), to, true))
+  if (!mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS))
     luaL_error(to,
                "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
                p->where, p->name);

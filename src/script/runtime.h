@@ -20,21 +20,30 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 
 /* Run body(ud) under lua_pcall with a fresh budget. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
+/* The same; the one value that body returns is left on the top of rt->L for the caller, until the next call. */
+mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* Is the recipe loaded, and is the state's plan of it? */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* As mgrid_runtime_plan, with the arguments as a JSON object: name -> value, or text that is
-** parsed by the parameter's kind. */
-mgrid_plan *mgrid_runtime_plan_json(mgrid_runtime *rt, int64_t world, const json_t *args, mgrid_error *err);
-/* Ask a query of the recipe over a state of this process. *answer is a new reference. */
+/* Pushes a table of values by name, as the host has them; may raise (values.h has what it may be made of). */
+typedef void mgrid_push(lua_State *L, const void *values);
+
+/* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
+                                    mgrid_error *err);
+/* Ask a query of the recipe over a state of this process; the answer is left on the top of rt->L. */
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
+                                    const void *args, mgrid_error *err);
+/* The same in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
 /* mgrid_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Doc, parameters, policies and queries: a new reference. */
-mgrid_status mgrid_runtime_info(mgrid_runtime *rt, json_t **info, mgrid_error *err);
+/* Doc, parameters, policies and queries as a table by name: left on the top of rt->L; a new reference. */
+mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
+mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: MIT
 **
-** values.c - plain values between Lua states.
+** values.c - plain values between C, JSON and Lua states.
 */
 #include "types/values.h"
 
-#include <lauxlib.h>
+#include "types/bind.h"
 
-enum { DEPTH = 32 };
+#include <math.h>
+#include <string.h>
+
+enum { DEPTH = 32, ARGS_DEPTH = 16 };
+
+/* What JSON can say of the table at i: every key has a say. */
+typedef enum shape { NEITHER, LIST, BY_NAME } shape;
+
+static shape shape_of(lua_State *L, int i) {
+  lua_Integer items = 0, names = 0;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TSTRING)
+      names++;
+    else
+      items++;
+  if (names > 0) return items == 0 ? BY_NAME : NEITHER;
+  return items == (lua_Integer)lua_rawlen(L, i) ? LIST : NEITHER;
+}
+
+/* ------------------------------------------------------------------------- JSON */
 
 static json_t *convert(lua_State *L, int i, int depth);
 
@@ -51,19 +70,13 @@ static json_t *convert(lua_State *L, int i, int depth) {
     const char *s = lua_tolstring(L, i, &len);
     return json_stringn(s, len);
   }
-  case LUA_TTABLE: {
-    lua_Integer items = 0, names = 0; /* a list, or by name? all keys have a say */
-    lua_pushnil(L);
-    while (lua_next(L, i)) {
-      lua_pop(L, 1);
-      if (lua_type(L, -1) == LUA_TSTRING)
-        names++;
-      else
-        items++;
+  case LUA_TTABLE:
+    switch (shape_of(L, i)) {
+    case LIST: return list_of(L, i, depth);
+    case BY_NAME: return object_of(L, i, depth);
+    case NEITHER: return NULL;
     }
-    if (names > 0) return items == 0 ? object_of(L, i, depth) : NULL;
-    return items == (lua_Integer)lua_rawlen(L, i) ? list_of(L, i, depth) : NULL;
-  }
+    return NULL;
   default: return NULL;
   }
 }
@@ -71,7 +84,7 @@ static json_t *convert(lua_State *L, int i, int depth) {
 json_t *mgrid_json_of(lua_State *L, int i) { return convert(L, lua_absindex(L, i), 0); }
 
 void mgrid_push_json(lua_State *L, const json_t *v) {
-  luaL_checkstack(L, 6, "value nested too deep");
+  mgrid_lua_stack(L, 6);
   switch (v ? json_typeof(v) : JSON_NULL) {
   case JSON_NULL: lua_pushnil(L); return;
   case JSON_TRUE:
@@ -99,11 +112,98 @@ void mgrid_push_json(lua_State *L, const json_t *v) {
   }
 }
 
-static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
+/* ---------------------------------------------------------------------------- C */
+
+static bool is_utf8(const char *s, size_t len) {
+  json_t *text = json_stringn(s, len);
+  json_decref(text);
+  return text != NULL;
+}
+
+static bool is_sound(const mgrid_arg *a, int depth);
+
+static bool are_sound(size_t n, const mgrid_arg *args, int depth) {
+  for (size_t i = 0; i < n; i++)
+    if (!args[i].name || !is_utf8(args[i].name, strlen(args[i].name)) || !is_sound(&args[i], depth)) return false;
+  return true;
+}
+
+static bool is_sound(const mgrid_arg *a, int depth) {
+  bool finite = true;
+  switch (a->kind) {
+  case MGRID_IS_NONE:
+  case MGRID_IS_BOOLEAN:
+  case MGRID_IS_INTEGER:
+  case MGRID_IS_INTEGERS: return true;
+  case MGRID_IS_NUMBER: return isfinite(a->as.number);
+  case MGRID_IS_NUMBERS:
+    for (size_t i = 0; i < a->as.numbers.n; i++) finite &= isfinite(a->as.numbers.at[i]) != 0;
+    return finite;
+  case MGRID_IS_TEXT: return is_utf8(a->as.text, strlen(a->as.text));
+  case MGRID_IS_TABLE: return depth < ARGS_DEPTH && are_sound(a->as.table.n, a->as.table.at, depth + 1);
+  }
+  return false;
+}
+
+bool mgrid_args_are_sound(size_t n, const mgrid_arg *args) { return are_sound(n, args, 0); }
+
+static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int depth);
+
+static void push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what, int depth) {
+  lua_createtable(L, 0, (int)n);
+  for (size_t i = 0; i < n; i++) {
+    if (!args[i].name) mgrid_lua_raise(L, "an argument of %s has no name", what);
+    push_arg(L, &args[i], what, depth);
+    lua_setfield(L, -2, args[i].name);
+  }
+}
+
+static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int depth) {
+  if (depth > ARGS_DEPTH) mgrid_lua_raise(L, "argument '%s' of %s is nested too deep", a->name, what);
+  mgrid_lua_stack(L, 8);
+  switch (a->kind) {
+  case MGRID_IS_NONE: lua_pushnil(L); return;
+  case MGRID_IS_BOOLEAN: lua_pushboolean(L, a->as.boolean); return;
+  case MGRID_IS_INTEGER: lua_pushinteger(L, a->as.integer); return;
+  case MGRID_IS_NUMBER: lua_pushnumber(L, a->as.number); return;
+  case MGRID_IS_TEXT: lua_pushstring(L, a->as.text); return;
+  case MGRID_IS_INTEGERS:
+    lua_createtable(L, (int)a->as.integers.n, 0);
+    for (size_t i = 0; i < a->as.integers.n; i++) {
+      lua_pushinteger(L, a->as.integers.at[i]);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return;
+  case MGRID_IS_NUMBERS:
+    lua_createtable(L, (int)a->as.numbers.n, 0);
+    for (size_t i = 0; i < a->as.numbers.n; i++) {
+      lua_pushnumber(L, a->as.numbers.at[i]);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return;
+  case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at, what, depth + 1); return;
+  }
+  mgrid_lua_raise(L, "argument '%s' of %s has no kind (%d)", a->name, what, (int)a->kind);
+}
+
+void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what) {
+  push_args(L, n, args, what, 0);
+}
+
+/* ------------------------------------------------------------------- other Lua */
+
+static bool is_plain_table(lua_State *L, int i, mgrid_plain plain) {
+  if (plain == MGRID_AS_JSON) return shape_of(L, i) != NEITHER;
+  if (plain == MGRID_ANY_KEYS || !lua_getmetatable(L, i)) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
+static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int depth) {
   size_t      len;
   const char *s;
   if (depth > DEPTH || !lua_checkstack(from, 4)) return false;
-  luaL_checkstack(to, 6, "value nested too deep");
+  mgrid_lua_stack(to, 6);
   switch (lua_type(from, i)) {
   case LUA_TNONE:
   case LUA_TNIL: lua_pushnil(to); return true;
@@ -111,24 +211,24 @@ static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
   case LUA_TNUMBER:
     if (lua_isinteger(from, i))
       lua_pushinteger(to, lua_tointeger(from, i));
+    else if (plain == MGRID_AS_JSON && !isfinite(lua_tonumber(from, i)))
+      return false;
     else
       lua_pushnumber(to, lua_tonumber(from, i));
     return true;
   case LUA_TSTRING:
     s = lua_tolstring(from, i, &len);
+    if (plain == MGRID_AS_JSON && !is_utf8(s, len)) return false;
     lua_pushlstring(to, s, len);
     return true;
   case LUA_TTABLE:
-    if (views && lua_getmetatable(from, i)) {
-      lua_pop(from, 1);
-      return false;
-    }
+    if (!is_plain_table(from, i, plain)) return false;
     lua_newtable(to);
     for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
       int  key = lua_gettop(from) - 1;
-      bool plain = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
-                   && copy(from, key, to, views, depth + 1) && copy(from, key + 1, to, views, depth + 1);
-      if (!plain) {
+      bool copied = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
+                    && copy(from, key, to, plain, depth + 1) && copy(from, key + 1, to, plain, depth + 1);
+      if (!copied) {
         lua_pop(from, 2);
         return false;
       }
@@ -139,6 +239,6 @@ static bool copy(lua_State *from, int i, lua_State *to, bool views, int depth) {
   }
 }
 
-bool mgrid_copy_value(lua_State *from, int i, lua_State *to, bool views) {
-  return copy(from, lua_absindex(from, i), to, views, 0);
+bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
+  return copy(from, lua_absindex(from, i), to, plain, 0);
 }

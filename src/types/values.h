@@ -1,23 +1,36 @@
 /* SPDX-License-Identifier: MIT
 **
-** values.h - plain values (nil, booleans, numbers, strings, lists, tables by name) between
-** Lua states, as Jansson values.
+** values.h - plain values (nil, booleans, numbers, strings, lists, tables by name) between C, JSON and
+** Lua states: one function for each way there is.
 */
 #ifndef MGRID_VALUES_H
 #define MGRID_VALUES_H
 
+#include "moongrid.h"
+
 #include <jansson.h>
 #include <lua.h>
-#include <stdbool.h>
 
-/* The value at i, or NULL when it holds something else than plain values or memory is out.
-** Never raises. A new reference. */
+/* The value at i as JSON: a new reference, or NULL when it is none that JSON has (see MGRID_AS_JSON) or
+** memory is out. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
-/* Push a copy of the plain value at i of `from`, which it leaves as it is; a table with a metatable is
-** one unless `views`. May raise in `to` for lack of memory, and then, as when it returns false (not
-** plain, or nested too deep), leaves values behind. */
-bool mgrid_copy_value(lua_State *from, int i, lua_State *to, bool views);
 /* Push a value. May raise for lack of memory: the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
+/* Push values of C as a table by name. Raises when one has no name, no kind, or is nested too deep; the
+** message calls them arguments of `what`. */
+void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what);
+/* Have all of them, and those inside tables, a name and a kind, is all text UTF-8, every number finite? */
+bool mgrid_args_are_sound(size_t n, const mgrid_arg *args);
+
+/* Which tables, numbers and strings are plain, when a value is copied between Lua states. */
+typedef enum mgrid_plain {
+  MGRID_ANY_KEYS, /* tables by integers and names, any number, any string */
+  MGRID_NO_VIEWS, /* the same, but no table with a metatable: recipes have none of their own */
+  MGRID_AS_JSON   /* lists or tables by name, finite numbers, UTF-8 */
+} mgrid_plain;
+
+/* Push a copy of the plain value at i of `from`, which it leaves as it is. May raise in `to` for lack of
+** memory, and then, as when it returns false (not plain, or nested too deep), leaves values behind. */
+bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain);
 
 #endif

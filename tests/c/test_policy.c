@@ -7,6 +7,7 @@
 
 #include "comm/state.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -356,6 +357,14 @@ static void test_plan_values(void **state) {
   refused(NULL, why.status, MGRID_USAGE, "a parameter is given twice");
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, none, &why));
   refused(NULL, why.status, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  const mgrid_arg unsound[] = { { "tp", MGRID_IS_TEXT, { .text = "\xff" } },
+                                { "tp", MGRID_IS_NUMBER, { .number = INFINITY } },
+                                { "tp", (mgrid_kind)99, { 0 } },
+                                { "tp", MGRID_IS_TABLE, { .table = { 1, none } } } };
+  for (size_t i = 0; i < sizeof unsound / sizeof unsound[0]; i++) {
+    assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, &unsound[i], &why));
+    refused(NULL, why.status, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
+  }
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, wrong, &why));
   refused(NULL, why.status, MGRID_REFUSED, "parameter 'tp' is an integer, not 'many'");
 }

@@ -502,7 +502,10 @@ describe("module", function()
     { "picotron:plan(w:window(0, 4), {})", "a recipe is planned for a whole world, not for a window of it" },
     { "picotron:ask(s)", "bad argument #2 to 'ask' (string expected, got no value)" },
     { "picotron:ask(5, 'str')", "bad argument #1 to 'ask' (moongrid.State expected, got number)" },
-    { "picotron:ask(s, 'str', { print })", "arguments of a query: a table of values by name" },
+    { "picotron:ask(picotron:plan(8):dry(0), 'str', { print })", "arguments of a query: a table of values by name" },
+    { "picotron:ask(picotron:plan(8):dry(0), 'str', { x = 1 / 0 })", "arguments of a query: a table of values by name" },
+    { "picotron:ask(picotron:plan(8):dry(0), 'str', { x = '\\xff' })", "arguments of a query: a table of values by name" },
+    { "picotron:plan(8, { tp = { 1, a = 2 } })", "parameters: a table of values by name" },
     { "picotron:ask(picotron:plan(8):dry(0), 'stt', {})", "unknown query 'stt'; nearest is 'str' (cp_dp_group_ids, cp_dp_world_size, "
       .. "cp_first_rank, cp_group_ids, cp_last_rank, cp_rank, cp_recv_rank, cp_send_rank, cp_world_size, dp_first_rank, "
       .. "dp_group_ids, dp_last_rank, dp_rank, dp_world_size, global_rank, pp_first_rank, pp_group_ids, "

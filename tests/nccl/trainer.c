@@ -23,8 +23,11 @@
   X(nccl, CommUserRank) \
   X(nccl, AllReduce) \
   X(nccl, CommGetAsyncError) \
-  X(nccl, GetUniqueId) X(nccl, CommInitRank) X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) \
-      X(cuda, Memcpy) X(cuda, StreamSynchronize) X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
+  X(nccl, GetUniqueId) \
+  X(nccl, CommInitRank) \
+  X(nccl, CommDestroy) \
+  X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) X(cuda, StreamSynchronize) X(cuda, SetDevice) \
+      X(cuda, GetDevice) X(cuda, GetDeviceCount)
 #define X(lib, name) static __typeof__(lib##name) *p_##name;
 FUNCTIONS(X)
 #undef X

@@ -17,16 +17,22 @@
   X(GetUniqueId) \
   X(GetErrorString) \
   X(CommInitRankConfig) \
-  X(CommCount) X(CommUserRank) X(CommCuDevice) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) \
-      X(GroupStart) X(GroupEnd) X(AllReduce) X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
+  X(CommCount) \
+  X(CommUserRank) \
+  X(CommCuDevice) \
+  X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(AllReduce) X(Broadcast) \
+      X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError) X(CommInitRankScalable) X(CommSplit) X(CommShrink) X(CommRevoke)
 #define CUDA_FUNCTIONS(X) \
   X(RuntimeGetVersion) \
   X(DriverGetVersion) \
   X(GetDeviceCount) \
   X(SetDevice) \
-  X(GetErrorName) X(GetErrorString) X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) \
-      X(StreamCreateWithPriority) X(DeviceGetStreamPriorityRange) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
+  X(GetErrorName) \
+  X(GetErrorString) \
+  X(DeviceGetPCIBusId) \
+  X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
+      X(DeviceGetStreamPriorityRange) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
 
 typedef struct nccl_library {
 #define X(name) __typeof__(nccl##name) *name;

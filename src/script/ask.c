@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+**
+** ask.c - queries: functions of the recipe that answer what users of a system ask of a state.
+*/
+#include "script/prelude.h"
+#include "script/runtime.h"
+#include "types/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Registry key, its address: the State that the running query was given. */
+static const char asked_key = 'a';
+
+typedef struct question {
+  mgrid_state *state;
+  const char  *query;
+  mgrid_push  *push;
+  const void  *args;
+} question;
+
+static int ask_body(lua_State *L) {
+  question *q = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "ask");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  mgrid_state **s = mgrid_lua_new_state(L, false);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
+  *s = q->state;
+  lua_pushstring(L, q->query);
+  q->push(L, q->args);
+  lua_call(L, 4, 1);
+  return 1;
+}
+
+static int close_body(lua_State *L) {
+  mgrid_lua_close_state(L, 1);
+  return 0;
+}
+
+/* Close the State that a query was given: the recipe may have kept it, or a Group of it. Nothing here
+** allocates, so the calls cannot fail. */
+static void close_asked(lua_State *L) {
+  int top = lua_gettop(L);
+  lua_pushcfunction(L, close_body);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &asked_key) == LUA_TUSERDATA) lua_pcall(L, 1, 0, 0);
+  lua_settop(L, top);
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
+}
+
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
+                                    const void *args, mgrid_error *err) {
+  question     q = { s, query, push, args };
+  mgrid_status status = mgrid_runtime_check_state(rt, s, err);
+  if (status) return status;
+  status = mgrid_runtime_value(rt, ask_body, &q, err);
+  close_asked(rt->L);
+  return status;
+}
+
+static void push_object(lua_State *L, const void *object) {
+  if (object)
+    mgrid_push_json(L, object);
+  else
+    lua_newtable(L);
+}
+
+mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
+                                    json_t **answer, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_ask_with(rt, s, query, push_object, args, err);
+  *answer = NULL;
+  if (status) return status;
+  *answer = mgrid_json_of(rt->L, -1);
+  if (!*answer) status = mgrid_fail(err, MGRID_REFUSED, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
+  lua_settop(rt->L, 0);
+  return status;
+}
+
+/* The same with arguments as JSON text. */
+static mgrid_status ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, json_t **answer,
+                             mgrid_error *err) {
+  json_error_t why;
+  json_t      *object = args ? json_loads(args, 0, &why) : NULL;
+  *answer = NULL;
+  if (args && !json_is_object(object)) {
+    json_decref(object);
+    return mgrid_fail(err, MGRID_USAGE, "the arguments of query '%s' are a JSON object, not '%.200s'", query, args);
+  }
+  mgrid_status status = mgrid_runtime_ask_json(rt, s, query, object, answer, err);
+  json_decref(object);
+  return status;
+}
+
+mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                               size_t len, size_t *length, mgrid_error *err) {
+  json_t      *answer;
+  mgrid_status status = ask_text(rt, s, query, args, &answer, err);
+  if (status) return status;
+  char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  json_decref(answer);
+  if (!text) return mgrid_oom(err);
+  int whole = snprintf(buf, len, "%s", text);
+  if (length) *length = (size_t)whole;
+  free(text);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                       int64_t *answer, mgrid_error *err) {
+  json_t      *value;
+  mgrid_status status = ask_text(rt, s, query, args, &value, err);
+  if (status) return status;
+  if (json_is_integer(value))
+    *answer = json_integer_value(value);
+  else if (json_is_boolean(value) || json_is_null(value))
+    *answer = json_is_null(value) ? -1 : json_is_true(value);
+  else
+    status = mgrid_fail(err, MGRID_REFUSED, "query '%s' does not answer with an integer", query);
+  json_decref(value);
+  return status;
+}

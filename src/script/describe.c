@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+**
+** describe.c - what a recipe has: its doc, parameters, policies and queries, for people and programs.
+*/
+#include "script/prelude.h"
+#include "script/runtime.h"
+#include "types/values.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int info_body(lua_State *L) {
+  mgrid_prelude_push(L, "info");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err) {
+  mgrid_status s = mgrid_runtime_check_loaded(rt, err);
+  return s ? s : mgrid_runtime_value(rt, info_body, NULL, err);
+}
+
+mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err) {
+  mgrid_status s = mgrid_runtime_info(rt, err);
+  *info = NULL;
+  if (s) return s;
+  *info = mgrid_json_of(rt->L, -1);
+  lua_settop(rt->L, 0);
+  return *info ? MGRID_OK : mgrid_oom(err);
+}
+
+static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
+  size_t        i;
+  const json_t *p, *q;
+  const char   *doc = json_string_value(json_object_get(info, "doc"));
+  mgrid_text_add(t, "%s%s%s\n\nparameters\n", name, doc && *doc ? ": " : "", doc ? doc : "");
+  json_array_foreach(json_object_get(info, "params"), i, p) {
+    const char   *value = json_string_value(json_object_get(p, "default"));
+    const json_t *aliases = json_object_get(p, "aliases"), *alias;
+    size_t        k;
+    mgrid_text_add(t, "  %-36s %-8s %-18s %s", json_string_value(json_object_get(p, "name")),
+                   json_string_value(json_object_get(p, "kind")), value ? value : "-",
+                   json_string_value(json_object_get(p, "doc")));
+    json_array_foreach(aliases, k, alias) mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
+    mgrid_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
+  }
+  if (json_array_size(json_object_get(info, "params")) == 0) mgrid_text_add(t, "  none\n");
+  if (json_array_size(json_object_get(info, "policies")) > 0) mgrid_text_add(t, "\npolicies\n");
+  json_array_foreach(json_object_get(info, "policies"), i, q) {
+    const char *policy = json_string_value(json_object_get(q, "name")),
+               *by = json_string_value(json_object_get(q, "agreed"));
+    if (by)
+      mgrid_text_add(t, "  %-36s agreed by %s%s\n", policy, strcmp(by, "world") == 0 ? "the " : "", by);
+    else
+      mgrid_text_add(t, "  %s\n", policy);
+  }
+  if (json_array_size(json_object_get(info, "queries")) == 0) return;
+  mgrid_text_add(t, "\nqueries");
+  json_array_foreach(json_object_get(info, "arguments"), i, q)
+      mgrid_text_add(t, "%s%s", i ? ", " : ", which take ", json_string_value(q));
+  mgrid_text_add(t, "\n");
+  json_array_foreach(json_object_get(info, "queries"), i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
+}
+
+mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
+  json_t      *info;
+  mgrid_status s = mgrid_runtime_info_json(rt, &info, err);
+  if (s) return s;
+  mgrid_text t = { 0 };
+  if (json) {
+    json_object_set_new(info, "name", json_string(rt->recipe));
+    char *text = json_dumps(info, JSON_INDENT(2) | JSON_SORT_KEYS);
+    if (text) mgrid_text_add(&t, "%s\n", text);
+    t.failed |= !text;
+    free(text);
+  } else {
+    describe_text(rt->recipe, info, &t);
+  }
+  json_decref(info);
+  if (t.failed)
+    s = mgrid_oom(err);
+  else if (sink(ud, t.data, t.len) != 0)
+    s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+  mgrid_text_free(&t);
+  return s;
+}
