@@ -146,11 +146,11 @@ static void test_microseconds(void **unused) {
   mgrid_choice_free(y);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),      cmocka_unit_test(test_values),
     cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record), cmocka_unit_test(test_older_caller),
     cmocka_unit_test(test_microseconds),
   };
-  return cmocka_run_group_tests_name("options", tests, NULL, NULL);
+  return run_program("options", tests, argc, argv);
 }
