@@ -116,7 +116,7 @@ $(B)/libmoongrid_mpi.a: $(OBJ_MPI)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(patsubst %,$(B)/base/%.o,error text clock host) $(patsubst %,$(B)/plan/%.o,nccl options)
+$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(patsubst %,$(B)/base/%.o,error text clock machine) $(patsubst %,$(B)/plan/%.o,nccl options)
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_nccl.so.$(SOVER) -o $@ $^ $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
 	ln -sf $(@F) $(B)/libmoongrid_nccl.so

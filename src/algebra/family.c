@@ -155,7 +155,8 @@ static bool picked_position(const mgrid_family *f, int64_t base_position, int64_
 
 int64_t mgrid_pairs_of(int64_t n, int64_t step, bool wrap) { return n < 2 ? 0 : wrap ? n : n - step; }
 
-/* A rank at base position p opens pair p and closes pair p - step; in index order. */
+/* A rank at base position p is the first of pair p and the second of pair p - step: find the nth of these
+** two, in index order. */
 static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
   const mgrid_family *base = f->as.pairs.base;
   int64_t             n = base->size, step = f->as.pairs.step, g, p;
@@ -302,7 +303,6 @@ static bool same_strided(const mgrid_strided *x, const mgrid_strided *y) {
   return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside) && mgrid_modes_equal(&x->index, &y->index);
 }
 
-/* The same rule, part by part. */
 bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
   if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   switch (a->form) {

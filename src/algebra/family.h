@@ -21,52 +21,53 @@
 
 typedef enum mgrid_form { MGRID_STRIDED, MGRID_PICKED, MGRID_PAIRS, MGRID_UNION, MGRID_ZIP, MGRID_TABLE } mgrid_form;
 
-/* One digit of a rank: how much of (rank - offset) it takes, and where it goes. */
+/* A mode as one digit of (rank - offset): digit = what larger digits leave / stride. */
 typedef struct mgrid_digit {
-  int64_t stride, size;
-  int64_t weight; /* what one step adds to the group index or to the position */
-  bool    inside;
+  int64_t stride, size; /* of the mode */
+  int64_t weight;       /* what one step of it adds to the group index or to the position */
+  bool    inside;       /* is it an inside mode, which gives the position? */
 } mgrid_digit;
 
 /* Strides are superincreasing (each larger than all smaller digits together can reach),
 ** so the digits of a rank are found by dividing, largest stride first. */
-typedef struct mgrid_strided { /* the arrays are in the same block as the family */
-  int64_t      offset;
-  mgrid_modes  inside, index; /* the index modes lie behind the inside ones: together they list all groups */
-  int          ndigits;
-  mgrid_digit *digits; /* largest stride first; all sizes multiply to a world */
+typedef struct mgrid_strided {
+  int64_t      offset;  /* the lowest rank: position 0 of group 0 */
+  mgrid_modes  inside;  /* who is in a group, in order; its array, and the next two, lie behind the family */
+  mgrid_modes  index;   /* where the groups begin; right behind `inside`, so that listing.c reads both as one list */
+  int          ndigits; /* modes of both */
+  mgrid_digit *digits;  /* the modes of both, largest stride first */
 } mgrid_strided;
 
 struct mgrid_family {
   atomic_int    refs;
-  mgrid_form    form;
+  mgrid_form    form;        /* which member of `as` is set */
   bool          twin;        /* wants communicators of its own */
-  mgrid_family *origin;      /* of a twin: who owns the arrays behind it and below */
+  mgrid_family *origin;      /* of a twin: what it was made from, whose arrays it uses */
   bool          overlapping; /* a rank may be in several groups */
-  int64_t       world;
-  int64_t       count;     /* groups */
-  int64_t       size;      /* members of every group, or -1 where they differ */
-  int64_t       max_size;  /* of the largest group; 0 without groups */
-  int64_t       total;     /* members of all groups */
-  int64_t       low, high; /* bounds of the members; low > high without groups */
+  int64_t       world;       /* ranks of the world */
+  int64_t       count;       /* groups */
+  int64_t       size;        /* members of every group, or -1 where they differ */
+  int64_t       max_size;    /* of the largest group; 0 without groups */
+  int64_t       total;       /* members of all groups */
+  int64_t       low, high;   /* bounds of the members; low > high without groups */
   union {
     mgrid_strided strided;
     struct {
-      mgrid_strided base;      /* its inside positions are what is picked from */
+      mgrid_strided base;      /* the groups that are picked from */
       int64_t      *positions; /* [size], in the order of the members */
-      int64_t      *sorted;    /* [2 * size]: (position, index in positions), ascending */
+      int64_t      *sorted;    /* [2 * size]: pairs (position in the base, position here), ascending */
     } picked;
     struct {
       mgrid_family *base; /* groups of one size, disjoint */
-      int64_t       step;
-      bool          wrap;
+      int64_t       step; /* positions between partners */
+      bool          wrap; /* also around the end */
     } pairs;
     struct {
-      size_t         n;
-      mgrid_family **child;
-    } parts; /* UNION, ZIP */
+      size_t         n;     /* 1 or more */
+      mgrid_family **child; /* [n] */
+    } parts;                /* UNION, ZIP */
     struct {
-      int64_t  *starts;  /* [count + 1] */
+      int64_t  *starts;  /* [count + 1]: group g is ranks[starts[g]] .. ranks[starts[g + 1] - 1] */
       int32_t  *ranks;   /* [total] */
       uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
       int32_t  *round;   /* [count] of a cover, else NULL: see mgrid_family_round */

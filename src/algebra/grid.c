@@ -33,8 +33,8 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
   if (shown > 1) mgrid_text_add(t, " = %" PRId64, product);
 }
 
-/* "; nearest: tp 2 or 4", then ", or a world of 6 or 9 ranks"; 0 stands for none. True if it
-** said any. */
+/* Add the sizes that would fit, 0 standing for none: "; nearest: tp 2 or 4" for a dim, and ", or a world of 6
+** or 9 ranks" for a place, after something was said. True if there was a size to add. */
 static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
   if (!below && !above) return false;
   mgrid_text_add(t, said ? ", or " : "; nearest: ");
@@ -46,7 +46,7 @@ static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *p
   return true;
 }
 
-/* Which one size would make the grid fit, and which worlds. */
+/* Refuse, naming the first dim that another size of which would make the grid fit, and worlds that would. */
 static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *dims, int64_t product, bool fill,
                                    mgrid_error *err) {
   mgrid_text t = { 0 };
@@ -183,7 +183,7 @@ size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len) {
 
 /* ---------------------------------------------------------------- families */
 
-/* Marks the named dims with `mark`, in *list in the order of the names. */
+/* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the names. */
 static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
                             size_t *list, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {

@@ -37,7 +37,7 @@ static void size_zip(mgrid_family *f) {
     if (size > f->max_size) f->max_size = size;
     if (size < least) least = size;
   }
-  if (least == f->max_size) f->size = least; /* ragged parts that make even groups */
+  if (least == f->max_size) f->size = least; /* sizes differ in the parts, not in the sums */
 }
 
 mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err) {

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* What is there already, n ranks, `times` times in all, each time further by stride. */
+/* Repeat the n ranks at out until they are there `times` times, each time shifted by stride more. */
 static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   for (int64_t k = 1; k < times; k++) {
     int32_t shift = (int32_t)(k * stride), *to = out + k * n;
@@ -14,10 +14,10 @@ static void repeat(int32_t *out, int64_t n, int64_t times, int64_t stride) {
   }
 }
 
-/* Ranks at .. at + n of the list of all groups, one group after the other. Its inside modes and
-** then its index modes count through it. A pattern that stays in the nearest cache is made of
-** the first modes, and of as much as there is room for of the next one; all else is the pattern
-** shifted, so that memory is written once and not read: bound by the writing. */
+/* Write the ranks at .. at + n of the list of all groups, one group after the other; the inside modes and
+** then the index modes count through that list. A pattern that stays in the nearest cache is made of the
+** first modes, and of as many steps of the next mode as there is room for. All else is the pattern shifted,
+** so that memory is written once and not read. */
 static void strided_slice(const mgrid_strided *s, int64_t at, int64_t n, int32_t *out) {
   enum { PATTERN = 2048 };
   int32_t           pattern[PATTERN];
@@ -28,7 +28,7 @@ static void strided_slice(const mgrid_strided *s, int64_t at, int64_t n, int32_t
     repeat(pattern, filled, mode->size, mode->stride);
     filled *= mode->size;
   }
-  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode that is in it only in part */
+  mgrid_mode cut = mode < end ? *mode : (mgrid_mode){ 1, 0 }; /* the mode that the pattern has only some steps of */
   int64_t    steps = cut.size == 1 ? 1 : most / filled, period = filled * steps, span = filled * cut.size;
   repeat(pattern, filled, steps, cut.stride);
   while (n > 0) {

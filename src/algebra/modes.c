@@ -85,7 +85,7 @@ bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out) {
   return true;
 }
 
-/* Divisors come in pairs, so that walking to the square root is enough. */
+/* Divisors come in pairs (d, n / d), so that the loop ends at the square root. */
 void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above) {
   *below = *above = 0;
   for (int64_t d = 1; d * d <= n; d++) {
@@ -101,7 +101,7 @@ void mgrid_nearest_divisors(int64_t n, int64_t k, int64_t *below, int64_t *above
 void mgrid_modes_text(const mgrid_modes *m, mgrid_text *t) {
   char text[MGRID_MODES_MAX * 48], *end = text + sizeof text, *at = end;
   if (m->n == 0) mgrid_text_str(t, "(1)");
-  for (int i = m->n - 1; i >= 0; i--) { /* from its end, as digits are found */
+  for (int i = m->n - 1; i >= 0; i--) { /* the text is made from its end, as digits are */
     *--at = ')';
     at = mgrid_digits(m->at[i].stride, at);
     *--at = ':';

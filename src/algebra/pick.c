@@ -17,7 +17,8 @@ static int ascending(const void *a, const void *b) {
   return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Drop what was there before, keeping the order: O(n log n) by way of (position, place). */
+/* Drop positions that occurred before, keeping the order; how many are left, or -1. O(n log n): sorted as
+** (position, place), all but the first of equal ones are marked. */
 static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   int64_t *pair = malloc((size_t)n * 2 * sizeof *pair), kept = 0;
   if (!pair) {
@@ -64,7 +65,7 @@ static int64_t ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions,
 
 /* --------------------------------------------------------- one form after another */
 
-/* Positions of a strided base: a run of modes where it is one, else a list. */
+/* Pick from the groups of a base: strided where the positions follow modes, else a list of positions. */
 static mgrid_family *pick_strided(int64_t world, const mgrid_strided *base, int64_t n, const int64_t *positions,
                                   mgrid_error *err) {
   int64_t *copy = malloc((size_t)n * 3 * sizeof *copy);
@@ -113,7 +114,7 @@ static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *p
   for (size_t i = 0; i < f->as.parts.n && !failed; i++) {
     const mgrid_family *part = f->as.parts.child[i];
     size_t              picks = 0;
-    if (part->size < 0) break; /* parts of varying sizes: the positions below find no place */
+    if (part->size < 0) break; /* a position has no part of its own where sizes vary */
     for (; at < n && positions[at] >= before && positions[at] < before + part->size; at++)
       own[picks++] = positions[at] - before;
     before += part->size;

@@ -43,7 +43,7 @@ static int64_t pair_rounds(int64_t n, int64_t step, bool wrap) {
   return n / gcd(n, step) % 2 == 1 ? 3 : 2;
 }
 
-/* How many pairs of one group are in a round: what pair_round says, counted. */
+/* How many pairs i of one group have pair_round(n, step, wrap, i) == round, without a loop. */
 static int64_t pairs_in_round(int64_t n, int64_t step, bool wrap, int64_t round) {
   if (wrap) { /* gcd rings, each with as many even as odd pairs, and an odd one over */
     int64_t rings = gcd(n, step), ring = n / rings;
@@ -96,8 +96,8 @@ int64_t mgrid_family_in_round(const mgrid_family *f, int64_t round) {
   return n;
 }
 
-/* The lowest round that no member has yet. Per rank the first 64 rounds are a bit mask;
-** beyond that a counter, so that a rank in very many groups still gets an answer. */
+/* Each group gets the lowest round that none of its members has yet. What a rank has of the first 64 rounds
+** is a bit mask; beyond them it is a counter, so that a rank in very many groups still gets an answer. */
 mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err) {
   size_t    ranks = (size_t)(f->high - f->low + 1);
   uint64_t *taken = calloc(ranks, sizeof *taken);

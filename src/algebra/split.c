@@ -184,7 +184,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
   mgrid_status s = MGRID_OK;
   int64_t      below = 1; /* product of the sizes of the levels before */
   for (size_t i = 0; i < n; i++) out[i] = NULL;
-  for (size_t i = 0; i < n && !s; i++) { /* runs up to this level, and in them what is not below it */
+  for (size_t i = 0; i < n && !s; i++) { /* cut runs up to this level; the ranks at equal positions of the runs below */
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);
     if (!s) s = mgrid_family_split(runs, below, false, NULL, &out[i], err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** table.c - explicit lists: the last resort, and where every function of the user's own
-** ends. A table that turns out regular becomes strided.
+** table.c - families of explicit lists, the last resort: what users list themselves, what their own
+** functions make (map), what is left without some ranks. Lists that follow a rule of modes become strided.
 */
 #include "algebra/family.h"
 
@@ -14,7 +14,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Every member in the window, no rank twice in a group. */
+/* Is every member in the window, and no group empty? */
 static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *starts, const int32_t *ranks,
                                   mgrid_error *err) {
   for (int64_t g = 0; g < count; g++) {
@@ -28,7 +28,8 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
   return MGRID_OK;
 }
 
-/* What the sorted keys say against the declared coverage. `hint`: the user can declare it. */
+/* Walk the members sorted by rank: are they as declared, and does a rank occur twice (*overlap)? With `hint`
+** the message says what the user can declare instead. */
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
                                    bool *overlap, mgrid_error *err) {
   const uint64_t *key = f->as.table.by_rank;
@@ -237,7 +238,7 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
   for (size_t i = 0; i < n; i++)
     for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
       members[starts[group] + position] = -1;
-  int64_t groups = 0, kept = 0; /* never ahead of what is read */
+  int64_t groups = 0, kept = 0; /* in place: written behind what is read */
   for (int64_t g = 0, at = 0; g < f->count; g++) {
     for (int64_t end = starts[g + 1]; at < end; at++)
       if (members[at] >= 0) members[kept++] = members[at];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** base.h - what every stage stands on: errors, growing text, nearest names, the clock.
+** base.h - what every stage uses: errors, growing text, nearest names, the clock, which machine this is.
 */
 #ifndef MGRID_BASE_H
 #define MGRID_BASE_H
@@ -15,26 +15,26 @@
 enum { MGRID_NAME_MAX = 31 }; /* longest name of a dim, grid or family */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
-/* Fill *err (when there is one) and return the status. */
+/* Fill *err, which may be NULL, and return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
 /* The same for constructors: always NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
 
-/* Growing text. After a failed allocation `failed` stays set and further calls do
-** nothing, so that a long text is checked once, at its end. */
+/* Growing text; { 0 } is an empty one. After a failed allocation `failed` stays set and further calls do
+** nothing, so that who makes a long text looks at it once, at the end. text.c */
 typedef struct mgrid_text {
-  char  *data; /* NULL or 0-terminated */
-  size_t len, cap;
-  bool   failed;
+  char  *data;     /* NULL or 0-terminated */
+  size_t len, cap; /* characters in data without the final 0; bytes that it has room for */
+  bool   failed;   /* there was no memory: the text is not whole */
 } mgrid_text;
 
 void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
 void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
 void  mgrid_text_str(mgrid_text *t, const char *s);
 void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end);       /* written before `end`; where they begin */
+char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
 void  mgrid_text_free(mgrid_text *t);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
@@ -46,12 +46,15 @@ bool mgrid_is_name(const char *s);
 void mgrid_sort_names(const char **names, size_t n); /* by their bytes, not by the locale */
 /* The candidate that is most like `word`, or NULL when none is alike. */
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n);
-/* "; nearest is 'tp' (tp, cp, dp)": the tail of every unknown-name message. */
+/* Write the tail of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
 
-/* clock.c, host.c */
-double mgrid_now(void);       /* seconds of a clock that goes forward */
-void   mgrid_pause(int look); /* between two looks at something, the 0th and the next: soon, later every millisecond */
-uint64_t mgrid_machine_id(void); /* equal for all processes of a machine */
+/* Seconds since some moment, by a clock that never goes back. clock.c */
+double mgrid_now(void);
+/* Wait a little before looking again whether something has happened. `look` counts the looks so far: the
+** first 200 pauses only let other processes run, those up to the 1000th take 50 us, later ones 1 ms. */
+void mgrid_pause(int look);
+/* Equal for all processes of a machine, different on different machines. machine.c */
+uint64_t mgrid_machine_id(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** clock.c - the time, and how long to wait between two looks at something.
+** clock.c - the time, and how long to wait before looking again whether something has happened.
 */
 #include "base/base.h"
 

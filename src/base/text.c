@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for `more` characters and the final 0. */
+/* Make room for `more` characters and the final 0. */
 static bool reserve(mgrid_text *t, size_t more) {
   if (t->failed) return false;
   if (t->cap - t->len > more) return true;

@@ -17,9 +17,10 @@ typedef struct line {
   char     text[176];
 } line;
 
-typedef struct sheet { /* lines of the head (world, parameters, grids), then families */
-  size_t nhead, n;
-  line  *at;
+/* A plan as lines: the head (world, parameters, grids), then the families. */
+typedef struct sheet {
+  size_t nhead, n; /* lines of the head; all lines */
+  line  *at;       /* [n] */
 } sheet;
 
 static mgrid_status add_lines(sheet *s, const char *text) {
@@ -58,14 +59,14 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   return status;
 }
 
-/* Index of the first line of [from, to) in which two sheets differ; UINT32_MAX for none. */
+/* Index of the first line in which a and b differ, where one that is missing differs; UINT32_MAX for none. */
 static uint64_t first_difference(const line *a, size_t na, const line *b, size_t nb) {
   for (size_t i = 0; i < na || i < nb; i++)
     if (i >= na || i >= nb || memcmp(a[i].hash, b[i].hash, sizeof a->hash) != 0) return i;
   return UINT32_MAX;
 }
 
-/* Who differs from the reference: "ranks 2, 3, 7 and 5 more". */
+/* Add the ranks that differ from the reference: "2, 3, 7 and 5 more". */
 static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int64_t reference) {
   enum { SHOWN = 8 };
   int64_t n = 0;

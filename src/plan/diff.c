@@ -10,7 +10,7 @@
 
 typedef struct report {
   mgrid_text text;
-  int        changes;
+  int        changes; /* lines so far */
 } report;
 
 static void line(report *r, const char *sign, const char *what, const char *name, const char *rest) {
@@ -60,7 +60,7 @@ static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b
   }
 }
 
-/* Rule and options of a family on one line, the beginning of it. */
+/* Rule and options of a family on one line, cut off where it is longer than buf. */
 static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);
@@ -150,7 +150,7 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   diff_grids(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
-    line(&r, "~", "policies", "maybe: the text of the recipe is another", "");
+    line(&r, "~", "policies", "may differ: the text of the recipe has changed", "");
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
   mgrid_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
   if (change) *change = (mgrid_change){ 0, 0, 0 };

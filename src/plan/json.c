@@ -15,9 +15,9 @@ enum { BUFFER = 16384, PIECE = 1024 };
 typedef struct writer {
   mgrid_sink sink;
   void      *ud;
-  mgrid_text text; /* what the sink did not get yet */
-  bool       failed;
-  bool       first; /* no comma before the next item */
+  mgrid_text text;   /* what the sink did not get yet */
+  bool       failed; /* the sink stopped, or a value could not be made: nothing more is written */
+  bool       first;  /* no comma before the next item */
 } writer;
 
 static void flush(writer *w) {
@@ -68,7 +68,7 @@ static void put_field(writer *w, const char *name, json_t *value) {
   put_value(w, value);
 }
 
-/* What was written as a number, a truth value, a list or a table is one again. */
+/* A parameter is kept as text; what is JSON (a number, true, a list) goes out as it is, the rest as text. */
 static json_t *param_value(const char *text) {
   json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
   return value ? value : json_string(text);

@@ -51,7 +51,8 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
     int i = p->order[k];
     p->shares[i] = -1;
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
-      int j = p->order[e]; /* what shares with another itself adds nothing to that one */
+      int j = p->order[e];
+      /* one that shares itself is led by a family before it, which is looked at as well */
       if (p->shares[j] < 0 && may_share(p, i, j) && all_within(p->content.entry[i].family, p->content.entry[j].family))
         p->shares[i] = j;
     }
@@ -95,7 +96,7 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 /* --------------------------------------------------------- the job's total */
 
-/* Only explicit covers may list a group twice. */
+/* May a group occur twice in the family? Only in a cover that the user listed. */
 static bool may_repeat(const mgrid_family *f) {
   if (f->form == MGRID_UNION)
     for (size_t i = 0; i < f->as.parts.n; i++)
@@ -116,7 +117,7 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
 int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   const mgrid_family *f = p->content.entry[i].family;
   if (p->shares[i] >= 0 || f->max_size < 2) return 0;
-  bool open = f->size < 0 || may_repeat(f); /* does it take a look at every group? */
+  bool open = f->size < 0 || may_repeat(f); /* must every group be looked at? */
   for (size_t e = 0; p->order[e] != i && !open; e++)
     open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
   if (!open) return round < 0 ? f->count : mgrid_family_in_round(f, round);

@@ -21,47 +21,57 @@
 struct mgrid_plan {
   atomic_int    refs;
   mgrid_content content;
-  int          *order;  /* [nentries]: schedule order -> entry */
-  int          *shares; /* [nentries]: the earlier entry that leads all groups, or -1 */
-  uint64_t      digest[2];
+  int          *order;     /* [nentries]: entries in schedule order */
+  int          *shares;    /* [nentries]: the earlier entry that leads all its groups, or -1 */
+  uint64_t      digest[2]; /* XXH3-128 of the canonical text, high half first */
 };
 
-/* How many groups of `a` are groups of `b` too, members in the same order? */
-typedef enum mgrid_overlap { MGRID_NONE, MGRID_SOME, MGRID_ALL } mgrid_overlap;
-/* O(modes). MGRID_SOME also stands for "not decided by the rules alone". Groups of one rank
-** do not count. */
+typedef enum mgrid_overlap {
+  MGRID_NONE, /* no group */
+  MGRID_SOME, /* some groups may be; the rules alone do not tell which */
+  MGRID_ALL   /* every group */
+} mgrid_overlap;
+/* How many groups of a are groups of b too, members in the same order? Groups of one rank do not count.
+** O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
-bool          mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
+/* Have the two groups the same members in the same order? */
+bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit);
 /* Groups of entry i that no earlier group leads: the communicators it adds to the job.
 ** `round` >= 0 counts that round alone. O(modes) where the rules decide, else O(groups). */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
 
-typedef struct mgrid_member { /* this rank in one group */
-  int     entry;
-  int64_t group, position, size;
-  int     comm; /* index into mgrid_view.comm; -1 for a group of one rank */
+typedef struct mgrid_member { /* a group that this rank is in */
+  int     entry;              /* the family: index into the plan's content */
+  int64_t group;              /* index in the family */
+  int64_t position;           /* of this rank */
+  int64_t size;               /* ranks of the group */
+  int     comm;               /* its communicator: index into mgrid_view.comm; -1 for a group of one rank */
 } mgrid_member;
 
-typedef struct mgrid_creation { /* a communicator this rank creates, by the group that leads */
-  int     entry;
-  int64_t group, round, position, size;
+typedef struct mgrid_creation { /* a communicator that this rank creates, for the first group that needs it */
+  int     entry;                /* the family of that group */
+  int64_t group;                /* index in the family */
+  int64_t round;                /* of the group: mgrid_family_round */
+  int64_t position;             /* of this rank */
+  int64_t size;                 /* ranks of the group */
 } mgrid_creation;
 
-typedef struct mgrid_view { /* members in topology order, creations in schedule order */
+/* What the plan is for one rank. */
+typedef struct mgrid_view {
   int64_t         rank;
   size_t          nmembers, ncomms;
-  mgrid_member   *member;
-  mgrid_creation *comm;
+  mgrid_member   *member; /* [nmembers], in the order of the topology, then by group */
+  mgrid_creation *comm;   /* [ncomms], in schedule order */
 } mgrid_view;
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void         mgrid_view_free(mgrid_view *v);
 
-/* Check what the proof above stands on, for all ranks or (sample > 0) for about so many, spread
-** over the world. Memory does not grow with the world; *out counts what was looked at.
-** MGRID_BACKEND names rank, family and group. verify.c */
+/* Check the premises of the proof above, for all ranks or (sample > 0) for about `sample` ranks spread
+** over the world. Memory does not grow with the world; *out counts what was looked at. MGRID_BACKEND, with
+** rank, family and group, where one does not hold. verify.c */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
 
 /* The creations of every rank, each rank's in its own order; tests change them. rehearse.c */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Hand the text on; its memory is used again. */
+/* Give the text to the sink and empty it; its memory is used again. */
 static mgrid_status flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (t->failed) return mgrid_oom(err);
   if (t->len > 0 && sink(ud, t->data, t->len) != 0)

@@ -4,8 +4,8 @@
 */
 #include "plan/plan.h"
 
-/* Are all starts of a (its index offsets) starts of b? Sound; complete for modes that came
-** from grids: each index mode of a must step along one index mode of b without carrying. */
+/* Is every first rank of a group of a that of a group of b? True is always right. False may be wrong, but not
+** for families of grids: there each index mode of a steps along one index mode of b without carrying. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
@@ -28,7 +28,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
         digit[k] += (left.size - 1) * step;
         left.size = 1;
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
-        digit[k] = m.size - 1; /* used up whole; the carry goes to a multiple of it */
+        digit[k] = m.size - 1; /* all of it is stepped through; what is left of the mode steps by multiples of it */
         left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
         k = b->index.n; /* any mode may take the carry */
       }

@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- schedule */
 
-/* A member of a creation as a number that no other one has, but by a chance of 2^-64. */
+/* A number for a member of a creation; two members have the same one with a chance of 2^-64. */
 static uint64_t mark(const mgrid_creation *c, int64_t position) {
   const int64_t what[3] = { c->entry, c->group, position };
   return XXH3_64bits(what, sizeof what);
@@ -27,7 +27,8 @@ static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_
                     rank, p->content.entry[a->entry].name, a->group, p->content.entry[b->entry].name, b->group);
 }
 
-/* Is the rank where its schedule says, in ascending order? */
+/* Is the rank a member of each group that it creates, at the position it thinks, and are they in the order
+** of the schedule? place[entry]: where an entry is in that order. */
 static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i], *before = i ? c - 1 : NULL;
@@ -46,8 +47,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
   return MGRID_OK;
 }
 
-/* Does the next member of each of the rank's groups create it too? Over all ranks that says
-** the same as the sum of the marks, and tells who does not come; it costs several times more. */
+/* Does the next member of each of the rank's groups create it too? Asked of all ranks this finds what the sum
+** of the marks finds, and names who does not come; it costs several times more. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** host.c - which machine this is.
+** machine.c - which machine this process runs on.
 */
 #include "base/base.h"
 
@@ -9,15 +9,16 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* Machines may have one name, and containers of one machine several: a name and a boot are one
-** machine, as they are to NCCL. */
+/* A machine is a host name and a boot, as it is to NCCL: several machines may have the same name, and the
+** containers of one machine may have different ones. */
 uint64_t mgrid_machine_id(void) {
   char    text[160] = "";
   size_t  len;
   ssize_t n = 0;
   gethostname(text, 64);
   len = strnlen(text, 64);
-  int boot = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); /* every rank does: no stdio */
+  int boot = open("/proc/sys/kernel/random/boot_id",
+                  O_RDONLY | O_CLOEXEC); /* no stdio: every rank comes here, and this is faster */
   if (boot >= 0) {
     n = read(boot, text + len, sizeof text - len);
     close(boot);
