@@ -8,8 +8,8 @@
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # SAN=1           build into build/san with AddressSanitizer and UBSan
 
-VERSION := 0.1.0
-SOVER   := 0.1
+VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
+SOVER   := $(basename $(VERSION))
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 LUA_CMOD ?= $(LIBDIR)/lua/5.4
@@ -36,7 +36,7 @@ HAVE_MPI  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
 MPI_FLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
 MPI_LIBS  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
 
-BASE_FLAGS := -std=c11 -D_GNU_SOURCE -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
+BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
@@ -56,18 +56,20 @@ COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUATEXT := lua/prelude lua/moongrid/recipes $(wildcard lua/prelude/*.lua lua/moongrid/recipes/*.lua)
 
+# A backend: its files, how they are compiled, what its library links. Only those are built whose
+# headers are here.
+ALL_BACKENDS := mpi nccl
+BACKENDS     := $(if $(HAVE_MPI),mpi) $(if $(HAVE_NCCL),nccl)
+SRC_mpi   := $(wildcard src/comm/mpi*.c)
+FLAGS_mpi := $(MPI_FLAGS)
+LIBS_mpi  := $(MPI_LIBS)
+SRC_nccl   := $(wildcard src/comm/nccl/*.c)
+FLAGS_nccl := $(NCCL_FLAGS)
+LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
+
 LIB     := $(B)/libmoongrid.so.$(SOVER)
-LIB_MPI := $(B)/libmoongrid_mpi.so.$(SOVER)
-OBJ_MPI := $(patsubst src/%.c,$(B)/%.o,$(wildcard src/comm/mpi*.c))
-LIB_NCCL := $(B)/libmoongrid_nccl.so.$(SOVER)
-OBJ_NCCL := $(patsubst src/%.c,$(B)/%.o,$(wildcard src/comm/nccl/*.c))
-OUT     := $(LIB) $(B)/libmoongrid.a $(B)/moongrid.so $(B)/moongrid
-ifeq ($(HAVE_MPI),yes)
-OUT     += $(LIB_MPI) $(B)/libmoongrid_mpi.a
-endif
-ifeq ($(HAVE_NCCL),yes)
-OUT     += $(LIB_NCCL) $(B)/libmoongrid_nccl.a
-endif
+LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
+OUT     := $(LIB) $(B)/libmoongrid.a $(LIBS_OF_BACKENDS) $(BACKENDS:%=$(B)/libmoongrid_%.a) $(B)/moongrid.so $(B)/moongrid
 
 all: $(OUT)
 
@@ -88,7 +90,7 @@ endif
 $(B)/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(if $(filter src/comm/mpi%,$<),$(MPI_FLAGS)) $(if $(filter src/comm/nccl/%,$<),$(NCCL_FLAGS)) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(BACKEND_FLAGS) -c $< -o $@
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
@@ -107,23 +109,22 @@ $(B)/libmoongrid.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-$(LIB_MPI): $(OBJ_MPI) $(B)/base/error.o $(B)/base/clock.o
-	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_mpi.so.$(SOVER) -o $@ $^ $(MPI_LIBS)
-	ln -sf $(@F) $(B)/libmoongrid_mpi.so
+# A library for each backend. What it needs of libmoongrid it takes from the archive, as a copy that
+# nobody else sees: it works wherever it is loaded.
+define backend
+OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
+$$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
-$(B)/libmoongrid_mpi.a: $(OBJ_MPI)
-	rm -f $@
-	$(AR) rcs $@ $^
+$$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a
+	$$(call SAY,LD,$$@)
+	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,-soname,$$(@F) -o $$@ $$^ $$(LIBS_$(1))
+	ln -sf $$(@F) $$(B)/libmoongrid_$(1).so
 
-$(LIB_NCCL): $(OBJ_NCCL) $(B)/comm/verdict.o $(patsubst %,$(B)/base/%.o,error text clock machine) $(patsubst %,$(B)/plan/%.o,nccl options)
-	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-soname,libmoongrid_nccl.so.$(SOVER) -o $@ $^ $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
-	ln -sf $(@F) $(B)/libmoongrid_nccl.so
-
-$(B)/libmoongrid_nccl.a: $(OBJ_NCCL)
-	rm -f $@
-	$(AR) rcs $@ $^
+$$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
+	rm -f $$@
+	$$(AR) rcs $$@ $$^
+endef
+$(foreach b,$(BACKENDS),$(eval $(call backend,$(b))))
 
 # `require "moongrid"`: Lua's own symbols come from the interpreter that loads it.
 $(B)/moongrid.so: $(B)/script/luaopen.o $(LIB)
@@ -159,7 +160,7 @@ format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-HEADERS := src/moongrid.h $(if $(HAVE_MPI),src/moongrid_mpi.h) $(if $(HAVE_NCCL),src/moongrid_nccl.h)
+HEADERS := src/moongrid.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
@@ -169,19 +170,13 @@ install: all man
 	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
 	install -m 644 $(HEADERS) $(D)$(PREFIX)/include/
-	install -m 755 $(LIB) $(D)$(LIBDIR)/
-	ln -sf libmoongrid.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid.so
-	install -m 644 $(B)/libmoongrid.a $(D)$(LIBDIR)/
+	for name in moongrid $(BACKENDS:%=moongrid_%); do \
+	  install -m 755 $(B)/lib$$name.so.$(SOVER) $(D)$(LIBDIR)/ && \
+	  ln -sf lib$$name.so.$(SOVER) $(D)$(LIBDIR)/lib$$name.so && \
+	  install -m 644 $(B)/lib$$name.a $(D)$(LIBDIR)/ || exit 1; \
+	done
 ifeq ($(HAVE_MPI),yes)
-	install -m 755 $(LIB_MPI) $(D)$(LIBDIR)/
-	ln -sf libmoongrid_mpi.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_mpi.so
-	install -m 644 $(B)/libmoongrid_mpi.a $(D)$(LIBDIR)/
 	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
-endif
-ifeq ($(HAVE_NCCL),yes)
-	install -m 755 $(LIB_NCCL) $(D)$(LIBDIR)/
-	ln -sf libmoongrid_nccl.so.$(SOVER) $(D)$(LIBDIR)/libmoongrid_nccl.so
-	install -m 644 $(B)/libmoongrid_nccl.a $(D)$(LIBDIR)/
 endif
 	install -d $(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3
 	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
@@ -193,13 +188,13 @@ endif
 # For LuaRocks: the Lua module alone, with the libraries beside it, where it looks for them.
 install-lua: all
 	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
-	install -m 755 $(B)/moongrid.so $(LIB) $(if $(HAVE_MPI),$(LIB_MPI)) $(if $(HAVE_NCCL),$(LIB_NCCL)) $(D)$(LUA_CMOD)/
+	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h moongrid_mpi.h moongrid_nccl.h)
-	rm -f $(addprefix $(D)$(LIBDIR)/,$(foreach l,libmoongrid libmoongrid_mpi libmoongrid_nccl,$(l).so $(l).so.$(SOVER) $(l).a))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(ALL_BACKENDS:%=moongrid_%.h))
+	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(ALL_BACKENDS:%=moongrid_%),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
@@ -209,6 +204,6 @@ clean:
 
 include tests/tests.mk
 
--include $(OBJ:.o=.d) $(COMMAND:.o=.d) $(OBJ_MPI:.o=.d) $(OBJ_NCCL:.o=.d) $(B)/script/luaopen.d
+-include $(OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
 .PHONY: all man check lint docs format install install-lua uninstall clean
 .DELETE_ON_ERROR:

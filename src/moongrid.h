@@ -391,10 +391,11 @@ enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID }
 /* Over a backend of the host's (mgrid_mpi_backend), which stays the host's and outlives it; or with
-** host NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
+** carrier NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
 ** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
 ** one rank that has no GPU is an error on all. */
-MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *host, const mgrid_nccl_options *options, mgrid_error *err);
+MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_options *options,
+                                            mgrid_error *err);
 /* All states of a backend are freed before it. Collective where it finalizes MPI. */
 MGRID_API void        mgrid_backend_free(mgrid_backend *b);
 MGRID_API const char *mgrid_backend_name(const mgrid_backend *b);
@@ -488,10 +489,16 @@ MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
 /* Who made the group's communicator: "mpi" or "nccl" (a family may ask for one with the option
 ** `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
-/* The communicator, an MPI_Comm * or an ncclComm_t * by mgrid_group_backend, or NULL: a group of one
-** rank, a lazy family not created yet, a dry state. See mgrid_mpi_comm in moongrid_mpi.h and
-** mgrid_nccl_comm in moongrid_nccl.h. */
+/* The communicator, or NULL: a group of one rank, a lazy family not created yet, a dry state. See
+** mgrid_mpi_comm in moongrid_mpi.h and mgrid_nccl_comm in moongrid_nccl.h, which read it. */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
+/* What mgrid_group_native points to. */
+typedef enum mgrid_native {
+  MGRID_NATIVE_NONE, /* no communicator of MPI or NCCL */
+  MGRID_NATIVE_MPI,  /* an MPI_Comm */
+  MGRID_NATIVE_NCCL  /* an mgrid_nccl_pair */
+} mgrid_native;
+MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 
 /* ----------------------------------------------------------------- recipes */
 

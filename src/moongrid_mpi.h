@@ -28,9 +28,9 @@ MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err);
 ** rank that is in no group (g NULL), a lazy family not created yet, a dry state and a group
 ** whose communicator is NCCL's have MPI_COMM_NULL. */
 static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
-  void *native = g ? mgrid_group_native(g) : NULL;
-  if (native) return mgrid_group_backend(g)[0] == 'm' ? *(MPI_Comm *)native : MPI_COMM_NULL;
-  return g && mgrid_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
+  if (!g) return MPI_COMM_NULL;
+  if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);
+  return mgrid_group_size(g) == 1 ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
 #ifdef __cplusplus

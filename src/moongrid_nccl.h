@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* What mgrid_group_native points to where mgrid_group_backend is "nccl". */
+/* What mgrid_group_native points to where mgrid_group_native_kind is MGRID_NATIVE_NCCL. */
 typedef struct mgrid_nccl_pair {
   ncclComm_t   comm;
   cudaStream_t stream;
@@ -29,14 +29,14 @@ typedef struct mgrid_nccl_pair {
 ** a rank that is in no group (g NULL), a lazy family not created yet, a dry state, and a group
 ** whose communicator is MPI's. */
 static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {
-  void *native = g && mgrid_group_backend(g)[0] == 'n' ? mgrid_group_native(g) : NULL;
+  void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->comm : NULL;
 }
 
 /* A stream of its own for the calls of this communicator, of high priority where the family says
 ** so. Borrowed. NULL where there is no communicator. */
 static inline cudaStream_t mgrid_nccl_stream(const mgrid_group *g) {
-  void *native = g && mgrid_group_backend(g)[0] == 'n' ? mgrid_group_native(g) : NULL;
+  void *native = g && mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL ? mgrid_group_native(g) : NULL;
   return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }
 

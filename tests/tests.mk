@@ -27,7 +27,7 @@ $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid.a
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(MPI_BIN): %: %.o $(LIB) $(LIB_MPI)
+$(MPI_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
@@ -35,7 +35,7 @@ ifeq ($(HAVE_MPI)$(HAVE_NCCL),yesyes)
 tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
 endif
 
-$(B)/tests/nccl/trainer: $(B)/tests/nccl/trainer.o $(LIB) $(LIB_MPI)
+$(B)/tests/nccl/trainer: $(B)/tests/nccl/trainer.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
@@ -52,7 +52,7 @@ $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(if $(HAVE_NCCL),-DWITH_NCCL $(NCCL_FLAGS)) -c $< -o $@
 
-$(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(LIB_MPI)
+$(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 -include $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \

@@ -15,24 +15,16 @@
 #include <nccl.h>
 #include <unistd.h>
 
+/* clang-format off */
 #define NCCL_CALLS(X) \
-  X(GetVersion) \
-  X(GetErrorString) \
-  X(GetUniqueId) \
-  X(CommInitRankConfig) \
-  X(CommSplit) \
-  X(CommCount) \
-  X(CommUserRank) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(GroupStart) X(GroupEnd) X(AllReduce)
+  X(GetVersion) X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) \
+  X(CommUserRank) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(GroupStart) X(GroupEnd) \
+  X(AllReduce)
 #define CUDA_CALLS(X) \
-  X(RuntimeGetVersion) \
-  X(DriverGetVersion) \
-  X(GetDeviceCount) \
-  X(GetErrorName) \
-  X(GetErrorString) \
-  X(SetDevice) \
-  X(DeviceGetPCIBusId) \
-  X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) X(Memcpy) X(MemGetInfo) X(StreamCreateWithFlags) \
-      X(StreamSynchronize) X(StreamDestroy)
+  X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(GetErrorName) X(GetErrorString) \
+  X(SetDevice) X(DeviceGetPCIBusId) X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) \
+  X(Memcpy) X(MemGetInfo) X(StreamCreateWithFlags) X(StreamSynchronize) X(StreamDestroy)
+/* clang-format on */
 
 static struct gpu {
 #define X(name) __typeof__(nccl##name) *name;

@@ -34,16 +34,16 @@ void mgrid_peers_close(mgrid_peers *p) {
 /* One collective over the group on n words, in place. */
 static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t root, void *words, size_t n,
                                mgrid_error *err) {
-  mgrid_backend *b = p->backend;
-  const char    *kind = mgrid_group_kind(p->group);
-  mgrid_work     w = { .call = call,
-                       .type = MGRID_INT64,
-                       .reduction = MGRID_MIN,
-                       .send = p->buffer,
-                       .recv = p->buffer,
-                       .count = n,
-                       .root = root };
-  mgrid_status   s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
+  mgrid_backend          *b = p->backend;
+  const mgrid_descriptor *kind = mgrid_group_kind(p->group);
+  mgrid_work              w = { .call = call,
+                                .type = MGRID_INT64,
+                                .reduction = MGRID_MIN,
+                                .send = p->buffer,
+                                .recv = p->buffer,
+                                .count = n,
+                                .root = root };
+  mgrid_status            s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
   if (!s) s = mgrid_group_work(p->group, &w, err);
   if (!s) s = b->ops->copy(b, kind, words, p->buffer, n * sizeof(int64_t), false, err);
   return s;

@@ -25,8 +25,8 @@ static mgrid_status dry_bcast(mgrid_backend *b, void *data, size_t bytes, int64_
   return MGRID_OK;
 }
 
-static mgrid_status dry_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                               mgrid_error *err) {
+static mgrid_outcome dry_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                                mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err;
   return MGRID_OK;
 }
@@ -38,7 +38,7 @@ static mgrid_status dry_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   return MGRID_OK;
 }
 
-static mgrid_status dry_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+static mgrid_outcome dry_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   (void)b, (void)native;
   return mgrid_fail(err, MGRID_BACKEND, "%s: a dry state has no communicators to prove", spec->name);
 }
@@ -47,7 +47,6 @@ static void dry_close(mgrid_backend *b) { free(b); }
 
 mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "dry",
     .allreduce_min = dry_allreduce,
     .allgather = dry_allgather,
     .bcast = dry_bcast,
@@ -61,7 +60,9 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
     return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mgrid_backend *b = calloc(1, sizeof *b);
   if (!b) return mgrid_null_oom(err);
-  *b = (mgrid_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  *b = (mgrid_backend){
+    .kind = &mgrid_backends[MGRID_NATIVE_NONE], .ops = &ops, .rank = rank, .world = world, .users = 1
+  };
   b->place = (mgrid_place){ 1, 0, world, rank, 0, 0 }; /* the whole job is here */
   return b;
 }

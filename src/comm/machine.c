@@ -11,53 +11,52 @@
 #include <string.h>
 #include <unistd.h>
 
-struct mgrid_seat { /* of one rank */
+struct mgrid_location { /* of one rank */
   uint64_t machine, rank;
 };
 
 static int by_machine(const void *a, const void *b) {
-  const mgrid_seat *x = a, *y = b;
+  const mgrid_location *x = a, *y = b;
   if (x->machine != y->machine) return x->machine < y->machine ? -1 : 1;
   return x->rank < y->rank ? -1 : 1;
 }
 
 /* Sorted by machine, then rank: a machine is a run, and begins with its lowest rank. */
-static void find_place(mgrid_place *p, mgrid_seat *seat, uint64_t mine, int64_t world, int64_t rank) {
+static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
-  qsort(seat, (size_t)world, sizeof *seat, by_machine);
+  qsort(at, (size_t)world, sizeof *at, by_machine);
   p->hosts = p->host = p->local_size = p->local_rank = 0;
   for (int64_t i = 0; i < world; i++) {
-    bool first = i == 0 || seat[i].machine != seat[i - 1].machine;
+    bool first = i == 0 || at[i].machine != at[i - 1].machine;
     p->hosts += first;
-    if (seat[i].machine != mine) continue;
-    if (first) lowest = seat[i].rank;
+    if (at[i].machine != mine) continue;
+    if (first) lowest = at[i].rank;
     p->local_size++;
-    p->local_rank += seat[i].rank < (uint64_t)rank;
+    p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  for (int64_t i = 0; i < world; i++)
-    p->host += (i == 0 || seat[i].machine != seat[i - 1].machine) && seat[i].rank < lowest;
+  for (int64_t i = 0; i < world; i++) p->host += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
 }
 
-mgrid_status mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_error *err) {
-  *seats = NULL;
+mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations, mgrid_error *err) {
+  *locations = NULL;
   if (b->place.hosts) return MGRID_OK;
-  *seats = malloc((size_t)(b->world + 1) * sizeof **seats);
-  return *seats ? MGRID_OK : mgrid_oom(err);
+  *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
+  return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
 /* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
-mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed,
-                                 mgrid_error *err) {
-  if (b->place.hosts) return mgrid_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
-  uint64_t *words = (uint64_t *)seats, own = mgrid_machine_id();  /* words first, in one half of the room */
+mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
+                                     const mgrid_error *failed, mgrid_error *err) {
+  if (b->place.hosts) return mgrid_verdict(b, mine, failed, err);    /* one machine: the agreement saw it */
+  uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* words first, in one half of the room */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
   words[b->world] = mgrid_verdict_of(b, mine);
   mgrid_status s = b->ops->allreduce_min(b, words, (size_t)b->world + 1, err);
   if (s) return s;
   uint64_t who = words[b->world];
-  for (int64_t r = b->world - 1; r >= 0; r--) seats[r] = (mgrid_seat){ words[r], (uint64_t)r };
-  find_place(&b->place, seats, own, b->world, b->rank);
+  for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
+  find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 

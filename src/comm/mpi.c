@@ -35,11 +35,11 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
   (void)b;
   for (size_t i = 0; i < n; i++)
-    if (strcmp(spec[i].backend, "mpi") != 0)
+    if (spec[i].backend->native != MGRID_NATIVE_MPI)
       return mgrid_fail(err, MGRID_REFUSED,
                         "%s wants the backend '%s', and this job runs on mpi alone; start it with "
                         "--backend %s, or open that backend",
-                        spec[i].name, spec[i].backend, spec[i].backend);
+                        spec[i].name, spec[i].backend->name, spec[i].backend->name);
   return MGRID_OK;
 }
 
@@ -71,8 +71,8 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
 /* One after the other: each is three rounds of messages among its members, and MPI has no call
 ** that starts a creation and goes on. Duplicates in flight (MPI_Comm_idup) for equal members,
 ** threads, and another order did not pay: scripts/README.md. */
-static mgrid_status mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                               mgrid_error *err) {
+static mgrid_outcome mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                                mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
   mgrid_status   s = MGRID_OK;
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
@@ -131,7 +131,7 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
   return s;
 }
 
-static mgrid_status mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   MPI_Comm       comm = *(MPI_Comm *)native;
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
   mgrid_status   s = prove(b, spec, comm, err);
@@ -141,20 +141,20 @@ static mgrid_status mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, voi
 
 /* ---------------------------------------------------------------------- use */
 
-static void *mpi_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
+static void *mpi_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
   void *buffer = calloc(bytes ? bytes : 1, 1);
-  (void)b, (void)backend;
+  (void)b, (void)kind;
   return buffer ? buffer : mgrid_null_oom(err);
 }
 
-static void mpi_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
-  (void)b, (void)backend;
+static void mpi_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
+  (void)b, (void)kind;
   free(buffer);
 }
 
-static mgrid_status mpi_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes,
+static mgrid_status mpi_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
                              bool to_buffer, mgrid_error *err) {
-  (void)b, (void)backend, (void)to_buffer, (void)err;
+  (void)b, (void)kind, (void)to_buffer, (void)err;
   memcpy(to, from, bytes);
   return MGRID_OK;
 }
@@ -181,8 +181,8 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
   return MPI_ERR_ARG;
 }
 
-static mgrid_status mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                   mgrid_error *err) {
+static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                    mgrid_error *err) {
   static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",  "MPI_Allgather", "MPI_Reduce_scatter_block",
                                        "MPI_Sendrecv",  "MPI_Barrier" };
   MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
@@ -214,8 +214,6 @@ static void mpi_close(mgrid_backend *b) {
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "mpi",
-    .lists = true,
     .allreduce_min = mgrid_mpi_allreduce,
     .allgather = mgrid_mpi_allgather,
     .bcast = mgrid_mpi_bcast,
@@ -224,15 +222,11 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
     .destroy = mpi_destroy,
     .prove = mpi_prove,
     .close = mpi_close,
-    .own = mgrid_mpi_own,
-    .send = mgrid_mpi_send,
-    .recv = mgrid_mpi_recv,
-    .tell = mgrid_mpi_tell,
-    .heard = mgrid_mpi_heard,
     .buffer_new = mpi_buffer_new,
     .buffer_free = mpi_buffer_free,
     .copy = mpi_copy,
     .collective = mpi_collective,
+    .carrier = &mgrid_mpi_carrier,
   };
   int ready = 0, gone = 0, rank, size;
   MPI_Initialized(&ready);
@@ -252,17 +246,16 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
     mgrid_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
     return NULL;
   }
-  m->base = (mgrid_backend){ .ops = &ops, .rank = rank, .world = size, .users = 1 };
+  m->base = (mgrid_backend){
+    .kind = &mgrid_backends[MGRID_NATIVE_MPI], .ops = &ops, .rank = rank, .world = size, .users = 1
+  };
   m->parent = parent;
   m->own = m->notes = MPI_COMM_NULL;
   return &m->base;
 }
 
-/* For mgrid_backend_open: the caller asked moongrid to see to MPI itself. */
-MGRID_API mgrid_backend *mgrid_mpi_open(mgrid_error *err);
-MGRID_API size_t         mgrid_mpi_describe(char *buf, size_t len);
-
-mgrid_backend *mgrid_mpi_open(mgrid_error *err) {
+/* For mgrid_backend_open: nobody has seen to MPI but us. */
+static mgrid_backend *mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
@@ -276,9 +269,13 @@ mgrid_backend *mgrid_mpi_open(mgrid_error *err) {
   return b;
 }
 
-size_t mgrid_mpi_describe(char *buf, size_t len) {
+static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int  n = 0;
+  (void)err;
   MPI_Get_library_version(text, &n);
-  return (size_t)snprintf(buf, len, "%s", text);
+  snprintf(buf, len, "%s", text);
+  return MGRID_OK;
 }
+
+const mgrid_backend_entry mgrid_mpi_entry = { .open = mpi_open, .probe = mpi_probe };

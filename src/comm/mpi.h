@@ -13,9 +13,11 @@ typedef struct mpi_backend {
   MPI_Comm      parent;
   MPI_Group     members; /* of the parent */
   bool          finalize;
-  /* Of a backend that waits no longer than base.seconds (mgrid_mpi_own): our own duplicates of the
-  ** parent, since a call that never ends would block the host's. */
+  /* Of a carrier (mgrid_mpi_carrier.start): our own duplicates of the parent, since a call that never
+  ** ends would block the host's. */
   MPI_Comm own, notes;
+  double   seconds;        /* deadline of a call over all ranks; 0: none */
+  uint64_t phase;          /* whose words are heard */
   uint64_t few[8], *words; /* [world + 1]: what a call with a deadline works on; left behind where it did not end */
   uint64_t calls;          /* over all ranks with a deadline, so far: equal on all */
   bool     broken;         /* a call over all ranks did not end: MPI cannot be relied on any more */
@@ -26,16 +28,10 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 
-/* mpi_wait.c: the operations of mgrid_backend_ops that wait for other ranks. */
+/* mpi_wait.c: what waits for other ranks. */
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-mgrid_status mgrid_mpi_own(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err);
-mgrid_status mgrid_mpi_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
-                            mgrid_error *err);
-mgrid_status mgrid_mpi_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
-                            mgrid_error *err);
-void         mgrid_mpi_tell(mgrid_backend *b, int64_t to);
-int64_t      mgrid_mpi_heard(mgrid_backend *b);
+extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi_wait.c - what waits for other ranks. A backend without a deadline calls MPI on the host's
-** communicator and waits as MPI does. One with a deadline (the nccl backend asks for it) works
+** communicator and waits as MPI does. A carrier (of the nccl backend) has a deadline: it works
 ** on duplicates of its own, looks at its clock, and when somebody does not come, finds out who.
 */
 #include "comm/mpi.h"
@@ -15,12 +15,26 @@ enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 }; /* on `notes` */
 
 enum { ANSWER = 256 }; /* bytes of rank 0's word on who is missing */
 
+typedef struct message { /* or any other call of MPI on its way */
+  MPI_Request request;
+  int         rc; /* what MPI said of it */
+} message;
+
+/* mgrid_look: is it through? */
+static mgrid_outcome is_through(void *ud) {
+  message *w = ud;
+  int      done = 0;
+  if (!w->rc) w->rc = MPI_Test(&w->request, &done, MPI_STATUS_IGNORE);
+  return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
+}
+
 /* ------------------------------------------------------------------ roll call
-** When a call over all ranks takes long, everybody in it reports to rank 0, which notes who is
-** there while it waits itself, and tells the others at its deadline who is not. Presence is a
-** matter of having come, not of whose clock runs out first. */
+** When a call over all ranks takes long, every rank in it reports to rank 0, which notes who is
+** there while it waits itself, and tells the others at its deadline who is not. So a rank is missing
+** if it has not come, not if its clock runs out first. */
 
 typedef struct waiting { /* one call over all ranks */
+  message      call;
   mpi_backend *m;
   uint64_t     number; /* of the call: equal on all ranks */
   double       begun;
@@ -66,50 +80,48 @@ static void list_missing(const waiting *w, char *text, size_t size) {
 static void end_roll(waiting *w, char *missing, size_t size) {
   mpi_backend *m = w->m;
   char         text[ANSWER] = "";
-  MPI_Request  request;
-  int          there = 0;
+  message      answer;
   if (m->base.rank != 0) {
-    double until = mgrid_now() + m->base.seconds + 1; /* rank 0 may have come later than we did */
-    MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &request);
-    for (int look = 0; !there && mgrid_now() < until; look++) {
-      MPI_Test(&request, &there, MPI_STATUS_IGNORE);
-      mgrid_pause(look);
-    }
-    if (!there) {
-      MPI_Cancel(&request);
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    double until = mgrid_now() + m->seconds + 1; /* rank 0 may have come later than we did */
+    answer.rc = MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &answer.request);
+    bool there = mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK;
+    if (!there && !answer.rc) {
+      MPI_Cancel(&answer.request);
+      MPI_Wait(&answer.request, MPI_STATUS_IGNORE);
     }
     snprintf(missing, size, "%s", there ? text : "0");
     return;
   }
   list_missing(w, text, sizeof text);
   for (int64_t r = 1; r < m->base.world; r++)
-    if (w->here && w->here[r] && !MPI_Isend(text, sizeof text, MPI_CHAR, (int)r, TAG_MISSING, m->notes, &request))
-      MPI_Wait(&request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
+    if (w->here && w->here[r]
+        && !MPI_Isend(text, sizeof text, MPI_CHAR, (int)r, TAG_MISSING, m->notes, &answer.request))
+      MPI_Wait(&answer.request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
   snprintf(missing, size, "%s", text);
 }
 
+/* mgrid_look: what a rank does for the roll call while it waits. */
+static mgrid_outcome have_all_come(void *ud) {
+  waiting      *w = ud;
+  mgrid_outcome through = is_through(&w->call);
+  if (through != MGRID_NOT_YET) return through;
+  if (mgrid_now() - w->begun > w->m->seconds / 4) report(w);
+  take_reports(w);
+  return MGRID_NOT_YET;
+}
+
 /* Wait for a call over all ranks, whose buffers are ours: after a failure MPI may still write there. */
-static mgrid_status finish(mpi_backend *m, MPI_Request *request, int rc, const char *call, mgrid_error *err) {
-  waiting w = { m, ++m->calls, mgrid_now(), false, NULL };
-  int     done = 0;
-  for (int look = 0; !rc && !done; look++) {
-    rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (rc || done) break;
-    double waited = mgrid_now() - w.begun;
-    if (waited > m->base.seconds / 4) report(&w);
-    take_reports(&w);
-    if (waited > m->base.seconds) break;
-    mgrid_pause(look);
-  }
-  mgrid_status s = MGRID_OK;
-  if (rc) {
-    s = mgrid_mpi_failed(err, rc, call, "agreement");
-  } else if (!done) {
+static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid_error *err) {
+  waiting       w = { call, m, ++m->calls, mgrid_now(), false, NULL };
+  mgrid_outcome came = mgrid_wait(have_all_come, &w, w.begun + m->seconds, NULL, NULL);
+  mgrid_status  s = MGRID_OK;
+  if (w.call.rc) {
+    s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
+  } else if (came == MGRID_LATE) {
     char missing[ANSWER];
     end_roll(&w, missing, sizeof missing);
     bool several = strchr(missing, ',') || strstr(missing, " and ");
-    s = mgrid_fail(err, MGRID_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->base.seconds,
+    s = mgrid_fail(err, MGRID_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->seconds,
                    *missing == 's' ? ""
                    : several       ? "ranks "
                                    : "rank ",
@@ -130,11 +142,11 @@ static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
 ** did not end. */
 
 static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
-  MPI_Request request;
-  uint64_t   *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
+  message   call;
+  uint64_t *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
   memcpy(own, words, n * sizeof *words);
-  int          rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &request);
-  mgrid_status s = finish(m, &request, rc, "MPI_Iallreduce", err);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &call.request);
+  mgrid_status s = finish(m, call, "MPI_Iallreduce", err);
   if (!s) memcpy(words, own, n * sizeof *words);
   return s;
 }
@@ -144,9 +156,9 @@ static mgrid_status timed_allgather(mpi_backend *m, const void *mine, void *all,
   char  *own = malloc(whole + bytes);
   if (!own) return mgrid_oom(err);
   memcpy(own + whole, mine, bytes);
-  MPI_Request  request;
-  int          rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &request);
-  mgrid_status s = finish(m, &request, rc, "MPI_Iallgather", err);
+  message call;
+  call.rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &call.request);
+  mgrid_status s = finish(m, call, "MPI_Iallgather", err);
   if (s) return s;
   memcpy(all, own, whole);
   free(own);
@@ -157,9 +169,9 @@ static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root,
   char *own = malloc((size_t)bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, (size_t)bytes);
-  MPI_Request  request;
-  int          rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &request);
-  mgrid_status s = finish(m, &request, rc, "MPI_Ibcast", err);
+  message call;
+  call.rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &call.request);
+  mgrid_status s = finish(m, call, "MPI_Ibcast", err);
   if (s) return s;
   memcpy(data, own, (size_t)bytes);
   free(own);
@@ -169,7 +181,7 @@ static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root,
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (usable(m, err)) return MGRID_BACKEND;
-  if (b->seconds > 0) return timed_allreduce(m, words, n, err);
+  if (m->seconds > 0) return timed_allreduce(m, words, n, err);
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
   mgrid_mpi_restore(m->parent, was);
@@ -179,7 +191,7 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   if (usable(m, err)) return MGRID_BACKEND;
-  if (b->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
+  if (m->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
   mgrid_mpi_restore(m->parent, was);
@@ -189,7 +201,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = usable(m, err);
-  bool         timed = b->seconds > 0;
+  bool         timed = m->seconds > 0;
   if (s) return s;
   MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mgrid_mpi_quiet(m->parent);
   for (size_t at = 0; at < bytes && !s; at += INT_MAX) {
@@ -204,9 +216,10 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
   return s;
 }
 
-/* ---------------------------------------------------------- between two ranks */
+/* ------------------------------------------------------------------- a carrier */
 
-mgrid_status mgrid_mpi_own(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err) {
+static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
+                                  mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
   MPI_Comm       local = MPI_COMM_NULL;
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
@@ -225,78 +238,75 @@ mgrid_status mgrid_mpi_own(mgrid_backend *b, double seconds, int *local_rank, in
   MPI_Comm_rank(local, local_rank);
   MPI_Comm_size(local, local_size);
   MPI_Comm_free(&local);
-  b->seconds = seconds;
+  m->seconds = seconds;
   if (!m->words) m->words = malloc((size_t)(b->world + 1) * sizeof *m->words);
-  return m->words ? MGRID_OK : mgrid_oom(err); /* MGRID_LIMIT: a verdict can still be had */
+  return m->words ? MGRID_OK : mgrid_oom(err); /* the eight words of `few` are enough for a verdict */
 }
 
-/* Until the message is through; a receive that is given up is taken back. *through: may the buffer be
-** used again? */
-static mgrid_status finish_message(mpi_backend *m, MPI_Request *request, int rc, const char *call, int64_t peer,
-                                   bool send, double seconds, bool *through, mgrid_error *err) {
-  double begun = mgrid_now();
-  *through = true;
-  for (int look = 0, done = 0; !rc; look++) {
-    rc = MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (!rc && done) return MGRID_OK;
-    bool    late = mgrid_now() - begun > seconds;
-    int64_t who = late ? -1 : mgrid_mpi_heard(&m->base);
-    if (rc) break;
-    if (late || who >= 0) {
-      *through = !send; /* MPI does not take back what is sent */
-      if (!send) {
-        MPI_Cancel(request);
-        MPI_Wait(request, MPI_STATUS_IGNORE);
-      }
-      if (late)
-        return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
-      mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " gave up", who);
-      return MGRID_GAVE_UP;
-    }
-    mgrid_pause(look);
-  }
-  return mgrid_mpi_failed(err, rc, call, "the channel of the library");
+static void carrier_deadline(mgrid_backend *b, double seconds) { ((mpi_backend *)b)->seconds = seconds; }
+
+static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
+
+/* Until the message is through. */
+static mgrid_outcome finish_message(mpi_backend *m, message *w, const char *call, int64_t peer, double seconds,
+                                    mgrid_error *err) {
+  int64_t       who;
+  mgrid_outcome outcome = mgrid_wait(is_through, w, mgrid_now() + seconds, &m->base, &who);
+  if (w->rc) return mgrid_mpi_failed(err, w->rc, call, "the channel of the library");
+  if (outcome == MGRID_LATE)
+    return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+  if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " gave up", who);
+  return outcome;
 }
 
-mgrid_status mgrid_mpi_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
-                            mgrid_error *err) {
+static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
+                                  mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  MPI_Request  request;
-  bool         through;
-  void        *own = malloc(bytes + 1); /* left behind where the message is not through */
+  message      w;
+  void        *own = malloc(bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
-  int          rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &request);
-  mgrid_status s = finish_message(m, &request, rc, "MPI_Isend", to, true, seconds, &through, err);
-  if (through) free(own);
-  return s;
+  w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &w.request);
+  mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
+  if (outcome == MGRID_OK || w.rc) free(own); /* else left behind: MPI does not take back what is sent */
+  return outcome;
 }
 
-mgrid_status mgrid_mpi_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
-                            mgrid_error *err) {
+static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                                  mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  MPI_Request  request;
-  bool         through;
-  int          rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &request);
-  return finish_message(m, &request, rc, "MPI_Irecv", from, false, seconds, &through, err);
+  message      w;
+  w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &w.request);
+  mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
+  if (outcome != MGRID_OK && !w.rc) { /* the caller's memory is its own again */
+    MPI_Cancel(&w.request);
+    MPI_Wait(&w.request, MPI_STATUS_IGNORE);
+  }
+  return outcome;
 }
 
-/* A word to one who may be waiting for us: we gave up, in this creation. */
-void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
+static void carrier_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
-  uint64_t     epoch = b->epoch;
+  uint64_t     phase = m->phase;
   MPI_Request  request;
-  if (to == b->rank || MPI_Isend(&epoch, sizeof epoch, MPI_BYTE, (int)to, TAG_FAILED, m->notes, &request)) return;
+  if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, TAG_FAILED, m->notes, &request)) return;
   MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes are on their way at once */
 }
 
-/* Who gave up, or -1: each word is heard once. */
-int64_t mgrid_mpi_heard(mgrid_backend *b) {
+static int64_t carrier_heard(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          there = 0;
-  uint64_t     epoch = 0;
+  uint64_t     phase = 0;
   MPI_Status   from;
   if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAILED, m->notes, &there, &from) || !there) return -1;
-  MPI_Recv(&epoch, sizeof epoch, MPI_BYTE, from.MPI_SOURCE, TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
-  return epoch == b->epoch ? from.MPI_SOURCE : -1;
+  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
+  return phase == m->phase ? from.MPI_SOURCE : -1;
 }
+
+const mgrid_carrier_ops mgrid_mpi_carrier = { .start = carrier_start,
+                                              .deadline = carrier_deadline,
+                                              .send = carrier_send,
+                                              .recv = carrier_recv,
+                                              .tell = carrier_tell,
+                                              .heard = carrier_heard,
+                                              .phase = carrier_phase };

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.h - what the command asks about backends without opening one.
+** open.h - opening backends: what the command and the Lua module need beside mgrid_backend_open.
 */
 #ifndef MGRID_OPEN_H
 #define MGRID_OPEN_H
 
 #include "comm/backend.h"
 
-/* The MPI library behind the mpi backend, or why it cannot be loaded. */
-MGRID_API mgrid_status mgrid_mpi_version_text(char *buf, size_t len, mgrid_error *err);
+/* What a backend finds on this machine (its library's version, GPUs), or what is missing, without
+** opening it. Local. MGRID_BACKEND where its library is not here. */
+mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err);
 
-/* The NCCL and the GPUs of this machine, or what is missing. */
-MGRID_API mgrid_status mgrid_nccl_version_text(char *buf, size_t len, mgrid_error *err);
-
-/* nccl over this backend, which it then owns if `own`, where every rank can have it; else the backend
+/* nccl over this carrier, which it then owns if `own`, where every rank can have it; else the carrier
 ** itself. Collective. */
-MGRID_API mgrid_backend *mgrid_backend_best(mgrid_backend *mpi, const mgrid_nccl_options *options, bool own);
+mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options, bool own);
 
 #endif

@@ -49,11 +49,11 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   c->group = made->group;
   c->size = made->size, c->position = made->position;
   c->tag = (int)((made->entry * 64 + made->round) % 32768); /* MPI promises tags up to 32767 */
-  c->backend = *e->choice->asked.backend ? e->choice->asked.backend : b->ops->name;
+  c->backend = e->choice->backend ? e->choice->backend : b->kind;
   c->hash = hash_of(c);
   mgrid_shared *there = b->whole ? NULL : find(b, c);
-  if (!there && b->ops->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
-  if (name.failed || (!there && b->ops->lists && !c->ranks)) {
+  if (!there && b->kind->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
+  if (name.failed || (!there && b->kind->lists && !c->ranks)) {
     drop(c);
     return mgrid_null_oom(err);
   }
@@ -103,7 +103,7 @@ void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {
   batch->native[n] = NULL;
 }
 
-void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const char *backend) {
+void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const mgrid_descriptor *backend) {
   size_t n = batch->n++;
   batch->entry[n] = NULL;
   batch->spec[n] = (mgrid_comm_spec){
@@ -116,9 +116,9 @@ mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error 
   return b->ops->check(b, batch->n, batch->spec, err);
 }
 
-mgrid_status mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err) {
+mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err) {
   b->epoch++;
-  mgrid_status s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
+  mgrid_outcome s = b->ops->create(b, batch->n, batch->spec, batch->native, err);
   for (size_t i = 0; i < batch->n; i++) {
     if (!batch->entry[i]) continue;
     batch->entry[i]->native = batch->native[i];
@@ -139,42 +139,39 @@ void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
   if (made > 0) (b->ops->abort ? b->ops->abort : b->ops->destroy)(b, made, batch->native);
 }
 
-/* MGRID_GAVE_UP is for verdicts: who asks for more has a failure of the backend. */
-static mgrid_status own_status(mgrid_status s) { return s == MGRID_GAVE_UP ? MGRID_BACKEND : s; }
-
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
                                mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
-  if (!b->ops->shrink || strcmp(c->backend, "nccl") != 0)
+  if (!b->ops->shrink || !c->backend->shrinks)
     return mgrid_fail(err, MGRID_BACKEND, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
-                      c->backend);
+                      c->backend->name);
   if (!from->real || !from->native)
     return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", c->name);
-  mgrid_status s = MGRID_OK;
+  mgrid_outcome s = MGRID_OK;
   if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err); /* the others were checked with their state */
   if (!s) s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
   c->real = s == MGRID_OK;
-  return own_status(s);
+  return mgrid_status_of(s);
 }
 
 mgrid_status mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
-  if (!c->real || !c->native || strcmp(c->backend, "nccl") != 0 || !b->ops->revoke) return MGRID_OK;
-  return own_status(b->ops->revoke(b, &spec, c->native, err));
+  if (!c->real || !c->native || !c->backend->revokes) return MGRID_OK;
+  return mgrid_status_of(b->ops->revoke(b, &spec, c->native, err));
 }
 
-mgrid_status mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {
+mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
   return b->ops->prove(b, &spec, c->native, err);
 }
 
 mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
-  return own_status(b->ops->collective(b, &spec, c->native, w, err));
+  return mgrid_status_of(b->ops->collective(b, &spec, c->native, w, err));
 }
 
 void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c) {
-  if (c->real && c->native && b->ops->lose && strcmp(c->backend, b->ops->name) == 0) b->ops->lose(b, c->native);
+  if (c->real && c->native && b->ops->lose) b->ops->lose(b, c->native);
 }
 
 static void unlink_entry(mgrid_backend *b, const mgrid_shared *c) {

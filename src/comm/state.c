@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *mgrid_backend_name(const mgrid_backend *b) { return b->ops->name; }
+const char *mgrid_backend_name(const mgrid_backend *b) { return b->kind->name; }
 int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b->rank; }
 int64_t     mgrid_backend_world(const mgrid_backend *b) { return b->world; }
 
@@ -54,12 +54,12 @@ static void name_all(mgrid_state *s) {
       size_t i = 0;
       if (mgrid_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
-      const mgrid_entry *e = &p->content.entry[entry];
-      const char        *wanted = e->choice->asked.backend; /* what another backend makes is its members' alone */
+      const mgrid_entry      *e = &p->content.entry[entry];
+      const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
-      else if (!*wanted || strcmp(wanted, s->backend->ops->name) == 0)
-        mgrid_batch_add_absent(&s->batch, e, s->backend->ops->name);
+      else if (!wanted || wanted->native == own->native) /* what another backend makes is its members' alone */
+        mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
 }
@@ -107,12 +107,12 @@ void mgrid_state_free(mgrid_state *s) {
   free(s);
 }
 
-static mgrid_status first_of(mgrid_status a, mgrid_status b) { return a ? a : b; }
+static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
-static mgrid_status create(mgrid_state *s, mgrid_seat *seats, mgrid_error *err) {
-  mgrid_status status = mgrid_pool_create(s->backend, &s->batch, err);
-  status = mgrid_seats_verdict(s->backend, seats, status, err, err);
+static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_error *err) {
+  mgrid_outcome mine = mgrid_pool_create(s->backend, &s->batch, err);
+  mgrid_status  status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
   if (status) mgrid_pool_undo(s->backend, &s->batch);
   s->batch.n = 0;
   return status;
@@ -127,16 +127,16 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
-  mgrid_state *s = calloc(1, sizeof *s);
-  mgrid_seat  *seats = NULL;
-  mgrid_status status = !s && plan  ? mgrid_oom(&mine)
-                        : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine)
-                                    : MGRID_OK;
-  if (!status) status = mgrid_seats_new(b, &seats, &mine);
+  mgrid_state    *s = calloc(1, sizeof *s);
+  mgrid_location *locations = NULL;
+  mgrid_status    status = !s && plan  ? mgrid_oom(&mine)
+                           : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine)
+                                       : MGRID_OK;
+  if (!status) status = mgrid_locations_new(b, &locations, &mine);
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
-  if (!status) status = create(s, seats, &mine);
-  free(seats);
+  if (!status) status = create(s, locations, &mine);
+  free(locations);
   if (!status) return s;
   mgrid_state_free(s);
   if (err) *err = mine;
@@ -176,15 +176,15 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
 
 mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  mgrid_error  mine = { 0 };
-  mgrid_status status = MGRID_OK;
-  int64_t      n = 0;
+  mgrid_error   mine = { 0 };
+  mgrid_outcome own = MGRID_OK;
+  int64_t       n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
-    status = first_of(status, mgrid_pool_prove(s->backend, s->comm[i], status ? NULL : &mine));
+    own = first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
     n++;
   }
-  status = mgrid_verdict(s->backend, status, &mine, &mine);
+  mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);
   if (status && err) *err = mine;
   if (proved) *proved = n;
   return status;
@@ -268,18 +268,24 @@ void mgrid_group_ranks(const mgrid_group *g, int32_t *out) { mgrid_family_member
 
 void *mgrid_group_native(const mgrid_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }
 
-const char *mgrid_group_backend(const mgrid_group *g) { return g->comm ? g->comm->backend : ""; }
+mgrid_native mgrid_group_native_kind(const mgrid_group *g) {
+  return mgrid_group_native(g) ? g->comm->backend->native : MGRID_NATIVE_NONE;
+}
 
-const char *mgrid_group_kind(const mgrid_group *g) { return g->comm ? g->comm->backend : g->state->backend->ops->name; }
+const char *mgrid_group_backend(const mgrid_group *g) { return g->comm ? g->comm->backend->name : ""; }
+
+const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {
+  return g->comm ? g->comm->backend : g->state->backend->kind;
+}
 
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err) {
   mgrid_backend *b = g->state->backend;
   if (!b->ops->collective)
-    return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->ops->name);
+    return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->kind->name);
   if (g->comm && !g->comm->real)
     return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
                       g->name);
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
-  const mgrid_comm_spec alone = { .name = g->name, .backend = b->ops->name, .size = 1 };
-  return b->ops->collective(b, &alone, NULL, w, err);
+  const mgrid_comm_spec alone = { .name = g->name, .backend = b->kind, .size = 1 };
+  return mgrid_status_of(b->ops->collective(b, &alone, NULL, w, err));
 }

@@ -11,18 +11,18 @@
 /* A communicator of the backend's pool. Equal members in equal order with equal options
 ** are one entry, whatever state asked for it, unless it is unique. */
 struct mgrid_shared {
-  mgrid_shared *next;
-  int           users;
-  bool          real; /* create has succeeded, native is valid */
-  uint64_t      hash;
-  char         *name;
-  const char   *backend; /* who makes it: what the family asked for, else the backend's name */
-  mgrid_choice *options;
-  mgrid_family *family; /* who asked first: its group has the members */
-  int64_t       group, size, position;
-  int           tag;
-  int32_t      *ranks; /* written out, where the backend wants it */
-  void         *native;
+  mgrid_shared           *next;
+  int                     users;
+  bool                    real; /* create has succeeded, native is valid */
+  uint64_t                hash;
+  char                   *name;
+  const mgrid_descriptor *backend; /* who makes it: what the family asked for, else the backend itself */
+  mgrid_choice           *options;
+  mgrid_family           *family; /* who asked first: its group has the members */
+  int64_t                 group, size, position;
+  int                     tag;
+  int32_t                *ranks; /* written out, where the backend wants it */
+  void                   *native;
 };
 
 /* Room for one call that creates up to n communicators, made before the ranks agree: after
@@ -41,17 +41,17 @@ mgrid_status  mgrid_batch_init(mgrid_batch *batch, size_t room, mgrid_error *err
 void          mgrid_batch_free(mgrid_batch *batch);
 void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is real */
 void          mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
-                                     const char *backend); /* of others: mgrid_backend.whole */
+                                     const mgrid_descriptor *backend); /* of others: mgrid_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
-mgrid_status mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
-void         mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
-mgrid_status mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err); /* local: before agreement */
+mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
+void          mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
+mgrid_status  mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err); /* local: before agreement */
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
                                mgrid_error *err);
 void         mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its ranks do not answer any more */
 mgrid_status mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
-mgrid_status mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
-mgrid_status mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
+mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
+mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
 /* One user less of each; what has none is destroyed, all of it in one call. */
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch);
 
@@ -63,15 +63,15 @@ struct mgrid_group {
   const mgrid_shared *comm; /* NULL for a group of one rank */
 };
 
-/* Room for a seat per rank, before the ranks agree; NULL where their places are known already. */
-typedef struct mgrid_seat mgrid_seat;
-mgrid_status              mgrid_seats_new(const mgrid_backend *b, mgrid_seat **seats, mgrid_error *err);
-/* mgrid_verdict; with seats the ranks also learn how they lie over machines. */
-mgrid_status mgrid_seats_verdict(mgrid_backend *b, mgrid_seat *seats, mgrid_status mine, const mgrid_error *failed,
-                                 mgrid_error *err);
+/* Room for the location of every rank, made before the ranks agree; NULL where they are known already. */
+typedef struct mgrid_location mgrid_location;
+mgrid_status                  mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations, mgrid_error *err);
+/* mgrid_verdict; with locations the ranks also learn how they lie over machines. */
+mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
+                                     const mgrid_error *failed, mgrid_error *err);
 
-/* Whose memory and calls the group wants: "mpi", "nccl", "dry"; of a group of one rank the state's. */
-const char *mgrid_group_kind(const mgrid_group *g);
+/* Whose memory and calls the group wants: of a group of one rank the state's. */
+const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
 /* A collective over the group. Not of a dry state, nor before a lazy communicator is created. */
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err);
 

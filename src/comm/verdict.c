@@ -8,13 +8,15 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define LATER (UINT64_C(1) << 40) /* who gave up because of another rank is not the reason */
+/* Added to the rank of one who gave up because another failed: the minimum over all ranks is then the
+** rank that failed first, wherever there is one. */
+#define LATER (UINT64_C(1) << 40)
 
-uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_status mine) {
+uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine) {
   return mine ? (uint64_t)b->rank + (mine == MGRID_GAVE_UP ? LATER : 0) : UINT64_MAX;
 }
 
-mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status mine, const mgrid_error *failed,
+mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err) {
   mgrid_error first;
   memset(&first, 0, sizeof first);
@@ -26,7 +28,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_status min
   return mgrid_fail(err, first.status ? first.status : MGRID_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
 }
 
-mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_status mine, const mgrid_error *failed, mgrid_error *err) {
+mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed, mgrid_error *err) {
   uint64_t     who = mgrid_verdict_of(b, mine);
   mgrid_status s = b->ops->allreduce_min(b, &who, 1, err);
   return s ? s : mgrid_verdict_tell(b, who, mine, failed, err);

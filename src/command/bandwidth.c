@@ -87,7 +87,7 @@ mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err) {
       const mgrid_shared *c = rows[i].comm;
       if (c)
         printf("%-24s %7" PRId64 " %8s %12.3f %12.3f %15.3f\n", s->plan->content.entry[s->view.comm[i].entry].name,
-               c->size, c->backend, rows[i].rate[0], rows[i].rate[1], rows[i].rate[2]);
+               c->size, c->backend->name, rows[i].rate[0], rows[i].rate[1], rows[i].rate[2]);
     }
   }
   for (size_t i = 0; rows && i < s->view.ncomms; i++) {

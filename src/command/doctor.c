@@ -18,36 +18,41 @@ typedef struct options {
   bool json;
 } options;
 
+enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 2 };
+
 typedef struct finding {
   const char *part;
   bool        works;
   char        text[1100];
 } finding;
 
-static void examine(const cli *c, finding *f) {
+/* Returns how many findings there are. */
+static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   mgrid_error err = { 0 };
   f[0] = (finding){ "planning", true, "" };
   snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mgrid_version(), mgrid_lua_release());
-  f[1] = (finding){ "mpi", false, "" };
-  f[1].works = mgrid_mpi_version_text(f[1].text, sizeof f[1].text, &err) == MGRID_OK;
-  if (!f[1].works) snprintf(f[1].text, sizeof f[1].text, "%s", err.message);
-  f[1].text[strcspn(f[1].text, "\n")] = '\0';
-  f[2] = (finding){ "nccl", false, "" };
-  f[2].works = mgrid_nccl_version_text(f[2].text, sizeof f[2].text, &err) == MGRID_OK;
-  if (!f[2].works) snprintf(f[2].text, sizeof f[2].text, "%s", err.message);
-  f[3] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
-  if (c->launched) snprintf(f[3].text, sizeof f[3].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
+  size_t n = 1;
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
+    if (!d->library) continue;
+    f[n] = (finding){ d->name, false, "" };
+    f[n].works = mgrid_backend_probe(d, f[n].text, sizeof f[n].text, &err) == MGRID_OK;
+    if (!f[n].works) snprintf(f[n].text, sizeof f[n].text, "%s", err.message);
+    f[n].text[strcspn(f[n].text, "\n")] = '\0';
+    n++;
+  }
+  f[n] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
+  if (c->launched) snprintf(f[n].text, sizeof f[n].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
+  return n + 1;
 }
 
 static int run(const cli_command *self, int argc, char **argv) {
-  enum { N = 4 };
   options c = { 0 };
-  finding f[N];
+  finding f[FINDINGS_MAX];
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  examine(&c.cli, f);
+  size_t n = examine(&c.cli, f);
   if (c.cli.me != 0) return MGRID_OK;
   json_t *all = json_object();
-  for (int i = 0; i < N; i++) {
+  for (size_t i = 0; i < n; i++) {
     if (c.json)
       json_object_set_new(all, f[i].part, json_pack("{sbss}", "works", f[i].works, "text", f[i].text));
     else

@@ -121,19 +121,23 @@ static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error 
   return MGRID_OK;
 }
 
-static mgrid_backend *choose(options *c, mgrid_backend *mpi, const mgrid_plan *p, mgrid_error *err) {
+/* The backend that the command line asks for, over the one that is open. wanted NULL: auto. */
+static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, const mgrid_plan *p,
+                             mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
-  if (s || strcmp(c->backend, "mpi") == 0) return s ? NULL : mpi;
+  if (s || (wanted && !wanted->carrier)) return s ? NULL : b;
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
   o.budget = c->gpu_memory << 20;
   if (c->timeout) o.timeout = (double)c->timeout;
-  return strcmp(c->backend, "nccl") == 0 ? mgrid_nccl_backend(mpi, &o, err) : mgrid_backend_best(mpi, &o, false);
+  return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o, false);
 }
 
-static mgrid_status run_on_mpi(options *c, mgrid_runtime *rt, mgrid_error *planning, mgrid_error *err) {
-  mgrid_backend *b = mgrid_backend_open("mpi", err);
+static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgrid_runtime *rt, mgrid_error *planning,
+                                 mgrid_error *err) {
+  const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
+  mgrid_backend          *b = mgrid_backend_open(first->name, err);
   if (!b) return cli_say_own(&c->cli, err);
   int64_t      world = mgrid_backend_world(b);
   mgrid_plan  *p = NULL;
@@ -145,7 +149,7 @@ static mgrid_status run_on_mpi(options *c, mgrid_runtime *rt, mgrid_error *plann
     p = cli_plan(&c->cli, rt, world, planning);
   /* A rank without a plan comes here too: the others would wait for it, and learn now that it has none. */
   s = mgrid_agree(b, p, planning, err);
-  mgrid_backend *chosen = s ? NULL : choose(c, b, p, err);
+  mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
   if (s) cli_say(&c->cli, err); /* before MPI_Finalize: a launcher kills the rest at the first exit */
   mgrid_plan_free(p);
@@ -155,23 +159,23 @@ static mgrid_status run_on_mpi(options *c, mgrid_runtime *rt, mgrid_error *plann
 }
 
 static int run(const cli_command *self, int argc, char **argv) {
-  static const char *const backends[] = { "auto", "mpi", "nccl", "dry" };
-  options                  c = { .backend = "auto" };
-  mgrid_error              err = { 0 }, planning = { 0 };
+  options     c = { .backend = "auto" };
+  mgrid_error err = { 0 }, planning = { 0 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
-  bool dry = strcmp(c.backend, "dry") == 0;
-  bool known = dry;
-  for (int i = 0; i < 3; i++) known |= strcmp(c.backend, backends[i]) == 0;
-  if (!known) {
-    char tail[128];
-    mgrid_suggest(tail, sizeof tail, c.backend, backends, 4);
+  const mgrid_descriptor *wanted = mgrid_backend_named(c.backend);
+  const char             *known[2 + MGRID_BACKENDS_MAX] = { "auto" };
+  if (!wanted && strcmp(c.backend, known[0]) != 0) {
+    char   tail[128];
+    size_t n = 1 + mgrid_backend_names(known + 1);
+    known[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
+    mgrid_suggest(tail, sizeof tail, c.backend, known, n);
     return cli_usage(&c.cli, "unknown backend '%s'%s", c.backend, tail);
   }
   mgrid_runtime *rt = cli_load(&c.cli, &planning);
   mgrid_status   s;
-  if (!dry) {
-    s = run_on_mpi(&c, rt, &planning, &err);
+  if (!wanted || wanted->library) {
+    s = run_on_ranks(&c, wanted, rt, &planning, &err);
   } else {
     err = planning;
     s = rt ? rehearse(&c, rt, &err) : err.status;

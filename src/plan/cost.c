@@ -6,11 +6,18 @@
 
 #include <string.h>
 
+/* A family that names no backend may be made by any of them: the one that takes most is counted. */
 static void add(const mgrid_entry *e, int64_t size, int64_t times, mgrid_gpu_memory *out) {
-  if (size < 2 || strcmp(e->choice->asked.backend, "mpi") == 0) return;
-  out->communicators += times;
-  out->created += times * mgrid_nccl_memory(&e->choice->nccl, size);
-  out->first_use += times * mgrid_nccl_buffers(&e->choice->nccl, size);
+  int64_t created = 0, first_use = 0;
+  for (const mgrid_descriptor *d = mgrid_backends; d->name && size >= 2; d++) {
+    int64_t one = 0, more = 0;
+    if (!d->gpu_memory || (e->choice->backend && e->choice->backend != d)) continue;
+    d->gpu_memory(&e->choice->nccl, size, &one, &more);
+    if (one + more > created + first_use) created = one, first_use = more;
+  }
+  out->communicators += created > 0 ? times : 0;
+  out->created += times * created;
+  out->first_use += times * first_use;
 }
 
 mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err) {

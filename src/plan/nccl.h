@@ -65,7 +65,7 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
 /* The same in canonical form: by name, one blank between. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 
-/* Bytes of GPU memory of a communicator of n ranks when it is made: of C channels each has a
+/* memory.c. Bytes of GPU memory of a communicator of n ranks when it is made: of C channels each has a
 ** table of pointers (8 B a rank), of peers (600 B) and of ranks (4 B), and the communicator two
 ** blocks more, each rounded up to the 2 MiB that NCCL's cuMem allocations take: (3 C + 2) 2 MiB for
 ** small groups. NCCL 2.28.9, src/channel.cc and alloc.h, and the same in runs of its host code.

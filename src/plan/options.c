@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const backend_names[] = { "mpi", "nccl", NULL };
-
 /* To add one: its field and default in moongrid.h, its row here, the backend that heeds it; then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .backends = "all", .unset = "false",
@@ -23,7 +21,7 @@ const mgrid_option mgrid_option_table[] = {
     .unset = "false", .doc = "high priority for the stream of its calls" },
   { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .backends = "nccl",
     .unset = "the backend's", .doc = "seconds that its creation may take" },
-  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = backend_names, .apart = true,
+  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = mgrid_backend_names, .apart = true,
     .backends = "all", .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU" },
   { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .backends = "nccl", .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
@@ -43,14 +41,14 @@ static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, 
 }
 
 static mgrid_status canonical_word(const mgrid_option *row, const char **word, mgrid_error *err) {
-  const char *given = *word ? *word : "";
-  size_t      n = 0;
+  const char *given = *word ? *word : "", *known[MGRID_WORDS_MAX];
+  size_t      n = row->words(known);
   *word = "";
-  for (; row->words[n]; n++)
-    if (strcmp(given, row->words[n]) == 0) *word = row->words[n];
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(given, known[i]) == 0) *word = known[i];
   if (!*given || **word) return MGRID_OK;
   char tail[128];
-  mgrid_suggest(tail, sizeof tail, given, row->words, n);
+  mgrid_suggest(tail, sizeof tail, given, known, n);
   return mgrid_fail(err, MGRID_REFUSED, "unknown %s '%s'%s", row->name, given, tail);
 }
 
@@ -111,6 +109,7 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
   c->nccl = *nccl;
   mgrid_status s = canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
+  if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
   if (!s) {
     mgrid_nccl_text(&c->nccl, &fields);
     c->asked.nccl = taken(&fields);

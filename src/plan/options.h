@@ -8,8 +8,7 @@
 #ifndef MGRID_OPTIONS_H
 #define MGRID_OPTIONS_H
 
-#include "base/base.h"
-#include "plan/nccl.h"
+#include "plan/backends.h"
 
 #include <stdatomic.h>
 
@@ -22,17 +21,17 @@ typedef enum mgrid_option_kind {
 } mgrid_option_kind;
 
 typedef struct mgrid_option {
-  const char        *name; /* in Lua, in text and in JSON; NULL ends the table */
-  mgrid_option_kind  kind;
-  size_t             offset;   /* of its field in mgrid_options */
-  const char *const *words;    /* NULL ends */
-  bool               apart;    /* families that differ in it do not share a communicator */
-  const char        *backends; /* who heeds it: "all", or names */
-  const char        *unset;    /* what holds where it is not given */
-  const char        *doc;      /* one line that begins in lower case */
+  const char       *name; /* in Lua, in text and in JSON; NULL ends the table */
+  mgrid_option_kind kind;
+  size_t            offset;             /* of its field in mgrid_options */
+  size_t (*words)(const char *words[]); /* writes them, at most MGRID_WORDS_MAX, and returns how many */
+  bool        apart;                    /* families that differ in it do not share a communicator */
+  const char *backends;                 /* who heeds it: "all", or names */
+  const char *unset;                    /* what holds where it is not given */
+  const char *doc;                      /* one line that begins in lower case */
 } mgrid_option;
 
-enum { MGRID_OPTIONS_MAX = 32 };                /* rows, at most */
+enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX }; /* rows, at most; words of one */
 extern const mgrid_option mgrid_option_table[]; /* in the order in which options are read and written */
 
 /* The field of a row: a bool *, double * or const char **; to be written only where *o may be. */
@@ -42,11 +41,12 @@ static inline void *mgrid_option_at(const mgrid_options *o, const mgrid_option *
 
 /* What a family asks: mgrid_options checked, in one canonical form, and owned. Immutable and counted. */
 typedef struct mgrid_choice {
-  atomic_int        refs;
-  mgrid_options     asked;    /* strings are not NULL; seconds are whole microseconds; nccl is by name */
-  mgrid_nccl_values nccl;     /* asked.nccl, parsed */
-  const char       *text;     /* " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
-  const char       *identity; /* the same of the options that keep families apart */
+  atomic_int              refs;
+  mgrid_options           asked;    /* strings are not NULL; seconds are whole microseconds; nccl is by name */
+  mgrid_nccl_values       nccl;     /* asked.nccl, parsed */
+  const mgrid_descriptor *backend;  /* asked.backend, looked up; NULL: the state's own */
+  const char             *text;     /* " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
+  const char             *identity; /* the same of the options that keep families apart */
 } mgrid_choice;
 
 /* Of what a C program wrote; `given` NULL: nothing. *out is the caller's, NULL on failure. MGRID_REFUSED

@@ -151,7 +151,7 @@ static mgrid_backend **new_job(lua_State *L) {
 static int mpi(lua_State *L) {
   mgrid_backend **box = new_job(L);
   mgrid_error     e;
-  return job_or_failure(L, box, mgrid_backend_open("mpi", &e), &e);
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &e), &e);
 }
 
 /* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of MPI_COMM_WORLD | nil, message, status. Collective. */
@@ -202,7 +202,7 @@ static int job_world(lua_State *L) {
 }
 
 static int job_backend(lua_State *L) {
-  lua_pushstring(L, check_job(L, 1)->ops->name);
+  lua_pushstring(L, check_job(L, 1)->kind->name);
   return 1;
 }
 

@@ -22,8 +22,10 @@ static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
     return;
   }
   lua_pushfstring(L, "option '%s' is", row->name);
-  for (const char *const *word = row->words; *word; word++) {
-    lua_pushfstring(L, "%s \"%s\"", word == row->words ? "" : " or", *word);
+  const char *words[MGRID_WORDS_MAX];
+  size_t      n = row->words(words);
+  for (size_t i = 0; i < n; i++) {
+    lua_pushfstring(L, "%s \"%s\"", i == 0 ? "" : " or", words[i]);
     lua_concat(L, 2);
   }
   mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
@@ -110,10 +112,12 @@ static void push_option(lua_State *L, const mgrid_option *row) {
   lua_pushboolean(L, row->apart);
   lua_setfield(L, -2, "apart");
   if (!row->words) return;
+  const char *words[MGRID_WORDS_MAX];
+  size_t      n = row->words(words);
   lua_newtable(L);
-  for (int i = 0; row->words[i]; i++) {
-    lua_pushstring(L, row->words[i]);
-    lua_rawseti(L, -2, i + 1);
+  for (size_t i = 0; i < n; i++) {
+    lua_pushstring(L, words[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   lua_setfield(L, -2, "words");
 }

@@ -12,11 +12,11 @@
 #define MGRID_LUA_BUFFER "moongrid.Buffer"
 
 typedef struct buffer {
-  mgrid_backend *backend; /* held: counted as a user */
-  const char    *kind;    /* whose memory: "mpi", "nccl" */
-  void          *data;
-  mgrid_type     type;
-  size_t         n; /* elements */
+  mgrid_backend          *backend; /* held: counted as a user */
+  const mgrid_descriptor *kind;    /* whose memory */
+  void                   *data;
+  mgrid_type              type;
+  size_t                  n; /* elements */
 } buffer;
 
 static const char *const type_names[] = { "int32", "int64", "float", "double", NULL };
@@ -41,7 +41,7 @@ static int group_buffer(lua_State *L) {
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (buffer){ g->state->backend, mgrid_group_kind(g), NULL, (mgrid_type)type, (size_t)n };
   luaL_setmetatable(L, MGRID_LUA_BUFFER);
-  if (!b->backend->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no buffers", b->backend->ops->name);
+  if (!b->backend->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no buffers", b->backend->kind->name);
   b->data = b->backend->ops->buffer_new(b->backend, b->kind, b->n * type_sizes[type], &e);
   if (!b->data) return mgrid_lua_failure(L, &e);
   b->backend->users++;
@@ -123,7 +123,7 @@ static int buffer_tostring(lua_State *L) {
   if (!b->data)
     lua_pushliteral(L, "Buffer (closed)");
   else
-    lua_pushfstring(L, "Buffer of %I %s for %s", (LUAI_UACINT)b->n, type_names[b->type], b->kind);
+    lua_pushfstring(L, "Buffer of %I %s for %s", (LUAI_UACINT)b->n, type_names[b->type], b->kind->name);
   return 1;
 }
 
@@ -132,8 +132,8 @@ static int buffer_tostring(lua_State *L) {
 /* A buffer that the group can use, of at least `least` elements and of the type of `like`. */
 static buffer *check_use(lua_State *L, int i, const mgrid_group *g, size_t least, const buffer *like) {
   buffer *b = check_buffer(L, i);
-  if (strcmp(b->kind, mgrid_group_kind(g)) != 0 || b->backend != g->state->backend)
-    mgrid_lua_raise(L, "the buffer is %s's; make it with group:buffer of this group", b->kind);
+  if (b->kind->native != mgrid_group_kind(g)->native || b->backend != g->state->backend)
+    mgrid_lua_raise(L, "the buffer is %s's; make it with group:buffer of this group", b->kind->name);
   if (like && b->type != like->type)
     mgrid_lua_raise(L, "one buffer has %s, the other %s", type_names[like->type], type_names[b->type]);
   if (b->n < least) mgrid_lua_raise(L, "the buffer has %zu elements, %zu are needed", b->n, least);
@@ -230,7 +230,7 @@ static int group_barrier(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   mgrid_backend     *b = g->state->backend;
   mgrid_error        e = { 0 };
-  if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->ops->name);
+  if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->kind->name);
   void        *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
   mgrid_work   w = { .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1 };
   mgrid_status s = one ? mgrid_group_work(g, &w, &e) : e.status;

@@ -55,8 +55,8 @@ static mgrid_status fake_check(mgrid_backend *b, size_t n, const mgrid_comm_spec
   return MGRID_OK;
 }
 
-static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                                mgrid_error *err) {
+static mgrid_outcome fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                                 mgrid_error *err) {
   (void)b, (void)n, (void)spec, (void)native, (void)err;
   return MGRID_OK;
 }
@@ -64,8 +64,8 @@ static mgrid_status fake_create(mgrid_backend *b, size_t n, const mgrid_comm_spe
 static void fake_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
 static void fake_close(mgrid_backend *b) { (void)b; }
 
-static const mgrid_backend_ops ops = { .name = "fake",
-                                       .allreduce_min = fake_min,
+static const mgrid_descriptor  kind = { .name = "fake" };
+static const mgrid_backend_ops ops = { .allreduce_min = fake_min,
                                        .bcast = fake_bcast,
                                        .check = fake_check,
                                        .create = fake_create,
@@ -75,7 +75,7 @@ static const mgrid_backend_ops ops = { .name = "fake",
 static mgrid_error why;
 
 static mgrid_state *materialize(fake *f, int64_t world, int64_t rank) {
-  f->base = (mgrid_backend){ .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  f->base = (mgrid_backend){ .kind = &kind, .ops = &ops, .rank = rank, .world = world, .users = 1 };
   mgrid_topology *t = mgrid_topology_new(world, &why);
   mgrid_plan     *p = mgrid_plan_new(t, &why);
   mgrid_state    *s = mgrid_materialize(p, &f->base, "", &why);

@@ -13,11 +13,15 @@ static mgrid_error why;
 
 /* The nth of two values of an option, none of them the default. */
 static void give(mgrid_options *o, const mgrid_option *row, int nth) {
-  void *at = mgrid_option_at(o, row);
+  void       *at = mgrid_option_at(o, row);
+  const char *words[MGRID_WORDS_MAX];
   switch (row->kind) {
   case MGRID_OPTION_FLAG: *(bool *)at = true; return;
   case MGRID_OPTION_SECONDS: *(double *)at = nth ? 2.5 : 1; return;
-  case MGRID_OPTION_WORD: *(const char **)at = row->words[nth]; return;
+  case MGRID_OPTION_WORD:
+    assert_true((size_t)nth < row->words(words));
+    *(const char **)at = words[nth];
+    return;
   case MGRID_OPTION_FIELDS: *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4"; return;
   }
   fail_msg("option '%s' is of no kind", row->name);

@@ -67,7 +67,7 @@ for _, o in ipairs(options) do
 
     it("is heeded where the table says so", function()
       local folders = o.backends == "all" and "src/plan src/comm" or "src/comm/" .. o.backends
-      assert.are_not.equal("", (run(("grep -rl --include=*.c 'asked\\.%s\\b' %s | grep -v plan/options.c"):format(o.name, folders))))
+      assert.are_not.equal("", (run(("grep -rlE --include=*.c '(asked\\.|choice->)%s\\b' %s | grep -v plan/options.c"):format(o.name, folders))))
     end)
   end)
 end

@@ -5,8 +5,6 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* NCCL copies what it knows of the struct and says nothing of the rest: a field is set only where
 ** the header has it and the running library reads it. */
@@ -69,8 +67,8 @@ static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   if (max && !min) c->minCTAs = 1;
 }
 
-static mgrid_status config_of(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
-                              ncclConfig_t *config, mgrid_error *err) {
+mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
+                               ncclConfig_t *config, mgrid_error *err) {
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
   const mgrid_nccl_values  *v = &spec->options->nccl;
   *config = initial;
@@ -82,28 +80,6 @@ static mgrid_status config_of(const nccl_backend *n, const mgrid_comm_spec *spec
   return MGRID_OK;
 }
 
-mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
-                            mgrid_error *err) {
-  const mgrid_nccl_values *v = &spec->options->nccl;
-  nccl_comm               *c = *made = calloc(1, sizeof *c);
-  if (!c) return mgrid_oom(err);
-  snprintf(c->name, sizeof c->name, "%s", spec->name);
-  c->options = mgrid_choice_ref(spec->options);
-  c->bytes = mgrid_nccl_memory(v, spec->size);
-  c->blocking = v->number[MGRID_NCCL_BLOCKING] != 0;
-  mgrid_status s = config_of(n, spec, c->name, config, err);
-  if (!s) return MGRID_OK;
-  mgrid_nccl_drop(c);
-  *made = NULL;
-  return s;
-}
-
-void mgrid_nccl_drop(nccl_comm *made) {
-  if (!made) return;
-  mgrid_choice_free(made->options);
-  free(made);
-}
-
 static double mib(int64_t bytes) { return (double)bytes / (1 << 20); }
 
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
@@ -113,11 +89,11 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;
     if (spec[i].size == 0) continue; /* of others */
-    if (strcmp(spec[i].backend, "nccl") != 0) {
-      s = m->host->ops->check(m->host, 1, &spec[i], err);
+    if (!mgrid_nccl_makes(spec[i].backend)) {
+      s = m->carrier->ops->check(m->carrier, 1, &spec[i], err);
       continue;
     }
-    s = config_of(m, &spec[i], NULL, &config, err);
+    s = mgrid_nccl_config(m, &spec[i], NULL, &config, err);
     if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,

@@ -8,12 +8,8 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec) {
-  return spec->options->asked.timeout > 0 ? spec->options->asked.timeout : n->options.timeout;
-}
 
 /* One creation on its way. */
 typedef struct flight {
@@ -49,10 +45,10 @@ static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec,
 
 /* ---------------------------------------------------------------------- begin */
 
-static mgrid_status prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
+static mgrid_outcome prepare(nccl_backend *n, const mgrid_comm_spec *spec, flight *f, mgrid_error *err) {
   f->spec = spec;
-  mgrid_status s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
-  double       left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
+  mgrid_outcome s = mgrid_nccl_new(n, spec, &f->made, &f->config, err);
+  double        left = n->begun + mgrid_nccl_patience(n, spec) - mgrid_now();
   return s ? s : mgrid_nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
@@ -93,7 +89,7 @@ static void free_job(blocking_job *job) {
   free(job);
 }
 
-static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
+static mgrid_outcome create_blocking(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
   blocking_job *job = calloc(1, sizeof *job + nflights * sizeof job->f[0]);
   double        seconds = 0;
   if (!job) return mgrid_oom(err);
@@ -108,10 +104,10 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
     free_job(job);
     return MGRID_OK;
   }
-  bool         left_behind;
-  double       left = n->begun + seconds - mgrid_now();
-  mgrid_status s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation",
-                                    job->f[0].spec->name, &left_behind, err);
+  bool          left_behind;
+  double        left = n->begun + seconds - mgrid_now();
+  mgrid_outcome s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation",
+                                     job->f[0].spec->name, &left_behind, err);
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !f[i].made->blocking) continue;
     if (left_behind)
@@ -125,78 +121,63 @@ static mgrid_status create_blocking(nccl_backend *n, size_t nflights, flight *f,
 
 /* ----------------------------------------------------------------------- wait */
 
-/* All that has begun, until it is done. */
-static mgrid_status wait_all(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
-  for (int look = 0;; look++) {
-    size_t left = 0;
-    for (size_t i = 0; i < nflights; i++) {
-      if (!f[i].begun || f[i].done) continue;
-      ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(f[i].made->comm, &state);
-      if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommGetAsyncError", f[i].spec->name);
-      if (state != ncclSuccess && state != ncclInProgress)
-        return mgrid_nccl_failed(n, err, state, "creation", f[i].spec->name);
-      f[i].done = state == ncclSuccess;
-      if (f[i].done) continue;
-      if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f[i].spec)) return too_late(n, f[i].spec, err);
-      left++;
-    }
-    if (left == 0) return MGRID_OK;
-    int64_t who = n->host->ops->heard(n->host);
-    if (who >= 0) {
-      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MGRID_GAVE_UP;
-    }
-    mgrid_pause(look);
+typedef struct flights {
+  nccl_backend *n;
+  size_t        count;
+  flight       *at; /* [count] */
+  mgrid_error  *err;
+} flights;
+
+/* mgrid_look: each has a deadline of its own. */
+static mgrid_outcome in_flight(void *ud) {
+  const flights *all = ud;
+  nccl_backend  *n = all->n;
+  size_t         left = 0;
+  for (flight *f = all->at; f < all->at + all->count; f++) {
+    if (!f->begun || f->done) continue;
+    ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(f->made->comm, &state);
+    if (r != ncclSuccess) return mgrid_nccl_failed(n, all->err, r, "ncclCommGetAsyncError", f->spec->name);
+    if (state != ncclSuccess && state != ncclInProgress)
+      return mgrid_nccl_failed(n, all->err, state, "creation", f->spec->name);
+    f->done = state == ncclSuccess;
+    if (f->done) continue;
+    if (mgrid_now() - n->begun > mgrid_nccl_patience(n, f->spec)) return too_late(n, f->spec, all->err);
+    left++;
   }
+  return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {
-  const nccl_library *lib = &n->lib;
-  int                 count = -1, rank = -1, device = -1, low = 0, high = 0;
-  ncclResult_t        r = lib->CommCount(made->comm, &count);
-  if (r == ncclSuccess) r = lib->CommUserRank(made->comm, &rank);
-  if (r == ncclSuccess) r = lib->CommCuDevice(made->comm, &device);
-  if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "ncclCommCount", spec->name);
-  if (count != spec->size || rank != spec->position || device != n->device)
-    return mgrid_fail(err, MGRID_BACKEND,
-                      "nccl: %s made rank %" PRId64 " %d of %d on GPU %d instead of %" PRId64 " of %" PRId64
-                      " on GPU %d",
-                      spec->name, n->base.rank, rank, count, device, spec->position, spec->size, n->device);
-  cudaError_t e = lib->cudaDeviceGetStreamPriorityRange(&low, &high);
-  if (e == cudaSuccess)
-    e = lib->cudaStreamCreateWithPriority(&made->stream, cudaStreamNonBlocking,
-                                          spec->options->asked.high_priority ? high : low);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaStreamCreateWithPriority", spec->name);
-}
-
-void mgrid_nccl_keep(nccl_backend *n, nccl_comm *made) {
-  made->next = n->made;
-  n->made = made;
-  n->bytes += made->bytes;
+/* All that has begun, until it is done. */
+static mgrid_outcome wait_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
+  int64_t       who;
+  flights       all = { n, count, f, err };
+  mgrid_outcome outcome = mgrid_wait(in_flight, &all, INFINITY, n->carrier, &who);
+  return outcome == MGRID_GAVE_UP ? mgrid_nccl_gave_up(who, err) : outcome;
 }
 
 /* ---------------------------------------------------------------------- create */
 
-void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
-  for (int64_t p = 0; p < spec->size; p++) n->host->ops->tell(n->host, spec->ranks[p]);
+/* mgrid_look */
+static mgrid_outcome never(void *ud) {
+  (void)ud;
+  return MGRID_NOT_YET;
 }
 
-/* A creation that failed may have failed because another rank gave up, and the word of that is
-** still on its way. Who fails listens before telling, so that the first of all hears nothing. */
-static mgrid_status whose_failure(nccl_backend *n, mgrid_status s) {
-  const double listen = 0.1, until = mgrid_now() + listen;
-  for (int look = 0; s == MGRID_BACKEND && mgrid_now() < until; look++) {
-    if (n->host->ops->heard(n->host) >= 0) return MGRID_GAVE_UP;
-    mgrid_pause(look);
-  }
-  return s;
+/* A creation may have failed here because another rank gave up, and its word is still on its way. So a
+** rank that fails listens for a moment before it tells others: the rank that failed first of all hears
+** nothing, and the failure is its own. */
+static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
+  const double listen = 0.1;
+  int64_t      who;
+  if (s != MGRID_BACKEND) return s;
+  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
 
 /* Whoever may wait for us in anything that is not done is told, also where we have not begun: all
 ** before the first is aborted, which others may notice sooner than a word. */
 static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (strcmp(spec[i].backend, "nccl") == 0 && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
+    if (mgrid_nccl_makes(spec[i].backend) && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
   for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
     if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
@@ -205,40 +186,40 @@ static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
   }
 }
 
-/* The groups that their families want from the host backend, in schedule order. This may not be
-** left out after a failure: MPI knows no deadline, and other members would wait for ever. */
-static mgrid_status create_on_host(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                   mgrid_error *err) {
-  mgrid_status s = MGRID_OK;
+/* The groups that their families want from the carrier, in schedule order. This may not be left out
+** after a failure: MPI knows no deadline, and other members would wait for ever. */
+static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                    mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < nspecs; i++) {
-    if (spec[i].size == 0 || strcmp(spec[i].backend, "nccl") == 0) continue;
-    mgrid_status one = n->host->ops->create(n->host, 1, &spec[i], &native[i], s ? NULL : err);
+    if (spec[i].size == 0 || mgrid_nccl_makes(spec[i].backend)) continue;
+    mgrid_outcome one = n->carrier->ops->create(n->carrier, 1, &spec[i], &native[i], s ? NULL : err);
     if (!s) s = one;
   }
   return s;
 }
 
-mgrid_status mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                               mgrid_error *err) {
+mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error   why = { 0 };
-  n->host->epoch = 2 * b->epoch; /* odd while communicators are used: words do not cross over */
+  n->carry->phase(n->carrier, 2 * b->epoch); /* odd while communicators are used: words do not cross over */
   n->begun = mgrid_now();
   n->after = true;
   if (b->whole) {
-    mgrid_status host = create_on_host(n, nspecs, spec, native, &why);
-    mgrid_status split = mgrid_nccl_split_all(n, nspecs, spec, native, host ? NULL : &why);
-    if ((host || split) && err) *err = why;
-    return host ? host : split;
+    mgrid_outcome carried = create_carried(n, nspecs, spec, native, &why);
+    mgrid_outcome split = mgrid_nccl_split_all(n, nspecs, spec, native, carried ? NULL : &why);
+    if ((carried || split) && err) *err = why;
+    return carried ? carried : split;
   }
-  flight      *f = calloc(nspecs + 1, sizeof *f);
-  mgrid_status s = f ? MGRID_OK : mgrid_oom(&why);
-  cudaError_t  e = n->lib.cudaSetDevice(n->device); /* of this thread; the host may have another one */
+  flight       *f = calloc(nspecs + 1, sizeof *f);
+  mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
+  cudaError_t   e = n->lib.cudaSetDevice(n->device); /* of this thread, which the program may have given another one */
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (strcmp(spec[i].backend, "nccl") == 0) s = prepare(n, &spec[i], &f[i], &why);
-  mgrid_status on_host = create_on_host(n, nspecs, spec, native, s ? NULL : &why);
-  if (!s) s = on_host;
+    if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
+  mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
+  if (!s) s = carried;
   bool alone = s != MGRID_OK; /* what failed until here concerns nobody else */
   for (size_t i = 0; i < nspecs && !s; i++) {
     if (!f[i].spec || f[i].made->blocking) continue;

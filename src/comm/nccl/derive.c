@@ -31,23 +31,24 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
 
 /* Make the call and wait: first for the call, then for the older communicator, whose child is there
 ** when nothing is in progress on it any more, then for the child. */
-static mgrid_status derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
-                           ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
-                           bool *keep, mgrid_error *err) {
-  nccl_comm    from = { .comm = j->from };
-  double       seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
-  mgrid_status s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
+static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
+                            ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
+                            bool *keep, mgrid_error *err) {
+  nccl_comm     from = { .comm = j->from };
+  double        seconds = mgrid_nccl_patience(n, spec), until = mgrid_now() + seconds;
+  mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
-  s = mgrid_nccl_settle(n, &from, until - mgrid_now(), listen, what, spec->name, err);
+  s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
   *keep = s != MGRID_OK; /* NCCL is still in it */
   if (s || !j->made) return s;
   if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
-  s = mgrid_nccl_settle(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
-  return s ? s : mgrid_nccl_finish(n, spec, j->made, err);
+  s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
+  if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
+  return s;
 }
 
 /* The end of a job: the communicator is the backend's, or gone. */
-static void settle(nccl_backend *n, derive_job *j, mgrid_status s, bool keep, void **native) {
+static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* left behind with all it has */
   if (!s && j->made) {
     mgrid_nccl_keep(n, j->made);
@@ -70,33 +71,33 @@ static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
 
 /* -------------------------------------------------------------------------- split */
 
-static mgrid_status split_one(nccl_backend *n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   bool        keep = false;
   derive_job *j = new_job(n->options.parent, err);
   if (!j) return MGRID_LIMIT;
-  mgrid_status s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
+  mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
   if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
-  settle(n, j, s, keep, native);
+  dispose(n, j, s, keep, native);
   return s;
 }
 
 /* One after the other: several splits of one parent at once break NCCL. */
-mgrid_status mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
-                                  mgrid_error *err) {
-  mgrid_status s = MGRID_OK;
-  cudaError_t  e = n->lib.cudaSetDevice(n->device);
+mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                   mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
+  cudaError_t   e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (strcmp(spec[i].backend, "nccl") == 0) s = split_one(n, &spec[i], &native[i], err);
-  for (int64_t r = 0; r < n->base.world && s; r++) n->host->ops->tell(n->host, r); /* all are in it */
+    if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], &native[i], err);
+  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* all are in it */
   return s;
 }
 
 /* ------------------------------------------------------------------------- shrink */
 
-mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count,
-                               const int *positions, void **native, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count,
+                                const int *positions, void **native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *old = from;
   bool          keep = false;
@@ -108,12 +109,12 @@ mgrid_status mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   derive_job *j = new_job(old->comm, err);
   if (!j) return MGRID_LIMIT;
   j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
-  mgrid_status s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
+  mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
   j->nlost = count;
   /* Others may have given up long ago because of the lost: that is no reason now. */
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", false, &keep, err);
-  settle(n, j, s, keep, native);
+  dispose(n, j, s, keep, native);
   return s;
 }
 
@@ -122,7 +123,7 @@ void mgrid_nccl_lose(mgrid_backend *b, void *native) {
   if (c) c->lost = true;
 }
 
-mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   nccl_comm    *c = native;
   char          text[24];
@@ -133,6 +134,6 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   c->lost = c->revoked = true;
   ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
   if (r == ncclInProgress)
-    return mgrid_nccl_settle(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
+    return mgrid_nccl_wait(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

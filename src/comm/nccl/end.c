@@ -8,50 +8,24 @@
 */
 #include "comm/nccl/nccl.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
-nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native) {
-  nccl_comm *c = n->made;
-  while (c && c != native) c = c->next;
-  return c;
-}
+typedef struct stream_look {
+  nccl_backend *n;
+  nccl_comm    *comm;
+} stream_look;
 
-static void forget(nccl_backend *n, nccl_comm *c) {
-  nccl_comm **at = &n->made;
-  while (*at && *at != c) at = &(*at)->next;
-  if (*at) *at = c->next;
-  n->bytes -= c->bytes;
-  mgrid_nccl_drop(c);
-}
-
-mgrid_status mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
-                               const char *name, mgrid_error *err) {
-  double begun = mgrid_now();
-  for (int look = 0;; look++) {
-    int64_t      who = listen ? n->host->ops->heard(n->host) : -1;
-    ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(c->comm, &state);
-    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress))
-      return mgrid_nccl_failed(n, err, r != ncclSuccess ? r : state, call, name);
-    if (state == ncclSuccess) return MGRID_OK;
-    if (who >= 0) {
-      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MGRID_GAVE_UP;
-    }
-    if (mgrid_now() - begun > seconds)
-      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
-    mgrid_pause(look);
-  }
+/* mgrid_look */
+static mgrid_outcome is_dry(void *ud) {
+  const stream_look *l = ud;
+  cudaError_t        e = l->n->lib.cudaStreamQuery(l->comm->stream);
+  return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
 }
 
 /* The stream ran dry before that time. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
-  for (int look = 0;; look++) {
-    cudaError_t e = n->lib.cudaStreamQuery(c->stream);
-    if (e != cudaErrorNotReady) return e == cudaSuccess;
-    if (mgrid_now() > until) return false;
-    mgrid_pause(look);
-  }
+  stream_look l = { n, c };
+  return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
 }
 
 typedef struct finalize_job {
@@ -84,10 +58,11 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   return fine;
 }
 
-static void split(nccl_backend *n, size_t count, void **native, void (*on_host)(mgrid_backend *, size_t, void **)) {
+/* Those that the carrier made; what remains in the list is NCCL's. */
+static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
-    on_host(n->host, 1, &native[i]);
+    n->carrier->ops->destroy(n->carrier, 1, &native[i]);
     native[i] = NULL;
   }
 }
@@ -111,7 +86,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     mgrid_nccl_abort(b, count, native);
     return;
   }
-  split(n, count, native, n->host->ops->destroy);
+  destroy_carried(n, count, native);
   n->lib.cudaSetDevice(n->device);
   double until = mgrid_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++) {
@@ -129,25 +104,24 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     nccl_comm *c = native[i];
     double     left = until - mgrid_now();
     if (!c || !c->comm) continue;
-    if (mgrid_nccl_settle(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK)
-      continue;
+    if (mgrid_nccl_wait(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
     n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
   destroy_group(n, count, native, false);
   destroy_group(n, count, native, true);
   for (size_t i = 0; i < count; i++)
-    if (native[i]) forget(n, native[i]);
+    if (native[i]) mgrid_nccl_forget(n, native[i]);
 }
 
 void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
-  split(n, count, native, n->host->ops->destroy);
+  destroy_carried(n, count, native);
   for (size_t i = 0; i < count; i++) {
     nccl_comm *c = native[i];
     if (!c) continue;
     if (c->comm) n->lib.CommAbort(c->comm);
     if (c->stream) n->lib.cudaStreamDestroy(c->stream);
-    forget(n, c);
+    mgrid_nccl_forget(n, c);
   }
 }

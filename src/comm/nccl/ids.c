@@ -21,14 +21,14 @@ typedef struct parcel {
 } parcel;
 
 /* Of a creation that failed there may be messages that nobody took: they are dropped. */
-static mgrid_status receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
-                            mgrid_error *err) {
-  double       until = mgrid_now() + seconds;
-  uint64_t     epoch = 0;
-  mgrid_status s = MGRID_OK;
+static mgrid_outcome receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                             mgrid_error *err) {
+  double        until = mgrid_now() + seconds;
+  uint64_t      epoch = 0;
+  mgrid_outcome s = MGRID_OK;
   while (!s && epoch < n->base.epoch) {
     double left = until - mgrid_now();
-    s = n->host->ops->recv(n->host, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
+    s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     memcpy(&epoch, data, sizeof epoch);
   }
   return s;
@@ -46,17 +46,17 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
 }
 
 /* Ids that others made come to the first member. */
-static mgrid_status gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
-                           mgrid_error *err) {
-  const mgrid_backend_ops *host = n->host->ops;
+static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
+                            mgrid_error *err) {
   struct {
     uint64_t     epoch;
     ncclUniqueId id;
   } own = { .epoch = n->base.epoch };
   int each = n->options.ranks_per_id;
   if (spec->position % each != 0 || spec->position / each >= nids) return MGRID_OK;
-  mgrid_status s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
-  if (!s && spec->position > 0) return host->send(n->host, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
+  mgrid_outcome s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
+  if (!s && spec->position > 0)
+    return n->carry->send(n->carrier, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
   for (int k = 1; k < nids && !s; k++) {
     s = receive(n, spec->ranks[k * each], spec->tag, &own, sizeof own, seconds, err);
     p->id[k] = own.id;
@@ -66,30 +66,30 @@ static mgrid_status gather(nccl_backend *n, const mgrid_comm_spec *spec, int nid
 
 /* Position p has its parcel from p without its lowest bit, and passes it to p + 1, p + 2, p + 4, ...
 ** below that bit. */
-static mgrid_status spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
-                           mgrid_error *err) {
-  const mgrid_backend_ops *host = n->host->ops;
-  int64_t                  at = spec->position, low = at & -at;
-  mgrid_status             s = MGRID_OK;
+static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
+                            mgrid_error *err) {
+  int64_t       at = spec->position, low = at & -at;
+  mgrid_outcome s = MGRID_OK;
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
   else if (!(s = receive(n, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) && p->digest != digest_of(spec))
     s = mgrid_fail(err, MGRID_BACKEND, "nccl: rank %d of %s does not see the same members or options",
                    spec->ranks[at - low], spec->name);
   for (int64_t step = low / 2; step > 0 && !s; step /= 2)
-    if (at + step < spec->size) s = host->send(n->host, spec->ranks[at + step], spec->tag, p, bytes, seconds, err);
+    if (at + step < spec->size)
+      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, p, bytes, seconds, err);
   return s;
 }
 
-mgrid_status mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids, int *nids,
-                            mgrid_error *err) {
+mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
+                             int *nids, mgrid_error *err) {
   int64_t each = n->options.ranks_per_id;
   bool    several = n->lib.CommInitRankScalable && spec->size > each;
   *nids = several ? (int)((spec->size + each - 1) / each) : 1;
-  size_t       bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
-  parcel      *p = malloc(bytes);
-  mgrid_error  why = { 0 };
-  mgrid_status s = p ? MGRID_OK : mgrid_oom(&why);
+  size_t        bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
+  parcel       *p = malloc(bytes);
+  mgrid_error   why = { 0 };
+  mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
   if (p) p->epoch = n->base.epoch, p->digest = digest_of(spec);
   if (!s) s = gather(n, spec, *nids, seconds, p, &why);

@@ -81,33 +81,33 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
     return mgrid_fail(err, MGRID_BACKEND,
                       "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
                       "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
-                      lib->host, name, nccl);
+                      lib->machine, name, nccl);
   if (lib->driver == 0)
     return mgrid_fail(err, MGRID_BACKEND,
                       "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
                       "%s is present",
-                      lib->host, name, nccl);
+                      lib->machine, name, nccl);
   if (r == cudaErrorInsufficientDriver)
     return mgrid_fail(err, MGRID_BACKEND,
                       "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
                       "%d.%d; NCCL %s is present",
-                      lib->host, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
+                      lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
                       lib->runtime % 1000 / 10, nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present", lib->host,
-                      name, lib->cudaGetErrorString(r), nccl);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present",
+                      lib->machine, name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
     return mgrid_fail(err, MGRID_BACKEND,
                       "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
                       "%s are present",
-                      lib->host, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
+                      lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, nccl);
   lib->devices = devices;
   return MGRID_OK;
 }
 
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err) {
   memset(lib, 0, sizeof *lib);
-  if (gethostname(lib->host, sizeof lib->host - 1) != 0) snprintf(lib->host, sizeof lib->host, "?");
+  if (gethostname(lib->machine, sizeof lib->machine - 1) != 0) snprintf(lib->machine, sizeof lib->machine, "?");
   mgrid_status s = load(lib, err);
   return s ? s : probe_driver(lib, err);
 }

@@ -22,30 +22,41 @@ mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaErro
                     n->lib.cudaGetErrorName(r), n->lib.cudaGetErrorString(r));
 }
 
+mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
+  mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+  return MGRID_GAVE_UP;
+}
+
+void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
+  for (int64_t p = 0; p < spec->size; p++) n->carry->tell(n->carrier, spec->ranks[p]);
+}
+
 /* ---------------------------------------------------------------- over all ranks */
 
-/* Who was done at once waits for those who come at their deadline, and some more. */
-#define AFTER_CREATION 3.0
+/* After a creation or a call, ranks come here at very different times: some at once, some only when
+** its own deadline has passed. Those who are early wait that long, and these seconds more. */
+#define AFTER_DEADLINE 3.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  n->host->seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
-  if (n->used) n->host->seconds *= 2;
-  if (n->after || n->used) n->host->seconds += AFTER_CREATION;
-  mgrid_status s = n->host->ops->allreduce_min(n->host, words, count, err);
-  if (n->after) n->host->epoch = 2 * b->epoch + 1; /* what was said in the creation is not heard any more */
+  double        seconds = b->longest > n->options.timeout ? b->longest : n->options.timeout;
+  if (n->used) seconds *= 2;
+  if (n->after || n->used) seconds += AFTER_DEADLINE;
+  n->carry->deadline(n->carrier, seconds);
+  mgrid_status s = n->carrier->ops->allreduce_min(n->carrier, words, count, err);
+  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* what was said in the creation is not heard any more */
   n->after = n->used = false;
   return s;
 }
 
 static mgrid_status over_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
-  mgrid_backend *host = ((nccl_backend *)b)->host;
-  return host->ops->allgather(host, mine, all, bytes, err);
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->allgather(carrier, mine, all, bytes, err);
 }
 
 static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
-  mgrid_backend *host = ((nccl_backend *)b)->host;
-  return host->ops->bcast(host, data, bytes, root, err);
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->ops->bcast(carrier, data, bytes, root, err);
 }
 
 /* -------------------------------------------------------------------------- GPUs */
@@ -56,33 +67,33 @@ static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
   if (wanted < 0 && o->ndevices > 0) {
     if (n->local_rank >= o->ndevices)
       return mgrid_fail(err, MGRID_USAGE, "nccl: the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
-                        n->local_size, n->lib.host);
+                        n->local_size, n->lib.machine);
     wanted = o->devices[n->local_rank];
   }
   if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
     return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
-                      n->base.rank, wanted, n->lib.host, n->lib.devices - 1);
+                      n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   if (wanted < 0 && n->local_size > n->lib.devices && !o->share_gpu)
     return mgrid_fail(err, MGRID_BACKEND,
                       "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
                       "(--share-gpu, mgrid_nccl_options.share_gpu)",
-                      n->lib.host, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
+                      n->lib.machine, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
   n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
 }
 
-typedef struct seat { /* where a rank is */
+typedef struct gpu_use { /* of one rank: which GPU, and whether others may have it too */
   uint64_t machine;
   char     bus[32];
   bool     share;
-} seat;
+} gpu_use;
 
-static mgrid_status find_seat(const nccl_backend *n, seat *p, mgrid_error *err) {
-  memset(p, 0, sizeof *p);
-  p->machine = mgrid_machine_id();
-  p->share = n->options.share_gpu;
-  cudaError_t e = n->lib.cudaDeviceGetPCIBusId(p->bus, sizeof p->bus, n->device);
+static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
+  memset(u, 0, sizeof *u);
+  u->machine = mgrid_machine_id();
+  u->share = n->options.share_gpu;
+  cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
 }
 
@@ -90,13 +101,13 @@ static mgrid_status find_seat(const nccl_backend *n, seat *p, mgrid_error *err) 
 ** Where it is, NCCL_HOSTID keeps it from noticing; it reads that once, before its first
 ** communicator. Every rank goes through the same calls, whatever it finds. */
 static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
-  seat         mine, *all = calloc((size_t)n->base.world, sizeof *all);
+  gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
   mgrid_error  own = { 0 };
-  mgrid_status found = all ? find_seat(n, &mine, &own) : mgrid_oom(&own);
-  mgrid_status s = mgrid_verdict(n->host, found, &own, err);
-  if (!s) s = n->host->ops->allgather(n->host, &mine, all, sizeof mine, err);
+  mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
+  mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
+  if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
-    const seat *other = &all[r];
+    const gpu_use *other = &all[r];
     if (other->share != mine.share) {
       s = mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
                      mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
@@ -105,7 +116,7 @@ static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
       s = mgrid_fail(err, MGRID_BACKEND,
                      "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
                      "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
-                     low, high, mine.bus, n->lib.host);
+                     low, high, mine.bus, n->lib.machine);
     }
   }
   if (!s && mine.share) {
@@ -117,7 +128,7 @@ static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
   return s;
 }
 
-/* The host's communicator is of all ranks, in their order, and on this rank's GPU. */
+/* The communicator that the host handed over is of all ranks, in their order, and on this rank's GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclComm_t   parent = n->options.parent;
   int          count = -1, rank = -1, device = -1;
@@ -136,21 +147,15 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
 
 static void nccl_close(mgrid_backend *b) {
   nccl_backend  *n = (nccl_backend *)b;
-  mgrid_backend *host = n->host;
-  bool           own = n->own_host;
-  n->host->seconds = 0;
+  mgrid_backend *carrier = n->carrier;
+  bool           owns = n->owns_carrier;
+  n->carry->deadline(carrier, 0);
   free(n);
-  if (own && --host->users == 0) host->ops->close(host);
+  if (owns && --carrier->users == 0) carrier->ops->close(carrier);
 }
 
-MGRID_API mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *given, bool own_host,
-                                         mgrid_error *err);
-MGRID_API mgrid_status   mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err);
-
-mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *given, bool own_host, mgrid_error *err) {
+static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *given, bool owns, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
-    .name = "nccl",
-    .lists = true,
     .allreduce_min = over_allreduce,
     .allgather = over_allgather,
     .bcast = over_bcast,
@@ -171,34 +176,37 @@ mgrid_backend *mgrid_nccl_over(mgrid_backend *host, const mgrid_nccl_options *gi
   nccl_backend *n = calloc(1, sizeof *n);
   mgrid_error   why = { 0 };
   if (!n) return mgrid_null_oom(err); /* the others see that this rank does not come */
-  n->base = (mgrid_backend){ .ops = &ops, .rank = host->rank, .world = host->world, .users = 1 };
-  n->host = host;
-  n->own_host = own_host;
+  n->base = (mgrid_backend){
+    .kind = &mgrid_backends[MGRID_NATIVE_NCCL], .ops = &ops, .rank = carrier->rank, .world = carrier->world, .users = 1
+  };
+  n->carrier = carrier;
+  n->carry = carrier->ops->carrier;
+  n->owns_carrier = owns;
   n->options = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT;
   if (given) memcpy(&n->options, given, given->size < sizeof n->options ? given->size : sizeof n->options);
   if (n->options.ranks_per_id < 1) n->options.ranks_per_id = MGRID_NCCL_RANKS_PER_ID;
   n->base.whole = n->options.parent != NULL;
   if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
-  mgrid_status s = host->ops->own(host, n->options.timeout, &n->local_rank, &n->local_size, &why);
+  mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_LIMIT) { /* all ranks find out together */
     if (!s) s = mgrid_nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
-    s = mgrid_verdict(host, s, &why, &why);
+    s = mgrid_verdict(carrier, s, &why, &why);
   }
   if (!s) {
     s = check_sharing(n, &why);
-    s = mgrid_verdict(host, s, &why, &why);
+    s = mgrid_verdict(carrier, s, &why, &why);
   }
   n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
   if (!s) return &n->base;
-  host->seconds = 0;
+  n->carry->deadline(carrier, 0);
   free(n);
   if (err) *err = why;
   return NULL;
 }
 
-mgrid_status mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err) {
+static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   nccl_library lib;
   char         nccl[24], header[24];
   mgrid_status s = mgrid_nccl_open(&lib, err);
@@ -209,3 +217,5 @@ mgrid_status mgrid_nccl_probe(char *buf, size_t len, mgrid_error *err) {
            lib.devices == 1 ? "" : "s");
   return MGRID_OK;
 }
+
+const mgrid_backend_entry mgrid_nccl_entry = { .over = nccl_over, .probe = nccl_probe };

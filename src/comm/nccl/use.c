@@ -16,12 +16,10 @@ static const size_t         sizes[] = { 4, 8, 4, 8 };
 
 /* ----------------------------------------------------------------------- buffers */
 
-static bool is_host(const char *backend) { return strcmp(backend, "nccl") != 0; }
-
-void *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes, mgrid_error *err) {
+void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size_t bytes, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   void         *buffer = NULL;
-  if (is_host(backend)) return n->host->ops->buffer_new(n->host, backend, bytes, err);
+  if (!mgrid_nccl_makes(kind)) return n->carrier->ops->buffer_new(n->carrier, kind, bytes, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e == cudaSuccess) e = n->lib.cudaMalloc(&buffer, bytes ? bytes : 1);
   if (e == cudaSuccess) return buffer;
@@ -29,18 +27,18 @@ void *mgrid_nccl_buffer_new(mgrid_backend *b, const char *backend, size_t bytes,
   return NULL;
 }
 
-void mgrid_nccl_buffer_free(mgrid_backend *b, const char *backend, void *buffer) {
+void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
-  if (is_host(backend))
-    n->host->ops->buffer_free(n->host, backend, buffer);
+  if (!mgrid_nccl_makes(kind))
+    n->carrier->ops->buffer_free(n->carrier, kind, buffer);
   else if (buffer)
     n->lib.cudaFree(buffer);
 }
 
-mgrid_status mgrid_nccl_copy(mgrid_backend *b, const char *backend, void *to, const void *from, size_t bytes,
+mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
                              bool to_buffer, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (is_host(backend)) return n->host->ops->copy(n->host, backend, to, from, bytes, to_buffer, err);
+  if (!mgrid_nccl_makes(kind)) return n->carrier->ops->copy(n->carrier, kind, to, from, bytes, to_buffer, err);
   cudaError_t e =
       n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
   if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
@@ -76,26 +74,35 @@ static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mgrid_wor
 static const char *const names[] = { "ncclAllReduce",     "ncclBroadcast", "ncclAllGather",
                                      "ncclReduceScatter", "ncclSend/Recv", "barrier (ncclAllReduce)" };
 
-/* The stream ran dry, an error, or its time is over; or another rank gave up. */
-static mgrid_status wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mgrid_error *err) {
-  double begun = mgrid_now();
-  for (int look = 0;; look++) {
-    ncclResult_t state = ncclSuccess;
-    cudaError_t  e = n->lib.cudaStreamQuery(c->stream);
-    if (e == cudaSuccess) return MGRID_OK;
-    if (e != cudaErrorNotReady) return mgrid_cuda_failed(n, err, e, call, name);
-    if (n->lib.CommGetAsyncError(c->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
-      return mgrid_nccl_failed(n, err, state, call, name);
-    if (mgrid_now() - begun > n->options.timeout)
-      return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name,
-                        n->options.timeout);
-    int64_t who = n->host->ops->heard(n->host);
-    if (who >= 0) {
-      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-      return MGRID_GAVE_UP;
-    }
-    mgrid_pause(look);
-  }
+typedef struct stream_look {
+  nccl_backend *n;
+  nccl_comm    *comm;
+  const char   *call, *name;
+  mgrid_error  *err;
+} stream_look;
+
+/* mgrid_look: the stream ran dry, or there is an error. */
+static mgrid_outcome in_stream(void *ud) {
+  const stream_look  *l = ud;
+  const nccl_backend *n = l->n;
+  ncclResult_t        state = ncclSuccess;
+  cudaError_t         e = n->lib.cudaStreamQuery(l->comm->stream);
+  if (e == cudaSuccess) return MGRID_OK;
+  if (e != cudaErrorNotReady) return mgrid_cuda_failed(n, l->err, e, l->call, l->name);
+  if (n->lib.CommGetAsyncError(l->comm->comm, &state) == ncclSuccess && state != ncclSuccess && state != ncclInProgress)
+    return mgrid_nccl_failed(n, l->err, state, l->call, l->name);
+  return MGRID_NOT_YET;
+}
+
+static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call, const char *name, mgrid_error *err) {
+  int64_t       who;
+  stream_look   l = { n, c, call, name, err };
+  mgrid_outcome outcome = mgrid_wait(in_stream, &l, mgrid_now() + n->options.timeout, n->carrier, &who);
+  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
+  if (outcome == MGRID_LATE)
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name,
+                      n->options.timeout);
+  return outcome;
 }
 
 /* A group of one rank: what comes in goes out. */
@@ -107,7 +114,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
-/* The call of a communicator that blocks: its first use waits on the host until all have come. */
+/* The call of a communicator that blocks: its first use waits on the CPU until all have come. */
 typedef struct issue_job {
   nccl_comm  comm;
   mgrid_work work;
@@ -119,17 +126,17 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
 }
 
 /* Bring the call into the stream. */
-static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
+static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
-    if (r == ncclInProgress) return mgrid_nccl_settle(n, c, n->options.timeout, true, names[w->call], name, err);
+    if (r == ncclInProgress) return mgrid_nccl_wait(n, c, n->options.timeout, true, names[w->call], name, err);
     return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, names[w->call], name);
   }
   bool       left_behind;
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
-  mgrid_status s =
+  mgrid_outcome s =
       mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
     c->comm = NULL; /* the thread is in it */
@@ -138,16 +145,16 @@ static mgrid_status start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, co
   return s;
 }
 
-mgrid_status mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
-                                   mgrid_error *err) {
+mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
+                                    mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (is_host(spec->backend)) return n->host->ops->collective(n->host, spec, native, w, err);
+  if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->collective(n->carrier, spec, native, w, err);
   nccl_comm *c = native;
   if (!c) return alone(n, w, err);
   if (!c->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
-  mgrid_status s = start(n, c, w, spec->name, err);
+  mgrid_outcome s = start(n, c, w, spec->name, err);
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
@@ -168,21 +175,22 @@ typedef struct proof {
 } proof;
 
 /* One call with a number in and a number out. */
-static mgrid_status exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
-                             mgrid_error *err) {
-  int64_t      size = p->spec->size, at = p->spec->position;
-  mgrid_work   w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
-  mgrid_status s =
-      mgrid_nccl_copy(&p->n->base, "nccl", call == MGRID_BROADCAST ? p->recv : p->send, &mine, sizeof mine, true, err);
+static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
+                              mgrid_error *err) {
+  int64_t    size = p->spec->size, at = p->spec->position;
+  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
+  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, call == MGRID_BROADCAST ? p->recv : p->send, &mine,
+                                    sizeof mine, true, err);
   if (!s) s = mgrid_nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
-  return s ? s : mgrid_nccl_copy(&p->n->base, "nccl", got, p->recv, sizeof *got, false, err);
+  if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, p->recv, sizeof *got, false, err);
+  return s;
 }
 
-static mgrid_status prove(const proof *p, mgrid_error *err) {
+static mgrid_outcome prove(const proof *p, mgrid_error *err) {
   const mgrid_comm_spec *spec = p->spec;
   int64_t                got = -1, want = 0, mine = p->n->base.rank;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
-  mgrid_status s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
+  mgrid_outcome s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got != want)
     s = mgrid_fail(err, MGRID_BACKEND, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got, want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
@@ -197,23 +205,23 @@ static mgrid_status prove(const proof *p, mgrid_error *err) {
   return s;
 }
 
-mgrid_status mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
+mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  if (is_host(spec->backend)) return n->host->ops->prove(n->host, spec, native, err);
+  if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->prove(n->carrier, spec, native, err);
   if (n->broken) { /* its members wait for us */
     mgrid_nccl_tell(n, spec);
     mgrid_fail(err, MGRID_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
-  proof p = { n, spec, native, mgrid_nccl_buffer_new(b, "nccl", sizeof(int64_t), err), NULL };
-  if (p.send) p.recv = mgrid_nccl_buffer_new(b, "nccl", sizeof(int64_t), err);
-  mgrid_status s = p.recv ? prove(&p, err) : MGRID_BACKEND;
+  proof p = { n, spec, native, mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err), NULL };
+  if (p.send) p.recv = mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err);
+  mgrid_outcome s = p.recv ? prove(&p, err) : MGRID_BACKEND;
   n->used = true;
   if (s && !n->broken) { /* of this rank alone: the others need not wait for their clocks */
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }
-  mgrid_nccl_buffer_free(b, "nccl", p.send);
-  mgrid_nccl_buffer_free(b, "nccl", p.recv);
+  mgrid_nccl_buffer_free(b, spec->backend, p.send);
+  mgrid_nccl_buffer_free(b, spec->backend, p.recv);
   return s;
 }

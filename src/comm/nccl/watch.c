@@ -5,7 +5,6 @@
 */
 #include "comm/nccl/nccl.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -26,9 +25,15 @@ static void *run(void *ud) {
   return NULL;
 }
 
-mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
-                              ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
-                              const char *name, bool *left_behind, mgrid_error *err) {
+/* mgrid_look */
+static mgrid_outcome has_returned(void *ud) {
+  watch *w = ud;
+  return atomic_load(&w->done) ? MGRID_OK : MGRID_NOT_YET;
+}
+
+mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
+                               ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
+                               const char *name, bool *left_behind, mgrid_error *err) {
   pthread_t thread;
   watch    *w = calloc(1, sizeof *w);
   *left_behind = false;
@@ -38,23 +43,16 @@ mgrid_status mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     free(w);
     return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for %s of %s", what, name);
   }
-  double  begun = mgrid_now();
-  int64_t who = -1;
-  for (int look = 0; !atomic_load(&w->done) && who < 0 && mgrid_now() - begun < seconds; look++) {
-    if (listen) who = n->host->ops->heard(n->host);
-    mgrid_pause(look);
-  }
-  if (!atomic_load(&w->done)) {
+  int64_t       who;
+  mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
+  if (outcome != MGRID_OK && has_returned(w) != MGRID_OK) {
     *left_behind = true;
     pthread_detach(thread);
-    if (who >= 0)
-      mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
-    else
-      mgrid_fail(err, MGRID_BACKEND,
-                 "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
-                 "the process",
-                 what, name, seconds);
-    return who >= 0 ? MGRID_GAVE_UP : MGRID_BACKEND;
+    if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
+                      "the process",
+                      what, name, seconds);
   }
   pthread_join(thread, NULL);
   ncclResult_t r = w->result;

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+**
+** backends.c - the table of backends: plan/backends.h says what the fields mean.
+*/
+#include "plan/backends.h"
+
+#include <string.h>
+
+static void nccl_memory(const mgrid_nccl_values *v, int64_t size, int64_t *created, int64_t *first_use) {
+  *created = mgrid_nccl_memory(v, size);
+  *first_use = mgrid_nccl_buffers(v, size);
+}
+
+#define LIBRARY(name) "libmoongrid_" name ".so." MGRID_SOVER
+
+const mgrid_descriptor mgrid_backends[] = {
+  [MGRID_NATIVE_NONE] = { .name = "dry" },
+  [MGRID_NATIVE_MPI] = { .name = "mpi",
+                         .native = MGRID_NATIVE_MPI,
+                         .library = LIBRARY("mpi"),
+                         .entry = "mgrid_mpi_entry",
+                         .lists = true },
+  [MGRID_NATIVE_NCCL] = { .name = "nccl",
+                          .native = MGRID_NATIVE_NCCL,
+                          .library = LIBRARY("nccl"),
+                          .entry = "mgrid_nccl_entry",
+                          .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
+                          .lists = true,
+                          .shrinks = true,
+                          .revokes = true,
+                          .gpu_memory = nccl_memory },
+  { .name = NULL },
+};
+
+const mgrid_descriptor *mgrid_backend_named(const char *name) {
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
+    if (strcmp(d->name, name) == 0) return d;
+  return NULL;
+}
+
+size_t mgrid_backend_names(const char *names[]) {
+  size_t n = 0;
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
+    if (d->library) names[n++] = d->name;
+  return n;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+**
+** wait.c - the one loop that waits for other ranks. Part of the core and of every backend that has
+** deadlines.
+*/
+#include "comm/backend.h"
+
+mgrid_outcome mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who) {
+  for (int turn = 0;; turn++) {
+    mgrid_outcome outcome = look(ud);
+    if (outcome != MGRID_NOT_YET) return outcome;
+    if (mgrid_now() > until) return MGRID_LATE;
+    int64_t told = carrier ? carrier->ops->carrier->heard(carrier) : -1;
+    if (told >= 0) {
+      *who = told;
+      return MGRID_GAVE_UP;
+    }
+    mgrid_pause(turn);
+  }
+}
