@@ -165,6 +165,9 @@ typedef struct mgrid_backend_entry {
   mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, bool owns, mgrid_error *err);
   mgrid_status (*probe)(char *buf, size_t len, mgrid_error *err); /* what is here, as text; or what is missing */
 } mgrid_backend_entry;
-extern MGRID_API const mgrid_backend_entry mgrid_mpi_entry, mgrid_nccl_entry;
+/* MGRID_ENTRY(mpi) = { .open = ... }; the descriptor's `entry` is this name (comm/backends.c). */
+#define MGRID_ENTRY(backend) \
+  extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
+  const mgrid_backend_entry                  mgrid_##backend##_entry
 
 #endif

@@ -11,24 +11,15 @@ static void nccl_memory(const mgrid_nccl_values *v, int64_t size, int64_t *creat
   *first_use = mgrid_nccl_buffers(v, size);
 }
 
-#define LIBRARY(name) "libmoongrid_" name ".so." MGRID_SOVER
+/* A backend with a library of its own: what the Makefile calls it, and what MGRID_ENTRY exports. */
+#define OF_LIBRARY(backend) \
+  .name = backend, .library = "libmoongrid_" backend ".so." MGRID_SOVER, .entry = "mgrid_" backend "_entry"
 
 const mgrid_descriptor mgrid_backends[] = {
   [MGRID_NATIVE_NONE] = { .name = "dry" },
-  [MGRID_NATIVE_MPI] = { .name = "mpi",
-                         .native = MGRID_NATIVE_MPI,
-                         .library = LIBRARY("mpi"),
-                         .entry = "mgrid_mpi_entry",
-                         .lists = true },
-  [MGRID_NATIVE_NCCL] = { .name = "nccl",
-                          .native = MGRID_NATIVE_NCCL,
-                          .library = LIBRARY("nccl"),
-                          .entry = "mgrid_nccl_entry",
-                          .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
-                          .lists = true,
-                          .shrinks = true,
-                          .revokes = true,
-                          .gpu_memory = nccl_memory },
+  [MGRID_NATIVE_MPI] = { OF_LIBRARY("mpi"), .native = MGRID_NATIVE_MPI, .lists = true },
+  [MGRID_NATIVE_NCCL] = { OF_LIBRARY("nccl"), .native = MGRID_NATIVE_NCCL, .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
+                          .lists = true, .shrinks = true, .revokes = true, .gpu_memory = nccl_memory },
   { .name = NULL },
 };
 

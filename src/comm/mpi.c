@@ -278,4 +278,4 @@ static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-const mgrid_backend_entry mgrid_mpi_entry = { .open = mpi_open, .probe = mpi_probe };
+MGRID_ENTRY(mpi) = { .open = mpi_open, .probe = mpi_probe };

@@ -2,7 +2,7 @@
 **
 ** test_backend.c - a backend that the library has never heard of: the ranks are threads of this process,
 ** and a communicator is a list of ranks. Everything that it needs is in its descriptor and its table of
-** operations.
+** operations. Then the table of those that the library knows, and the loop that waits.
 */
 #include "random.h"
 
@@ -246,11 +246,66 @@ static void test_a_family_that_wants_another(void **state) {
   }
 }
 
+/* ------------------------------------------------------------- the table, waiting */
+
+static void test_table(void **state) {
+  const char *names[MGRID_BACKENDS_MAX];
+  size_t      n = mgrid_backend_names(names), choices = 0;
+  (void)state;
+  for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
+    char library[64], entry[64];
+    assert_ptr_equal(&mgrid_backends[d->native], d);
+    assert_ptr_equal(mgrid_backend_named(d->name), d);
+    assert_int_equal(d->library == NULL, d->entry == NULL);
+    if (!d->library) continue;
+    snprintf(library, sizeof library, "libmoongrid_%s.so.%d.%d", d->name, MGRID_VERSION_MAJOR, MGRID_VERSION_MINOR);
+    snprintf(entry, sizeof entry, "mgrid_%s_entry", d->name);
+    assert_string_equal(d->library, library);
+    assert_string_equal(d->entry, entry);
+    assert_string_equal(names[choices++], d->name);
+  }
+  assert_int_equal(n, choices);
+  assert_null(mgrid_backend_named("loopback")); /* it is the test's alone */
+}
+
+typedef struct watched { /* ends at the nth look */
+  int           looks, last;
+  mgrid_outcome end;
+} watched;
+
+static mgrid_outcome look(void *ud) {
+  watched *w = ud;
+  return ++w->looks < w->last ? MGRID_NOT_YET : w->end;
+}
+
+static int64_t rank_5_gave_up(mgrid_backend *b) { return ++b->rank < 3 ? -1 : 5; } /* at the third time */
+
+static void test_wait(void **state) {
+  static const mgrid_carrier_ops carry = { .heard = rank_5_gave_up };
+  static const mgrid_backend_ops ops = { .carrier = &carry };
+  mgrid_backend                  carrier = { .ops = &ops };
+  int64_t                        who = -1;
+  double                         soon = mgrid_now() + 0.05, later = mgrid_now() + 60;
+  (void)state;
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 300, MGRID_OK }, later, NULL, NULL), MGRID_OK);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 2, MGRID_LIMIT }, later, NULL, NULL), MGRID_LIMIT);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 1, MGRID_OK }, 0, NULL, NULL), MGRID_OK); /* one look in any case */
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, soon, NULL, NULL), MGRID_LATE);
+  assert_true(mgrid_now() > soon);
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, INT32_MAX, MGRID_OK }, later, &carrier, &who), MGRID_GAVE_UP);
+  assert_int_equal(who, 5);
+  carrier.rank = 0;
+  assert_int_equal(mgrid_wait(look, &(watched){ 0, 3, MGRID_OK }, later, &carrier, &who),
+                   MGRID_OK); /* done comes first */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_life),
     cmocka_unit_test(test_a_rank_that_fails),
     cmocka_unit_test(test_a_family_that_wants_another),
+    cmocka_unit_test(test_table),
+    cmocka_unit_test(test_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

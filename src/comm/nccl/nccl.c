@@ -218,4 +218,4 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-const mgrid_backend_entry mgrid_nccl_entry = { .over = nccl_over, .probe = nccl_probe };
+MGRID_ENTRY(nccl) = { .over = nccl_over, .probe = nccl_probe };
