@@ -17,14 +17,14 @@
 
 /* clang-format off */
 #define NCCL_CALLS(X) \
-  X(GetVersion) X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) \
-  X(CommUserRank) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(GroupStart) X(GroupEnd) \
-  X(AllReduce)
+  X(GetVersion) \
+  X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) X(CommUserRank) \
+      X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(GroupStart) X(GroupEnd) X(AllReduce)
 #define CUDA_CALLS(X) \
-  X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(GetErrorName) X(GetErrorString) \
-  X(SetDevice) X(DeviceGetPCIBusId) X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) \
-  X(Memcpy) X(MemGetInfo) X(StreamCreateWithFlags) X(StreamSynchronize) X(StreamDestroy)
-/* clang-format on */
+  X(RuntimeGetVersion) \
+  X(DriverGetVersion) X(GetDeviceCount) X(GetErrorName) X(GetErrorString) X(SetDevice) X(DeviceGetPCIBusId) \
+      X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) X(Memcpy) X(MemGetInfo) X(StreamCreateWithFlags) \
+          X(StreamSynchronize) X(StreamDestroy)
 
 static struct gpu {
 #define X(name) __typeof__(nccl##name) *name;

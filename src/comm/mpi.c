@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group); what
+** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group). What
 ** waits for all ranks is in mpi_wait.c.
-** Nothing here aborts: while moongrid works on the host's communicator its error handler is
-** MPI_ERRORS_RETURN, and what it was afterwards.
+** No call of MPI here aborts the job: the host's communicator has the error handler
+** MPI_ERRORS_RETURN during such a call, and afterwards the one that it had.
 */
 #include "comm/mpi.h"
 
@@ -57,8 +57,8 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
   if (comm == MPI_COMM_NULL)
     return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
-  MPI_Comm *box = malloc(sizeof *box); /* only now: the other members wait for us above */
-  if (!box) return mgrid_oom(err);     /* and it is left behind, since to free it is collective as well */
+  MPI_Comm *box = malloc(sizeof *box); /* only now: without memory we still take part above */
+  if (!box) return mgrid_oom(err);     /* comm is not freed: that is a call over its members as well */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
@@ -94,7 +94,7 @@ static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   }
 }
 
-/* The first fault is kept; what follows still runs, for the other members are in it. */
+/* Keep the first fault. The calls after it are made all the same: the other members wait in them. */
 static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
@@ -201,13 +201,13 @@ static void mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          gone = 0;
   MPI_Finalized(&gone);
-  if (!gone && !m->broken) { /* a broken one would wait for ever in any of these */
+  if (!gone && !m->broken) { /* after a call that did not end, any of these may wait for ever */
     MPI_Group_free(&m->members);
     if (m->own != MPI_COMM_NULL) MPI_Comm_free(&m->own);
     if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
     if (m->finalize) MPI_Finalize();
   }
-  if (m->broken) return; /* and it may still write */
+  if (m->broken) return; /* MPI may still write to m->words and m->few */
   free(m->words);
   free(m);
 }
@@ -254,7 +254,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
   return &m->base;
 }
 
-/* For mgrid_backend_open: nobody has seen to MPI but us. */
+/* For mgrid_backend_open: initialize MPI where the host has not, and then finalize it in the end. */
 static mgrid_backend *mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;
   MPI_Initialized(&ready);

@@ -17,7 +17,7 @@ typedef struct mpi_backend {
   ** ends would block the host's. */
   MPI_Comm own, notes;
   double   seconds;        /* deadline of a call over all ranks; 0: none */
-  uint64_t phase;          /* whose words are heard */
+  uint64_t phase;          /* whose words are heard: mgrid_carrier_ops.phase */
   uint64_t few[8], *words; /* [world + 1]: what a call with a deadline works on; left behind where it did not end */
   uint64_t calls;          /* over all ranks with a deadline, so far: equal on all */
   bool     broken;         /* a call over all ranks did not end: MPI cannot be relied on any more */

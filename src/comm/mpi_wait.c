@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 }; /* on `notes` */
+/* Messages on `notes`: a rank failed (its phase); it is in the call with that number; text on who is missing. */
+enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 };
 
-enum { ANSWER = 256 }; /* bytes of rank 0's word on who is missing */
+enum { ANSWER = 256 }; /* bytes of that text */
 
 typedef struct message { /* or any other call of MPI on its way */
   MPI_Request request;
@@ -47,7 +48,7 @@ static void report(waiting *w) {
   if (w->reported || w->m->base.rank == 0) return;
   w->reported = true;
   if (!MPI_Isend(&w->number, sizeof w->number, MPI_BYTE, 0, TAG_HERE, w->m->notes, &sent))
-    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes are on their way at once */
+    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
 /* Rank 0: who has reported so far? */
@@ -75,8 +76,8 @@ static void list_missing(const waiting *w, char *text, size_t size) {
   if (n > SHOWN) snprintf(text + len, size - len, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* The end of a wait: rank 0 tells all who are there, the others hear it. Whoever is later than
-** rank 0's deadline hears nothing, and does not know who is missing. */
+/* After the deadline: rank 0 tells those who reported who is missing. A rank that came after rank 0's
+** deadline is not told: it can only say that rank 0 is not there. */
 static void end_roll(waiting *w, char *missing, size_t size) {
   mpi_backend *m = w->m;
   char         text[ANSWER] = "";
@@ -110,7 +111,7 @@ static mgrid_outcome have_all_come(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* Wait for a call over all ranks, whose buffers are ours: after a failure MPI may still write there. */
+/* Wait for a call over all ranks. Its buffers are our own: MPI may still write there after a failure. */
 static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid_error *err) {
   waiting       w = { call, m, ++m->calls, mgrid_now(), false, NULL };
   mgrid_outcome came = mgrid_wait(have_all_come, &w, w.begun + m->seconds, NULL, NULL);
@@ -138,8 +139,8 @@ static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
 }
 
 /* ------------------------------------------------------ over the whole parent
-** With a deadline all data goes through memory of our own, which is left behind where the call
-** did not end. */
+** With a deadline, data goes through memory of our own. It is not freed where the call did not end,
+** because MPI may still write there. */
 
 static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   message   call;
@@ -268,7 +269,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
   memcpy(own, data, bytes);
   w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
-  if (outcome == MGRID_OK || w.rc) free(own); /* else left behind: MPI does not take back what is sent */
+  if (outcome == MGRID_OK || w.rc) free(own); /* else it stays: MPI cannot take back what is being sent */
   return outcome;
 }
 
@@ -278,7 +279,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   message      w;
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
-  if (outcome != MGRID_OK && !w.rc) { /* the caller's memory is its own again */
+  if (outcome != MGRID_OK && !w.rc) { /* take it back: the memory is the caller's */
     MPI_Cancel(&w.request);
     MPI_Wait(&w.request, MPI_STATUS_IGNORE);
   }
@@ -290,7 +291,7 @@ static void carrier_tell(mgrid_backend *b, int64_t to) {
   uint64_t     phase = m->phase;
   MPI_Request  request;
   if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, TAG_FAILED, m->notes, &request)) return;
-  MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes are on their way at once */
+  MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
 static int64_t carrier_heard(mgrid_backend *b) {

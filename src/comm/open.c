@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file that this code is in: this library, or a program that has it in itself, of which
-** the loader only knows what it was called by. */
+/* The file that this code is in: libmoongrid, or a program that is linked with libmoongrid.a. Of a
+** program the loader may know only the name it was called by, so we ask /proc. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool    found = dladdr((void *)(uintptr_t)&mgrid_backend_open, &info) && info.dli_fname;
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
-/* Beside that file (build tree), in ../lib (a command in bin/), else where the loader looks. */
+/* Load a backend's library: from beside that file (build tree), from ../lib (a command in bin/), else
+** from where the loader looks. */
 static void *load(const mgrid_descriptor *d, mgrid_error *err) {
   static const char *const folders[] = { "", "../lib/" };
   char                     self[PATH_MAX], path[PATH_MAX + 64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** pool.c - the communicators of a backend on this rank, shared by equal groups of one state
-** or of several. All members of a group share it alike: they see the same plans in the same
-** order, so finding it here is the same answer on each of them.
+** or of several. No rank asks another whether to share: all members see the same plans in the same
+** order, so each of them finds the same communicator here.
 */
 #include "comm/state.h"
 

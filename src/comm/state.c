@@ -36,8 +36,8 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Where a creation is a call over all ranks, each rank goes through every family and round of the
-** job that has anything to create: its own communicator there, or that of others. */
+/* Where a creation is a call over all ranks, each rank takes part for every family and round that creates
+** anything: for its own communicator there, or as one who is in none of them. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms;
   for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
@@ -58,7 +58,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
-      else if (!wanted || wanted->native == own->native) /* what another backend makes is its members' alone */
+      else if (!wanted || wanted->native == own->native) /* other backends create by members */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }

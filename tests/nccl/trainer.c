@@ -20,11 +20,10 @@
 /* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
 /* clang-format off */
 #define FUNCTIONS(X) \
-  X(nccl, CommCount) X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) \
-  X(nccl, GetUniqueId) X(nccl, CommInitRank) X(nccl, CommDestroy) X(nccl, CommFinalize) \
-  X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) X(cuda, StreamSynchronize) X(cuda, SetDevice) \
-  X(cuda, GetDevice) X(cuda, GetDeviceCount)
-/* clang-format on */
+  X(nccl, CommCount) \
+  X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
+      X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) \
+          X(cuda, StreamSynchronize) X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
 #define X(lib, name) static __typeof__(lib##name) *p_##name;
 FUNCTIONS(X)
 #undef X

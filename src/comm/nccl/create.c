@@ -173,8 +173,8 @@ static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
   return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
 
-/* Whoever may wait for us in anything that is not done is told, also where we have not begun: all
-** before the first is aborted, which others may notice sooner than a word. */
+/* Tell all members of what is not done, also of what we have not begun: they may wait for us there.
+** All are told before the first abort, because a member may notice an abort sooner than a word. */
 static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (mgrid_nccl_makes(spec[i].backend) && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
@@ -203,7 +203,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
                                 mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   mgrid_error   why = { 0 };
-  n->carry->phase(n->carrier, 2 * b->epoch); /* odd while communicators are used: words do not cross over */
+  n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
   n->begun = mgrid_now();
   n->after = true;
   if (b->whole) {
@@ -220,7 +220,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
-  bool alone = s != MGRID_OK; /* what failed until here concerns nobody else */
+  bool alone = s != MGRID_OK; /* failed here, before NCCL: no other rank is the reason */
   for (size_t i = 0; i < nspecs && !s; i++) {
     if (!f[i].spec || f[i].made->blocking) continue;
     s = begin(n, &f[i], &why);

@@ -2,18 +2,18 @@
 **
 ** derive.c - communicators out of others: split from one that the host handed over, and what
 ** remains of one that lost ranks. Both calls block where the older communicator does, whatever the
-** new one is to be, so they are watched. What NCCL may still write to is never freed.
+** new one is to be, so they run in a thread (watch.c). What NCCL may still write to is never freed.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct derive_job { /* one call; kept by its thread where it does not end */
+typedef struct derive_job { /* one call; not freed where it does not end: its thread still uses it */
   ncclComm_t   from;
   int          color, key;   /* split */
   int          nlost, *lost; /* shrink: NCCL sorts the list in place */
-  nccl_comm   *made;         /* NULL: a color of nobody */
+  nccl_comm   *made;         /* NULL: this rank is in no group of this split */
   ncclComm_t   nobody;
   ncclConfig_t config;
 } derive_job;
@@ -39,7 +39,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   mgrid_outcome s = mgrid_nccl_watch(n, seconds, listen, call, j, what, spec->name, keep, err);
   if (s) return s;
   s = mgrid_nccl_wait(n, &from, until - mgrid_now(), listen, what, spec->name, err);
-  *keep = s != MGRID_OK; /* NCCL is still in it */
+  *keep = s != MGRID_OK; /* NCCL may still write there */
   if (s || !j->made) return s;
   if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
@@ -49,7 +49,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
 
 /* The end of a job: the communicator is the backend's, or gone. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
-  if (keep) return; /* left behind with all it has */
+  if (keep) return; /* NCCL may still write there */
   if (!s && j->made) {
     mgrid_nccl_keep(n, j->made);
     *native = j->made;
@@ -90,7 +90,7 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], &native[i], err);
-  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* all are in it */
+  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all */
   return s;
 }
 
@@ -112,7 +112,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
   j->nlost = count;
-  /* Others may have given up long ago because of the lost: that is no reason now. */
+  /* Does not listen: words that others gave up are about the ranks that are lost, and late. */
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", false, &keep, err);
   dispose(n, j, s, keep, native);
   return s;

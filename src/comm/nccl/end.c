@@ -22,7 +22,7 @@ static mgrid_outcome is_dry(void *ud) {
   return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
 }
 
-/* The stream ran dry before that time. */
+/* Wait until all calls in the stream have ended; false: not before that time, or they failed. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   stream_look l = { n, c };
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
@@ -36,8 +36,8 @@ static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
   return lib->CommFinalize(((finalize_job *)ud)->comm);
 }
 
-/* Begin the end of one communicator, within the time; false: it has to be aborted. One that blocks
-** ends here, others go on by themselves. */
+/* Finalize one communicator; false: it has to be aborted. One that blocks is done when this returns,
+** and gets until that time; of the others it only begins. */
 static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   double left = until - mgrid_now();
   if (!c->blocking) {
@@ -52,7 +52,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
                                &left_behind, NULL)
               == MGRID_OK;
   if (left_behind)
-    c->comm = NULL; /* the thread is in it: not even abort may be called */
+    c->comm = NULL; /* the thread still uses it: not even abort may be called */
   else
     free(job);
   return fine;
@@ -100,7 +100,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     if (c->comm) n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
-  for (size_t i = 0; i < count; i++) { /* every one has begun: now they can end in any order */
+  for (size_t i = 0; i < count; i++) { /* all have begun on this rank: now they may end in any order */
     nccl_comm *c = native[i];
     double     left = until - mgrid_now();
     if (!c || !c->comm) continue;

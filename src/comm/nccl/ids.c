@@ -2,8 +2,8 @@
 **
 ** ids.c - a unique id goes from the first member of a group to all, down a binomial tree of
 ** messages between two ranks each; nobody else takes part. Above ranks_per_id members there are
-** several ids, each made by another member, because whoever makes one serves the sockets of all
-** who use it.
+** several ids, each made by another member, because the member that makes one serves the sockets of
+** all who use it.
 **
 ** A rank goes through its groups in schedule order, so nobody waits for ever: the proof in
 ** plan/plan.h holds for any call over members.
@@ -20,7 +20,7 @@ typedef struct parcel {
   ncclUniqueId id[]; /* [nids] */
 } parcel;
 
-/* Of a creation that failed there may be messages that nobody took: they are dropped. */
+/* Receive a message of this creation. What was sent in an earlier one, which failed, is dropped. */
 static mgrid_outcome receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
                              mgrid_error *err) {
   double        until = mgrid_now() + seconds;

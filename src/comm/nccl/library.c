@@ -55,7 +55,8 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
   void *cuda = NULL;
-  for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA; major--) { /* what is called is in all of them */
+  for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA;
+       major--) { /* all of them have the functions that we call */
     snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
     cuda = open_library(cudart, major == CUDA_MAJOR ? err : NULL);
   }

@@ -14,15 +14,14 @@
 /* Every one is needed, but for those of NCCL_OPTIONAL: from 2.23.4, 2.18.1, 2.27.3 and 2.28.7 on. */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
-  X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) \
-  X(CommCuDevice) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) \
-  X(GroupEnd) X(AllReduce) X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
+  X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
+  X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(AllReduce) X(Broadcast) \
+  X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError) X(CommInitRankScalable) X(CommSplit) X(CommShrink) X(CommRevoke)
 #define CUDA_FUNCTIONS(X) \
-  X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) \
-  X(GetErrorString) X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) \
-  X(MemGetInfo) X(StreamCreateWithPriority) X(DeviceGetStreamPriorityRange) X(StreamSynchronize) \
-  X(StreamQuery) X(StreamDestroy)
+  X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) X(GetErrorString) \
+  X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
+  X(DeviceGetStreamPriorityRange) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
 /* clang-format on */
 
 typedef struct nccl_library {
@@ -38,8 +37,8 @@ typedef struct nccl_library {
   char machine[64]; /* its host name, for messages */
 } nccl_library;
 
-/* Open and probe, without a single call of NCCL that needs a GPU: is the library there, is it new
-** enough, is there a driver, a real one, a GPU? The first no is the answer. */
+/* Open and probe, without a call of NCCL that needs a GPU: is the library there, is it new enough, is
+** there a driver, a real one, a GPU? MGRID_BACKEND names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
 /* "2.28.9" */
 const char *mgrid_nccl_library_text(int version, char text[24]);

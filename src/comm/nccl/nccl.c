@@ -44,7 +44,7 @@ static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t cou
   if (n->after || n->used) seconds += AFTER_DEADLINE;
   n->carry->deadline(n->carrier, seconds);
   mgrid_status s = n->carrier->ops->allreduce_min(n->carrier, words, count, err);
-  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* what was said in the creation is not heard any more */
+  if (n->after) n->carry->phase(n->carrier, 2 * b->epoch + 1); /* odd: use */
   n->after = n->used = false;
   return s;
 }
@@ -97,9 +97,9 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
 }
 
-/* No two ranks on one GPU unless that is wanted: NCCL would refuse, some ranks sooner than others.
-** Where it is, NCCL_HOSTID keeps it from noticing; it reads that once, before its first
-** communicator. Every rank goes through the same calls, whatever it finds. */
+/* Refuse two ranks on one GPU, as NCCL would, but on all ranks at once. Where ranks are to share, NCCL
+** is told by NCCL_HOSTID that they are on different machines; it reads that before its first
+** communicator. Every rank makes the same calls here, whatever it finds. */
 static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
   gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
   mgrid_error  own = { 0 };
@@ -175,7 +175,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   };
   nccl_backend *n = calloc(1, sizeof *n);
   mgrid_error   why = { 0 };
-  if (!n) return mgrid_null_oom(err); /* the others see that this rank does not come */
+  if (!n) return mgrid_null_oom(err); /* the others wait for us, until their deadline */
   n->base = (mgrid_backend){
     .kind = &mgrid_backends[MGRID_NATIVE_NCCL], .ops = &ops, .rank = carrier->rank, .world = carrier->world, .users = 1
   };
@@ -188,7 +188,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   n->base.whole = n->options.parent != NULL;
   if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
   mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
-  if (!s || s == MGRID_LIMIT) { /* all ranks find out together */
+  if (!s || s == MGRID_LIMIT) { /* the carrier works: what fails on one rank fails on all */
     if (!s) s = mgrid_nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);

@@ -35,8 +35,8 @@ typedef struct nccl_backend {
   nccl_comm               *made;
   int64_t                  bytes;  /* predicted memory of all that is there */
   double                   begun;  /* of the creation that runs: all its deadlines count from there */
-  bool                     after;  /* ranks come from a creation, some of them at its deadline */
-  bool                     used;   /* or from calls, of which each may take that long */
+  bool                     after;  /* since the last call over all ranks there was a creation */
+  bool                     used;   /* or a collective: other ranks may come late by a deadline */
   bool                     broken; /* a collective failed: communicators are aborted, not destroyed */
 } nccl_backend;
 
@@ -49,7 +49,7 @@ mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResu
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
                                const char *name);
 
-/* Of a wait that ended because that rank gave up. */
+/* A wait ended because that rank gave up: its message, and MGRID_GAVE_UP. */
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
 /* Tell all members that we gave up: they need not wait for us. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** use.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Every
-** call is waited for, with a deadline: the first use of a communicator connects its ranks, and
-** waits for a peer that does not come for ever.
+** call is waited for, with a deadline, because the first use of a communicator connects its ranks: NCCL
+** itself would wait for ever for one that does not come.
 */
 #include "comm/nccl/nccl.h"
 
@@ -47,7 +47,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* ------------------------------------------------------------------------- calls */
 
-/* Between two ranks both sides in one NCCL group, or they would wait for each other. */
+/* Send and receive in one NCCL group: one after the other, two ranks would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
@@ -81,7 +81,7 @@ typedef struct stream_look {
   mgrid_error  *err;
 } stream_look;
 
-/* mgrid_look: the stream ran dry, or there is an error. */
+/* mgrid_look: all calls in the stream have ended, or one failed. */
 static mgrid_outcome in_stream(void *ud) {
   const stream_look  *l = ud;
   const nccl_backend *n = l->n;
@@ -105,7 +105,7 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   return outcome;
 }
 
-/* A group of one rank: what comes in goes out. */
+/* A group of one rank has no communicator: copy what was sent to what is received. */
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
@@ -125,7 +125,7 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   return issue(lib, &job->comm, &job->work);
 }
 
-/* Bring the call into the stream. */
+/* Make the call, which then runs in the stream. */
 static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
@@ -139,7 +139,7 @@ static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, c
   mgrid_outcome s =
       mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
-    c->comm = NULL; /* the thread is in it */
+    c->comm = NULL; /* the thread still uses it */
   else
     free(job);
   return s;
@@ -158,7 +158,7 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
-  mgrid_nccl_tell(n, spec); /* nothing else ends what the other members wait for */
+  mgrid_nccl_tell(n, spec); /* they wait for us in NCCL, which knows no deadline */
   if (c->comm) n->lib.CommAbort(c->comm);
   c->comm = NULL;
   n->broken = true;
@@ -217,7 +217,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (p.send) p.recv = mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err);
   mgrid_outcome s = p.recv ? prove(&p, err) : MGRID_BACKEND;
   n->used = true;
-  if (s && !n->broken) { /* of this rank alone: the others need not wait for their clocks */
+  if (s && !n->broken) { /* failed before NCCL: nobody else knows yet */
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }

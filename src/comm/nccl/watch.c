@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** watch.c - calls of NCCL that block, with a deadline after all: they run in a thread, and we look
-** at that. A call whose time is over cannot be ended; its thread is left behind with all it has.
+** watch.c - a deadline for calls of NCCL that block: they run in a thread, and we wait for that. A
+** call whose time is over cannot be ended; its thread and what it uses are never freed.
 */
 #include "comm/nccl/nccl.h"
 
