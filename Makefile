@@ -65,7 +65,7 @@ FLAGS_mpi := $(MPI_FLAGS)
 LIBS_mpi  := $(MPI_LIBS)
 SRC_nccl   := $(wildcard src/comm/nccl/*.c)
 FLAGS_nccl := $(NCCL_FLAGS)
-LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -pthread
+LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -lm -pthread
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
@@ -110,14 +110,14 @@ $(B)/libmoongrid.a: $(OBJ)
 	$(AR) rcs $@ $^
 
 # A library for each backend. What it needs of libmoongrid it takes from the archive, as a copy that
-# nobody else sees: it works wherever it is loaded.
+# nobody else sees, and nothing is missing (-z defs): it works wherever it is loaded.
 define backend
 OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a
 	$$(call SAY,LD,$$@)
-	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,-soname,$$(@F) -o $$@ $$^ $$(LIBS_$(1))
+	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL $$(if $$(SAN),,-Wl,-z,defs) -Wl,-soname,$$(@F) -o $$@ $$^ $$(LIBS_$(1))
 	ln -sf $$(@F) $$(B)/libmoongrid_$(1).so
 
 $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
