@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the layers in this folder share: errors at the position of whoever called into them, and
--- the arguments that they all take. Messages hold no address: it would differ between ranks.
+-- Helpers for the two layers in this folder: errors at the position of the caller, checks of arguments.
+-- Messages show no address, which would differ between ranks.
 
 local mg = require "moongrid"
 

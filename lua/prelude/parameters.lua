@@ -32,10 +32,10 @@ local function kind_of(value)
   return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
 end
 
--- {name = default or param} -> list of parameters: declared ones in the order of their
--- declaration, then plain defaults by name.
+-- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
+-- of their lines, then the plain defaults by name.
 local function params_of(table_, where)
-  local list, declared = {}, {} -- declared: serial -> what was made of that param
+  local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then core.raise_at(where, "params are by name; a key is a " .. type(name)) end
     local p = value
@@ -60,7 +60,7 @@ local function params_of(table_, where)
   return table.move(list, 1, #list, #all + 1, all)
 end
 
--- The base's parameters, then one's own; an own one of the same name takes its place.
+-- The base's parameters, then the recipe's own; an own one replaces that of the base with its name.
 local function merge_params(base, own)
   local list, at = {}, {}
   for _, from in ipairs({ base, own }) do
@@ -113,29 +113,28 @@ local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or pol
 -- error. A recipe may change a table that it gets here: each `p` has copies of its own.
 local function view(self, values)
   local own = {}
-  local function get(name)
-    local value = values[name]
-    if type(value) ~= "table" then return value end
-    own[name] = own[name] or copy(value)
-    return own[name]
-  end
   local p = setmetatable({}, {
     __index = function(_, name)
-      local param = self.by_name[name]
-      if not param or param.name ~= name then
+      local value = values[name]
+      if type(value) == "table" then
+        own[name] = own[name] or copy(value)
+        return own[name]
+      end
+      local param = value == nil and self.by_name[name]
+      if value == nil and (not param or param.name ~= name) then
         local names = {}
         for i, known in ipairs(self.params) do names[i] = known.name end
         core.unknown("parameter", word(name), names)
       end
-      return get(name)
+      return value
     end,
     __newindex = function(_, name) core.raise("parameter '" .. word(name) .. "' cannot be changed") end,
-    __pairs = function()
+    __pairs = function(p)
       local i = 0
       return function()
         i = i + 1
         local param = self.params[i]
-        if param then return param.name, get(param.name) end
+        if param then return param.name, p[param.name] end
       end
     end,
   })
@@ -170,8 +169,8 @@ end
 
 local function resolve(self, given) return view(self, values_of(self, given)) end
 
--- The same for the plan of a state, whose parameters are text: parsed once, and kept by the plan's
--- digest, in which they are. A few plans are kept, so that a host may make any number.
+-- The same with the parameters of a state's plan, which are text there. They are parsed once for a plan
+-- and kept by its digest, which covers them; for the last few plans, so that memory stays bounded.
 local MOST = 16
 
 local function resolve_plan(self, state)

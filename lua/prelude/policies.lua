@@ -2,10 +2,10 @@
 --
 -- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a
 -- recipe. A setting is a value, or a function (state, q, p) that gives it when the policy is asked.
--- What each takes from a trainer (q) and returns is told in meta_recipe.lua, for who writes the trainer.
+-- meta_recipe.lua says what each takes from a trainer (q) and returns.
 --
--- A policy means the same on every machine: only + - * / and sqrt touch a float, which IEEE 754
--- fixes to the last bit, so that ranks of unlike machines agree on it.
+-- Use only + - * / and sqrt on floats: IEEE 754 fixes their results to the last bit, so that ranks on
+-- different machines get the same.
 
 local core, shared, kinds = ...
 local show, word = shared.show, shared.word
@@ -25,14 +25,15 @@ local family_names = {
 }
 local one_of = kinds.one_of
 
--- Each: settings and arguments in the order in which they are checked, { name, kind, default }; a
--- setting without a default may be left out unless it says `needed`. verify(s, refuse) sees whether
--- settings go together; answer(s, q, state, refuse) has all of them, and the arguments.
+-- By name: `settings` and `arguments`, each { name, kind, default }, checked in this order; a setting
+-- without a default may be left out, unless it has `needed`. verify(s, refuse) refuses settings that
+-- contradict each other. answer(s, q, state, refuse, known) is the policy itself; known(family) refuses
+-- a name that the state does not have.
 local library = {}
 
--- Layers of each pipeline stage. The one with the least work gets the next layer, the first of
--- several, so what does not divide goes to the front. The input matrix and the loss count as so many
--- layers of the first and the last stage; `first` and `last` say how many layers those get.
+-- Layers of each pipeline stage. The stage with the least work gets the next layer; among equals the
+-- first does, so that the remainder goes to the front. `embedding` and `loss` are work of the first and
+-- the last stage, measured in layers; `first` and `last` fix how many layers those two get.
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
@@ -54,7 +55,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round: a layer for each stage whose work is less than the least one's and a layer
+    while left > 0 do -- a round: one layer for every stage with less than one layer more work than the least
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -64,7 +65,7 @@ library.layers = {
         if work[a] ~= work[b] then return work[a] < work[b] end
         return a < b
       end)
-      local rounds = #turn == #open and left // #turn or 0 -- while all take part, all of these at once
+      local rounds = #turn == #open and left // #turn or 0 -- if every stage gets one, do such rounds at once
       for i, stage in ipairs(turn) do
         local more = rounds > 0 and rounds or i <= left and 1 or 0
         each[stage], work[stage] = each[stage] + more, work[stage] + more
@@ -75,7 +76,7 @@ library.layers = {
   end,
 }
 
--- The largest divisor of n up to `most`, and the smallest from `least` on (n, if there is none).
+-- The largest divisor of n that is at most `most`, and the smallest that is at least `least` (else n).
 local function divisors(n, most, least)
   local below, above = 1, n
   for i = 1, math.floor(math.sqrt(n)) do
@@ -87,8 +88,8 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- How the samples of a replica go through a pipeline. `bubble` is the time that a stage waits, in
--- parts of the ideal one, (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
+-- How the samples of a replica go through a pipeline. `bubble` is idle time over ideal time of a stage,
+-- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
                { "per_rank", size, 2 } },
@@ -110,7 +111,7 @@ library.schedule = {
         below > 0 and below .. " or " or "", below + step)
     end
     local n = s.microbatch and q.samples // s.microbatch
-    if not n then -- as many as are wanted, or a few less; but not less than keep all ranks busy
+    if not n then -- the most that divide, up to per_rank x ranks; but at least one for each rank
       local below, above = divisors(q.samples // round, s.per_rank * q.ranks // round, (q.ranks - 1) // round + 1)
       n = round * (below * round >= q.ranks and below or above)
     end
@@ -119,8 +120,8 @@ library.schedule = {
   end,
 }
 
--- Megatron-core's default, max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig), of 4
--- bytes: a bucket of many ranks is larger, so that latency does not show.
+-- Megatron-core's default: max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig) of 4 bytes.
+-- More ranks have larger buckets, so that latency stays a small part.
 library.bucket_bytes = {
   settings = { { "least", bytes, 160000000 }, { "per_rank", count, 4000000 } },
   arguments = { { "ranks", size } },
@@ -156,7 +157,7 @@ library.gradient_family = {
   end,
 }
 
--- cos(pi x) for x in [0, 1]: the series from its smallest term up, in the half where it is short.
+-- cos(pi x) for x in [0, 1] by its power series, which needs few terms up to 0.5; above, by symmetry.
 local function cos_pi(x)
   if x > 0.5 then return -cos_pi(1 - x) end
   local t, sum = (3.141592653589793 * x) * (3.141592653589793 * x), 1.0
@@ -200,8 +201,8 @@ library.checkpoint = {
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- A call over a family failed. `keep`: families that the trainer can do without; `shrink`: those whose
--- groups go on without the lost, where at least `least` ranks of a group remain.
+-- What to do when a call over a family failed. `keep`: families that the trainer can do without;
+-- `shrink`: families whose groups go on without the lost ranks, if at least `least` remain.
 library.on_lost = {
   settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 } },
   arguments = { { "family", family_name }, { "ranks", size }, { "lost", count, 1 } },
@@ -220,11 +221,11 @@ library.on_lost = {
 -- Making them -------------------------------------------------------------------
 
 local makers = {} -- what a recipe sees as policies.NAME
--- By policy: `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses
--- one without a family that the recipe names in a setting.
+-- By policy: `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses a
+-- topology that lacks a family named in a setting.
 local made = setmetatable({}, { __mode = "k" })
 
--- "policies.layers" where the value is that word itself, which somebody forgot to call.
+-- "policies.layers" if the value is that function itself: somebody forgot to call it.
 local function uncalled(value)
   for name, make in pairs(makers) do
     if make == value then return "policies." .. name end
@@ -237,7 +238,7 @@ local function check(where, policy, what, name, kind, value)
     uncalled(value) or show(value)))
 end
 
--- The settings that a recipe gives, with defaults; those that are functions are listed as well.
+-- The settings that a recipe gives, with defaults; second, the list of those that are functions.
 local function read_settings(name, policy, given, where)
   local settings, asked, known = {}, {}, {}
   if type(given) ~= "table" then
@@ -276,7 +277,7 @@ local function maker(name, policy)
     local function refuse(message, ...)
       core.raise_at(where, string.format("policies.%s: " .. message, name, ...))
     end
-    local function knower(families) -- a state or a topology: pairs has the names
+    local function knower(families) -- a state or a topology: pairs gives the names of its families
       return function(family)
         local known = {}
         for other in pairs(families) do
@@ -328,7 +329,7 @@ local function maker(name, policy)
       local known = knower(topology)
       for _, setting in ipairs(policy.settings) do
         local value = given[setting[1]]
-        if value == setting[3] then value = nil end -- as by default: looked up when it is asked for
+        if value == setting[3] then value = nil end -- the default: refused only when the policy is asked
         if type(value) == "string" and setting[2] == family_name then known(value) end
         local list = type(value) == "table" and setting[2] == family_names and value or {}
         for _, listed in ipairs(list) do known(listed) end

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Where the prelude begins, the part of the language of recipes that is written in Lua: `recipe`,
--- `param` and `policies`, and how a recipe is evaluated. Runs with Lua's whole library and hands only
--- those three to recipes.
+-- The first file of the prelude, the part of the language of recipes that is written in Lua: `recipe`,
+-- `param` and `policies`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
+-- recipes get only these three words from it.
 --
 -- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
 -- raise_at(where, message), unknown(what, name, known [, where]); where(), where_of(function) and
@@ -22,7 +22,7 @@ local M = { param = parameters.param }
 
 -- Policies ------------------------------------------------------------------
 
--- policies.NAME { settings }: bundled ones. Their file is loaded when a recipe first reads the word.
+-- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads one.
 local makers, made, uncalled = nil, {}, function() end
 M.policies = shared.vocabulary("bundled policy", function()
   if not makers then makers, made, uncalled = core.library("policies", core, shared, kinds) end
@@ -35,7 +35,7 @@ local fields = { "doc", "base", "params", "build", "queries", "arguments", "poli
 local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table",
                 policy = "table", agreed = "table" }
 
-local Recipe = {} -- metatable of what `recipe` returns; a recipe reads its fields, no more
+local Recipe = {} -- metatable of what `recipe` returns, which is read only
 Recipe.__index = function(self, key)
   local body = rawget(self, Recipe)
   if key == "build" then return body.build end
@@ -52,7 +52,7 @@ Recipe.__metatable = false
 
 local function body_of(value) return type(value) == "table" and rawget(value, Recipe) or nil end
 
--- Run a build function and see that a topology comes back.
+-- Run a build function; an error unless it returns a topology.
 local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
@@ -85,7 +85,7 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
-  local file = running[#running] -- none where build makes a recipe
+  local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))
   body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes where they are written
@@ -96,7 +96,7 @@ local function define(def, where)
       body.queries[name] = fn
     end
   end
-  -- functions by name; by name: the family that compares results, or "world", and who says so
+  -- by the name of a policy: its function; the family that compares results, or "world"; where that is written
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
@@ -118,7 +118,7 @@ local function define(def, where)
       body.agreed[name], body.agreed_at[name] = family or nil, from.agreed_at and from.agreed_at[name] or where
     end
   end
-  body.arguments = {} -- names that some query understands; a list with "..." stands for any
+  body.arguments = {} -- of queries, by name; "..." allows any
   for _, from in ipairs({ base and base.arguments or {}, def.arguments or {} }) do
     for _, name in ipairs(from) do
       if type(name) ~= "string" then core.raise_at(where, "arguments of queries are names, not " .. show(name)) end
@@ -136,14 +136,14 @@ end
 
 local loaded, loading = {}, {}
 
--- What the file of a recipe is called with.
+-- The argument of a recipe's file; arithmetic.lua is loaded when a recipe first reads a function of it.
 local functions
 local arithmetic = shared.vocabulary("function of arithmetic", function()
   functions = functions or core.library "arithmetic"
   return functions
 end)
 
--- recipe{...} defines one; recipe "name" is another one: bundled, or a file beside this one.
+-- recipe{...} defines a recipe; recipe "name" gets another: a bundled one, or a file beside this one.
 function M.recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
@@ -153,7 +153,7 @@ function M.recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
-  local ok, value = pcall(chunk, arithmetic) -- a recipe may catch the error and ask again
+  local ok, value = pcall(chunk, arithmetic) -- the recipe that asks may catch the error and ask again
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
@@ -166,13 +166,13 @@ end
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. A load before this that hit a limit has left its names in these tables.
+-- Load the runtime's recipe. Clears these two first: a load that hit a limit did not get to it.
 function M.load(name)
   loading, running = {}, {}
   return M.recipe(name)
 end
 
--- The families that policies name are in the topology, and those that agree have no rank twice.
+-- Refuse policies that name a family which the topology lacks, or agree over one with a rank in two groups.
 local function check_policies(body, t)
   local families, known = {}, {}
   for name, family in pairs(t) do families[name], known[#known + 1] = family, name end
@@ -206,7 +206,7 @@ function M.evaluate(self, world, given)
   return t
 end
 
--- A query is a function (state, q, p): q has the arguments, p what the plan was made with.
+-- A query is a function (state, q, p): q has the arguments, p the parameters of the plan.
 function M.ask(self, state, name, q)
   local body = body_of(self)
   local fn = body.queries[name]
@@ -224,9 +224,9 @@ function M.ask(self, state, name, q)
   return fn(state, q, parameters.resolve_plan(body, state))
 end
 
--- A policy is a function (state, q, p) as a query is, but called by a trainer, often, by name. What C
--- keeps of it: the function, p, who compares its results, where it is defined (a bundled one: where
--- the recipe made it).
+-- A policy is a function (state, q, p) like a query, called often. C keeps what this returns: the function,
+-- p, the family that compares results, and where the policy is defined (a bundled one: where the recipe
+-- made it).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- What the files of the prelude share: tables walked in one order, values in messages, tables that a
--- recipe sees.
+-- Helpers for the files of the prelude: walk a table in order, show a value in a message, give a recipe
+-- a read-only table.
 
 local core = ...
 
--- Every rank must find the same first error: tables are walked by name.
+-- pairs in the order of core.keys: every rank must find the same first error.
 local function sorted_pairs(t)
   local keys, i = core.keys(t), 0
   return function()
@@ -14,7 +14,7 @@ local function sorted_pairs(t)
   end
 end
 
--- A list whose items all are what is_item wants; integers, if it is left out.
+-- Is it a list whose items all pass is_item? Without is_item they are integers.
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
   local n = 0
@@ -25,7 +25,7 @@ local function is_list(value, is_item)
   return n == #value
 end
 
--- A value in a message: never an address, which differs between ranks.
+-- A value as messages show it. Never an address, which differs between ranks.
 local function show(value)
   if type(value) == "string" then return "'" .. value .. "'" end
   if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
@@ -33,7 +33,7 @@ local function show(value)
   return "a " .. type(value)
 end
 
--- A key in a message: names without quotes of their own.
+-- A key as messages show it: a name has no quotes, for the message puts them.
 local function word(key) return type(key) == "string" and key or show(key) end
 
 -- A table for recipes to read, of what is in the table that all() returns: a name that is not there is

@@ -2,10 +2,10 @@
 **
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
 **
-** A chunk is there twice: as text, and compiled when the library was built. The compiled form
-** is loaded ten times faster, and it is trusted because it is ours: a recipe of a user's is
-** text, always. Nothing promises that it means the same to another release of Lua, so the
-** library looks at the release that runs (mgrid_bundle_load) and has the text to fall back on.
+** Each chunk is embedded twice: as text, and compiled when the library was built. The compiled form
+** loads ten times faster, but only the release of Lua that made it is sure to run it right: another
+** release gets the text (mgrid_bundle_load). Compiled code is loaded from here alone; a recipe of a
+** user's is always text.
 */
 #ifndef MGRID_BUNDLE_H
 #define MGRID_BUNDLE_H

@@ -53,19 +53,19 @@ static int core_where_of(lua_State *L) {
   return 1;
 }
 
-/* place() -> "file:line: " where the word `recipe` was last read: `return recipe {...}` is a
-** tail call, which leaves no frame that would tell */
+/* place() -> "file:line: " where the word `recipe` was last read. The stack cannot tell: `return recipe {...}`
+** is a tail call, whose caller is gone. */
 static int core_place(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
   return 1;
 }
 
 typedef struct key {
-  const char *name; /* NULL: a number, or what comes last */
+  const char *name; /* NULL: no string */
   size_t      len;
   double      number;
-  int         other; /* neither: its type, and which boolean; nobody tells tables apart */
-  int         place; /* as lua_next gave it */
+  int         other; /* of a boolean, table, ...: sorts by type, false before true */
+  int         place; /* in the order of lua_next */
 } key;
 
 static int by_bytes(const void *a, const void *b) {
@@ -129,7 +129,7 @@ static int core_digest(lua_State *L) {
   return 1;
 }
 
-/* note_policies(topology, hash): it is of a recipe with policies */
+/* note_policies(topology, hash of the recipe's text): ranks compare it, since equal plans may have other policies */
 static int core_note_policies(lua_State *L) {
   mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
   return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** load.c - Lua text becomes functions: files of recipes, and those that the library has in itself.
+** load.c - turns Lua text into functions: files of recipes, and what is embedded in the library.
 */
 #include "script/bundle.h"
 #include "script/prelude.h"
@@ -22,25 +22,25 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   snprintf(name, sizeof name, "=%s", c->name);
   if (strstr(lua_ident, mgrid_bundle_release)) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
-    lua_pop(L, 1); /* another number format, or no memory: the text will tell */
+    lua_pop(L, 1); /* another number format, or no memory: try the text */
   }
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
-enum { RECIPE_MAX = 16 << 20 }; /* bytes; what is longer is no recipe */
+enum { RECIPE_MAX = 16 << 20 }; /* bytes; refuse what is longer, such as /dev/zero */
 
 static int file_failed(lua_State *L, const char *what, const char *path) {
   lua_pushfstring(L, "cannot %s %s: %s", what, path, strerror(errno));
-  lua_remove(L, -2); /* the name of the chunk that is none */
+  lua_remove(L, -2); /* the name of the chunk, which load_file pushed */
   return LUA_ERRFILE;
 }
 
-/* Push a file as a function, as luaL_loadfilex does, and a hash of its text: ranks whose plans are equal
-** may have policies that are not. It is read once, for it may be edited meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does; *hash is of its text, which ranks compare. Reads the
+** file once, so that both are of the same text when somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   char       piece[4096];
   mgrid_text t = { 0 };
-  lua_pushfstring(L, "@%s", path); /* may raise: before anything is held */
+  lua_pushfstring(L, "@%s", path); /* may raise, so before the file is open */
   FILE *file = fopen(path, "rb");
   if (!file) return file_failed(L, "open", path);
   for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&t, piece, n);
@@ -53,7 +53,8 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   }
   const char *text = t.data ? t.data : "";
   size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
-  if (text[skip] == '#') skip += strcspn(text + skip, "\n");        /* as of a script; the line break stays */
+  if (text[skip] == '#')
+    skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
   *hash = XXH3_64bits(text, t.len);
   int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
   lua_remove(L, -2);
@@ -66,8 +67,8 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe named in another one: relative to the folder of that one, which
-** is the file that is being run (`from`) or, in a build, whose function is running. */
+/* Push the path of a recipe that another recipe names, relative to the folder of that other one: the file
+** that is being run (`from`), or, inside a build, the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && lua_getstack(L, level, &ar); level++) {
@@ -85,7 +86,7 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Missing file, bytecode, or a syntax error, whose message has its position already. */
+/* Raise why a recipe cannot be loaded: no such file, bytecode, or a syntax error. */
 static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
   const char *message = lua_tostring(L, -1);
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
@@ -95,7 +96,8 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   char   tail[512];
   while (mgrid_bundled_names[n]) n++;
   mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
-  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, ""); /* not in a recipe */
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
+    lua_pushliteral(L, ""); /* a host asked, no recipe */
   if (looks_like_path(name))
     lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
   else

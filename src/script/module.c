@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** module.c - moongrid for stock Lua: the same vocabulary, recipes evaluated in a runtime of
-** their own, and real communicators for scripts under mpirun.
+** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in a runtime of its
+** own), and communicators for scripts under mpirun.
 */
 #include "script/module.h"
 
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Values by name at an index of a host's Lua, for a runtime's. */
+/* A table of values by name in a host's Lua, to be copied into a runtime's. */
 typedef struct values {
   lua_State  *from;
   int         at; /* a table, or nil for none */
@@ -25,7 +25,7 @@ static void push_values(lua_State *L, const void *values_) {
     luaL_error(L, "%s: a table of values by name", v->what);
 }
 
-/* Raise what a runtime said: at the recipe's own position, else at the script's. */
+/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
 static int raise_runtime(lua_State *L, const mgrid_error *e) {
   if (e->line == 0) return mgrid_lua_raise_error(L, e);
   lua_pushstring(L, e->message);
@@ -62,7 +62,7 @@ static int recipe_plan(lua_State *L) {
   return *box ? 1 : raise_runtime(L, &e);
 }
 
-/* What a runtime left on the top of its Lua, as a value here. */
+/* Push a copy of the value on the top of a runtime's Lua; `what` gave it. */
 static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
@@ -85,8 +85,8 @@ static int push_result(lua_State *L) {
   return 1;
 }
 
-/* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective where the policy is agreed; a
-** difference between ranks is the job's failure, and comes back as nil, message, status. */
+/* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective if the policy is agreed; if
+** ranks differ then, it returns nil, message, status. */
 static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
@@ -99,7 +99,7 @@ static int recipe_call(lua_State *L) {
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
-  int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* the policy is freed whatever happens */
+  int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
   mgrid_policy_free(p);
   if (status == MGRID_DISAGREE || status == MGRID_BACKEND) return mgrid_lua_failure(L, &e);
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
@@ -154,7 +154,8 @@ static int mpi(lua_State *L) {
   return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &e), &e);
 }
 
-/* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of MPI_COMM_WORLD | nil, message, status. Collective. */
+/* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of
+** MPI_COMM_WORLD | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
   static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
   mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;

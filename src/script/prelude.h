@@ -8,8 +8,8 @@
 
 #include "types/bind.h"
 
-/* Registry keys, by their addresses: what recipes see as their globals; "file:line: " where one of them
-** last read the word `recipe`. */
+/* Registry keys, by their addresses. env: the globals of recipes. place: "file:line: " where a recipe last read
+** the word `recipe`. */
 extern const char mgrid_env_key, mgrid_place_key;
 
 /* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** reload.c - a changed recipe while the trainer runs: everything new is made beside the old, which
-** stays as it is until the new is complete on every rank.
+** reload.c - takes a changed recipe while the trainer runs. Makes the new runtime and state beside the old
+** ones, which stay as they are until the new ones are complete on every rank.
 */
 #include "script/runtime.h"
 
@@ -17,7 +17,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   mgrid_runtime *fresh = mgrid_runtime_new(&rt->budget.limits, &mine);
   mgrid_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine);
   mgrid_plan *plan = mgrid_runtime_plan(fresh, mgrid_plan_world(s->plan), n, args, &mine);
-  /* Collective from here on: who has no plan says so, and every rank is told. */
+  /* Collective from here on: a rank without a plan takes part too, so that every rank is told. */
   mgrid_state *state = mgrid_materialize(plan, s->backend, "reload", &mine);
   if (state && change) mgrid_plan_diff(s->plan, plan, s->view.rank, change, NULL, NULL, NULL);
   mgrid_plan_free(plan);

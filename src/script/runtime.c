@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under
-** lua_pcall and a budget. What is done with the recipe: params.c plans, ask.c answers queries,
-** policy.c calls policies, describe.c tells what it has, reload.c takes another.
+** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under lua_pcall and
+** a budget. Other files use the recipe: params.c plans, ask.c answers queries, policy.c calls policies,
+** describe.c tells what it has, reload.c takes a changed one.
 */
 #include "script/runtime.h"
 
@@ -98,8 +98,8 @@ mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_err
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE;              /* the error of what did not make it is the one to see */
-  if (!rt->recipe && rt->unloaded.status) { /* the first error is the one to see */
+  if (!rt) return MGRID_USAGE;              /* mgrid_runtime_new has told why, in the same err */
+  if (!rt->recipe && rt->unloaded.status) { /* tell why the load failed */
     if (err) *err = rt->unloaded;
     return rt->unloaded.status;
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.h - what the command and the Lua module ask of a runtime besides moongrid.h.
+** runtime.h - a runtime inside: what the command, the Lua module and the files of script/ use beyond moongrid.h.
 */
 #ifndef MGRID_RUNTIME_H
 #define MGRID_RUNTIME_H
@@ -12,8 +12,8 @@
 struct mgrid_runtime {
   lua_State   *L;
   mgrid_budget budget;
-  char        *recipe;   /* as it was asked for */
-  mgrid_error  unloaded; /* why there is none, where one was asked for */
+  char        *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
+  mgrid_error  unloaded; /* why loading failed */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -22,11 +22,11 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same; the one value that body returns is left on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* Is the recipe loaded, and is the state's plan of it? */
+/* Fail unless a recipe is loaded; unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* Pushes a table of values by name, as the host has them; may raise (values.h has what it may be made of). */
+/* Pushes a table of values by name, made of what a host gave (with values.h); may raise. */
 typedef void mgrid_push(lua_State *L, const void *values);
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
@@ -38,10 +38,12 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
 /* The same in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
-/* mgrid_policy_call with the table at `at` of a host's Lua, and the result for it, which raises there. */
+/* mgrid_policy_call with the table at `at` of a host's Lua as arguments; push the result in a host's Lua, or
+** raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Doc, parameters, policies and queries as a table by name: left on the top of rt->L; a new reference. */
+/* Doc, parameters, policies and queries as a table by name, left on the top of rt->L; and as JSON, a new
+** reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** sandbox.c - an allow list. Every rank evaluates the recipe, so it must mean the same in
-** every process: no clock, randomness, addresses, files; pairs in key order; a stable sort.
-** And it must end: no patterns (exponential matching runs inside C, where no hook counts),
-** no metatables (finalizers run with hooks off), strings from rep are capped.
+** sandbox.c - the allow list. Every rank evaluates the recipe, so it must mean the same in every
+** process: no clock, randomness, addresses or files; pairs goes in key order, sort is stable. And it
+** must end: no patterns (matching may take exponential time inside C, where no instruction is counted),
+** no metatables (finalizers run uncounted), string.rep makes short strings only.
 */
 #include "script/sandbox.h"
 
@@ -16,7 +16,7 @@ enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
 
 /* --------------------------------------------------------------- iteration */
 
-/* Integers ascending, then strings by bytes: strcoll would follow the host's locale. */
+/* Integers ascending, then strings by bytes; not by strcoll, which depends on the locale. */
 static int key_before(lua_State *L, int a, int b) {
   bool ia = lua_isinteger(L, a), ib = lua_isinteger(L, b);
   if (ia != ib) return ia;
@@ -80,7 +80,7 @@ static int next_pair(lua_State *L) {
 
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
-  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* ours: recipes have no metatables */
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* our own values: recipes have no metatables */
     lua_pushvalue(L, 1);
     lua_call(L, 1, 3);
     return 3;
@@ -110,7 +110,7 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
-  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* ours: recipes have none */
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* a read-only view of ours */
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -182,7 +182,7 @@ static int string_rep(lua_State *L) {
   if (n <= 0) n = 0;
   if (n > REP_CAP || (lua_Integer)(len + lsep) * n > STRING_CAP)
     return mgrid_lua_raise(L, "string.rep: a recipe's strings have at most %d bytes", STRING_CAP);
-  /* not a luaL_Buffer: that one fails at the memory cap without collecting garbage first */
+  /* not a luaL_Buffer: at the limit of memory that fails without collecting garbage first */
   char *text = lua_newuserdatauv(L, (size_t)n * (len + lsep) + 1, 0), *end = text;
   for (lua_Integer i = 0; i < n; i++) {
     memcpy(end, s, len);
@@ -212,7 +212,7 @@ static int string_split(lua_State *L) {
   }
 }
 
-/* Without addresses: what has none of its own text is named by its type. */
+/* tostring without addresses: a table or function becomes the name of its type. */
 static int plain_tostring(lua_State *L) {
   luaL_checkany(L, 1);
   int type = lua_type(L, 1);
@@ -253,7 +253,7 @@ static int checked_assert(lua_State *L) {
   return mgrid_lua_raise(L, "assertion failed");
 }
 
-/* __index of the recipe's globals: upvalues are the real table and who is told of reads */
+/* __index of the recipe's globals; upvalues: the real table, the function to call at each read */
 static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
   lua_pushvalue(L, 2);
@@ -269,7 +269,7 @@ static int read_global(lua_State *L) {
     if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
     lua_pop(L, 1);
   }
-  mgrid_sort_names(known, n); /* of equally near names every rank takes the same */
+  mgrid_sort_names(known, n); /* so that every rank suggests the same of equally near names */
   const char *near = mgrid_nearest(name, known, n);
   if (near) return mgrid_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
   return mgrid_lua_raise(L, "undefined global '%s'", name);

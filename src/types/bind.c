@@ -58,7 +58,7 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
   return mgrid_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
 }
 
-/* Of several unknown keys the first by name is told: tables have no order of their own. */
+/* Of several unknown keys the message names the first in the alphabet, so that it is the same on every rank. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
   const char *bad = NULL;
   i = lua_absindex(L, i);
@@ -128,7 +128,7 @@ void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
   luaL_newmetatable(L, c->name);
   lua_pushlightuserdata(L, (void *)(uintptr_t)c);
   lua_pushcclosure(L, class_index, 1);
-  lua_setfield(L, -2, "__index"); /* this and the next unless meta has its own */
+  lua_setfield(L, -2, "__index"); /* meta may replace this and __newindex */
   lua_pushstring(L, c->name);
   lua_pushcclosure(L, no_assignment, 1);
   lua_setfield(L, -2, "__newindex");
@@ -185,7 +185,7 @@ bool mgrid_lua_check_wrap(lua_State *L, int i) {
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {
   luaL_checktype(L, i, LUA_TTABLE);
   *n = lua_rawlen(L, i);
-  for (size_t k = 1; k <= *n; k++) { /* all checks before the allocation: they may raise */
+  for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1))
       mgrid_lua_raise(L, "element %d of the list is %s, not an integer", (int)k, luaL_typename(L, -1));

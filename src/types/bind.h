@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.h - the userdata of the recipe language and the helpers to make them.
+** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make them.
 **
-** Conventions of all files here: a userdata is made empty, gets its metatable, and only
-** then its C object, so that an error at any point leaves something __gc can handle.
-** Errors carry the position of the first frame that is not moongrid's own Lua.
+** Make a userdata in three steps: allocate it empty, set its metatable, then fill in the C object.
+** An error between two steps leaves a userdata that __gc can free. An error message begins with the
+** file and line of the innermost Lua function that is not moongrid's own.
 */
 #ifndef MGRID_BIND_H
 #define MGRID_BIND_H
@@ -30,26 +30,27 @@ typedef struct mgrid_lua_family {
   mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
-/* Push "file:line: " of the innermost frame of the user's; "" where there is none. */
+/* Push "file:line: " of the innermost Lua function of the user's that is running; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
 /* Raise at that position. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
-/* What failed in the job and not in the script is a value: pushes nil, message, status; returns 3. */
+/* Return an error as values: push nil, message, status, return 3. For what the job did wrong (a lost rank);
+** what the script did wrong is raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
-/* Room for n more values, or out of memory (luaL_checkstack would call it a stack overflow). */
+/* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* What the budget of this Lua state, if it is one of ours, is told (budget.c): that work was
-** done in C, in the units of its instruction budget (raises when that is spent), and the
-** status of an error that is about to be raised. In a host's own Lua state: nothing. */
+/* Tell the budget of a runtime's Lua state (budget.c) of work that was done in C, counted as instructions of
+** Lua: raises when the budget is spent. And of the status of an error that is about to be raised. In a Lua state
+** without a budget, a host's own, neither does anything. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
 void mgrid_lua_note(lua_State *L, mgrid_status status);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 
-/* Raise when the table at i has a key that is not one of the n known ones. Integer keys are
-** let through where `list` is set. */
+/* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer keys are
+** allowed as well. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
 /* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Nobody lists the names
@@ -68,8 +69,8 @@ bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, con
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
 
-/* Empty boxes, pushed; the C object is filled in by the caller, who also hands over its
-** reference. */
+/* Push an empty userdata and return where its C object goes. The caller stores one there, with a reference
+** that __gc will give up. */
 mgrid_window     *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like); /* like: options, or NULL */
@@ -87,13 +88,13 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
 mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
-void          mgrid_lua_close_state(lua_State *L, int i); /* its groups answer no more; an owned one is freed */
-/* The group at i, of a state that this Lua made real: a query, which one rank asks alone, may not
-** communicate. */
+void          mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
+/* The group at i, to communicate over. Raises for the State that a query or policy is given: one rank asks it
+** alone, and a collective would hang. */
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
 extern const luaL_Reg        mgrid_lua_group_use[];                                      /* collectives: use.c */
 void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
-extern const mgrid_lua_class mgrid_lua_state_class; /* a family named as one of its fields would be out of reach */
+extern const mgrid_lua_class mgrid_lua_state_class; /* no family may have a name of its fields */
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
@@ -109,7 +110,7 @@ void mgrid_lua_open_grid(lua_State *L);     /* world, grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan */
-void mgrid_lua_open_state(lua_State *L);    /* classes alone */
+void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** budget.c - caps that a recipe cannot get around, and what is said when one is hit.
+** budget.c - limits of memory, instructions and time that a recipe cannot get around, and their messages.
 */
 #include "types/budget.h"
 
@@ -14,7 +14,7 @@ static const char budget_key = 'b'; /* registry key: its address */
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_budget *b = budget;
-  size_t        old = ptr ? osize : 0; /* without a block osize is a type tag */
+  size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
   if (nsize == 0) {
     b->used -= old;
     free(ptr);
@@ -25,7 +25,7 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   if (block) {
     b->used = b->used - old + nsize;
     if (nsize > old) b->refused = 0;
-  } else { /* the first time Lua collects its garbage and asks for the same once more */
+  } else { /* Lua collects garbage and asks once more: the second refusal counts */
     b->no_memory |= b->refused == nsize;
     b->refused = nsize;
   }
@@ -113,12 +113,12 @@ void mgrid_budget_position(mgrid_error *err) {
   err->line = (int)line;
 }
 
-/* luaL_Buffer, below table.concat, raises this as a string. */
+/* luaL_Buffer (table.concat uses one) raises this string instead of a memory error. */
 static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
-/* A position in our own Lua helps nobody: "moongrid/recipe.lua:265: text" -> "text". */
+/* Cut a position in the prelude off, which helps no user: "moongrid/recipe.lua:265: text" -> "text". */
 static const char *without_prelude(const char *message) {
   const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
   return text ? text + 2 : message;

@@ -12,7 +12,7 @@ static int done(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
   return box->f ? 1 : mgrid_lua_raise_error(L, e);
 }
 
-/* Explicit lists cost by rank, and a recipe pays for them: about 20 bytes a member. */
+/* An explicit list takes memory and time by rank: charge the recipe's budget for it. */
 static void charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
 
 /* family:split(k [, { table = true }]) -> inner, outer */
@@ -30,7 +30,7 @@ static int family_split(lua_State *L) {
   mgrid_error       e;
   mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
   mgrid_status      s = mgrid_family_split(f->f, k, false, &inner->f, &outer->f, &e);
-  if (s && lists) { /* no layout exists */
+  if (s && lists) { /* split has no strided form here; the caller allows lists */
     charge_lists(L, f->f);
     s = mgrid_family_split(f->f, k, true, &inner->f, &outer->f, &e);
   }
@@ -57,8 +57,8 @@ static int family_levels(lua_State *L) {
   return (int)n;
 }
 
-/* A Lua function behind a C callback: called through lua_pcall, so that an error comes back
-** through the C frames as a value. */
+/* A Lua function as a C callback. It is called through lua_pcall: an error must not jump over the
+** algebra's C functions, which free what they hold. */
 typedef struct lua_call {
   lua_State *L;
   int        fn; /* stack index of the function */
@@ -112,7 +112,7 @@ static int call_map(lua_State *L) { /* function, call */
   return 0;
 }
 
-/* Run `body` with the function; on an error keep it as the topmost stack value. */
+/* Call body(function, call); -1 on an error, whose message is then on the top of the stack. */
 static int64_t protected_call(lua_call *c, lua_CFunction body) {
   if (!lua_checkstack(c->L, 8)) return -1;
   lua_pushcfunction(c->L, body);
@@ -135,7 +135,7 @@ static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, 
   return protected_call(c, call_map);
 }
 
-/* The error of a callback is on the stack above `top`: pass it on as it is. */
+/* If the callback raised, its message is on the stack above `top`: raise that one. */
 static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, top);
@@ -243,7 +243,7 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
   const mgrid_family *fs[MAX];
   int                 n = lua_gettop(L);
   if (n > MAX) return mgrid_lua_raise(L, "at most %d families at once", MAX);
-  for (int i = 1; i <= n; i++) { /* families whose spans meet are compared rank by rank */
+  for (int i = 1; i <= n; i++) { /* families over the same ranks are compared rank by rank: charge for it */
     fs[i - 1] = mgrid_lua_check_family(L, i)->f;
     for (int k = 0; k + 1 < i; k++)
       if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
@@ -344,7 +344,7 @@ static int family_gc(lua_State *L) {
   return 0;
 }
 
-/* Rules of different forms are compared rank by rank. */
+/* Families of different forms are compared rank by rank: charge for it. */
 static bool equal(lua_State *L, const mgrid_family *a, const mgrid_family *b) {
   if (a->form != b->form && a->total == b->total) mgrid_lua_charge(L, a->total);
   return mgrid_family_equal(a, b);
@@ -366,7 +366,7 @@ static int family_tostring(lua_State *L) {
   return 1;
 }
 
-/* same(a, b): proof that two rules make the same groups; raises with the first difference */
+/* same(a, b) raises unless two rules make the same groups; the message tells the first difference */
 static int same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   if (equal(L, a, b)) return 0;

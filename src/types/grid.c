@@ -34,7 +34,7 @@ static int world_table(lua_State *L) {
   int               kind = luaL_checkoption(L, 3, "partition", kinds);
   int64_t           count = (int64_t)lua_rawlen(L, 2), total = 0;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  for (int64_t g = 1; g <= count; g++) { /* everything that may raise, before allocating */
+  for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
       return mgrid_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
                              luaL_typename(L, -1));
@@ -114,8 +114,8 @@ static int new_world(lua_State *L) {
 
 /* -------------------------------------------------------------------- Grid */
 
-/* The names of an order: "tp-cp-dp" or {"tp","cp","dp"}. Pushes each name (they stay on the
-** stack as anchors), returns how many. */
+/* The names of an order, "tp-cp-dp" or {"tp","cp","dp"}; returns how many. Pushes each name: the strings
+** live as long as they are on the stack. */
 static size_t push_order(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 8);
@@ -156,7 +156,7 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-/* Sizes for names that the order does not have: larger than 1 is an error, 1 goes last. */
+/* Add the dims that have a size and are not in the order: one of size 1 goes last, a larger one is an error. */
 static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t n, const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
   size_t      nextra = 0, nordered = n;
@@ -165,7 +165,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   while (lua_next(L, sizes)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "sizes are by name; a key is a %s", luaL_typename(L, -1));
-    const char *name = lua_tostring(L, -1); /* anchored by the table of sizes */
+    const char *name = lua_tostring(L, -1); /* the table of sizes keeps the string alive */
     bool        found = false;
     for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
     if (!found && n + nextra == MGRID_DIMS_MAX) mgrid_lua_raise(L, "a grid has at most %d dims", MGRID_DIMS_MAX);

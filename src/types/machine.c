@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - state.machine: where this rank runs, and how the job lies over machines, to be read.
+** machine.c - state.machine: where this rank runs, and how the job lies over machines. Read only.
 */
 #include "types/bind.h"
 
@@ -10,7 +10,7 @@ static const char *const fields[] = { "name",  "hosts",        "host",   "local_
                                       "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-/* Behind the values: a name that is none of them. */
+/* Called for a name without a value: an error, but for `gpu` where there is none. */
 static int machine_missing(lua_State *L) {
   const char *key = luaL_checkstring(L, 2);
   return strcmp(key, "gpu") == 0 ? 0 : mgrid_lua_unknown(L, "field of the machine", key, fields, FIELDS);
@@ -38,7 +38,8 @@ static int machine_pairs(lua_State *L) {
   return 3;
 }
 
-/* An empty table before the values: an assignment finds no field that it could change. */
+/* Push an empty table whose metatable has the values: every assignment is a new field, which __newindex
+** refuses. */
 void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
   mgrid_machine         m;

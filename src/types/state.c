@@ -2,11 +2,10 @@
 **
 ** state.c - State and Group for Lua: what a trainer asks.
 **
-** `state.tp.rank` is asked in every step, so it has to be as fast as Lua reads a table, and must
-** not allocate. Every State and every Group has a metatable of its own, whose __index is a table
-** of what has been answered already and never changes; only what is not there yet goes to a
-** function (that table's own __index). Closing a state empties those tables, so that
-** its groups answer no more.
+** A trainer reads `state.tp.rank` in every step, so it is as fast as reading a Lua table, and allocates
+** nothing. Every State and Group has a metatable of its own, whose __index is a table of answers that
+** never change. What is not in there yet goes to a function, that table's own __index, which adds it.
+** Closing a state empties these tables; from then on its groups raise.
 */
 #include "types/bind.h"
 
@@ -25,11 +24,11 @@ typedef struct group_box { /* user value 2 is the State userdata, whose box is `
 
 enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; of a Group its State */
 
-/* In the metatables of all States and of all Groups: their addresses are the keys. */
+/* Keys in the metatables, by their addresses: they tell a State and a Group from other userdata. */
 static const char state_key = 's', group_key = 'g';
 
-/* Give the userdata on the top its own metatable: the metamethods of its class, and a table of
-** answers behind which `missing` stands, called with (answers, key) and the userdata as upvalue. */
+/* Give the userdata on the top its own metatable: the metamethods of its class, and a table of answers.
+** For what is not in there, missing(answers, key) is called, with the userdata as upvalue. */
 static void own_metatable(lua_State *L, const char *class, const char *key, lua_CFunction missing) {
   int box = lua_gettop(L);
   lua_createtable(L, 0, 12);
@@ -94,7 +93,7 @@ mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
   return box->s;
 }
 
-/* Empty a table of answers; those of the groups in it as well. */
+/* Empty a table of answers, and those of the groups in it. */
 static void forget(lua_State *L, int answers) {
   answers = lua_absindex(L, answers);
   for (lua_pushnil(L); lua_next(L, answers);) {
@@ -106,7 +105,7 @@ static void forget(lua_State *L, int answers) {
     lua_pop(L, 1);
     lua_pushvalue(L, -1);
     lua_pushnil(L);
-    lua_rawset(L, answers); /* an existing key may be cleared while walking */
+    lua_rawset(L, answers); /* lua_next allows to clear the key that it gave */
   }
 }
 
@@ -121,7 +120,7 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------- State */
 
-/* The Group of a handle, the same one each time; it is found by the handle's address. */
+/* Push the Group userdata of a handle; the same one each time, kept among the answers by the handle's address. */
 static int push_group(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
@@ -158,7 +157,7 @@ static int state_groups(lua_State *L) {
   }
 }
 
-/* state:has(family) -> boolean: is there a family of that name, whoever is in it? */
+/* state:has(family) -> boolean: is there a family of that name? This rank need not be in it. */
 static int state_has(lua_State *L) {
   lua_pushboolean(L, mgrid_plan_find(mgrid_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
   return 1;
@@ -205,7 +204,7 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Ranks collect garbage at different moments, and freeing a state is collective. */
+/* Freeing a state is collective, and ranks collect garbage at different moments: only disown it here. */
 static int state_gc(lua_State *L) {
   state_box *box = check_state_box(L, 1);
   if (box->owned && box->s) mgrid_state_abandon(box->s);
@@ -406,7 +405,8 @@ static int group_ranks(lua_State *L) { /* a list of the caller's own each time *
 }
 
 static int group_eq(lua_State *L) {
-  bool both = test_own(L, 1, &group_key) && test_own(L, 2, &group_key); /* each has its own __eq */
+  bool both = test_own(L, 1, &group_key)
+              && test_own(L, 2, &group_key); /* Lua calls this for a Group and any other userdata */
   if (both) {
     const mgrid_group *a = check_group(L, 1), *b = check_group(L, 2);
     both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
@@ -418,7 +418,7 @@ static int group_eq(lua_State *L) {
 static int group_tostring(lua_State *L) {
   group_box         *box = check_group_box(L, 1);
   const mgrid_group *g = box->g;
-  if (!box->from->s) { /* the handle ended with its state */
+  if (!box->from->s) { /* then `g` is freed */
     lua_pushliteral(L, "Group (closed)");
     return 1;
   }

@@ -126,7 +126,7 @@ static int push_printed(lua_State *L, mgrid_status s, mgrid_text *t, const mgrid
   return 1;
 }
 
-/* The rank at i; -1, which stands for all ranks, when there is none. */
+/* The rank at i; -1, which means all ranks, if there is none. */
 static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = luaL_checkinteger(L, i);
@@ -211,7 +211,7 @@ static int plan_counts(lua_State *L) {
   return 1;
 }
 
-/* plan:rehearse() -> communicators, memberships; raises when ranks would wait for ever */
+/* plan:rehearse() -> communicators, memberships; raises if creating them would deadlock */
 static int plan_rehearse(lua_State *L) {
   mgrid_rehearsal r;
   mgrid_error     e;

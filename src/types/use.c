@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** use.c - collectives for Lua, on buffers of the library's own: enough for a self-test or a
-** micro-benchmark as a script, the same for MPI and NCCL. A trainer's tensors are not Lua's
-** business. Failures of a call come back as nil, message, status.
+** use.c - collectives for Lua, on buffers that the library allocates: for self-tests and small benchmarks
+** as scripts, the same over MPI and NCCL. They take no tensors of a trainer. A call that fails returns
+** nil, message, status.
 */
 #include "types/bind.h"
 
@@ -12,7 +12,7 @@
 #define MGRID_LUA_BUFFER "moongrid.Buffer"
 
 typedef struct buffer {
-  mgrid_backend          *backend; /* held: counted as a user */
+  mgrid_backend          *backend; /* the buffer is one of its users */
   const mgrid_descriptor *kind;    /* whose memory */
   void                   *data;
   mgrid_type              type;
@@ -30,7 +30,7 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------ Buffer */
 
-/* group:buffer(n [, type]) -> Buffer of n zeros, where the group's communicator wants it */
+/* group:buffer(n [, type]) -> Buffer of n zeros, in host memory or on the GPU, as the group's backend has it */
 static int group_buffer(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_Integer        n = luaL_checkinteger(L, 2);
@@ -78,7 +78,7 @@ static int buffer_set(lua_State *L) {
   size_t  n = list ? lua_rawlen(L, 2) : b->n;
   if (n > b->n) return mgrid_lua_raise(L, "%d values for a buffer of %d", (int)n, (int)b->n);
   lua_settop(L, 2);
-  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* collected if a value is none */
+  void *copy = lua_newuserdatauv(L, n * type_sizes[b->type] + 1, 0); /* userdata: freed when a wrong value raises */
   for (size_t i = 0; i < n; i++) {
     if (list) lua_rawgeti(L, 2, (lua_Integer)i + 1);
     store(b, copy, i, L, list ? -1 : 2);

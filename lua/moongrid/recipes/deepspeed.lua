@@ -179,7 +179,7 @@ local layout = recipe {
       refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
         .. "a divisor of %d would do", n, dp_cp.size, ep_dp.size, common)
     end
-    local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- what has no layout cannot agree either
+    local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a split that is refused counts as different
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
     -- Copies of one tile cover the ranks in one way only, so the first group stands for all.
     if not fits or table.concat(inter:ranks(0), ",") ~= table.concat(inter_ep:ranks(0), ",") then
@@ -229,7 +229,7 @@ local layout = recipe {
       add("all_to_all_local", nodes "device_count")
       if nodes.node > 1 then add("all_to_all_global", nodes "node") end
     end
-    local function family(name) return t[name] end -- refuses the name of no family
+    local function family(name) return t[name] end -- raises when there is none
     for name in pairs(high) do blame("high_priority_stream_groups", family, name) end
     for name in pairs(nccl) do blame("nccl_communicator_config", family, name) end
     t.dense = dense -- after the families: a grid has no options

@@ -52,7 +52,7 @@ local function add_experts(t, world, p)
     if p.use_data_before_expert_parallel_ then
       data, experts = ranks:split(ranks.size // ep)
     else
-      experts, data = ranks:split(ep, { table = true }) -- lists only where a group goes on in the next lane
+      experts, data = ranks:split(ep, { table = true }) -- explicit lists only if a group crosses lanes
     end
     if not made[ep] then
       made[ep] = true

@@ -9,7 +9,7 @@ local gcd = arithmetic.gcd
 
 local dims = { "tp", "cp", "ep", "dp", "pp" }
 local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
-local in_dense = { gtp_remat = "gtp_remat" } -- what a grid calls its dims, where that is not the order's name
+local in_dense = { gtp_remat = "gtp_remat" } -- name in the order -> name of the dim, where they differ
 local in_expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat" }
 
 -- A list with pp moved to its end, as an order.
@@ -81,7 +81,7 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- The NCCL options of a key, tried on a family so that what is wrong is said by the key.
+-- The NCCL options of a key. Tried on a family, so that an error can name the key.
 local function nccl_of(family, key, fields)
   if type(fields) ~= "table" then
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
@@ -95,7 +95,7 @@ local function nccl_of(family, key, fields)
   return fields
 end
 
--- The group with SHARP: "dp" (also nil) or "dp_replica".
+-- Which group uses SHARP: "dp" (also by default) or "dp_replica".
 local function check_sharp(sharp, p)
   if sharp and sharp ~= "dp" and sharp ~= "dp_replica" then
     error("sharp_enabled_group is 'dp' or 'dp_replica', not '" .. sharp .. "'")
@@ -129,7 +129,7 @@ local function options(all, p)
 
   local sharp = p.sharp_enabled_group
   check_sharp(sharp, p)
-  if p.use_sharp then -- a network has it for one communicator: the first
+  if p.use_sharp then -- the network serves one communicator, the first that is created
     local chosen, nccl = sharp == "dp_replica" and o.inter_ep_dp or o.dp_cp, { collnet_enable = true }
     for field, value in pairs(chosen.nccl or {}) do nccl[field] = value end
     chosen.first, chosen.nccl = true, nccl
@@ -248,7 +248,7 @@ local function build(world, p)
   t.expt_gtp_remat = expert "egtp_remat":with(o.expt_gtp_remat)
   t.expt_dp = expert "edp":with(o.ep_dp)
   t.expt_dp_gtp_remat = egtp > 1 and expert("egtp_remat", "edp"):with(o.ep_gtp_remat_dp) or t.expt_dp
-  if p.create_all_gather_groups then -- beside the reduce-scatter, with a communicator of their own
+  if p.create_all_gather_groups then -- so that all-gather and reduce-scatter run at the same time
     t.dp_cp_ag = t.dp_cp:twin()
     if p.for_expert_parallelism and ep > 1 then t.expt_dp_ag = t.expt_dp:twin() end
   end
