@@ -21,9 +21,9 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
--- A file without what no message shows: indentation, comments, blanks. The lines stay, so that their
--- numbers do, and a line with a string is left alone behind its indentation. (No long string here
--- spans lines; that is checked.)
+-- Take out of a file's text what no message shows: indentation, comments, blanks. Lines are kept, so
+-- that line numbers in messages hold. Of a line with a string only the indentation goes. (A long string
+-- that spans lines is refused.)
 local function read(path)
   local lines = {}
   for line in io.lines(path) do

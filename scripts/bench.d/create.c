@@ -86,7 +86,7 @@ static MPI_Comm of_group(job *j, MPI_Comm parent, const int32_t *list, int64_t n
   return comm;
 }
 
-/* (a) Megatron's way: every group of every family by everybody, over the world. */
+/* (a) Megatron's way: all ranks of the world take part in the creation of every group. */
 static void by_world(job *j, bool kind) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
@@ -160,8 +160,8 @@ static void by_size(job *j) {
     }
 }
 
-/* The same, but what has the members of an earlier one (options keep them apart) is a duplicate
-** of it, all duplicates in flight at once. */
+/* The same, but a communicator with the members of an earlier one (they are two because their options
+** differ) is duplicated from it, all duplications in flight at once. */
 static void by_idup(job *j) {
   MPI_Request wait[MOST];
   int         n = 0, of[MOST], at[MOST];
@@ -240,7 +240,7 @@ static void say_max(const char *key, double mine) {
   if (rank == 0) sample(most, "%s", key);
 }
 
-/* From the first rank that began to the last that was done. */
+/* Seconds from when the first rank began to when the last one ended. */
 static void say_wall(const char *key, double began, double done) {
   double first, last;
   int    rank;
@@ -372,7 +372,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < j.n && !ours; i++) MPI_Comm_free(&j.comm[i]);
   }
 
-  /* What one round over the world costs here: the unit of all of these. */
+  /* The time of one all-reduce over the world: what all of these are made of. */
   for (int round = 0; round < 20; round++) {
     int    one = 1, sum;
     double a = now();

@@ -152,7 +152,7 @@ function parts.enumerate(B)
   t:note("%.1f million ranks written", ranks / 1e6)
   t:target("over plain C loops", t:times("mgrid_family_range", "plain C loops"), 1.5)
 
-  -- The command streams: its memory does not know the world.
+  -- The command writes groups as it lists them, so its memory must not grow with the world.
   local s = B.table("moongrid plan --json and check: resident set", "KiB")
   local most, least = { 0, 0 }, { math.huge, math.huge }
   for _, w in ipairs(B.quick and { 1024, 65536 } or { 1024, 65536, 1048576 }) do

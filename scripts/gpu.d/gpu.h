@@ -85,7 +85,7 @@ static inline void gpu_open(void) {
   if (gpu.devices < 1) fail("no GPU");
 }
 
-/* The call of a communicator that may be non-blocking is over. */
+/* Wait until the last call on a communicator has ended: on a non-blocking one it returns at once. */
 static inline void settle(ncclComm_t comm, ncclResult_t r, const char *call) {
   for (double begun = now(); r == ncclInProgress; usleep(100)) {
     nccl_must(gpu.CommGetAsyncError(comm, &r), "ncclCommGetAsyncError");

@@ -18,8 +18,8 @@ enum { MOST = 64, COPIES = 4, ELEMENTS = 65536 };
 
 /* ------------------------------------------------------------------------ about */
 
-/* The driver knows the name; nothing of the CUDA runtime tells it but a struct that changes from
-** version to version. */
+/* The GPU's name, asked of the driver: the CUDA runtime tells it only in a struct whose layout changes
+** from version to version. */
 static void device_name(char *name, int len) {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
   int (*init)(unsigned) = NULL, (*get)(int *, int) = NULL, (*ask)(char *, int, int) = NULL;

@@ -17,7 +17,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Median seconds of a call, each waited for. */
+/* The median time of a collective in seconds: WARM calls that do not count, then TIMED that do. */
 static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, double *seconds,
                             mgrid_error *err) {
   double spent[TIMED];
@@ -40,7 +40,8 @@ typedef struct row {
 
 static size_t elements(const mgrid_shared *c) { return BYTES / sizeof(float) / (size_t)c->size * (size_t)c->size; }
 
-/* Buffers for all before anything is measured: a rank that has none would leave the others waiting. */
+/* Allocate the buffers of every communicator before the first collective: a rank that fails half-way
+** would leave the others waiting in it. */
 static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, mgrid_error *err) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_shared *c = s->comm[i];
@@ -54,7 +55,8 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
   return MGRID_OK;
 }
 
-/* GB/s of the bus: what a ring moves over each link, so that group sizes compare. */
+/* Measure the three collectives of one communicator in GB/s that each link of a ring would carry, as
+** nccl-tests counts it ("bus bandwidth"): a number that can be compared between group sizes. */
 static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
   size_t           n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
   mgrid_status     s = MGRID_OK;

@@ -137,8 +137,8 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
   struct option     longs[KNOWN_MAX + 1] = { 0 };
   size_t            n = options_of(c->command, known);
   for (size_t i = 0; i < n; i++)
-    longs[i] = (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL,
-                                LONG };
+    longs[i] =
+        (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL, LONG };
   opterr = 0;
   optind = 1;
   mgrid_status s = MGRID_OK;

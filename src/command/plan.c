@@ -33,7 +33,7 @@ typedef struct options {
 
 static mgrid_status check_budget(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_gpu_memory m;
-  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* says what the ranks are */
+  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* refuses a rank that the plan does not have */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
   return mgrid_fail(err, MGRID_LIMIT,
                     "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64

@@ -95,7 +95,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
              mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b));
     fflush(stdout);
   }
-  if (c->bandwidth) { /* nothing begins before the plan is told on rank 0 */
+  if (c->bandwidth) { /* the verdict: rank 0 may have failed to print, and then no rank measures */
     s = mgrid_verdict(b, s, err, err);
     if (!s) s = cli_bandwidth(state, err);
   }
@@ -103,7 +103,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   return s;
 }
 
-/* The recipe's word on GPUs, where the command line has none: its parameter `devices`. */
+/* Without --devices, take the GPUs from the recipe's parameter `devices`, if it has one. */
 static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error *err) {
   for (size_t i = 0; i < p->content.nparams && c->ndevices == 0; i++) {
     if (strcmp(p->content.param[i].name, "devices") != 0) continue;
@@ -151,7 +151,9 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
   s = mgrid_agree(b, p, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
-  if (s) cli_say(&c->cli, err); /* before MPI_Finalize: a launcher kills the rest at the first exit */
+  if (s)
+    cli_say(&c->cli,
+            err); /* now, not after MPI_Finalize: the launcher kills all ranks when the first exits with an error */
   mgrid_plan_free(p);
   if (chosen != b) mgrid_backend_free(chosen);
   mgrid_backend_free(b);

@@ -15,7 +15,7 @@ enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, EXACT_WORLD = 409
 static void example(const mgrid_family *f, char *buf, size_t len) {
   int64_t n = mgrid_family_size(f, 0);
   for (int64_t shown = n <= EXAMPLE_RANKS ? n : EXAMPLE_RANKS - 1; shown > 0; shown--) {
-    if (shown == n - 1) continue; /* all but one: no shorter */
+    if (shown == n - 1) continue; /* "..." for a single rank would save nothing */
     mgrid_text t = { 0 };
     for (int64_t i = 0; i < shown; i++) mgrid_text_add(&t, "%s%" PRId64, i ? " " : "", mgrid_family_rank(f, 0, i));
     if (shown < n) mgrid_text_add(&t, " ... %" PRId64, mgrid_family_rank(f, 0, n - 1));
@@ -25,7 +25,7 @@ static void example(const mgrid_family *f, char *buf, size_t len) {
 }
 
 static void show_families(const mgrid_plan *p, const char *on, const char *off) {
-  int width = 16; /* of the names */
+  int width = 16; /* of the column of names */
   for (size_t i = 0; i < p->content.nentries; i++)
     if ((int)strlen(p->content.entry[i].name) > width) width = (int)strlen(p->content.entry[i].name);
   printf("\n%s%-*s %9s %9s  %-32s %s%s\n", on, width, "family", "groups", "size", "first group", "communicator", off);
@@ -53,7 +53,7 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
   }
 }
 
-/* How many communicators a rank holds, over all ranks where there are few, else for one. */
+/* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
 static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
   mgrid_plan_counts all, n;
   int64_t           world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;

@@ -20,7 +20,7 @@ typedef struct lists {
 } lists;
 
 static inline void *lists_room(void *array, size_t n, size_t each) {
-  if (n != 0 && (n & (n - 1)) != 0) return array; /* doubles at powers of two */
+  if (n != 0 && (n & (n - 1)) != 0) return array; /* full only when n is a power of two; doubled then */
   void *more = realloc(array, (n ? 2 * n : 1) * each);
   assert_non_null(more);
   return more;
@@ -68,7 +68,7 @@ static inline bool lists_same_group(const lists *a, int64_t ga, const lists *b, 
          && memcmp(lists_group(a, ga), lists_group(b, gb), (size_t)lists_size(a, ga) * sizeof(int32_t)) == 0;
 }
 
-/* What a family enumerates; whether that is right is lists_check's business. */
+/* The groups that a family lists, taken as they are; lists_check compares them. */
 static inline lists lists_of(const mgrid_family *f) {
   lists    l = lists_new();
   int32_t *members = malloc((size_t)(mgrid_family_max_size(f) + 1) * sizeof *members);
@@ -104,7 +104,8 @@ static inline lists lists_along(const drawn *d, size_t nin, const size_t *in, si
   return l;
 }
 
-/* Runs of k (inner), or what is at equal places of the runs (outer). k divides all sizes. */
+/* The runs of k positions of every group (inner), or the ranks at equal places of the runs (outer). k must
+** divide every group size. */
 static inline lists lists_split(const lists *l, int64_t k, bool inner) {
   lists out = lists_new();
   for (int64_t g = 0; g < l->n; g++) {
@@ -351,7 +352,7 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
   lists a = lists_pick(l, cut, positions);
   if (rest > 0 && rng_chance(r, 60)) {
     half[1] = mgrid_family_pick(f, rest, positions + cut, &err);
-    if (!half[1]) { /* a zip picks in the order of its parts alone */
+    if (!half[1]) { /* a zip refuses positions in another order than its parts have */
       check(r, strstr(err.message, "zip family works on explicit lists") != NULL);
       mgrid_family_free(half[0]);
       lists_free(&a);

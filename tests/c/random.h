@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** random.h - chance that repeats: a small seeded generator, random grids, and a check that
+** random.h - random cases that can be repeated: a small seeded generator, random grids, and a check that
 ** prints the seed. A test runs its cases with the seeds first_seed(), first_seed() + 1, ...;
 ** MOONGRID_SEED=N in the environment starts at N instead, to repeat one case alone.
 */
@@ -65,7 +65,7 @@ static inline int64_t rng_divisor(rng *r, int64_t n) {
 
 enum { DRAWN_DIMS = 6 };
 
-/* A grid as the test knows it, besides the library's own. */
+/* A grid as the test keeps it: its dims, and the library's grid made of them. */
 typedef struct drawn {
   mgrid_window window;
   size_t       n;

@@ -84,7 +84,7 @@ static mgrid_state *materialize(fake *f, int64_t world, int64_t rank) {
   return s;
 }
 
-/* The same by going through all ranks. */
+/* The same numbers, counted rank by rank. */
 static void count(const fake *f, int64_t world, int64_t rank, mgrid_machine *want) {
   memset(want, 0, sizeof *want);
   for (int64_t r = 0; r < world; r++) {

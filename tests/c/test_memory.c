@@ -101,7 +101,7 @@ static mgrid_status whole_way(mgrid_error *err) {
   for (int i = 0; i < 4; i++) mgrid_family_free(halves[i]);
   mgrid_topology_free(t);
   mgrid_grid_free(g);
-  /* a text that could not be made ends the output: the writer calls it unwritten */
+  /* without memory for the text the output ends early, which the printer reports as not written */
   if (s == MGRID_LIMIT && strstr(err->message, "output")) mgrid_oom(err);
   return s;
 }

@@ -79,7 +79,7 @@ static void test_grid_sizes(void **unused) {
   REFUSED(mgrid_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
-/* What is offered is possible: no world has more than 2^31 - 1 ranks. */
+/* A message offers only worlds that can be: none has more than 2^31 - 1 ranks. */
 static void test_grid_offers_what_exists(void **unused) {
   (void)unused;
   const int64_t large = INT64_C(2147483647);
@@ -366,7 +366,7 @@ static void test_table(void **unused) {
   TABLE(((mgrid_window){ 0, 0, 0 }), 1, two, MGRID_PARTIAL, "the table's window does not fit its world", 0, 1);
 }
 
-/* Starts that are no starts are refused before they lead out of the lists. */
+/* Starts that do not ascend, or do not begin at 0, are refused before a list is read. */
 static void test_table_starts(void **unused) {
   (void)unused;
   const int64_t shifted[] = { 1, 3 }, back[] = { 0, 3, 2 };
@@ -404,7 +404,7 @@ static void test_map(void **unused) {
   mgrid_family_free(f);
 }
 
-/* A constructor given the NULL of a failed one keeps quiet: the first error is the one seen. */
+/* A constructor given the NULL of a failed one leaves the error alone: the caller sees the first one. */
 static void test_chained_failures(void **unused) {
   (void)unused;
   const mgrid_dim     dim = { "tp", 3 };

@@ -213,7 +213,7 @@ static mgrid_family *draw_starts(rng *r, int64_t s, int64_t runs, int64_t world)
   return f;
 }
 
-/* What the rules say of two families is never more than the lists say, and exact often. */
+/* Sharing that is found by the rules of two families is never more than their lists show, and often all of it. */
 static void test_rules_against_lists(void **unused) {
   (void)unused;
   int decided = 0, all = 0;

@@ -275,8 +275,8 @@ int main(int argc, char **argv) {
   test_wrong_world();
   test_overlapping_table();
   bool late = !(argc > 1 && strcmp(argv[1], "--no-late") == 0);
-  /* A state that is freed after MPI_Finalize must not touch MPI any more. Its communicators
-  ** are then MPI's to lose, so a leak check leaves this out. */
+  /* A state that is freed after MPI_Finalize must not call MPI any more. Its communicators are never
+  ** freed then, so a leak check leaves this out (--no-late). */
   mgrid_plan    *p = layout(1, false, &e);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   mgrid_state   *s = late ? mgrid_materialize(p, b, NULL, &e) : NULL;

@@ -146,7 +146,8 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   }
   char other[80];
   snprintf(other, sizeof other, "%s.stale.lua", path);
-  FILE *file = rank == size - 1 ? fopen(other, "w") : NULL; /* as a file system may show it to one node */
+  /* the last rank has another file, as when a shared file system shows a change to some machines only */
+  FILE *file = rank == size - 1 ? fopen(other, "w") : NULL;
   if (file) fputs(RECIPE("", "") "-- of yesterday\n", file), fclose(file);
   status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s,
                         &c, &e);

@@ -20,10 +20,10 @@ typedef struct si_group si_group;
 
 typedef enum si_life { LIFE_MAKING, LIFE_LIVE, LIFE_DEAD } si_life;
 
-/* The first use of all ranks is a rendezvous: not there yet, said, held. */
+/* Where this rank is on the way to the first use of a communicator, at which all ranks meet. */
 typedef enum si_first { FIRST_NONE, FIRST_SAID, FIRST_HELD } si_first;
 
-/* Never freed: what was destroyed stays, so that its use can be told. */
+/* Never freed: a communicator that is used after its destruction can be reported as that. */
 struct ncclComm {
   ncclComm_t   next;
   shm          seg;
