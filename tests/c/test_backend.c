@@ -299,7 +299,7 @@ static void test_wait(void **state) {
                    MGRID_OK); /* done comes first */
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_life),
     cmocka_unit_test(test_a_rank_that_fails),
@@ -307,5 +307,5 @@ int main(void) {
     cmocka_unit_test(test_table),
     cmocka_unit_test(test_wait),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return run_program("backend", tests, argc, argv);
 }
