@@ -33,7 +33,7 @@ typedef struct multi_gpu {
 static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **args, mgrid_error *err) {
   MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_runtime_load(rt, "picotron", err);
   mgrid_plan *plan = mgrid_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
   m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
@@ -59,7 +59,7 @@ static void tear_down(multi_gpu *m) {
 
 int main(int argc, char **argv) {
   multi_gpu   m = { 0 };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   MPI_Init(&argc, &argv);
   const char  *backend = argc > 1 ? argv[1] : "mpi";
   mgrid_status s = set_up(&m, backend, argc > 2 ? argc - 2 : 0, argv + 2, &err);
@@ -76,5 +76,5 @@ int main(int argc, char **argv) {
   }
   tear_down(&m);
   MPI_Finalize();
-  return s;
+  return s != MGRID_OK;
 }

@@ -2,28 +2,29 @@
 **
 ** moongrid.h - process groups of parallel training, from a recipe to communicators.
 **
-** A trainer that embeds moongrid needs this header and, for the communicators
-** themselves, moongrid_mpi.h. The whole way, without Lua:
+** A trainer that embeds moongrid needs this header and, for the communicators themselves,
+** moongrid_mpi.h or moongrid_nccl.h. The whole way, without Lua:
 **
-**     mgrid_error e;
-**     mgrid_dim   dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first
-**     const char *tp = "tp", *dp = "dp";
+**     mgrid_error  e = MGRID_ERROR_INIT;
+**     mgrid_dim    dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first
+**     const char  *tp = "tp", *dp = "dp";
 **     mgrid_grid   *grid = mgrid_grid_new(mgrid_world(8), 3, dims, &e);
-**     mgrid_family *ftp  = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
-**     mgrid_family *fdp  = mgrid_grid_along(grid, 1, &dp, MGRID_GRID_ORDER, &e);
-**     mgrid_topology *t  = mgrid_topology_new(8, &e);
+**     mgrid_family *ftp = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
+**     mgrid_family *fdp = mgrid_grid_along(grid, 1, &dp, MGRID_GRID_ORDER, &e);
+**     mgrid_topology *t = mgrid_topology_new(8, &e);
 **     mgrid_topology_add(t, "tp", ftp, NULL, &e);
 **     mgrid_topology_add(t, "dp", fdp, NULL, &e);
-**     mgrid_plan    *plan  = mgrid_plan_new(t, &e);
-**     mgrid_backend *mpi   = mgrid_mpi_backend(MPI_COMM_WORLD, &e);     // moongrid_mpi.h
-**     mgrid_state   *state = mgrid_materialize(plan, mpi, "train", &e); // collective
+**     mgrid_plan    *plan = mgrid_plan_new(t, &e);
+**     mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);         // moongrid_mpi.h
+**     mgrid_state   *state = mgrid_materialize(plan, mpi, "train", &e);   // collective
 **     const mgrid_group *g = mgrid_state_group(state, "tp", &e);
+**     if (e.status) give_up(e.message);                                   // the first error of the chain
 **     MPI_Allreduce(..., mgrid_mpi_comm(g));
 **
 ** or, from a recipe: mgrid_runtime_new, mgrid_runtime_load, mgrid_runtime_plan.
 **
 ** WORDS
-**   rank      0-based index in the world, the communicator the host hands over
+**   rank      0-based index in the world, the communicator that the host hands over
 **   dim       a name and a size; a grid lists its dims fastest-varying first
 **   family    all groups made by one rule; a group is an ordered list of ranks,
 **             and a rank's position is its index in that list
@@ -31,32 +32,44 @@
 **   plan      a topology made canonical: shared groups found, creation scheduled,
 **             digest taken; the same in every process and on every machine
 **   state     a plan whose communicators exist, seen from this rank
-**   Ranks, positions, coordinates and indices count from 0. Worlds go up to
-**   2^31 - 1 ranks; all arithmetic is 64-bit and an overflow is refused.
+**   host      the program that embeds this library
+**   Ranks, positions, coordinates and indices count from 0 and are int64_t; -1 says "none".
+**   Worlds go up to 2^31 - 1 ranks; all arithmetic is 64-bit and an overflow is refused.
 **
 ** ERRORS
-**   A constructor returns NULL on failure, other functions a status that is not
-**   MGRID_OK; both fill *err (which may be NULL). Nothing is half made: on failure
-**   the arguments are as before. A call with an *err that is given a NULL object,
-**   which a failed call should have made, returns NULL, -1 or MGRID_USAGE and leaves
-**   *err alone, so that calls may be chained and the first error is the one that is
-**   seen. Other pointers, group handles among them, are not NULL unless it says so.
-**   The error is the caller's: code, message, file and line of that call, which no
-**   later call or other thread overwrites. The library never prints, exits or aborts.
+**   A constructor returns NULL on failure, other functions a status that is not MGRID_OK; both
+**   tell *err (which may be NULL). Nothing is half made: on failure the arguments are as before.
+**   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
+**   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
+**   checked once: a call that is given NULL where a failed call should have made an object
+**   returns NULL, -1 or MGRID_USAGE and says nothing. Pointers that a call wants are not NULL
+**   unless it says so. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
-**   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...)
-**   returns belongs to the caller, who gives it back with the matching _free.
-**   _free functions return nothing and accept NULL. Grids, families and plans
-**   are immutable and counted: an object keeps alive what it was made from, so
-**   the parts may be freed in any order. Pointers to const that a question
-**   returns are borrowed from the object that was asked.
-**   Functions that write text into (buf, len) behave as snprintf: they return
-**   the length that the whole text has, and always end a non-empty buffer by 0.
+**   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
+**   belongs to the caller, who gives it back with the matching _free. _free functions return
+**   nothing and accept NULL. Grids, families, plans, runtimes and backends are counted: _ref makes
+**   another owner and _free takes one away. An object keeps alive what it was made from (a family
+**   its grid, a state its plan and its backend, a policy its runtime), so the parts may be freed in
+**   any order; a policy alone must be freed before its state. Pointers to const that a question
+**   returns are borrowed from the object that was asked. Functions that write text into (buf, len)
+**   behave as snprintf: they return the length that the whole text has, and always end a non-empty
+**   buffer by 0.
+**
+** STRUCTS
+**   A struct that the host allocates begins with `size`, which its ..._INIT macro sets; this holds
+**   for arguments and for results. A host that was built with an older header gets the fields it
+**   knows. A larger struct than this library knows is MGRID_BAD_STRUCT unless the rest is zero.
+**   mgrid_dim and mgrid_window never change.
 **
 ** THREADS
-**   No global mutable state. Grids, families and plans may be shared between
-**   threads; a topology, runtime, backend or state is used by one thread at a time.
+**   There is no global mutable state.
+**   grid, family, plan    immutable: any number of threads at once, _ref and _free too
+**   topology              one thread at a time
+**   runtime               one thread at a time, together with its policies
+**   backend               one thread at a time, together with its states; a collective call blocks
+**   group                 questions from any thread while its state is there
+**   error                 belongs to the caller; use one in each thread
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H
@@ -85,22 +98,76 @@ MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */
 
-/* The values are the exit codes of the command. */
+/* What went wrong. Values and meanings stay; the hundreds are the exit code of the command, so a
+** code that a later version adds still has a kind: status / 100. */
 typedef enum mgrid_status {
   MGRID_OK = 0,
-  MGRID_REFUSED = 1, /* the recipe, a size or a name is not acceptable */
-  MGRID_USAGE = 2,   /* the call itself is wrong: a bad argument, a bad option */
-  MGRID_LIMIT = 3,   /* a budget was spent: memory, instructions, time */
-  MGRID_BACKEND = 4, /* MPI or NCCL failed or is not here */
-  MGRID_DISAGREE = 5 /* ranks do not have the same plan */
+
+  MGRID_REFUSED = 100,      /* a recipe, sizes or options that contradict each other or do not fit */
+  MGRID_UNKNOWN_NAME = 101, /* no dim, grid, family, parameter, option, policy, backend ... of that name */
+  MGRID_BAD_VALUE = 102,    /* a value of another kind or form than was expected */
+  MGRID_OUT_OF_RANGE = 103, /* a number outside of its range, which the message has */
+  MGRID_OVERFLOW = 104,     /* sizes whose product or sum does not fit */
+  MGRID_DUPLICATE = 105,    /* a name, rank or parameter that is given twice */
+
+  MGRID_USAGE = 200,      /* the call is wrong: an argument that no program should pass, NULL among them */
+  MGRID_BAD_STRUCT = 201, /* a struct without its size, or of a later version with new fields set */
+  MGRID_NOT_NOW = 202,    /* not in this state of the object: loaded already, not created yet */
+
+  MGRID_LIMIT = 300,     /* a budget was spent: memory, instructions or time of a recipe, memory of a GPU */
+  MGRID_NO_MEMORY = 301, /* the process has no memory left */
+  MGRID_OUTPUT = 302,    /* the sink of a text took no more */
+
+  MGRID_BACKEND = 400,     /* MPI or NCCL failed */
+  MGRID_MISSING = 401,     /* a library, driver or GPU is not here */
+  MGRID_UNSUPPORTED = 402, /* the backend, or this version of it, cannot do that */
+  MGRID_TIMED_OUT = 403,   /* a deadline passed; the message names what did not come */
+  MGRID_LOST_RANK = 404,   /* a rank does not answer any more, or is counted among the lost */
+  MGRID_OTHER_RANK = 405,  /* another rank gave up first; it has the reason */
+  MGRID_UNPROVED = 406,    /* a communicator or a schedule is not what the plan says */
+
+  MGRID_DISAGREE = 500 /* ranks do not have the same plan, recipe or result */
 } mgrid_status;
 
+/* A few words for a status, "out of range"; never NULL, and valid for ever. */
+MGRID_API const char *mgrid_status_text(mgrid_status status);
+
 typedef struct mgrid_error {
+  size_t       size; /* sizeof(mgrid_error) */
   mgrid_status status;
   int          line;          /* of the recipe, 0 where there is none */
   char         file[200];     /* of the recipe, "" where there is none */
   char         message[1024]; /* one line; begins with file:line: where there is one */
 } mgrid_error;
+#define MGRID_ERROR_INIT \
+  { sizeof(mgrid_error), MGRID_OK, 0, "", "" }
+
+/* Forget an error that was seen. err may be NULL. */
+MGRID_API void mgrid_error_clear(mgrid_error *err);
+
+/* ------------------------------------------------------------------- hooks */
+
+typedef enum mgrid_level {
+  MGRID_LOG_DEBUG, /* what was done: a recipe loaded, a communicator made */
+  MGRID_LOG_INFO,  /* what changed for the job: a plan, a reload */
+  MGRID_LOG_WARN   /* what a person should look at, though the call goes on */
+} mgrid_level;
+
+/* What a host does itself for a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks).
+** A function that is NULL leaves it to the library, which then uses realloc and free and logs
+** nothing. Hooks are called in the thread of the call that needs them, and may not call moongrid. */
+typedef struct mgrid_hooks {
+  size_t size; /* sizeof(mgrid_hooks) */
+  void  *ud;   /* goes to both functions */
+  /* A block of `bytes` with what `block` of `was` bytes had in it, or NULL where there is no memory,
+  ** `block` being as before then. block NULL: a new one. bytes 0: give it back, return NULL. Of a
+  ** runtime: the Lua heap. Of a backend: states, handles and members of communicators. */
+  void *(*allocate)(void *ud, void *block, size_t was, size_t bytes);
+  /* One line without an end of line. */
+  void (*log)(void *ud, mgrid_level level, const char *message);
+} mgrid_hooks;
+#define MGRID_HOOKS_INIT \
+  { sizeof(mgrid_hooks), NULL, NULL, NULL }
 
 /* ----------------------------------------------------------------- algebra */
 
@@ -126,13 +193,14 @@ typedef struct mgrid_family mgrid_family;
 ** product of the sizes before it. n in [0, 64]; at most one size is MGRID_FILL. The
 ** product must be the window's size; refused with the nearest sizes that fit. */
 MGRID_API mgrid_grid *mgrid_grid_new(mgrid_window window, size_t n, const mgrid_dim *dims, mgrid_error *err);
+MGRID_API mgrid_grid *mgrid_grid_ref(const mgrid_grid *g); /* another owner; never fails */
 MGRID_API void        mgrid_grid_free(mgrid_grid *g);
 
 MGRID_API size_t       mgrid_grid_ndims(const mgrid_grid *g);
 MGRID_API mgrid_dim    mgrid_grid_dim(const mgrid_grid *g, size_t i); /* i in [0, ndims) */
 MGRID_API mgrid_window mgrid_grid_window(const mgrid_grid *g);
 /* Index of a dim, or -1 where the grid has no dim of that name. */
-MGRID_API int mgrid_grid_find(const mgrid_grid *g, const char *dim);
+MGRID_API int64_t mgrid_grid_find(const mgrid_grid *g, const char *dim);
 /* The rank's coordinate in dim i, or -1 for a rank outside the window. O(1). */
 MGRID_API int64_t mgrid_grid_coord(const mgrid_grid *g, int64_t rank, size_t i);
 /* The rank at coords[0..ndims), or -1 where a coordinate is out of range. */
@@ -285,19 +353,19 @@ MGRID_API int64_t             mgrid_plan_world(const mgrid_plan *p);
 MGRID_API size_t              mgrid_plan_nfamilies(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i);
-MGRID_API int                 mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
+MGRID_API int64_t             mgrid_plan_find(const mgrid_plan *p, const char *family); /* or -1 */
 MGRID_API size_t              mgrid_plan_ngrids(const mgrid_plan *p);
 MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i);
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* The earlier family whose communicators all groups of family i use, or -1. */
-MGRID_API int mgrid_plan_shares(const mgrid_plan *p, size_t i);
+MGRID_API int64_t mgrid_plan_shares(const mgrid_plan *p, size_t i);
 /* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */
 typedef int (*mgrid_sink)(void *ud, const char *text, size_t len);
 /* The canonical text, the creation schedule, and JSON. rank < 0: everything; else that
-** rank's view. MGRID_USAGE for a rank outside the world, MGRID_LIMIT when the sink stops. */
+** rank's view. MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_OUTPUT when the sink stops. */
 MGRID_API mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err);
 MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                                  mgrid_error *err);
@@ -306,8 +374,11 @@ MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, 
 
 /* Counts over the whole plan. groups and communicators leave groups of one rank out. */
 typedef struct mgrid_plan_counts {
+  size_t  size; /* sizeof(mgrid_plan_counts) */
   int64_t families, groups, singles, communicators;
 } mgrid_plan_counts;
+#define MGRID_PLAN_COUNTS_INIT \
+  { sizeof(mgrid_plan_counts), 0, 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err);
 /* Counts for one rank: groups it is in, of them groups of one rank, communicators. */
 MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out,
@@ -318,8 +389,11 @@ MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, 
 ** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0).
 ** Those of unique families and twins are made anew; lazy ones are not counted. */
 typedef struct mgrid_change {
-  int64_t kept, created, dropped;
+  size_t  size;                   /* sizeof(mgrid_change) */
+  int64_t kept, created, dropped; /* communicators of the rank */
 } mgrid_change;
+#define MGRID_CHANGE_INIT \
+  { sizeof(mgrid_change), 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                                        mgrid_sink sink, void *ud, mgrid_error *err);
 
@@ -328,32 +402,47 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
 ** Channels are max_ctas of the family; where that is not given 32, which a node of H100 has at
 ** most. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
 typedef struct mgrid_gpu_memory {
-  int64_t communicators, created, first_use; /* first_use: bytes on top of created */
+  size_t  size;          /* sizeof(mgrid_gpu_memory) */
+  int64_t communicators; /* of NCCL */
+  int64_t created;       /* bytes that they take when they are made */
+  int64_t first_use;     /* bytes on top of these, at the first all-reduce of each */
 } mgrid_gpu_memory;
+#define MGRID_GPU_MEMORY_INIT \
+  { sizeof(mgrid_gpu_memory), 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
                                              mgrid_error *err);
 
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
-** each creation until all members are there. MGRID_BACKEND when they would wait for ever
+** each creation until all members are there. MGRID_UNPROVED when they would wait for ever
 ** or do not see the same group; the message names rank, family and group. O(members). */
 typedef struct mgrid_rehearsal {
-  int64_t communicators, memberships, most_per_rank;
+  size_t  size;          /* sizeof(mgrid_rehearsal) */
+  int64_t communicators; /* of the job */
+  int64_t memberships;   /* of all ranks in these */
+  int64_t most_per_rank; /* communicators of the rank that has most */
 } mgrid_rehearsal;
+#define MGRID_REHEARSAL_INIT \
+  { sizeof(mgrid_rehearsal), 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
 
 /* Check the laws of the plan. Of every family: the rank at (group, position) is found there again by
 ** mgrid_family_locate and is the one that is listed there, so that a partition has each rank once; there
 ** are as many members as it says. Of the schedule: every rank creates its groups in one order of all
-** groups, stands in each where its position says, and all members of a group come. MGRID_REFUSED for a
-** family, naming it, group and position; MGRID_BACKEND for the schedule, naming rank, family and group.
+** groups, stands in each where its position says, and all members of a group come. MGRID_UNPROVED for a
+** family, naming it, group and position; MGRID_UNPROVED for the schedule, naming rank, family and group.
 ** A plan that was made by this library keeps them: a failure is a fault of the library. Worlds above
 ** 2^20 ranks are sampled, in every process the same. O(members x modes), in memory that does not grow
 ** with the world. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
-  bool            sampled;  /* not all members and ranks were looked at */
-  int64_t         members;  /* looked at, over all families */
-  mgrid_rehearsal schedule; /* as the ranks looked at create it */
+  size_t  size;          /* sizeof(mgrid_plan_checked) */
+  bool    sampled;       /* not all members and ranks were looked at */
+  int64_t members;       /* looked at, over all families */
+  int64_t communicators; /* that the ranks looked at create, and their places in these */
+  int64_t memberships;
+  int64_t most_per_rank; /* communicators of the rank that has most */
 } mgrid_plan_checked;
+#define MGRID_PLAN_CHECKED_INIT \
+  { sizeof(mgrid_plan_checked), false, 0, 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err);
 
 /* ------------------------------------------------------ backends and state */
@@ -390,17 +479,23 @@ typedef struct mgrid_nccl_options {
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID }
-/* Over a backend of the host's (mgrid_mpi_backend), which stays the host's and outlives it; or with
-** carrier NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
+/* Over a backend that carries its messages (mgrid_mpi_backend), which it keeps alive; or with carrier
+** NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
 ** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
 ** one rank that has no GPU is an error on all. */
 MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_options *options,
                                             mgrid_error *err);
-/* All states of a backend are freed before it. Collective where it finalizes MPI. */
-MGRID_API void        mgrid_backend_free(mgrid_backend *b);
-MGRID_API const char *mgrid_backend_name(const mgrid_backend *b);
-MGRID_API int64_t     mgrid_backend_rank(const mgrid_backend *b);
-MGRID_API int64_t     mgrid_backend_world(const mgrid_backend *b);
+/* Another owner; never fails. */
+MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
+/* One owner less. States are owners too: with the last owner of all the backend ends, and with it
+** what nobody freed. Collective where it finalizes MPI. */
+MGRID_API void mgrid_backend_free(mgrid_backend *b);
+/* The host's own allocator and log; `hooks` is copied. Before the first state of the backend, else
+** MGRID_NOT_NOW. Local. */
+MGRID_API mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API const char  *mgrid_backend_name(const mgrid_backend *b);
+MGRID_API int64_t      mgrid_backend_rank(const mgrid_backend *b);
+MGRID_API int64_t      mgrid_backend_world(const mgrid_backend *b);
 /* Communicators that all states of the backend hold on this rank, shared ones once. */
 MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 
@@ -451,24 +546,27 @@ MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
 ** host name and a boot. They are numbered by their lowest rank. Learned with the first state of a
 ** backend, so local here; of a dry state as if the whole job ran where it is planned. */
 typedef struct mgrid_machine {
-  int64_t hosts, host;            /* machines of the job; which of them this is, 0 to hosts - 1 */
+  size_t  size;                   /* sizeof(mgrid_machine) */
+  int64_t machines, index;        /* machines of the job; which of them this is, 0 to machines - 1 */
   int64_t local_size, local_rank; /* ranks of the job on this machine; where this one is among them */
   int64_t cores, usable_cores;    /* logical processors online; those that this process is bound to */
   int64_t memory;                 /* bytes of the machine */
   int64_t gpus, gpu;              /* that this process sees by the nccl backend, and its own's index; else 0, -1 */
-  char    name[64];               /* of the host */
+  char    name[64];               /* its host name */
 } mgrid_machine;
-MGRID_API void mgrid_state_machine(const mgrid_state *s, mgrid_machine *m);
+#define MGRID_MACHINE_INIT \
+  { sizeof(mgrid_machine), 0, 0, 0, 0, 0, 0, 0, 0, -1, "" }
+MGRID_API mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *m, mgrid_error *err);
 
-/* This rank's group of a family; NULL where the rank is in none (*err untouched, its
-** status set to MGRID_OK) and for an unknown name (MGRID_USAGE, with the nearest one). Looked
-** up once; the handle then costs a pointer read and lives as long as the state. */
+/* This rank's group of a family; NULL where the rank is in none (no error) and for an unknown name
+** (MGRID_UNKNOWN_NAME, with the nearest one). Looked up once; the handle then costs a pointer read
+** and lives as long as the state. */
 MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err);
 /* The nth of them, for covers; NULL past the last. */
 MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
                                                    mgrid_error *err);
-/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (MGRID_OK)
-** or for an unknown name (MGRID_USAGE). */
+/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (no error) or for
+** an unknown name (MGRID_UNKNOWN_NAME). */
 MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err);
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
@@ -513,8 +611,10 @@ typedef struct mgrid_limits {
 #define MGRID_LIMITS_INIT \
   { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
 
-/* limits may be NULL; each is above 0. */
-MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, mgrid_error *err);
+/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, and go over to the runtimes that
+** mgrid_reload makes of this one. */
+MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
 MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
@@ -560,10 +660,14 @@ typedef enum mgrid_kind {
   MGRID_IS_TEXT,
   MGRID_IS_INTEGERS, /* a list */
   MGRID_IS_NUMBERS,  /* a list, of which some are no integers */
-  MGRID_IS_TABLE     /* by key */
+  MGRID_IS_TABLE,    /* by key, or empty */
+  MGRID_IS_LIST      /* a list of anything else; of results alone */
 } mgrid_kind;
 
+/* A named value of the host's, for a policy or as a parameter. Everything in it is borrowed for the
+** call. The functions below fill one; an array of them is one type, of one size. */
 struct mgrid_arg {
+  size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
   mgrid_kind  kind;
   union {
@@ -585,11 +689,56 @@ struct mgrid_arg {
     } table;
   } as;
 };
+#define MGRID_ARG_INIT \
+  { \
+    sizeof(mgrid_arg), NULL, MGRID_IS_NONE, { false } \
+  }
+
+static inline mgrid_arg mgrid_arg_of(const char *name, mgrid_kind kind) {
+  mgrid_arg a = MGRID_ARG_INIT;
+  a.name = name, a.kind = kind;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_boolean(const char *name, bool value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_BOOLEAN);
+  a.as.boolean = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_integer(const char *name, int64_t value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGER);
+  a.as.integer = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_number(const char *name, double value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBER);
+  a.as.number = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_text(const char *name, const char *value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TEXT);
+  a.as.text = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_integers(const char *name, size_t n, const int64_t *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGERS);
+  a.as.integers.n = n, a.as.integers.at = at;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_numbers(const char *name, size_t n, const double *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBERS);
+  a.as.numbers.n = n, a.as.numbers.at = at;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_table(const char *name, size_t n, const mgrid_arg *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TABLE);
+  a.as.table.n = n, a.as.table.at = at;
+  return a;
+}
 
 typedef struct mgrid_policy mgrid_policy;
 
-/* Look up a policy of the loaded recipe for a state of its plan. MGRID_USAGE with the nearest name
-** where there is none. Freed before the state and the runtime. */
+/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest
+** name where there is none. It keeps the runtime alive; free it before the state. Local. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
 MGRID_API void          mgrid_policy_free(mgrid_policy *p);
 /* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
@@ -598,19 +747,29 @@ MGRID_API void          mgrid_policy_free(mgrid_policy *p);
 ** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
 ** it failed gets its own error instead. An integer and a number of equal value are not the same. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
-/* The kind of the result, or of what is at `key` in it; key NULL: the whole. */
-MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *key);
-/* Read it, or what is at a key of it (a table within that is not read). MGRID_REFUSED where it is of
-** another kind, naming the policy, the key and both. A number is read from an integer as well, an
-** integer from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed
-** until the next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
-MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room,
+
+/* The result is read by path: NULL or "" is the whole, "lr" what is at that key, "layers[0].first" goes
+** on from there. Lists count from 0, as everywhere in C; a key that is no name is written ["so"]. */
+
+/* The kind of what is at the path; MGRID_IS_NONE where there is nothing. */
+MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path);
+/* Elements of the list, or keys of the table, at the path. */
+MGRID_API mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err);
+/* Text keys of the table at the path, by their bytes, at most `room` of them; *length (may be NULL) is how many
+** there are. Borrowed until the next call. */
+MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room,
+                                         size_t *length, mgrid_error *err);
+/* Read what is at the path. MGRID_BAD_VALUE where it is of another kind, naming the policy, the path
+** and both kinds; *out is 0, false or NULL then. A number is read from an integer as well, an integer
+** from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed until the
+** next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
+MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room,
                                              size_t *length, mgrid_error *err);
-MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room,
+MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
                                             size_t *length, mgrid_error *err);
 
 /* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same

@@ -47,7 +47,7 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   job_part *p = &j->part;
   MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j->world);
-  p->rt = mgrid_runtime_new(NULL, err);
+  p->rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_runtime_load(p->rt, recipe, err);
   mgrid_plan *plan = mgrid_runtime_plan(p->rt, j->world, n, args, err);
   /* A rank that has no plan takes part all the same and tells the others why. */

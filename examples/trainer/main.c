@@ -202,8 +202,8 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
   const change_at *was = *now;
   bool             asked = o->watch && changed(j, o->rest[0], last);
-  mgrid_change     c;
-  mgrid_error      e = { 0 };
+  mgrid_change     c = MGRID_CHANGE_INIT;
+  mgrid_error      e = MGRID_ERROR_INIT;
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
@@ -272,7 +272,7 @@ static int run(job *j, const options *o) {
 /* Everything between MPI_Init and MPI_Finalize. */
 static int whole_job(const options *o, const char *text, size_t length) {
   job          j = { .c = o->c, .text = text, .length = length };
-  mgrid_error  e = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
   int          code = s ? (int)s : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);

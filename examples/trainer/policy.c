@@ -49,11 +49,9 @@ void policies_free(policies *p) {
   free(p);
 }
 
-static mgrid_arg integer(const char *name, int64_t n) {
-  return (mgrid_arg){ name, MGRID_IS_INTEGER, { .integer = n } };
-}
-static mgrid_arg text(const char *name, const char *t) { return (mgrid_arg){ name, MGRID_IS_TEXT, { .text = t } }; }
-static mgrid_arg boolean(const char *name, bool b) { return (mgrid_arg){ name, MGRID_IS_BOOLEAN, { .boolean = b } }; }
+static mgrid_arg integer(const char *name, int64_t n) { return mgrid_arg_integer(name, n); }
+static mgrid_arg text(const char *name, const char *t) { return mgrid_arg_text(name, t); }
+static mgrid_arg boolean(const char *name, bool b) { return mgrid_arg_boolean(name, b); }
 
 static void tell(policies *p, const mgrid_error *err) {
   if (!p->talks || strcmp(p->said, err->message) == 0) return;
@@ -120,7 +118,7 @@ mgrid_status policy_gradient_family(policies *p, const char *parameter, bool exp
 
 double policy_learning_rate(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   double      rate = 0;
   if (mgrid_policy_call(p->learning_rate, 2, q, &err) || mgrid_policy_number(p->learning_rate, NULL, &rate, &err))
     tell(p, &err);
@@ -134,7 +132,7 @@ void   policies_set_rate(policies *p, double rate) { p->rate = rate; }
 
 bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
   mgrid_arg   q[] = { integer("step", step), integer("steps", steps) };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   bool        yes = false;
   if (mgrid_policy_call(p->checkpoint, 2, q, &err) || mgrid_policy_boolean(p->checkpoint, NULL, &yes, &err))
     tell(p, &err);
@@ -145,7 +143,7 @@ bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
 ** recipe would rather have had done is said. */
 void policy_on_lost(policies *p, const char *family, int ranks) {
   mgrid_arg   q[] = { text("family", family), integer("ranks", ranks) };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   const char *action = "stop";
   if (mgrid_policy_call(p->on_lost, 2, q, &err) || mgrid_policy_text(p->on_lost, NULL, &action, &err))
     fprintf(stderr, "trainer: %s\n", err.message);

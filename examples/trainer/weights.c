@@ -180,13 +180,13 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   group *both[] = { &m->l.dp_cp, &m->l.expert_data };
   for (int i = 0; i < 2; i++) {
-    mgrid_error one = { 0 };
+    mgrid_error one = MGRID_ERROR_INIT;
     if (policy_bucket_bytes(ask, both[i]->family, both[i]->size, &both[i]->bucket, &one) && !err->status) *err = one;
   }
   for (int i = 0; i < m->nparams; i++) {
     param       *p = &m->params[i];
     const char  *family = "";
-    mgrid_error  one = { 0 };
+    mgrid_error  one = MGRID_ERROR_INIT;
     mgrid_status s = policy_gradient_family(ask, p->name, p->expert, &family, &one);
     p->sum = s ? NULL : layout_find(&m->l, family);
     if (!s && p->sum != both[0] && p->sum != both[1])

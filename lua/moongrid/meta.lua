@@ -315,7 +315,7 @@ function State:has(family) end
 ---job: every rank calls it and gets the same verdict.
 ---@return integer? proved communicators proved on this rank; nil on failure
 ---@return string? message
----@return integer? status 4: the backend failed, 5: ranks disagree
+---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function State:prove() end
 
 ---Create the communicators of a `lazy` family; again is harmless. Collective over the job.
@@ -332,11 +332,11 @@ function State:close() end
 ---Where this rank runs, and how the job lies over machines (a host name and a boot make one), which
 ---are numbered by their lowest rank. Read only; `pairs` visits what is there. Of a dry state: as if
 ---the whole job ran on the machine that plans. A policy that heeds what differs between machines
----decides for its own rank; one that is agreed heeds `hosts` alone, or what all machines have alike.
+---decides for its own rank; one that is agreed heeds `machines` alone, or what all machines have alike.
 ---@class moongrid.Machine
 ---@field name string of the host
----@field hosts integer machines of the job
----@field host integer which of them this is, 0 to hosts - 1
+---@field machines integer of the job
+---@field index integer which of them this is, 0 to machines - 1
 ---@field local_size integer ranks of the job on this machine
 ---@field local_rank integer where this rank is among them, 0 to local_size - 1
 ---@field cores integer logical processors online
@@ -481,7 +481,7 @@ function Recipe:ask(state, query, arguments) end
 ---@param arguments? table<string, any> plain values, which the policy gets as `q`
 ---@return any answer nil, boolean, number, string, or a table of them
 ---@return string? message
----@return integer? status 4: the backend failed, 5: ranks disagree
+---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
 ---@return { doc: string, params: moongrid.ParamInfo[], queries: string[], arguments: string[], policies: moongrid.PolicyInfo[] }
@@ -512,7 +512,7 @@ local Job = {}
 ---@param name? string goes into the names of the communicators
 ---@return moongrid.State? state the caller closes it before the job
 ---@return string? message
----@return integer? status 4: the backend failed, 5: ranks disagree
+---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Job:materialize(plan, name) end
 
 ---Leave the job, and finalize MPI where `mpi` has initialized it. Collective.

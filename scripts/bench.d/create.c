@@ -251,7 +251,7 @@ static void say_wall(const char *key, double began, double done) {
 }
 
 static void prepare(job *j, bool everything) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   MPI_Comm_group(MPI_COMM_WORLD, &j->members);
   if (mgrid_view_init(&j->view, j->plan, j->rank, &e)) die(e.message);
   if (j->view.ncomms > MOST || mgrid_plan_nfamilies(j->plan) > MOST) die("too many communicators");
@@ -280,7 +280,7 @@ static void release(job *j) {
 }
 
 int main(int argc, char **argv) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   job         j = { 0 };
   int         level;
   if (argc != 3) die("create LAYOUT WAY");
@@ -297,7 +297,7 @@ int main(int argc, char **argv) {
   if (ours && !facts) {
     const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
     double         t0 = now();
-    mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+    mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
     if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
     mgrid_plan *p = mgrid_runtime_plan(rt, j.size, 5, args, &e);
     if (!p) die(e.message);

@@ -37,7 +37,7 @@ __attribute__((noipa)) static int32_t *ours(const mgrid_family *f, int32_t *out)
 
 int main(int argc, char **argv) {
   if (argc != 3) die("enumerate ROUNDS WORLD");
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   sizes           s = plan_sizes(strtoll(argv[2], NULL, 10));
   mgrid_dim       dims[GRIDS][AXES];
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);

@@ -25,13 +25,13 @@ typedef struct stages { /* seconds */
 
 /* A fresh Lua state, the recipe compiled and run, the plan, this rank's view of it. */
 __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *spent) {
-  mgrid_error       e;
-  mgrid_plan_counts mine;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
   char              text[7][48];
   const char       *args[7];
   int               n = recipe_args(s, host, text, args);
   double            t0 = now();
-  mgrid_runtime    *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
   double            t1 = now();
   if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
   double      t2 = now();
@@ -48,8 +48,8 @@ __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *sp
 
 /* The same families through the C functions. */
 __attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) {
-  mgrid_error       e;
-  mgrid_plan_counts mine;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
   double            t0 = now();
   mgrid_topology   *t = layout_topology(&MEGATRON, s, host, &e);
   if (!t) die(e.message);
@@ -128,12 +128,12 @@ static void measure(int rounds, int nworlds, char **worlds) {
 }
 
 static void check(int64_t world) {
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   sizes          s = plan_sizes(world);
   char           text[7][48];
   const char    *args[7];
   int            n = recipe_args(s, true, text, args);
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
   mgrid_plan     *a = mgrid_runtime_plan(rt, world, (size_t)n, args, &e);
   mgrid_topology *t = layout_topology(&MEGATRON, s, true, &e);
@@ -156,7 +156,7 @@ static void check(int64_t world) {
 #ifdef WITH_MEMORY
 /* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
 static void once(bool recipe, sizes s, bool host) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   char        text[7][48];
   const char *args[7];
   int         n = recipe_args(s, host, text, args);
@@ -170,7 +170,7 @@ static void once(bool recipe, sizes s, bool host) {
   if (after.live != before.live) die("planning leaves memory behind");
   if (!recipe) return;
   before = memory_used;
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (!rt || mgrid_runtime_load(rt, "megatron", &e)) die(e.message);
   mgrid_plan *p = mgrid_runtime_plan(rt, s.world, (size_t)n, args, &e);
   if (!p) die(e.message);

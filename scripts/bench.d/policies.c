@@ -37,11 +37,11 @@ static double plain(lua_State *L) {
 }
 
 static double ours(mgrid_policy *p) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   int64_t     n = 0;
   double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    mgrid_arg q = { "global_batch", MGRID_IS_INTEGER, { .integer = turn } };
+    mgrid_arg q = mgrid_arg_integer("global_batch", turn);
     if (mgrid_policy_call(p, 1, &q, &e) || mgrid_policy_integer(p, NULL, &n, &e)) die(e.message);
     sink = n;
   }
@@ -50,11 +50,10 @@ static double ours(mgrid_policy *p) {
 
 /* The cosine of the bundled learning rate. */
 static double bundled(mgrid_policy *p) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   double      rate = 0, t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
-    mgrid_arg q[] = { { "step", MGRID_IS_INTEGER, { .integer = turn } },
-                      { "steps", MGRID_IS_INTEGER, { .integer = TURNS } } };
+    mgrid_arg q[] = { mgrid_arg_integer("step", turn), mgrid_arg_integer("steps", TURNS) };
     if (mgrid_policy_call(p, 2, q, &e) || mgrid_policy_number(p, NULL, &rate, &e)) die(e.message);
     sink = rate > 0;
   }
@@ -63,7 +62,7 @@ static double bundled(mgrid_policy *p) {
 
 /* megatron's rank in its tensor-parallel group, as JSON would have it. */
 static double query(mgrid_runtime *rt, mgrid_state *s) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   int64_t     n = 0;
   double      t0 = now();
   for (int turn = 0; turn < TURNS; turn++) {
@@ -75,7 +74,7 @@ static double query(mgrid_runtime *rt, mgrid_state *s) {
 
 int main(int argc, char **argv) {
   if (argc != 2) die("policies ROUNDS");
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   char        path[64], code[128];
   snprintf(path, sizeof path, "/tmp/bench-policy-%d.lua", (int)getpid());
   FILE *file = fopen(path, "w");
@@ -85,7 +84,7 @@ int main(int argc, char **argv) {
           "rate = policies.learning_rate { peak = 1e-3, warmup = 10 } } }",
           function);
   fclose(file);
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   if (mgrid_runtime_load(rt, path, &e)) die(e.message);
   unlink(path);
   mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
@@ -94,7 +93,7 @@ int main(int argc, char **argv) {
   mgrid_policy  *f = mgrid_policy_new(rt, s, "f", &e);
   mgrid_policy  *rate = mgrid_policy_new(rt, s, "rate", &e);
   if (!f || !rate) die(e.message);
-  mgrid_runtime *megatron = mgrid_runtime_new(NULL, &e);
+  mgrid_runtime *megatron = mgrid_runtime_new(NULL, NULL, &e);
   const char    *sizes[] = { "tp=2", "pp=2" };
   if (mgrid_runtime_load(megatron, "megatron", &e)) die(e.message);
   mgrid_plan  *q = mgrid_runtime_plan(megatron, 8, 2, sizes, &e);

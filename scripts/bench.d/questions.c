@@ -31,7 +31,7 @@ static volatile int64_t sink;
 
 int main(int argc, char **argv) {
   if (argc != 2) die("questions ROUNDS");
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_topology *t = layout_topology(&MEGATRON, plan_sizes(1048576), true, &e);
   mgrid_plan     *p = mgrid_plan_new(t, &e);
   mgrid_backend  *b = mgrid_backend_dry(1048576, 524293, &e);

@@ -137,7 +137,7 @@ static void by_split(job *j, const mgrid_family *world, bool all) {
 
 static void by_moongrid(job *j, mgrid_state *state) {
   for (size_t i = 0; i < mgrid_plan_nfamilies(j->plan); i++) {
-    mgrid_error         e;
+    mgrid_error         e = MGRID_ERROR_INIT;
     const mgrid_family *f = mgrid_plan_family(j->plan, i);
     const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
     if (wanted(j, i, false) && mgrid_nccl_comm(g))
@@ -179,7 +179,7 @@ static void say_wall(const char *key, double began, double done) {
 }
 
 static mgrid_backend *open_backend(mgrid_backend *mpi) {
-  mgrid_error        e;
+  mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   o.device = gpu.device;
   o.share_gpu = gpu.devices < gpu.ranks;
@@ -190,7 +190,7 @@ static mgrid_backend *open_backend(mgrid_backend *mpi) {
 
 static void create(const char *way) {
   static const sizes of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
-  mgrid_error        e;
+  mgrid_error        e = MGRID_ERROR_INIT;
   const sizes       *s = NULL;
   for (int i = 0; i < 3; i++)
     if (of[i].world == gpu.ranks) s = &of[i];
@@ -297,7 +297,7 @@ static int seen_ranks(void) {
 }
 
 static mgrid_plan *world_plan(int copies, const char *spec) {
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_dim       dim = { "world", gpu.ranks };
   const char     *name = dim.name;
   mgrid_options   options = MGRID_OPTIONS_INIT;
@@ -321,7 +321,7 @@ static mgrid_plan *world_plan(int copies, const char *spec) {
 }
 
 static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name) {
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_state *state = mgrid_materialize(p, b, name, &e);
   if (!state) fail("%s", e.message);
   return state;
@@ -330,7 +330,7 @@ static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name
 static void use_state(mgrid_state *state, int64_t *data) {
   int64_t sum = (int64_t)gpu.ranks * (gpu.ranks - 1) / 2;
   for (size_t i = 0; i < mgrid_plan_nfamilies(mgrid_state_plan(state)); i++) {
-    mgrid_error        e;
+    mgrid_error        e = MGRID_ERROR_INIT;
     const char        *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
     const mgrid_group *g = mgrid_state_group(state, name, &e);
     if (!mgrid_nccl_comm(g)) fail("%s has no communicator", name);
@@ -345,8 +345,8 @@ static void say(const char *key, double sum, double by) {
 /* The first communicator of a process brings what all share: it is made and used before anything
 ** is measured. */
 static void cost(const char *spec) {
-  mgrid_error      e;
-  mgrid_gpu_memory predicted;
+  mgrid_error      e = MGRID_ERROR_INIT;
+  mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;
   int64_t         *data = NULL;
   mgrid_plan      *one = world_plan(1, spec), *more = world_plan(COPIES, spec);
   mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);

@@ -12,12 +12,13 @@ mgrid_window mgrid_world(int64_t size) { return (mgrid_window){ size, 0, size };
 
 static mgrid_status check_window(mgrid_window w, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, w.world);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
+                      w.world);
   if (w.offset < 0 || w.offset >= w.world)
-    return mgrid_fail(err, MGRID_REFUSED, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")", w.offset,
-                      w.world - 1);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "window offset %" PRId64 " is outside the world (0 to %" PRId64 ")",
+                      w.offset, w.world - 1);
   if (w.size < 1 || w.size > w.world - w.offset)
-    return mgrid_fail(err, MGRID_REFUSED,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                       "a window from rank %" PRId64 " of %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64,
                       w.offset, w.world, w.world - w.offset, w.size);
   return MGRID_OK;
@@ -75,24 +76,24 @@ static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *di
 
 static mgrid_status check_dims(size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (n > MGRID_DIMS_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "a grid has at most %d dims, not %zu", MGRID_DIMS_MAX, n);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu", MGRID_DIMS_MAX, n);
   const char *fill = NULL;
   for (size_t i = 0; i < n; i++) {
     const char *name = dims[i].name;
     if (!mgrid_is_name(name))
-      return mgrid_fail(err, MGRID_REFUSED,
+      return mgrid_fail(err, MGRID_BAD_VALUE,
                         "'%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
                         name ? name : "", MGRID_NAME_MAX);
     for (size_t j = 0; j < i; j++)
       if (strcmp(dims[j].name, name) == 0)
-        return mgrid_fail(err, MGRID_REFUSED, "dim '%s' occurs twice in the grid", name);
+        return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' occurs twice in the grid", name);
     if (dims[i].size == MGRID_FILL) {
       if (fill)
-        return mgrid_fail(err, MGRID_REFUSED, "dims '%s' and '%s' are both to be inferred; only one can be", fill,
+        return mgrid_fail(err, MGRID_DUPLICATE, "dims '%s' and '%s' are both to be inferred; only one can be", fill,
                           name);
       fill = name;
     } else if (dims[i].size < 1 || dims[i].size > MGRID_WORLD_MAX) {
-      return mgrid_fail(err, MGRID_REFUSED, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name,
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name,
                         dims[i].size, MGRID_WORLD_MAX);
     }
   }
@@ -107,7 +108,7 @@ mgrid_grid *mgrid_grid_new(mgrid_window w, size_t n, const mgrid_dim *dims, mgri
     if (dims[i].size == MGRID_FILL)
       fill = true;
     else if (__builtin_mul_overflow(product, dims[i].size, &product))
-      return mgrid_null(err, MGRID_REFUSED, "the product of the sizes overflows 64 bits at dim '%s'", dims[i].name);
+      return mgrid_null(err, MGRID_OVERFLOW, "the product of the sizes overflows 64 bits at dim '%s'", dims[i].name);
   }
   if (fill ? w.size % product != 0 : product != w.size) {
     refuse_product(w, n, dims, product, fill, err);
@@ -146,7 +147,7 @@ mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) { return (mgrid_dim){ g-
 
 mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g->window; }
 
-int mgrid_grid_find(const mgrid_grid *g, const char *dim) {
+int64_t mgrid_grid_find(const mgrid_grid *g, const char *dim) {
   for (size_t i = 0; i < g->n; i++)
     if (strcmp(g->axis[i].name, dim) == 0) return (int)i;
   return -1;
@@ -187,15 +188,15 @@ size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len) {
 static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
                             size_t *list, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
-    int d = mgrid_grid_find(g, names[i]);
+    int d = (int)mgrid_grid_find(g, names[i]);
     if (d < 0) {
       const char *known[MGRID_DIMS_MAX];
       char        tail[512];
       for (size_t k = 0; k < g->n; k++) known[k] = g->axis[k].name;
       mgrid_suggest(tail, sizeof tail, names[i], known, g->n);
-      return mgrid_fail(err, MGRID_REFUSED, "unknown dim '%s'%s", names[i], tail);
+      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown dim '%s'%s", names[i], tail);
     }
-    if (marks[d]) return mgrid_fail(err, MGRID_REFUSED, "dim '%s' is named twice", names[i]);
+    if (marks[d]) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' is named twice", names[i]);
     marks[d] = mark;
     list[i] = (size_t)d;
   }

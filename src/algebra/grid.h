@@ -22,6 +22,5 @@ struct mgrid_grid {
 };
 
 /* Another owner; never fails. */
-mgrid_grid *mgrid_grid_ref(const mgrid_grid *g);
 
 #endif

@@ -48,8 +48,9 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
   if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "neighbours: the groups share ranks already");
   if (f->form == MGRID_UNION) return mgrid_union_map(f, neighbours_of_child, &(neighbours){ step, wrap }, err);
   if (step < 1 || (f->max_size > 1 && step >= f->max_size))
-    return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64,
-                      step, f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                      "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64, step,
+                      f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return list_pairs(f, step, wrap, err);
   if (f->size == 2 && !wrap) return mgrid_family_ref(f->origin ? f->origin : f);
   mgrid_family *pairs = mgrid_family_alloc(MGRID_PAIRS, f->world, 0, err);

@@ -45,7 +45,7 @@ static int64_t resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error 
   for (int64_t i = 0; i < n; i++) {
     int64_t p = positions[i] < 0 ? positions[i] + size : positions[i];
     if (p < 0 || p >= size) {
-      mgrid_fail(err, MGRID_REFUSED,
+      mgrid_fail(err, MGRID_OUT_OF_RANGE,
                  "pick of position %" PRId64 ": groups of %" PRId64 " have positions 0 to %" PRId64
                  ", or -1 to %" PRId64 " from the end",
                  positions[i], size, size - 1, -size);

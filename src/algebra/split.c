@@ -61,7 +61,7 @@ static mgrid_status split_strided(const mgrid_family *f, int64_t k, mgrid_family
   if (!mgrid_modes_cut(&f->as.strided.inside, k, &in, &out, &blocking)) return refuse_split(f, k, &blocking, err);
   *inner = half(f, &in, &out, err);
   *outer = half(f, &out, &in, err);
-  return *inner && *outer ? MGRID_OK : MGRID_LIMIT;
+  return *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
 static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
@@ -96,14 +96,14 @@ static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family *
   mgrid_window w = mgrid_world(f->world);
   *inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
   *outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
-  return *inner && *outer ? MGRID_OK : MGRID_LIMIT;
+  return *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
 /* Where no layout exists: the groups written out, and split as lists. */
 static mgrid_status split_as_table(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
                                    mgrid_error *err) {
   mgrid_family *table = mgrid_family_lists(f, err);
-  mgrid_status  s = table ? split_table(table, k, inner, outer, err) : MGRID_LIMIT;
+  mgrid_status  s = table ? split_table(table, k, inner, outer, err) : MGRID_NO_MEMORY;
   mgrid_family_free(table);
   return s;
 }
@@ -134,20 +134,24 @@ static mgrid_status split_union(const mgrid_family *f, int64_t k, bool lists, mg
     *outer = mgrid_family_join(MGRID_UNION, x.n, x.outer, err);
   else
     mgrid_families_free(x.n, x.outer);
-  return x.status ? x.status : *inner && *outer ? MGRID_OK : MGRID_LIMIT;
+  return x.status ? x.status : *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
 mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
                                 mgrid_family **outer, mgrid_error *err) {
   mgrid_family *in = NULL, *out = NULL;
+  mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_status  s = MGRID_REFUSED;
   if (!f) return MGRID_USAGE;
-  if (k < 1) return mgrid_fail(err, MGRID_REFUSED, "split(%" PRId64 "): the size is 1 or more", k);
+  if (k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", k);
   if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
   switch (f->form) {
   case MGRID_STRIDED:
-    s = split_strided(f, k, &in, &out, err);
-    if (s == MGRID_REFUSED && lists) s = split_as_table(f, k, &in, &out, err);
+    s = split_strided(f, k, &in, &out, &why);
+    if (s == MGRID_REFUSED && lists)
+      s = split_as_table(f, k, &in, &out, err);
+    else if (s)
+      mgrid_error_pass(err, &why);
     break;
   case MGRID_UNION: s = split_union(f, k, lists, &in, &out, err); break;
   case MGRID_TABLE: s = split_table(f, k, &in, &out, err); break;
@@ -217,7 +221,7 @@ static mgrid_family *bundle_child(const mgrid_family *child, void *n, mgrid_erro
 
 mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   if (!f) return NULL;
-  if (n < 1) return mgrid_null(err, MGRID_REFUSED, "bundle(%" PRId64 "): the number of groups is 1 or more", n);
+  if (n < 1) return mgrid_null(err, MGRID_OUT_OF_RANGE, "bundle(%" PRId64 "): the number of groups is 1 or more", n);
   if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "bundle: the groups share ranks");
   if (f->form == MGRID_UNION) return mgrid_union_map(f, bundle_child, &n, err);
   if (f->count % n != 0) {

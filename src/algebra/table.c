@@ -21,7 +21,7 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
     if (starts[g + 1] <= starts[g]) return mgrid_fail(err, MGRID_REFUSED, "group %" PRId64 " of the table is empty", g);
     for (int64_t i = starts[g]; i < starts[g + 1]; i++)
       if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
-        return mgrid_fail(err, MGRID_REFUSED,
+        return mgrid_fail(err, MGRID_OUT_OF_RANGE,
                           "rank %" PRId32 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64,
                           ranks[i], g, w.offset, w.offset + w.size - 1);
   }
@@ -40,7 +40,7 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
       int64_t before = mgrid_table_group(f, (int64_t)(key[i - 1] & UINT32_MAX));
       int64_t group = mgrid_table_group(f, slot);
       if (before == group)
-        return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
+        return mgrid_fail(err, MGRID_DUPLICATE, "rank %" PRId64 " occurs twice in group %" PRId64 " of the table", rank,
                           group);
       if (declared != MGRID_COVER)
         return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in groups %" PRId64 " and %" PRId64 "%s", rank,
@@ -83,7 +83,7 @@ static mgrid_family *recognized(const mgrid_family *f) {
 /* Sort the members by rank, for mgrid_family_locate, and check what that shows. */
 static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared, bool hint,
                                   mgrid_error *err) {
-  if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_LIMIT, "a table of more than 2^32 members");
+  if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
   uint64_t *key = malloc((size_t)(f->total ? f->total : 1) * sizeof *key);
   if (!key) return mgrid_oom(err);
   f->as.table.by_rank = key;
@@ -228,7 +228,7 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
   if (!f) return NULL;
   for (size_t i = 0; i < n; i++)
     if (ranks[i] < 0 || ranks[i] >= f->world)
-      return mgrid_null(err, MGRID_REFUSED, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
+      return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,
                         ranks[i], f->world - 1);
   if (!write_out(f, &starts, &members)) {
     free(starts);

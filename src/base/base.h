@@ -15,12 +15,35 @@
 enum { MGRID_NAME_MAX = 31 }; /* longest name of a dim, grid or family */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
-/* Fill *err, which may be NULL, and return the status. error.c */
+/* Return the status, and tell *err (which may be NULL) unless it has an error already: the first one
+** of a chain of calls is the one to see. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
 /* The same for constructors: always NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
+/* Hand an error on, unless *err has one; or in its place. Return its status. */
+mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
+mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
+/* Another text for the same error, which may quote the one that it replaces. */
+mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
+
+/* Structs that a host allocates begin with their size, which grows with versions of moongrid.h.
+** `known` is what this library knows of it, `what` names it in the error. */
+enum { MGRID_STRUCT_MAX = 4096 }; /* no struct is larger: another size was never set */
+/* Has it a size, and where it is of a later version, nothing set that this library does not know? */
+mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what, mgrid_error *err);
+/* Check it, and copy its fields over the defaults in *own; given NULL leaves the defaults. */
+mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what, mgrid_error *err);
+/* Copy results to a struct that was checked; given NULL: nobody wants them. */
+void mgrid_struct_write(void *given, const void *own, size_t known);
+
+/* The host's allocator where it has one, else the process's: `was` is the size of `block`, bytes 0 gives
+** it back. And zeroed memory, of at least one byte. hooks.c */
+void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
+void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
+/* A line for the host's log; nothing where it has none. h may be NULL. */
+void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MGRID_PRINTF(3, 4);
 
 /* Growing text; { 0 } is an empty one. After a failed allocation `failed` stays set and further calls do
 ** nothing, so that who makes a long text looks at it once, at the end. text.c */

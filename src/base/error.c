@@ -9,9 +9,48 @@
 
 const char *mgrid_version(void) { return MGRID_VERSION; }
 
+/* A word for each code, and by its hundreds what the command exits with. */
+static const struct {
+  mgrid_status status;
+  const char  *text;
+} words[] = {
+  { MGRID_OK, "ok" },
+  { MGRID_REFUSED, "refused" },
+  { MGRID_UNKNOWN_NAME, "unknown name" },
+  { MGRID_BAD_VALUE, "bad value" },
+  { MGRID_OUT_OF_RANGE, "out of range" },
+  { MGRID_OVERFLOW, "overflow" },
+  { MGRID_DUPLICATE, "given twice" },
+  { MGRID_USAGE, "wrong call" },
+  { MGRID_BAD_STRUCT, "struct of another version" },
+  { MGRID_NOT_NOW, "not in this state" },
+  { MGRID_LIMIT, "budget spent" },
+  { MGRID_NO_MEMORY, "out of memory" },
+  { MGRID_OUTPUT, "output stopped" },
+  { MGRID_BACKEND, "backend failed" },
+  { MGRID_MISSING, "component missing" },
+  { MGRID_UNSUPPORTED, "not supported by the backend" },
+  { MGRID_TIMED_OUT, "timed out" },
+  { MGRID_LOST_RANK, "lost rank" },
+  { MGRID_OTHER_RANK, "another rank failed" },
+  { MGRID_UNPROVED, "not proved" },
+  { MGRID_DISAGREE, "ranks disagree" },
+};
+
+const char *mgrid_status_text(mgrid_status status) {
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (words[i].status == status) return words[i].text;
+  return "unknown status";
+}
+
+void mgrid_error_clear(mgrid_error *err) {
+  if (err) err->status = MGRID_OK, err->line = 0, err->file[0] = err->message[0] = '\0';
+}
+
+/* The first error stays: a later failure of a chain of calls only follows from it. */
 static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
-  if (!err) return;
-  memset(err, 0, sizeof *err);
+  if (!err || err->status) return;
+  mgrid_error_clear(err);
   err->status = status;
   vsnprintf(err->message, sizeof err->message, fmt, args);
 }
@@ -32,9 +71,72 @@ void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   return NULL;
 }
 
-mgrid_status mgrid_oom(mgrid_error *err) { return mgrid_fail(err, MGRID_LIMIT, "out of memory"); }
+mgrid_status mgrid_oom(mgrid_error *err) { return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory"); }
 
-void *mgrid_null_oom(mgrid_error *err) { return mgrid_null(err, MGRID_LIMIT, "out of memory"); }
+void *mgrid_null_oom(mgrid_error *err) { return mgrid_null(err, MGRID_NO_MEMORY, "out of memory"); }
+
+mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from) {
+  if (!err || err == from || err->status) return from->status;
+  return mgrid_error_replace(err, from);
+}
+
+mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from) {
+  if (!err || err == from) return from->status;
+  err->status = from->status, err->line = from->line;
+  memcpy(err->file, from->file, sizeof err->file);
+  memcpy(err->message, from->message, sizeof err->message);
+  return from->status;
+}
+
+mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
+  char    text[sizeof err->message];
+  va_list args;
+  if (!err) return MGRID_OK;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the message that goes */
+  va_end(args);
+  memcpy(err->message, text, sizeof text);
+  return err->status;
+}
+
+/* ------------------------------------------------------ structs of the host */
+
+static bool all_zero(const unsigned char *bytes, size_t n) {
+  while (n > 0 && bytes[n - 1] == 0) n--;
+  return n == 0;
+}
+
+mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what, mgrid_error *err) {
+  size_t size;
+  if (!given) return mgrid_fail(err, MGRID_USAGE, "%s is NULL", what);
+  memcpy(&size, given, sizeof size);
+  if (size < sizeof size || size > MGRID_STRUCT_MAX)
+    return mgrid_fail(err, MGRID_BAD_STRUCT, "%s without its INIT macro (size %zu)", what, size);
+  if (size > known && !all_zero((const unsigned char *)given + known, size - known))
+    return mgrid_fail(err, MGRID_BAD_STRUCT,
+                      "%s has %zu bytes, of a later moongrid; this is %s, which knows %zu and the rest is not zero",
+                      what, size, MGRID_VERSION, known);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what, mgrid_error *err) {
+  size_t size;
+  if (!given) return MGRID_OK;
+  mgrid_status s = mgrid_struct_check(given, known, what, err);
+  if (s) return s;
+  memcpy(&size, given, sizeof size);
+  memcpy(own, given, size < known ? size : known);
+  memcpy(own, &known, sizeof known);
+  return MGRID_OK;
+}
+
+void mgrid_struct_write(void *given, const void *own, size_t known) {
+  size_t size;
+  if (!given) return;
+  memcpy(&size, given, sizeof size);
+  size_t fields = (size < known ? size : known) - sizeof size;
+  memcpy((char *)given + sizeof size, (const char *)own + sizeof size, fields);
+}
 
 char *mgrid_strdup(const char *s) {
   size_t len = strlen(s) + 1;

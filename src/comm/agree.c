@@ -28,7 +28,7 @@ static mgrid_status add_lines(sheet *s, const char *text) {
     const char *end = strchr(text, '\n');
     size_t      len = end ? (size_t)(end - text) : strlen(text);
     line       *more = realloc(s->at, (s->n + 1) * sizeof *more);
-    if (!more) return MGRID_LIMIT;
+    if (!more) return MGRID_NO_MEMORY;
     s->at = more;
     line *l = &more[s->n++];
     memset(l, 0, sizeof *l);
@@ -151,7 +151,7 @@ static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, cons
 /* Some ranks have a plan and some do not: pass on the first failure. */
 static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const mgrid_error *failed,
                                  mgrid_error *err) {
-  mgrid_error first = { 0 };
+  mgrid_error first = MGRID_ERROR_INIT;
   int64_t     who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[3 * r] != MGRID_OK) who = r, n++;
@@ -174,9 +174,8 @@ enum {
 };
 
 mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
-  mgrid_error mine; /* err may be the same object as failed */
+  mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
   if (!b) return MGRID_USAGE;
-  memset(&mine, 0, sizeof mine);
   if (!plan) {
     if (failed && failed->status)
       mine = *failed;
@@ -191,22 +190,24 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   uint64_t          d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
   uint64_t          words[WORDS] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
   if (plan) mgrid_pair(words + FIRST, d0), mgrid_pair(words + SECOND, d1);
-  if (!b->place.hosts) mgrid_pair(words + MACHINE, mgrid_machine_id());
-  mgrid_status s = mgrid_peers_min(&all, words, WORDS, err);
-  if (s) return s;
+  if (!b->place.machines) mgrid_pair(words + MACHINE, mgrid_machine_id());
+  mgrid_status s = mgrid_peers_min(&all, words, WORDS, &told);
+  if (s) return mgrid_error_pass(err, &told);
   if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
-    b->place.hosts = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
+    b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
   if (words[MISS] != 0) { /* nobody has a plan: to each its own reason */
-    if (err) *err = mine;
-    return mine.status;
+    if (err && err == failed) mgrid_error_clear(err);
+    return mgrid_error_pass(err, &mine);
   }
   if (words[HAVE] == 1 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND)) return MGRID_OK;
   uint64_t *digest = malloc((size_t)b->world * 3 * sizeof *digest), own[3] = { mine.status, d0, d1 };
-  s = mgrid_verdict(b, digest ? MGRID_OK : mgrid_oom(err), err, err);
-  if (!s) s = b->ops->allgather(b, own, digest, sizeof own, err);
+  s = mgrid_verdict(b, digest ? MGRID_OK : mgrid_oom(&told), &told, &told);
+  if (!s) s = b->ops->allgather(b, own, digest, sizeof own, &told);
   if (!s)
-    s = words[HAVE] == 0 ? tell_failure(b, digest, &mine, err)
-                         : explain(&all, plan, digest, majority(digest, b->world), err);
+    s = words[HAVE] == 0 ? tell_failure(b, digest, &mine, &told)
+                         : explain(&all, plan, digest, majority(digest, b->world), &told);
   free(digest);
-  return s;
+  if (!s) return MGRID_OK;
+  if (err && err == failed) mgrid_error_clear(err); /* it becomes what all ranks are told */
+  return mgrid_error_pass(err, &told);
 }

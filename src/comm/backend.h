@@ -52,8 +52,8 @@ enum {
   MGRID_LATE = -2,    /* of mgrid_wait: its time is over */
   MGRID_NOT_YET = -3  /* of an mgrid_look: look again */
 };
-/* For a caller outside, where no verdict follows: that another rank gave up is a failure of the backend. */
-static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_BACKEND : o; }
+/* For a caller outside, where no verdict follows. */
+static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o; }
 
 /* What a backend does for another that stands on it (mpi for nccl): ranks tell each other a few
 ** bytes, and nothing waits for ever. */
@@ -124,13 +124,20 @@ typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.
 
 /* How the ranks lie over machines, machines being numbered by their lowest rank. machine.c */
 typedef struct mgrid_place {
-  int64_t hosts, host; /* hosts 0: not known before the first state is made */
+  int64_t machines, index; /* machines 0: not known before the first state is made */
   int64_t local_size, local_rank;
   int     gpus, gpu; /* of the nccl backend, set where it is opened; gpu is an index */
 } mgrid_place;
 
-/* A backend fills in the first four and `users` = 1; all else begins as 0. */
+/* What the structs of this header look like. A backend library and a libmoongrid of two versions may
+** meet in one process: each looks at the other's number before it touches anything else. */
+enum { MGRID_LAYOUT = 0x6d000000 + MGRID_VERSION_MAJOR * 10000 + MGRID_VERSION_MINOR * 100 + MGRID_VERSION_PATCH };
+/* MGRID_MISSING unless both are of one version; `what` names the other. verdict.c */
+mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err);
+
+/* A backend fills in the first five and `users` = 1; all else begins as 0. */
 struct mgrid_backend {
+  int                      layout; /* MGRID_LAYOUT */
   const mgrid_descriptor  *kind;
   const mgrid_backend_ops *ops;
   int64_t                  rank, world;
@@ -142,6 +149,8 @@ struct mgrid_backend {
   double                   longest;   /* of core: timeout of any family so far, equal on all ranks */
   uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
   mgrid_place              place;
+  bool                     settled; /* of core: a state was made, so the hooks stay */
+  mgrid_hooks              hooks;   /* of core: mgrid_backend_set_hooks */
 };
 
 /* Look until the look says that it is over (MGRID_OK) or failed (its status), or until mgrid_now() is
@@ -160,12 +169,13 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
 
 /* What a backend library exports, under the name that its descriptor has: the way in. */
 typedef struct mgrid_backend_entry {
+  int layout;                               /* MGRID_LAYOUT */
   mgrid_backend *(*open)(mgrid_error *err); /* by itself; NULL where it stands on a carrier */
-  /* Over an open carrier, which it closes in the end if `owns`. Collective. */
-  mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, bool owns, mgrid_error *err);
+  /* Over an open carrier, of which it becomes another owner. Collective. */
+  mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, mgrid_error *err);
   mgrid_status (*probe)(char *buf, size_t len, mgrid_error *err); /* what is here, as text; or what is missing */
 } mgrid_backend_entry;
-/* MGRID_ENTRY(mpi) = { .open = ... }; the descriptor's `entry` is this name (comm/backends.c). */
+/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (comm/backends.c). */
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry

@@ -40,7 +40,7 @@ static mgrid_status dry_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
 
 static mgrid_outcome dry_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   (void)b, (void)native;
-  return mgrid_fail(err, MGRID_BACKEND, "%s: a dry state has no communicators to prove", spec->name);
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a dry state has no communicators to prove", spec->name);
 }
 
 static void dry_close(mgrid_backend *b) { free(b); }
@@ -57,12 +57,15 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
     .close = dry_close,
   };
   if (world < 1 || world > MGRID_WORLD_MAX || rank < 0 || rank >= world)
-    return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range in a world of %" PRId64, rank, world);
   mgrid_backend *b = calloc(1, sizeof *b);
   if (!b) return mgrid_null_oom(err);
-  *b = (mgrid_backend){
-    .kind = &mgrid_backends[MGRID_NATIVE_NONE], .ops = &ops, .rank = rank, .world = world, .users = 1
-  };
+  *b = (mgrid_backend){ .layout = MGRID_LAYOUT,
+                        .kind = &mgrid_backends[MGRID_NATIVE_NONE],
+                        .ops = &ops,
+                        .rank = rank,
+                        .world = world,
+                        .users = 1 };
   b->place = (mgrid_place){ 1, 0, world, rank, 0, 0 }; /* the whole job is here */
   return b;
 }

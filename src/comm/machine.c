@@ -25,21 +25,21 @@ static int by_machine(const void *a, const void *b) {
 static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
   qsort(at, (size_t)world, sizeof *at, by_machine);
-  p->hosts = p->host = p->local_size = p->local_rank = 0;
+  p->machines = p->index = p->local_size = p->local_rank = 0;
   for (int64_t i = 0; i < world; i++) {
     bool first = i == 0 || at[i].machine != at[i - 1].machine;
-    p->hosts += first;
+    p->machines += first;
     if (at[i].machine != mine) continue;
     if (first) lowest = at[i].rank;
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
-  for (int64_t i = 0; i < world; i++) p->host += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
+  for (int64_t i = 0; i < world; i++) p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
 }
 
 mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locations, mgrid_error *err) {
   *locations = NULL;
-  if (b->place.hosts) return MGRID_OK;
+  if (b->place.machines) return MGRID_OK;
   *locations = malloc((size_t)(b->world + 1) * sizeof **locations);
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
@@ -47,7 +47,7 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
 /* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err) {
-  if (b->place.hosts) return mgrid_verdict(b, mine, failed, err);    /* one machine: the agreement saw it */
+  if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* words first, in one half of the room */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
@@ -60,16 +60,20 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   return mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
-void mgrid_state_machine(const mgrid_state *s, mgrid_machine *m) {
-  cpu_set_t set;
-  memset(m, 0, sizeof *m);
-  if (!s) return;
+mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  cpu_set_t     set;
+  mgrid_machine m = MGRID_MACHINE_INIT;
+  mgrid_status  status = mgrid_struct_check(out, sizeof m, "mgrid_machine", err);
+  if (status) return status;
   const mgrid_place *p = &s->backend->place;
-  m->hosts = p->hosts, m->host = p->host;
-  m->local_size = p->local_size, m->local_rank = p->local_rank;
-  m->gpus = p->gpus, m->gpu = p->gpus ? p->gpu : -1;
-  m->cores = sysconf(_SC_NPROCESSORS_ONLN);
-  m->usable_cores = sched_getaffinity(0, sizeof set, &set) ? m->cores : CPU_COUNT(&set);
-  m->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-  gethostname(m->name, sizeof m->name - 1);
+  m.machines = p->machines, m.index = p->index;
+  m.local_size = p->local_size, m.local_rank = p->local_rank;
+  m.gpus = p->gpus, m.gpu = p->gpus ? p->gpu : -1;
+  m.cores = sysconf(_SC_NPROCESSORS_ONLN);
+  m.usable_cores = sched_getaffinity(0, sizeof set, &set) ? m.cores : CPU_COUNT(&set);
+  m.memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  gethostname(m.name, sizeof m.name - 1);
+  mgrid_struct_write(out, &m, sizeof m);
+  return MGRID_OK;
 }

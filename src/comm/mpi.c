@@ -106,7 +106,7 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
   keep(&s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   keep(&s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
   if (!s && (rank != spec->position || size != spec->size))
-    s = mgrid_fail(err, MGRID_BACKEND, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
                    spec->name, b->rank, rank, size, spec->position, spec->size);
   int32_t   mine = (int32_t)b->rank, before = -1;
   long long sum = mine, want = 0;
@@ -115,19 +115,19 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
     int32_t sent = rank == root ? mine : -1;
     keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
     if (!s && sent != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_BACKEND, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name,
+      s = mgrid_fail(err, MGRID_UNPROVED, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name,
                      sent, spec->ranks[root]);
   }
   keep(&s, err, spec, MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm), "MPI_Allreduce");
   if (!s && sum != want)
-    s = mgrid_fail(err, MGRID_BACKEND, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
+    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
   if (size > 0)
     keep(&s, err, spec,
          MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &before, 1, MPI_INT32_T, (rank + size - 1) % size, 0,
                       comm, MPI_STATUS_IGNORE),
          "MPI_Sendrecv");
   if (!s && before != spec->ranks[(rank + size - 1) % size])
-    s = mgrid_fail(err, MGRID_BACKEND, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
+    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
   return s;
 }
 
@@ -246,9 +246,12 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
     mgrid_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
     return NULL;
   }
-  m->base = (mgrid_backend){
-    .kind = &mgrid_backends[MGRID_NATIVE_MPI], .ops = &ops, .rank = rank, .world = size, .users = 1
-  };
+  m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
+                             .kind = &mgrid_backends[MGRID_NATIVE_MPI],
+                             .ops = &ops,
+                             .rank = rank,
+                             .world = size,
+                             .users = 1 };
   m->parent = parent;
   m->own = m->notes = MPI_COMM_NULL;
   return &m->base;
@@ -278,4 +281,4 @@ static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-MGRID_ENTRY(mpi) = { .open = mpi_open, .probe = mpi_probe };
+MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = mpi_open, .probe = mpi_probe };

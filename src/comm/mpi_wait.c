@@ -122,7 +122,7 @@ static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid
     char missing[ANSWER];
     end_roll(&w, missing, sizeof missing);
     bool several = strchr(missing, ',') || strstr(missing, " and ");
-    s = mgrid_fail(err, MGRID_BACKEND, "after %g seconds not all ranks had come: %s%s %s not there", m->seconds,
+    s = mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds not all ranks had come: %s%s %s not there", m->seconds,
                    *missing == 's' ? ""
                    : several       ? "ranks "
                                    : "rank ",
@@ -135,7 +135,7 @@ static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid
 
 static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
   if (!m->broken) return MGRID_OK;
-  return mgrid_fail(err, MGRID_BACKEND, "mpi: an earlier call over all ranks did not end; the job cannot go on");
+  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }
 
 /* ------------------------------------------------------ over the whole parent
@@ -255,8 +255,8 @@ static mgrid_outcome finish_message(mpi_backend *m, message *w, const char *call
   mgrid_outcome outcome = mgrid_wait(is_through, w, mgrid_now() + seconds, &m->base, &who);
   if (w->rc) return mgrid_mpi_failed(err, w->rc, call, "the channel of the library");
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
-  if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_BACKEND, "rank %" PRId64 " gave up", who);
+    return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+  if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
   return outcome;
 }
 

@@ -33,7 +33,7 @@ static void *load(const mgrid_descriptor *d, mgrid_error *err) {
   if (!lib) lib = dlopen(d->library, RTLD_NOW | RTLD_LOCAL);
   if (!lib) {
     const char *why = dlerror();
-    return mgrid_null(err, MGRID_BACKEND, "the %s backend is not here: %s", d->name, why ? why : "unknown reason");
+    return mgrid_null(err, MGRID_MISSING, "the %s backend is not here: %s", d->name, why ? why : "unknown reason");
   }
   return lib; /* stays loaded: an MPI library must not be unloaded */
 }
@@ -41,8 +41,9 @@ static void *load(const mgrid_descriptor *d, mgrid_error *err) {
 /* The way into a backend's library, or NULL. */
 static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_error *err) {
   void *lib = load(d, err), *found = lib ? dlsym(lib, d->entry) : NULL;
-  if (lib && !found) mgrid_fail(err, MGRID_BACKEND, "%s does not have %s", d->library, d->entry);
-  return found;
+  if (lib && !found) mgrid_fail(err, MGRID_MISSING, "%s does not have %s", d->library, d->entry);
+  const mgrid_backend_entry *entry = found;
+  return entry && mgrid_layout_check(entry->layout, d->library, err) == MGRID_OK ? entry : NULL;
 }
 
 static mgrid_backend *open_alone(const mgrid_descriptor *d, mgrid_error *err) {
@@ -52,31 +53,36 @@ static mgrid_backend *open_alone(const mgrid_descriptor *d, mgrid_error *err) {
 
 mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   const mgrid_descriptor *nccl = &mgrid_backends[MGRID_NATIVE_NCCL];
-  mgrid_error             why = { 0 };
-  mgrid_backend          *mine = carrier ? NULL : open_alone(nccl->carrier, err), *b = NULL;
-  if (!carrier && !(carrier = mine)) return NULL;
-  if (!carrier->ops->carrier)
-    return mgrid_null(err, MGRID_USAGE, "the %s backend stands on %s, not on %s", nccl->name, nccl->carrier->name,
-                      carrier->kind->name);
-  if (options && (options->size < sizeof(size_t) || options->size > 4096))
-    mgrid_fail(&why, MGRID_USAGE, "nccl options without MGRID_NCCL_OPTIONS_INIT (size %zu)", options->size);
-  const mgrid_backend_entry *entry = why.status ? NULL : entry_of(nccl, &why);
-  mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* all ranks have it, or none goes on */
-  if (!s) b = entry->over(carrier, options, mine != NULL, &why);
-  if (b) return b;
-  if (err) *err = why;
-  mgrid_backend_free(mine);
-  return NULL;
+  mgrid_error             why = MGRID_ERROR_INIT;
+  mgrid_nccl_options      o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_backend          *b = NULL;
+  if (carrier && mgrid_layout_check(carrier->layout, "the carrier's library", err)) return NULL;
+  carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(nccl->carrier, err);
+  if (!carrier) return NULL;
+  if (!carrier->ops->carrier) {
+    mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, not on %s", nccl->name, nccl->carrier->name,
+               carrier->kind->name);
+  } else {
+    const mgrid_backend_entry *entry =
+        mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(nccl, &why);
+    mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* all ranks have it, or none goes on */
+    if (!s) b = entry->over(carrier, &o, &why);
+    if (!b) mgrid_error_pass(err, &why);
+  }
+  mgrid_backend_free(carrier); /* a backend over it is an owner of its own */
+  return b;
 }
 
-mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options, bool own) {
+mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options) {
+  mgrid_nccl_options         o = MGRID_NCCL_OPTIONS_INIT;
   char                       text[256];
-  mgrid_error                why;
+  mgrid_error                why = MGRID_ERROR_INIT;
   const mgrid_backend_entry *entry = entry_of(&mgrid_backends[MGRID_NATIVE_NCCL], &why);
   uint64_t                   all = entry && entry->probe(text, sizeof text, &why) == MGRID_OK;
-  if (carrier->ops->allreduce_min(carrier, &all, 1, &why) || !all) return carrier;
-  mgrid_backend *nccl = entry->over(carrier, options, own, &why);
-  return nccl ? nccl : carrier;
+  if (options) o = *options; /* of the command: of this version */
+  if (carrier->ops->allreduce_min(carrier, &all, 1, &why) || !all) return mgrid_backend_ref(carrier);
+  mgrid_backend *nccl = entry->over(carrier, &o, &why);
+  return nccl ? nccl : mgrid_backend_ref(carrier);
 }
 
 mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err) {
@@ -86,15 +92,17 @@ mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err) {
   if (d) return mgrid_null(err, MGRID_USAGE, "the %s backend has no world of its own: use mgrid_backend_dry", d->name);
   if (strcmp(name, "auto") == 0) {
     mgrid_backend *carrier = open_alone(mgrid_backends[MGRID_NATIVE_NCCL].carrier, err);
-    return carrier ? mgrid_backend_best(carrier, NULL, true) : NULL;
+    mgrid_backend *best = carrier ? mgrid_backend_best(carrier, NULL) : NULL;
+    mgrid_backend_free(carrier);
+    return best;
   }
   const char *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
   char        tail[128];
   mgrid_suggest(tail, sizeof tail, name, known, 1 + mgrid_backend_names(known + 1));
-  return mgrid_null(err, MGRID_USAGE, "unknown backend '%s'%s", name, tail);
+  return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown backend '%s'%s", name, tail);
 }
 
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err) {
   const mgrid_backend_entry *entry = entry_of(d, err);
-  return entry ? entry->probe(buf, len, err) : MGRID_BACKEND;
+  return entry ? entry->probe(buf, len, err) : MGRID_MISSING;
 }

@@ -11,12 +11,14 @@
 #include <string.h>
 #include <xxhash.h>
 
-static void drop(mgrid_shared *c) {
+static size_t ranks_bytes(const mgrid_shared *c) { return (size_t)c->size * sizeof *c->ranks; }
+
+static void drop(mgrid_backend *b, mgrid_shared *c) {
   mgrid_family_free(c->family);
   mgrid_choice_free(c->options);
   free(c->name);
-  free(c->ranks);
-  free(c);
+  if (c->ranks) mgrid_realloc(&b->hooks, c->ranks, ranks_bytes(c), 0);
+  mgrid_realloc(&b->hooks, c, sizeof *c, 0);
 }
 
 static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
@@ -38,7 +40,7 @@ static uint64_t hash_of(const mgrid_shared *c) {
 mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *made, const char *state,
                               mgrid_error *err) {
   const mgrid_entry *e = &p->content.entry[made->entry];
-  mgrid_shared      *c = calloc(1, sizeof *c);
+  mgrid_shared      *c = mgrid_zeroed(&b->hooks, sizeof *c);
   mgrid_text         name = { 0 };
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
@@ -52,14 +54,14 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   c->backend = e->choice->backend ? e->choice->backend : b->kind;
   c->hash = hash_of(c);
   mgrid_shared *there = b->whole ? NULL : find(b, c);
-  if (!there && b->kind->lists) c->ranks = malloc((size_t)c->size * sizeof *c->ranks);
+  if (!there && b->kind->lists) c->ranks = mgrid_realloc(&b->hooks, NULL, 0, ranks_bytes(c));
   if (name.failed || (!there && b->kind->lists && !c->ranks)) {
-    drop(c);
+    drop(b, c);
     return mgrid_null_oom(err);
   }
   if (there) {
     there->users++;
-    drop(c);
+    drop(b, c);
     return there;
   }
   if (c->ranks) mgrid_family_members(c->family, c->group, c->ranks);
@@ -76,18 +78,18 @@ size_t mgrid_backend_ncomms(const mgrid_backend *b) {
 
 /* ------------------------------------------------------------------- creation */
 
-mgrid_status mgrid_batch_init(mgrid_batch *batch, size_t room, mgrid_error *err) {
-  batch->n = 0;
-  batch->entry = malloc((room + 1) * sizeof *batch->entry);
-  batch->spec = malloc((room + 1) * sizeof *batch->spec);
-  batch->native = malloc((room + 1) * sizeof *batch->native);
+mgrid_status mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room, mgrid_error *err) {
+  batch->n = 0, batch->room = room + 1;
+  batch->entry = mgrid_realloc(h, NULL, 0, batch->room * sizeof *batch->entry);
+  batch->spec = mgrid_realloc(h, NULL, 0, batch->room * sizeof *batch->spec);
+  batch->native = mgrid_realloc(h, NULL, 0, batch->room * sizeof *batch->native);
   return batch->entry && batch->spec && batch->native ? MGRID_OK : mgrid_oom(err);
 }
 
-void mgrid_batch_free(mgrid_batch *batch) {
-  free(batch->entry);
-  free(batch->spec);
-  free(batch->native);
+void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h) {
+  if (batch->entry) mgrid_realloc(h, batch->entry, batch->room * sizeof *batch->entry, 0);
+  if (batch->spec) mgrid_realloc(h, batch->spec, batch->room * sizeof *batch->spec, 0);
+  if (batch->native) mgrid_realloc(h, batch->native, batch->room * sizeof *batch->native, 0);
   memset(batch, 0, sizeof *batch);
 }
 
@@ -127,6 +129,13 @@ mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_erro
   return s;
 }
 
+void mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch) {
+  for (size_t i = 0; i < batch->n; i++)
+    if (batch->entry[i])
+      mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: made by %s, %" PRId64 " of %" PRId64, batch->spec[i].name,
+                batch->spec[i].backend->name, batch->spec[i].position, batch->spec[i].size);
+}
+
 void mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch) {
   size_t made = 0;
   for (size_t i = batch->n; i > 0; i--) {
@@ -143,10 +152,10 @@ mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_sh
                                mgrid_error *err) {
   mgrid_comm_spec spec = spec_of(c);
   if (!b->ops->shrink || !c->backend->shrinks)
-    return mgrid_fail(err, MGRID_BACKEND, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a communicator of %s cannot shrink, only NCCL's can", c->name,
                       c->backend->name);
   if (!from->real || !from->native)
-    return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", c->name);
+    return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", c->name);
   mgrid_outcome s = MGRID_OK;
   if (c->options->asked.lazy) s = b->ops->check(b, 1, &spec, err); /* the others were checked with their state */
   if (!s) s = b->ops->shrink(b, &spec, from->native, n, positions, &c->native, err);
@@ -189,7 +198,8 @@ void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batc
     if (!one || --one->users > 0) continue;
     unlink_entry(b, one);
     if (one->real && one->native) batch->native[made++] = one->native;
-    drop(one);
+    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "%s: its last user has gone", one->name);
+    drop(b, one);
   }
   if (made > 0) b->ops->destroy(b, made, batch->native);
 }

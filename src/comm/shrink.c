@@ -10,7 +10,7 @@
 
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
   mgrid_topology *t = mgrid_topology_new(left->world, err);
-  mgrid_status    s = t ? mgrid_topology_put(t, e->name, left, e->choice, err) : MGRID_LIMIT;
+  mgrid_status    s = t ? mgrid_topology_put(t, e->name, left, e->choice, err) : MGRID_NO_MEMORY;
   mgrid_plan     *p = s ? NULL : mgrid_plan_new(t, err);
   mgrid_topology_free(t);
   return p;
@@ -23,7 +23,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   if (now->view.ncomms == 0) return MGRID_OK; /* in no group, or the only one left */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
-  if (!from) return mgrid_fail(err, MGRID_USAGE, "%s: there is no communicator to shrink", now->comm[0]->name);
+  if (!from) return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", now->comm[0]->name);
   int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
   if (!positions) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
 
 mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost, mgrid_error *err) {
   if (!s) return NULL;
-  int entry = mgrid_plan_find(s->plan, family);
+  int64_t entry = mgrid_plan_find(s->plan, family);
   if (entry < 0) {
     mgrid_state_unknown(s, family, err);
     return NULL;
@@ -68,19 +68,18 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
     return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
   for (size_t i = 0; i < n; i++) {
     if (lost[i] < 0 || lost[i] >= s->plan->content.world)
-      return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
+      return mgrid_null(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
                         s->plan->content.world - 1);
     if (lost[i] == s->view.rank)
-      return mgrid_null(err, MGRID_USAGE, "rank %" PRId64 " counts itself among the lost", lost[i]);
+      return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " counts itself among the lost", lost[i]);
   }
   mgrid_family *left = mgrid_family_without(e->family, n, lost, err);
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
-  mgrid_state  *now = p ? calloc(1, sizeof *now) : NULL;
-  mgrid_error   why = { 0 };
-  if (p && !now) mgrid_oom(err);
-  bool whole = s->backend->whole; /* not over all ranks: the lost are among them */
+  mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
+  mgrid_error   why = MGRID_ERROR_INIT;
+  bool          whole = s->backend->whole; /* not over all ranks: the lost are among them */
   s->backend->whole = false;
-  mgrid_status status = now ? mgrid_state_prepare(now, p, s->backend, "shrunk", &why) : MGRID_LIMIT;
+  mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;
   if (!status) status = shrink_own(now, s, mgrid_state_group(s, family, NULL), n, lost, &why);
   if (!status) lose_all(s, n, lost);
@@ -89,7 +88,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_family_free(left);
   if (!status) return now;
   mgrid_state_free(now);
-  if (why.status && err) *err = why;
+  if (why.status) mgrid_error_pass(err, &why);
   return NULL;
 }
 

@@ -13,6 +13,21 @@ const char *mgrid_backend_name(const mgrid_backend *b) { return b->kind->name; }
 int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b->rank; }
 int64_t     mgrid_backend_world(const mgrid_backend *b) { return b->world; }
 
+mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
+  if (b) b->users++;
+  return b;
+}
+
+mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err) {
+  if (!b) return MGRID_USAGE;
+  if (b->settled)
+    return mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
+  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  mgrid_status s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
+  if (!s) b->hooks = h;
+  return s;
+}
+
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
   while (b->abandoned) { /* each of them counts as a user while it is freed */
@@ -64,20 +79,31 @@ static void name_all(mgrid_state *s) {
   }
 }
 
-mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name,
-                                 mgrid_error *err) {
-  mgrid_status status = mgrid_view_init(&s->view, plan, b->rank, err);
+static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + 1) * sizeof *s->comm; }
+static size_t group_bytes(const mgrid_state *s) { return (s->view.nmembers + 1) * sizeof *s->group; }
+static size_t first_bytes(const mgrid_state *s) { return (s->plan->content.nentries + 2) * sizeof *s->first; }
+
+mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
+  mgrid_state *s = mgrid_zeroed(&b->hooks, sizeof *s);
+  b->settled = true;
+  if (!s) return mgrid_null_oom(err);
+  s->backend = mgrid_backend_ref(b);
+  return s;
+}
+
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err) {
+  mgrid_backend *b = s->backend;
+  mgrid_status   status = mgrid_view_init(&s->view, plan, b->rank, err);
   if (status) return status;
   s->plan = mgrid_plan_ref(plan);
-  s->backend = b;
-  b->users++;
-  s->comm = calloc(s->view.ncomms + 1, sizeof *s->comm);
-  s->group = calloc(s->view.nmembers + 1, sizeof *s->group);
-  s->first = calloc(plan->content.nentries + 2, sizeof *s->first);
-  if (!s->comm || !s->group || !s->first) return mgrid_oom(err);
-  if ((status = mgrid_batch_init(&s->batch, batch_room(s), err))) return status;
+  s->name = mgrid_strdup(name);
+  s->comm = mgrid_zeroed(&b->hooks, comm_bytes(s));
+  s->group = mgrid_zeroed(&b->hooks, group_bytes(s));
+  s->first = mgrid_zeroed(&b->hooks, first_bytes(s));
+  if (!s->name || !s->comm || !s->group || !s->first) return mgrid_oom(err);
+  if ((status = mgrid_batch_init(&s->batch, &b->hooks, batch_room(s), err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
-    if (!(s->comm[i] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_LIMIT;
+    if (!(s->comm[i] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_NO_MEMORY;
   for (size_t i = 0; i < s->view.nmembers; i++) {
     const mgrid_member *m = &s->view.member[i];
     const mgrid_entry  *e = &s->plan->content.entry[m->entry];
@@ -96,15 +122,18 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_b
 
 void mgrid_state_free(mgrid_state *s) {
   if (!s) return;
-  if (s->comm) mgrid_pool_release(s->backend, s->view.ncomms, s->comm, &s->batch);
-  mgrid_backend_free(s->backend);
-  mgrid_batch_free(&s->batch);
+  mgrid_backend    *b = s->backend;
+  const mgrid_hooks h = b->hooks; /* the backend may end here */
+  if (s->comm) mgrid_pool_release(b, s->view.ncomms, s->comm, &s->batch);
+  mgrid_batch_free(&s->batch, &h);
+  if (s->comm) mgrid_realloc(&h, s->comm, comm_bytes(s), 0);
+  if (s->group) mgrid_realloc(&h, s->group, group_bytes(s), 0);
+  if (s->first) mgrid_realloc(&h, s->first, first_bytes(s), 0);
   mgrid_view_free(&s->view);
   mgrid_plan_free(s->plan);
-  free(s->comm);
-  free(s->group);
-  free(s->first);
-  free(s);
+  free(s->name);
+  mgrid_realloc(&h, s, sizeof *s, 0);
+  mgrid_backend_free(b);
 }
 
 static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
@@ -113,33 +142,40 @@ static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a :
 static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_error *err) {
   mgrid_outcome mine = mgrid_pool_create(s->backend, &s->batch, err);
   mgrid_status  status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
-  if (status) mgrid_pool_undo(s->backend, &s->batch);
+  if (status)
+    mgrid_pool_undo(s->backend, &s->batch);
+  else
+    mgrid_pool_log(s->backend, &s->batch);
   s->batch.n = 0;
   return status;
 }
 
 mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
-  mgrid_error mine = { 0 };
-  if (!b) return NULL;
-  if (!plan && err) mine = *err;                                /* why there is none: the other ranks are told */
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
+  if (!plan && err) mgrid_error_pass(&mine, err);               /* why there is none: the other ranks are told */
   bool fits = plan && mgrid_plan_world(plan) == b->world;       /* agree tells when not */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
-  mgrid_state    *s = calloc(1, sizeof *s);
+  mgrid_state    *s = plan ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
-  mgrid_status    status = !s && plan  ? mgrid_oom(&mine)
-                           : s && fits ? mgrid_state_prepare(s, plan, b, name ? name : "", &mine)
-                                       : MGRID_OK;
+  mgrid_status    status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   /* From here on every rank goes through the same collectives, whatever happened to it. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) status = create(s, locations, &mine);
   free(locations);
-  if (!status) return s;
+  if (!status) {
+    mgrid_log(&b->hooks, MGRID_LOG_INFO,
+              "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
+              b->world, mgrid_state_ngroups(s), mgrid_state_ncomms(s));
+    return s;
+  }
+  mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s' is not made: %s", name ? name : "", mine.message);
   mgrid_state_free(s);
-  if (err) *err = mine;
+  mgrid_error_pass(err, &mine);
   return NULL;
 }
 
@@ -150,13 +186,13 @@ mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid
   for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
   if (known) mgrid_suggest(tail, sizeof tail, family, known, c->nentries);
   free(known);
-  return mgrid_fail(err, MGRID_USAGE, "unknown family '%s'%s", family, tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", family, tail);
 }
 
 mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  mgrid_error  mine = { 0 };
-  int          entry = mgrid_plan_find(s->plan, family);
+  mgrid_error  mine = MGRID_ERROR_INIT;
+  int64_t      entry = mgrid_plan_find(s->plan, family);
   mgrid_status status = entry < 0 ? mgrid_state_unknown(s, family, &mine) : MGRID_OK;
   s->batch.n = 0;
   for (size_t c = 0; c < s->view.ncomms && entry >= 0; c++) { /* in schedule order */
@@ -170,13 +206,13 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (!status) status = create(s, NULL, &mine);
   s->batch.n = 0;
-  if (status && err) *err = mine;
+  if (status) mgrid_error_pass(err, &mine);
   return status;
 }
 
 mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
   if (!s) return MGRID_USAGE;
-  mgrid_error   mine = { 0 };
+  mgrid_error   mine = MGRID_ERROR_INIT;
   mgrid_outcome own = MGRID_OK;
   int64_t       n = 0;
   for (size_t i = 0; i < s->view.ncomms; i++) {
@@ -185,7 +221,7 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
     n++;
   }
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);
-  if (status && err) *err = mine;
+  if (status) mgrid_error_pass(err, &mine);
   if (proved) *proved = n;
   return status;
 }
@@ -204,12 +240,11 @@ size_t mgrid_state_ncomms(const mgrid_state *s) {
 
 const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth, mgrid_error *err) {
   if (!s) return NULL;
-  int entry = mgrid_plan_find(s->plan, family);
+  int64_t entry = mgrid_plan_find(s->plan, family);
   if (entry < 0) {
     mgrid_state_unknown(s, family, err);
     return NULL;
   }
-  if (err) err->status = MGRID_OK;
   return nth < s->first[entry + 1] - s->first[entry] ? &s->group[s->first[entry] + nth] : NULL;
 }
 
@@ -220,7 +255,7 @@ const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, m
 int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err) {
   if (!s) return -1;
   const mgrid_grid *g = mgrid_plan_grid(s->plan, grid);
-  int               d = g ? mgrid_grid_find(g, dim) : -1;
+  int64_t           d = g ? mgrid_grid_find(g, dim) : -1;
   if (d < 0) {
     const mgrid_content *c = &s->plan->content;
     const char          *known[MGRID_DIMS_MAX];
@@ -228,10 +263,9 @@ int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *di
     size_t               n = 0, all = g ? g->n : c->ngrids;
     for (; n < all && n < MGRID_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
     mgrid_suggest(tail, sizeof tail, g ? dim : grid, known, n);
-    mgrid_fail(err, MGRID_USAGE, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
+    mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
     return -1;
   }
-  if (err) err->status = MGRID_OK;
   return mgrid_grid_coord(g, s->view.rank, (size_t)d);
 }
 
@@ -281,9 +315,9 @@ const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err) {
   mgrid_backend *b = g->state->backend;
   if (!b->ops->collective)
-    return mgrid_fail(err, MGRID_USAGE, "%s: a %s state has no communicators", g->name, b->kind->name);
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators", g->name, b->kind->name);
   if (g->comm && !g->comm->real)
-    return mgrid_fail(err, MGRID_USAGE, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
+    return mgrid_fail(err, MGRID_NOT_NOW, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
                       g->name);
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
   const mgrid_comm_spec alone = { .name = g->name, .backend = b->kind, .size = 1 };

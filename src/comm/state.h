@@ -28,7 +28,7 @@ struct mgrid_shared {
 /* Room for one call that creates up to n communicators, made before the ranks agree: after
 ** that no rank may stop for want of memory. */
 typedef struct mgrid_batch {
-  size_t           n;
+  size_t           n, room;
   mgrid_shared   **entry;
   mgrid_comm_spec *spec;
   void           **native;
@@ -37,14 +37,15 @@ typedef struct mgrid_batch {
 /* Find or make the pool's entry for a group; not created yet where it is new. */
 mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid_creation *c, const char *state,
                               mgrid_error *err);
-mgrid_status  mgrid_batch_init(mgrid_batch *batch, size_t room, mgrid_error *err);
-void          mgrid_batch_free(mgrid_batch *batch);
+mgrid_status  mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room, mgrid_error *err);
+void          mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h);
 void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is real */
 void          mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family,
                                      const mgrid_descriptor *backend); /* of others: mgrid_backend.whole */
 /* Create what is in the batch. What it made is real until undone; a failure leaves the rest. */
 mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err);
 void          mgrid_pool_undo(mgrid_backend *b, mgrid_batch *batch);
+void          mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch); /* what was made, for the host's log */
 mgrid_status  mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch, mgrid_error *err); /* local: before agreement */
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
                                mgrid_error *err);
@@ -79,9 +80,10 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 ** its own: its communicators stay until the backend ends. */
 void mgrid_state_abandon(mgrid_state *s);
 
+/* A state of nothing yet, of whose backend it is an owner. */
+mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 /* Everything of a state that is local: this rank's view, its handles, places for communicators. */
-mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *b, const char *name,
-                                 mgrid_error *err);
+mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err);
 /* "unknown family 'x'; nearest is ..." */
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 
@@ -89,6 +91,7 @@ struct mgrid_state {
   mgrid_state   *next; /* of the backend's abandoned ones */
   mgrid_plan    *plan;
   mgrid_backend *backend;
+  char          *name; /* of mgrid_materialize, "" for none */
   mgrid_view     view;
   mgrid_shared **comm;  /* [view.ncomms] */
   mgrid_batch    batch; /* room for all of them */

@@ -6,7 +6,6 @@
 #include "comm/backend.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* Added to the rank of one who gave up because another failed: the minimum over all ranks is then the
 ** rank that failed first, wherever there is one. */
@@ -18,10 +17,10 @@ uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine) {
 
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err) {
-  mgrid_error first;
-  memset(&first, 0, sizeof first);
+  mgrid_error first = MGRID_ERROR_INIT;
   if (who == UINT64_MAX) return MGRID_OK;
   if (mine && failed) first = *failed;
+  if (mine && failed == err) mgrid_error_clear(err); /* it becomes what all ranks are told */
   who %= LATER;
   mgrid_status s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
   if (s) return s;
@@ -32,4 +31,12 @@ mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_err
   uint64_t     who = mgrid_verdict_of(b, mine);
   mgrid_status s = b->ops->allreduce_min(b, &who, 1, err);
   return s ? s : mgrid_verdict_tell(b, who, mine, failed, err);
+}
+
+mgrid_status mgrid_layout_check(int layout, const char *what, mgrid_error *err) {
+  int version = layout - 0x6d000000;
+  if (layout == MGRID_LAYOUT) return MGRID_OK;
+  if (version < 0 || version >= 1000000) return mgrid_fail(err, MGRID_MISSING, "%s is not of any moongrid", what);
+  return mgrid_fail(err, MGRID_MISSING, "%s is of moongrid %d.%d.%d, this is %s; install both from one version", what,
+                    version / 10000, version / 100 % 100, version % 100, MGRID_VERSION);
 }

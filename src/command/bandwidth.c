@@ -75,7 +75,7 @@ static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
 
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err) {
   mgrid_backend *b = s->backend;
-  mgrid_error    why = { 0 };
+  mgrid_error    why = MGRID_ERROR_INIT;
   row           *rows = calloc(s->view.ncomms + 1, sizeof *rows);
   mgrid_status   status = rows ? prepare(b, s, rows, &why) : mgrid_oom(&why);
   status = mgrid_verdict(b, status, &why, &why);

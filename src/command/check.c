@@ -32,7 +32,7 @@ static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_chec
   if (v->sampled)
     printf("schedule sampled");
   else
-    printf("%" PRId64 " communicators in order", v->schedule.communicators);
+    printf("%" PRId64 " communicators in order", v->communicators);
   printf("  %s\n", digest);
 }
 
@@ -43,13 +43,12 @@ static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_ch
   mgrid_plan_digest(p, digest);
   return json_pack("{sIsbsIsIsbsoss}", "world", (json_int_t)world, "ok", 1, "families",
                    (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled", v->sampled,
-                   "communicators", v->sampled ? json_null() : json_integer(v->schedule.communicators), "digest",
-                   digest);
+                   "communicators", v->sampled ? json_null() : json_integer(v->communicators), "digest", digest);
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options      c = { 0 };
-  mgrid_error  err = { 0 };
+  mgrid_error  err = MGRID_ERROR_INIT;
   mgrid_status worst = MGRID_OK;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "check wants a recipe: a file, or one that 'moongrid recipes' lists");
@@ -58,7 +57,7 @@ static int run(const cli_command *self, int argc, char **argv) {
   if (!rt) return cli_finish(&c.cli, cli_say(&c.cli, &err));
   json_t *lines = json_array();
   for (size_t i = 0; i < c.worlds.n; i++) {
-    mgrid_plan_checked v;
+    mgrid_plan_checked v = MGRID_PLAN_CHECKED_INIT;
     mgrid_plan        *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     mgrid_status       s = p ? mgrid_plan_check(p, &v, &err) : err.status;
     if (c.json)

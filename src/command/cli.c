@@ -24,8 +24,9 @@ mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
 }
 
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
-  mgrid_error e = { .status = MGRID_USAGE };
+  mgrid_error e = MGRID_ERROR_INIT;
   va_list     args;
+  e.status = MGRID_USAGE;
   va_start(args, fmt);
   vsnprintf(e.message, sizeof e.message, fmt, args);
   va_end(args);
@@ -36,16 +37,16 @@ int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, 
 
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
-  mgrid_error e;
-  mgrid_fail(&e, MGRID_BACKEND, "the output could not be written");
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_fail(&e, MGRID_OUTPUT, "the output could not be written");
   cli_say(c, &e);
-  return s ? s : MGRID_BACKEND;
+  return s ? s : e.status;
 }
 
 /* ------------------------------------------------------------------ recipes */
 
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, err);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
   mgrid_runtime_free(rt);
   return NULL;

@@ -26,7 +26,7 @@ typedef struct cli {
   bool                      help;
   int64_t                   me, ranks;      /* from the launcher's environment: 0 of 1 without one */
   bool                      launched, bold; /* bold: stdout shows colour */
-  int                       code;           /* what to exit with where cli_parse is false */
+  mgrid_status              code;           /* what to end with where cli_parse is false */
 } cli;
 
 /* Reads the value of an option into *to, or says what is wrong with it. `name` is the option's,
@@ -59,11 +59,11 @@ typedef struct cli_command {
   const char *help;         /* `moongrid NAME --help`, whole */
   bool        recipe;       /* takes RECIPE and NAME=VALUE */
   cli_option  options[CLI_OPTIONS_MAX];
-  int (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name; returns the exit code */
+  mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 } cli_command;
 
 /* Read the command line of `command` into the struct that begins with *c. False when nothing is
-** left to do, because it asked for help or was refused: c->code is the exit code then. */
+** left to do, because it asked for help or was refused: c->code says which then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
 /* "moongrid: message" on stderr; returns the status. cli_say is for what all ranks know alike: rank

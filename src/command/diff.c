@@ -30,9 +30,9 @@ static mgrid_plan *evaluate(const options *side, mgrid_runtime **rt, mgrid_error
   return *rt ? cli_plan(&side->cli, *rt, side->world, err) : NULL;
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
-  mgrid_error    err = { 0 };
+  mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
   int            at = 1;
   while (at < argc && strcmp(argv[at], "vs") != 0) at++;

@@ -28,7 +28,7 @@ typedef struct finding {
 
 /* Returns how many findings there are. */
 static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   f[0] = (finding){ "planning", true, "" };
   snprintf(f[0].text, sizeof f[0].text, "moongrid %s, %s", mgrid_version(), mgrid_lua_release());
   size_t n = 1;
@@ -45,7 +45,7 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   return n + 1;
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { 0 };
   finding f[FINDINGS_MAX];
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;

@@ -35,16 +35,19 @@ static void print_help(FILE *out) {
         out);
 }
 
+/* The hundreds of a status are its kind. */
+static int exit_code(mgrid_status s) { return (int)s / 100; }
+
 int main(int argc, char **argv) {
   char        option_help[] = "--help";
   const char *word = argc > 1 ? argv[1] : "--help";
   if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (strcmp(word, "help") == 0 && argc == 2)) {
     print_help(argc > 1 ? stdout : stderr);
-    return argc > 1 ? MGRID_OK : MGRID_USAGE;
+    return exit_code(argc > 1 ? MGRID_OK : MGRID_USAGE);
   }
   if (strcmp(word, "--version") == 0) {
     printf("moongrid %s\n", mgrid_version());
-    return MGRID_OK;
+    return exit_code(MGRID_OK);
   }
   if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
     argv[1] = argv[2];
@@ -55,9 +58,9 @@ int main(int argc, char **argv) {
   char        tail[128];
   for (int i = 0; i < COUNT; i++) {
     known[i] = commands[i]->name;
-    if (strcmp(known[i], word) == 0) return commands[i]->run(commands[i], argc - 1, argv + 1);
+    if (strcmp(known[i], word) == 0) return exit_code(commands[i]->run(commands[i], argc - 1, argv + 1));
   }
   mgrid_suggest(tail, sizeof tail, word, known, COUNT);
   fprintf(stderr, "moongrid: unknown command '%s'%s\n", word, tail);
-  return MGRID_USAGE;
+  return exit_code(MGRID_USAGE);
 }

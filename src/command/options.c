@@ -65,7 +65,7 @@ static mgrid_status parse_worlds(const cli *c, const char *name, const char *tex
                                  size_t max) {
   if (!*text) return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
   char *copy = mgrid_strdup(text), *save = NULL;
-  if (!copy) return MGRID_LIMIT;
+  if (!copy) return MGRID_NO_MEMORY;
   mgrid_status s = MGRID_OK;
   for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
     if (*n == max)
@@ -177,6 +177,6 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   find_launcher(c);
   mgrid_status s = parse(c, argc, argv);
   if (!s) s = choose_color(c);
-  c->code = s ? (int)s : c->help && fputs(command->help, stdout) < 0;
+  c->code = s ? s : c->help && fputs(command->help, stdout) < 0 ? MGRID_OUTPUT : MGRID_OK;
   return !s && !c->help;
 }

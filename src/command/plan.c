@@ -32,7 +32,7 @@ typedef struct options {
 } options;
 
 static mgrid_status check_budget(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_gpu_memory m;
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* refuses a rank that the plan does not have */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
   return mgrid_fail(err, MGRID_LIMIT,
@@ -85,14 +85,16 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
   return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, p, err);
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1 };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
   if (!c.world) return cli_usage(&c.cli, "plan wants --world N, the number of ranks");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
+  if (c.rank >= c.world)
+    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
   mgrid_status   s = p ? check_budget(&c, p, &err) : err.status;

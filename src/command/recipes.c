@@ -66,9 +66,9 @@ static mgrid_status list_all(const options *c, mgrid_error *err) {
   return s;
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { 0 };
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (c.cli.nargs) return cli_usage(&c.cli, "recipes takes one recipe and no NAME=VALUE");
   mgrid_status s = c.cli.recipe ? describe(&c, &err) : list_all(&c, &err);

@@ -64,7 +64,7 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
 /* --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
   if (!c->world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
-  mgrid_rehearsal r;
+  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
   mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
   if (!s) s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
@@ -79,7 +79,7 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
 /* How many communicators all ranks hold together, each counted by each of its members; -1: unknown.
 ** Backends cannot add up over ranks, they find the least alone; so it is counted in the plan. */
 static int64_t held_in_all(const mgrid_plan *p) {
-  mgrid_rehearsal r = { 0 };
+  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
 }
 
@@ -112,7 +112,7 @@ static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error 
       char *end;
       long  n = strtol(at, &end, 10);
       if (end == at || c->ndevices == DEVICES_MAX)
-        return mgrid_fail(err, MGRID_REFUSED, "parameter 'devices' is a list of GPUs, not '%s'",
+        return mgrid_fail(err, MGRID_BAD_VALUE, "parameter 'devices' is a list of GPUs, not '%s'",
                           p->content.param[i].value);
       c->devices[c->ndevices++] = (int)n;
       at = *end == ',' ? end + 1 : end;
@@ -126,12 +126,12 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
                              mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
-  if (s || (wanted && !wanted->carrier)) return s ? NULL : b;
+  if (s || (wanted && !wanted->carrier)) return s ? NULL : mgrid_backend_ref(b);
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
   o.budget = c->gpu_memory << 20;
   if (c->timeout) o.timeout = (double)c->timeout;
-  return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o, false);
+  return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o);
 }
 
 static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgrid_runtime *rt, mgrid_error *planning,
@@ -151,18 +151,17 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
   s = mgrid_agree(b, p, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
-  if (s)
-    cli_say(&c->cli,
-            err); /* now, not after MPI_Finalize: the launcher kills all ranks when the first exits with an error */
+  /* Tell now, not after MPI_Finalize: the launcher kills all ranks when the first exits with an error. */
+  if (s) cli_say(&c->cli, err);
   mgrid_plan_free(p);
-  if (chosen != b) mgrid_backend_free(chosen);
+  mgrid_backend_free(chosen);
   mgrid_backend_free(b);
   return s;
 }
 
-static int run(const cli_command *self, int argc, char **argv) {
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .backend = "auto" };
-  mgrid_error err = { 0 }, planning = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
   const mgrid_descriptor *wanted = mgrid_backend_named(c.backend);

@@ -55,7 +55,7 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
 
 /* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
 static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
-  mgrid_plan_counts all, n;
+  mgrid_plan_counts all = MGRID_PLAN_COUNTS_INIT, n = MGRID_PLAN_COUNTS_INIT;
   int64_t           world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
   int64_t           least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
   mgrid_status      s = mgrid_plan_count(p, &all, err);
@@ -96,7 +96,7 @@ mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) 
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
   show_families(p, on, off);
-  mgrid_gpu_memory m;
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   mgrid_status     s = show_counts(p, err);
   if (!s) s = mgrid_plan_gpu_memory(p, -1, &m, err);
   if (s) return s;

@@ -22,18 +22,17 @@ static void add(const mgrid_entry *e, int64_t size, int64_t times, mgrid_gpu_mem
 
 mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  memset(out, 0, sizeof *out);
-  if (rank >= 0) {
-    mgrid_view   v;
-    mgrid_status s = mgrid_view_init(&v, p, rank, err);
-    if (s) return s;
-    for (size_t i = 0; i < v.ncomms; i++) add(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, out);
-    mgrid_view_free(&v);
-    return MGRID_OK;
-  }
-  for (size_t i = 0; i < p->content.nentries; i++) { /* in each round a rank is in one group at most */
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
+  mgrid_view       v = { 0 };
+  mgrid_status     s = mgrid_struct_check(out, sizeof m, "mgrid_gpu_memory", err);
+  if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
+  if (s) return s;
+  for (size_t i = 0; i < v.ncomms; i++) add(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &m);
+  mgrid_view_free(&v);
+  for (size_t i = 0; rank < 0 && i < p->content.nentries; i++) { /* in each round a rank is in one group at most */
     const mgrid_entry *e = &p->content.entry[i];
-    if (p->shares[i] < 0) add(e, e->family->max_size, mgrid_family_rounds(e->family), out);
+    if (p->shares[i] < 0) add(e, e->family->max_size, mgrid_family_rounds(e->family), &m);
   }
+  mgrid_struct_write(out, &m, sizeof m);
   return MGRID_OK;
 }

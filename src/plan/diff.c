@@ -116,7 +116,7 @@ static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t
   mgrid_view   va = { 0 }, vb = { 0 };
   mgrid_status s = mgrid_view_init(&va, a, rank, err);
   if (!s) s = mgrid_view_init(&vb, b, rank, err);
-  *out = (mgrid_change){ 0, 0, 0 };
+  *out = (mgrid_change)MGRID_CHANGE_INIT;
   for (size_t i = 0; i < vb.ncomms && !s; i++) {
     const mgrid_creation *c = &vb.comm[i];
     const mgrid_entry    *e = &b->content.entry[c->entry];
@@ -139,8 +139,10 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
                              mgrid_sink sink, void *ud, mgrid_error *err) {
   if (!a || !b) return MGRID_USAGE;
   report       r = { { 0 }, 0 };
-  mgrid_status s = MGRID_OK;
+  mgrid_change c = MGRID_CHANGE_INIT;
+  mgrid_status s = change ? mgrid_struct_check(change, sizeof c, "mgrid_change", err) : MGRID_OK;
   bool         one_world = a->content.world == b->content.world;
+  if (s) return s;
   if (!one_world) {
     char worlds[64];
     snprintf(worlds, sizeof worlds, "%" PRId64 " -> %" PRId64 " ranks", a->content.world, b->content.world);
@@ -153,18 +155,16 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
     line(&r, "~", "policies", "may differ: the text of the recipe has changed", "");
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
   mgrid_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
-  if (change) *change = (mgrid_change){ 0, 0, 0 };
   if (one_world) {
-    mgrid_change c;
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
     mgrid_text_add(&r.text,
                    "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
                    rank < 0 ? 0 : rank, c.kept, c.created, c.dropped);
-    if (change) *change = c;
   }
   if (!s && r.text.failed) s = mgrid_oom(err);
   if (!s && sink && sink(ud, r.text.data, r.text.len) != 0)
-    s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
   mgrid_text_free(&r.text);
+  if (!s) mgrid_struct_write(change, &c, sizeof c);
   return s;
 }

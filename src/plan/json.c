@@ -177,14 +177,14 @@ static void put_all(writer *w, const mgrid_plan *p) {
     close(w, "]}");
   }
   close(w, "\n  }");
-  mgrid_plan_counts n;
+  mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_plan_count(p, &n, NULL);
   key(w, "\n  ", "communicators");
   open(w, "{");
   put_field(w, "total", json_integer(n.communicators));
   put_field(w, "groups", json_integer(n.groups));
   put_field(w, "singles", json_integer(n.singles));
-  mgrid_gpu_memory m;
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   if (mgrid_plan_gpu_memory(p, -1, &m, NULL) == MGRID_OK) {
     key(w, " ", "gpu_memory");
     open(w, "{");
@@ -265,5 +265,5 @@ mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink
   mgrid_text_free(&w.text);
   mgrid_view_free(&v);
   if (no_memory) return mgrid_oom(err);
-  return w.failed ? mgrid_fail(err, MGRID_LIMIT, "the output could not be written") : MGRID_OK;
+  return w.failed ? mgrid_fail(err, MGRID_OUTPUT, "the output could not be written") : MGRID_OK;
 }

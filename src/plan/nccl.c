@@ -47,8 +47,8 @@ static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, 
                                mgrid_error *err) {
   const mgrid_nccl_field *f = &mgrid_nccl_fields[field];
   if (!is_number || number < f->low || number > f->high)
-    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", f->name, f->low,
-                      f->high, text);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", f->name,
+                      f->low, f->high, text);
   v->number[field] = number;
   v->given[field] = true;
   return MGRID_OK;
@@ -94,7 +94,7 @@ static mgrid_status unknown_field(const char *name, mgrid_error *err) {
   char        tail[768];
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) known[i] = mgrid_nccl_fields[i].name;
   mgrid_suggest(tail, sizeof tail, name, known, MGRID_NCCL_FIELDS);
-  return mgrid_fail(err, MGRID_REFUSED, "unknown nccl field '%s'%s", name, tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown nccl field '%s'%s", name, tail);
 }
 
 static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_values *v, mgrid_error *err) {
@@ -103,7 +103,7 @@ static mgrid_status read_field(const char *name, const char *value, mgrid_nccl_v
   if (at == MGRID_NCCL_FIELDS) return unknown_field(name, err);
   bool         again = v->given[at];
   mgrid_status s = mgrid_nccl_set_text(v, at, value, err);
-  return !s && again ? mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is given twice", name) : s;
+  return !s && again ? mgrid_fail(err, MGRID_DUPLICATE, "nccl field '%s' is given twice", name) : s;
 }
 
 mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error *err) {
@@ -114,7 +114,7 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
     char *eq = strchr(word, '=');
     if (eq) *eq = '\0';
     s = eq ? read_field(word, eq + 1, v, err)
-           : mgrid_fail(err, MGRID_REFUSED, "nccl option '%s' is not of the form field=value", word);
+           : mgrid_fail(err, MGRID_BAD_VALUE, "nccl option '%s' is not of the form field=value", word);
   }
   free(copy);
   return s;

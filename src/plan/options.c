@@ -49,7 +49,7 @@ static mgrid_status canonical_word(const mgrid_option *row, const char **word, m
   if (!*given || **word) return MGRID_OK;
   char tail[128];
   mgrid_suggest(tail, sizeof tail, given, known, n);
-  return mgrid_fail(err, MGRID_REFUSED, "unknown %s '%s'%s", row->name, given, tail);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", row->name, given, tail);
 }
 
 static mgrid_status canonical(mgrid_options *o, mgrid_error *err) {
@@ -127,13 +127,8 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
   mgrid_options     o = MGRID_OPTIONS_INIT;
   mgrid_nccl_values nccl;
   *out = NULL;
-  if (given) { /* an older caller knows fewer fields: the rest keeps its default */
-    if (given->size < sizeof(size_t) || given->size > 4096)
-      return mgrid_fail(err, MGRID_USAGE, "options without MGRID_OPTIONS_INIT (size %zu)", given->size);
-    memcpy(&o, given, given->size < sizeof o ? given->size : sizeof o);
-    o.size = sizeof o;
-  }
-  mgrid_status s = mgrid_nccl_read(o.nccl, &nccl, err);
+  mgrid_status s = mgrid_struct_read(&o, sizeof o, given, "mgrid_options", err);
+  if (!s) s = mgrid_nccl_read(o.nccl, &nccl, err);
   return s ? s : mgrid_choice_make(&o, &nccl, out, err);
 }
 

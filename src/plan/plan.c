@@ -84,10 +84,10 @@ int64_t             mgrid_plan_world(const mgrid_plan *p) { return p->content.wo
 size_t              mgrid_plan_nfamilies(const mgrid_plan *p) { return p->content.nentries; }
 const char         *mgrid_plan_family_name(const mgrid_plan *p, size_t i) { return p->content.entry[i].name; }
 const mgrid_family *mgrid_plan_family(const mgrid_plan *p, size_t i) { return p->content.entry[i].family; }
-int         mgrid_plan_find(const mgrid_plan *p, const char *family) { return mgrid_content_find(&p->content, family); }
+int64_t     mgrid_plan_find(const mgrid_plan *p, const char *family) { return mgrid_content_find(&p->content, family); }
 size_t      mgrid_plan_ngrids(const mgrid_plan *p) { return p->content.ngrids; }
 const char *mgrid_plan_grid_name(const mgrid_plan *p, size_t i) { return p->content.grid[i].name; }
-int         mgrid_plan_shares(const mgrid_plan *p, size_t i) { return p->shares[i]; }
+int64_t     mgrid_plan_shares(const mgrid_plan *p, size_t i) { return p->shares[i]; }
 
 const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
   int at = mgrid_content_grid(&p->content, name);
@@ -136,32 +136,36 @@ static int64_t singles(const mgrid_family *f) {
 
 mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  (void)err;
-  memset(out, 0, sizeof *out);
-  out->families = (int64_t)p->content.nentries;
+  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
+  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  if (s) return s;
+  c.families = (int64_t)p->content.nentries;
   for (int i = 0; i < (int)p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
     int64_t             ones = singles(f);
-    out->singles += ones;
-    out->groups += f->count - ones;
-    out->communicators += mgrid_plan_led(p, i, -1);
+    c.singles += ones;
+    c.groups += f->count - ones;
+    c.communicators += mgrid_plan_led(p, i, -1);
   }
+  mgrid_struct_write(out, &c, sizeof c);
   return MGRID_OK;
 }
 
 mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, mgrid_plan_counts *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  mgrid_view   v;
-  mgrid_status s = mgrid_view_init(&v, p, rank, err);
+  mgrid_view        v;
+  mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
+  mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
+  if (!s) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
-  memset(out, 0, sizeof *out);
-  out->families = (int64_t)p->content.nentries;
-  out->communicators = (int64_t)v.ncomms;
+  c.families = (int64_t)p->content.nentries;
+  c.communicators = (int64_t)v.ncomms;
   for (size_t i = 0; i < v.nmembers; i++) {
-    out->singles += v.member[i].size == 1;
-    out->groups += v.member[i].size > 1;
+    c.singles += v.member[i].size == 1;
+    c.groups += v.member[i].size > 1;
   }
   mgrid_view_free(&v);
+  mgrid_struct_write(out, &c, sizeof c);
   return MGRID_OK;
 }
 
@@ -194,7 +198,7 @@ static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_cr
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
   memset(v, 0, sizeof *v);
   if (rank < 0 || rank >= p->content.world)
-    return mgrid_fail(err, MGRID_USAGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
                       p->content.world - 1);
   v->rank = rank;
   int64_t group, position;

@@ -12,7 +12,7 @@
 static mgrid_status flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err) {
   if (t->failed) return mgrid_oom(err);
   if (t->len > 0 && sink(ud, t->data, t->len) != 0)
-    return mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+    return mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
   t->len = 0;
   return MGRID_OK;
 }

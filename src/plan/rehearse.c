@@ -68,7 +68,7 @@ static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const 
                  && it->step[now->at[other]].group == c->group;
     if (!there) absent = other;
   }
-  return mgrid_fail(err, MGRID_BACKEND,
+  return mgrid_fail(err, MGRID_UNPROVED,
                     "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: %d of %" PRId64
                     " members came, rank %" PRId64 " does not",
                     rank, e->name, c->group, now->arrived[now->base[c->entry] + c->group], c->size, absent);
@@ -83,7 +83,7 @@ static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_p
     const mgrid_creation *c = &it->step[now->at[rank]];
     const mgrid_family   *f = p->content.entry[c->entry].family;
     if (mgrid_family_rank(f, c->group, c->position) != rank || mgrid_family_size(f, c->group) != c->size)
-      return mgrid_fail(err, MGRID_BACKEND,
+      return mgrid_fail(err, MGRID_UNPROVED,
                         "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", where it is not", rank,
                         p->content.entry[c->entry].name, c->group, c->position, c->size);
     out->memberships++;
@@ -103,7 +103,7 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err) {
   progress now = { 0 };
   int64_t  groups = 0;
-  memset(out, 0, sizeof *out);
+  *out = (mgrid_rehearsal)MGRID_REHEARSAL_INIT;
   now.base = malloc((p->content.nentries + 1) * sizeof *now.base);
   for (size_t i = 0; now.base && i < p->content.nentries; i++) {
     now.base[i] = groups;
@@ -131,10 +131,12 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
 
 mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  mgrid_itinerary steps;
-  mgrid_rehearsal unused;
-  mgrid_status    s = mgrid_itinerary_of(&steps, p, err);
-  if (!s) s = mgrid_itinerary_play(&steps, p, out ? out : &unused, err);
+  mgrid_itinerary steps = { 0 };
+  mgrid_rehearsal seen;
+  mgrid_status    s = out ? mgrid_struct_check(out, sizeof seen, "mgrid_rehearsal", err) : MGRID_OK;
+  if (!s) s = mgrid_itinerary_of(&steps, p, err);
+  if (!s) s = mgrid_itinerary_play(&steps, p, &seen, err);
   mgrid_itinerary_free(&steps);
+  if (!s) mgrid_struct_write(out, &seen, sizeof seen);
   return s;
 }

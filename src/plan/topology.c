@@ -77,7 +77,7 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
 
 static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                               mgrid_error *err) {
-  if (make_room(c, err)) return MGRID_LIMIT;
+  if (make_room(c, err)) return MGRID_NO_MEMORY;
   mgrid_entry *entry = grow(c->entry, c->nentries, sizeof *entry);
   if (!entry) return mgrid_oom(err);
   c->entry = entry;
@@ -87,14 +87,14 @@ static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_fa
   if (!f->twin)
     e->choice = mgrid_choice_ref(choice);
   else if (mgrid_choice_unique(choice, &e->choice, err))
-    return MGRID_LIMIT;
+    return MGRID_NO_MEMORY;
   e->family = mgrid_family_ref(f);
   put_name(&c->names, e->name, (int32_t)++c->nentries);
   return MGRID_OK;
 }
 
 static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_grid *g, mgrid_error *err) {
-  if (make_room(c, err)) return MGRID_LIMIT;
+  if (make_room(c, err)) return MGRID_NO_MEMORY;
   mgrid_named_grid *grid = grow(c->grid, c->ngrids, sizeof *grid);
   if (!grid) return mgrid_oom(err);
   c->grid = grid;
@@ -137,7 +137,8 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
 
 mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
   if (world < 1 || world > MGRID_WORLD_MAX)
-    return mgrid_null(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
+                      world);
   mgrid_topology *t = calloc(1, sizeof *t);
   if (!t) return mgrid_null_oom(err);
   t->content.world = world;
@@ -158,12 +159,12 @@ void mgrid_topology_free(mgrid_topology *t) {
 static mgrid_status check_new_name(const mgrid_content *c, const char *what, const char *name, int64_t world,
                                    mgrid_error *err) {
   if (!mgrid_is_name(name))
-    return mgrid_fail(err, MGRID_REFUSED,
+    return mgrid_fail(err, MGRID_BAD_VALUE,
                       "'%s' is no name of a %s (a letter or _, then letters, digits or _; at most %d)",
                       name ? name : "", what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken)
-    return mgrid_fail(err, MGRID_REFUSED, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
+    return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
                       name, world, c->world);
@@ -213,10 +214,10 @@ static bool is_one_line(const char *text) {
 
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
-  if (!is_one_line(name)) return mgrid_fail(err, MGRID_REFUSED, "the name of a parameter is one line of text");
+  if (!is_one_line(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter is one line of text");
   if (!is_one_line(value)) /* it would pass for another line of the canonical text */
-    return mgrid_fail(err, MGRID_REFUSED, "the value of parameter '%s' is one line of text, without control characters",
-                      name);
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "the value of parameter '%s' is one line of text, without control characters", name);
   return add_param(&t->content, name, value, err);
 }
 

@@ -21,7 +21,7 @@ static uint64_t mark(const mgrid_creation *c, int64_t position) {
 
 static mgrid_status out_of_order(const mgrid_plan *p, int64_t rank, const mgrid_creation *a, const mgrid_creation *b,
                                  mgrid_error *err) {
-  return mgrid_fail(err, MGRID_BACKEND,
+  return mgrid_fail(err, MGRID_UNPROVED,
                     "rank %" PRId64 " creates %s[%" PRId64 "] before %s[%" PRId64
                     "], against the order of the schedule",
                     rank, p->content.entry[a->entry].name, a->group, p->content.entry[b->entry].name, b->group);
@@ -35,7 +35,7 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
     const mgrid_entry    *e = &p->content.entry[c->entry];
     if (mgrid_family_rank(e->family, c->group, c->position) != v->rank
         || mgrid_family_size(e->family, c->group) != c->size)
-      return mgrid_fail(err, MGRID_BACKEND,
+      return mgrid_fail(err, MGRID_UNPROVED,
                         "rank %" PRId64 " goes to %s[%" PRId64 "] as %" PRId64 " of %" PRId64 ", where it is not",
                         v->rank, e->name, c->group, c->position, c->size);
     if (!before) continue;
@@ -62,7 +62,7 @@ static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_e
       there = theirs.comm[k].entry == c->entry && theirs.comm[k].group == c->group && theirs.comm[k].position == next;
     mgrid_view_free(&theirs);
     if (!there)
-      return mgrid_fail(err, MGRID_BACKEND,
+      return mgrid_fail(err, MGRID_UNPROVED,
                         "rank %" PRId64 " would wait for ever in %s[%" PRId64 "]: rank %" PRId64 " does not come",
                         v->rank, e->name, c->group, other);
   }
@@ -76,7 +76,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
   int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* of an entry in the order */
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
-  *out = (mgrid_rehearsal){ 0, 0, 0 };
+  *out = (mgrid_rehearsal)MGRID_REHEARSAL_INIT;
   for (int64_t r = 0; r < world && !s; r += step) {
     mgrid_view v;
     if ((s = mgrid_view_init(&v, p, r, err))) break;
@@ -100,7 +100,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
     mgrid_view_free(&v);
   }
   if (!s && step == 1 && sum != 0)
-    s = mgrid_fail(err, MGRID_BACKEND, "a group is created by somebody who is no member of it");
+    s = mgrid_fail(err, MGRID_UNPROVED, "a group is created by somebody who is no member of it");
   free(place);
   return s;
 }
@@ -112,7 +112,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
 enum { WHOLE = 1 << 20, SAMPLES = 4096, PIECE = 1024 };
 
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position, mgrid_error *err) {
-  return mgrid_fail(err, MGRID_REFUSED,
+  return mgrid_fail(err, MGRID_UNPROVED,
                     "family '%s': member %" PRId64 " of group %" PRId64 " is not found again by its rank", e->name,
                     position, group);
 }
@@ -145,7 +145,7 @@ static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_
   }
   *checked += members;
   if (members == f->total) return MGRID_OK;
-  return mgrid_fail(err, MGRID_REFUSED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64,
+  return mgrid_fail(err, MGRID_UNPROVED, "family '%s' has %" PRId64 " members in %" PRId64 " ranks, and says %" PRId64,
                     e->name, members, f->world, f->total);
 }
 
@@ -163,10 +163,16 @@ static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, m
 
 mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
-  mgrid_plan_checked unused, *c = out ? out : &unused;
-  mgrid_status       s = MGRID_OK;
-  *c = (mgrid_plan_checked){ .sampled = p->content.world > WHOLE };
+  mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
+  mgrid_rehearsal    schedule;
+  mgrid_status       s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
+  c.sampled = p->content.world > WHOLE;
   for (size_t i = 0; i < p->content.nentries && !s; i++)
-    s = (c->sampled ? check_some_members : check_members)(&p->content.entry[i], &c->members, err);
-  return s ? s : mgrid_plan_verify(p, c->sampled ? SAMPLES : 0, &c->schedule, err);
+    s = (c.sampled ? check_some_members : check_members)(&p->content.entry[i], &c.members, err);
+  if (!s) s = mgrid_plan_verify(p, c.sampled ? SAMPLES : 0, &schedule, err);
+  if (s) return s;
+  c.communicators = schedule.communicators, c.memberships = schedule.memberships;
+  c.most_per_rank = schedule.most_per_rank;
+  mgrid_struct_write(out, &c, sizeof c);
+  return MGRID_OK;
 }

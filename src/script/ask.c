@@ -85,7 +85,7 @@ static mgrid_status ask_text(mgrid_runtime *rt, mgrid_state *s, const char *quer
   *answer = NULL;
   if (args && !json_is_object(object)) {
     json_decref(object);
-    return mgrid_fail(err, MGRID_USAGE, "the arguments of query '%s' are a JSON object, not '%.200s'", query, args);
+    return mgrid_fail(err, MGRID_BAD_VALUE, "the arguments of query '%s' are a JSON object, not '%.200s'", query, args);
   }
   mgrid_status status = mgrid_runtime_ask_json(rt, s, query, object, answer, err);
   json_decref(object);
@@ -116,7 +116,7 @@ mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const 
   else if (json_is_boolean(value) || json_is_null(value))
     *answer = json_is_null(value) ? -1 : json_is_true(value);
   else
-    status = mgrid_fail(err, MGRID_REFUSED, "query '%s' does not answer with an integer", query);
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' does not answer with an integer", query);
   json_decref(value);
   return status;
 }

@@ -31,12 +31,15 @@ static int core_unknown(lua_State *L) {
   const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
   size_t      n = 0;
   char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 4);
   for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
   if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
-  lua_pushfstring(L, "%sunknown %s '%s'%s", lua_tostring(L, 4), what, name, tail);
+  mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
+  mgrid_lua_note(L, e.status, e.message);
+  lua_pushfstring(L, "%s%s", lua_tostring(L, 4), e.message);
   return lua_error(L);
 }
 
@@ -116,7 +119,7 @@ static int core_is_topology(lua_State *L) {
 }
 
 static int core_note(lua_State *L) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_topology_param(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
     return mgrid_lua_raise_error(L, &e);
   return 0;

@@ -81,7 +81,7 @@ mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sin
   if (t.failed)
     s = mgrid_oom(err);
   else if (sink(ud, t.data, t.len) != 0)
-    s = mgrid_fail(err, MGRID_LIMIT, "the output could not be written");
+    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
   mgrid_text_free(&t);
   return s;
 }

@@ -42,10 +42,10 @@ static mgrid_runtime *check_recipe(lua_State *L, int i) {
 static int load(lua_State *L) {
   const char     *name = luaL_checkstring(L, 1);
   mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   *box = NULL;
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
-  *box = mgrid_runtime_new(NULL, &e);
+  *box = mgrid_runtime_new(NULL, NULL, &e);
   return *box && mgrid_runtime_load(*box, name, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
 }
 
@@ -57,7 +57,7 @@ static int recipe_plan(lua_State *L) {
   if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
   lua_settop(L, 3);
   mgrid_plan **box = mgrid_lua_new_plan(L);
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   *box = mgrid_runtime_plan_with(rt, w.world, push_values, &(values){ L, 3, "parameters" }, &e);
   return *box ? 1 : raise_runtime(L, &e);
 }
@@ -73,7 +73,7 @@ static int recipe_ask(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
   const char    *query = luaL_checkstring(L, 3);
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (mgrid_runtime_ask_with(rt, s, query, push_values, &(values){ L, 4, "arguments of a query" }, &e))
     return raise_runtime(L, &e);
@@ -91,7 +91,7 @@ static int recipe_call(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_state   *s = mgrid_lua_check_state(L, 2);
   const char    *name = luaL_checkstring(L, 3);
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
@@ -101,14 +101,14 @@ static int recipe_call(lua_State *L) {
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
   mgrid_policy_free(p);
-  if (status == MGRID_DISAGREE || status == MGRID_BACKEND) return mgrid_lua_failure(L, &e);
+  if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
 /* recipe:info() -> { doc, params, queries, arguments, policies } */
 static int recipe_info(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   if (mgrid_runtime_info(rt, &e)) return mgrid_lua_raise_error(L, &e);
   return take_value(L, rt, "the recipe");
 }
@@ -150,7 +150,7 @@ static mgrid_backend **new_job(lua_State *L) {
 /* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
 static int mpi(lua_State *L) {
   mgrid_backend **box = new_job(L);
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &e), &e);
 }
 
@@ -159,7 +159,7 @@ static int mpi(lua_State *L) {
 static int nccl(lua_State *L) {
   static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
   mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error              e;
+  mgrid_error              e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
     mgrid_lua_check_keys(L, 1, "option of nccl", known, 5, false);
@@ -180,7 +180,7 @@ static int job_materialize(lua_State *L) {
   mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
   const char    *name = luaL_optstring(L, 3, "");
   mgrid_state  **box = mgrid_lua_new_state(L, true);
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   *box = mgrid_materialize(p, b, name, &e);
   return *box ? 1 : mgrid_lua_failure(L, &e);
 }

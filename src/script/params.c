@@ -31,7 +31,7 @@ static int plan_body(lua_State *L) {
   if (t->content.world != e->world)
     return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64,
                            t->content.world, e->world);
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
   e->plan = mgrid_plan_new(t, &err);
   return e->plan ? 0 : mgrid_lua_raise_error(L, &err);
@@ -41,7 +41,8 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
                                     mgrid_error *err) {
   if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MGRID_WORLD_MAX)
-    return mgrid_null(err, MGRID_REFUSED, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, world);
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
+                      world);
   evaluation e = { rt->recipe, world, push, params, NULL };
   if (mgrid_runtime_protected(rt, plan_body, &e, err) == MGRID_OK) return e.plan;
   mgrid_plan_free(e.plan);
@@ -92,11 +93,13 @@ static void push_arguments(lua_State *L, const void *arguments_) {
 
 mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                       mgrid_error *err) {
+  if (!rt || mgrid_args_check(n, args, err)) return NULL;
   if (!mgrid_args_are_sound(n, args))
     return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++)
-      if (strcmp(args[i].name, args[k].name) == 0) return mgrid_null(err, MGRID_USAGE, "a parameter is given twice");
+      if (strcmp(mgrid_arg_at(args, i)->name, mgrid_arg_at(args, k)->name) == 0)
+        return mgrid_null(err, MGRID_USAGE, "a parameter is given twice");
   return mgrid_runtime_plan_with(rt, world, push_arguments, &(arguments){ n, args }, err);
 }
 

@@ -5,25 +5,15 @@
 ** call is a lua_pcall and a table of arguments. A policy that is agreed cannot split the job: one that
 ** failed somewhere, or gave something else, is an error everywhere.
 */
-#include "comm/compare.h"
+#include "script/policy.h"
+
 #include "script/prelude.h"
-#include "script/runtime.h"
 #include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-struct mgrid_policy {
-  mgrid_runtime *rt;
-  mgrid_state   *state;
-  int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
-  char           name[64];
-  char           agreed[64]; /* who compares its results: "world" or a family; "": nobody */
-  char           where[256]; /* "file:line: " of the function */
-  mgrid_peers    peers;      /* those who compare */
-};
 
 /* ----------------------------------------------------------------------- look-up */
 
@@ -55,16 +45,16 @@ static int new_body(lua_State *L) {
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
   if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
   if (mgrid_runtime_check_state(rt, s, err)) return NULL;
-  if (strlen(name) >= sizeof((mgrid_policy *)0)->name) return mgrid_null(err, MGRID_USAGE, "unknown policy '%s'", name);
+  if (strlen(name) >= sizeof((mgrid_policy *)0)->name)
+    return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown policy '%s'", name);
   mgrid_policy *p = calloc(1, sizeof *p);
   if (!p) return mgrid_null_oom(err);
-  p->rt = rt, p->state = s;
+  p->rt = mgrid_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
   mgrid_status status = mgrid_runtime_protected(rt, new_body, p, err);
   if (!status && *p->agreed) status = find_peers(p, err);
   if (!status) return p;
-  if (err && status == MGRID_REFUSED && strstr(err->message, "unknown policy")) err->status = MGRID_USAGE;
   mgrid_policy_free(p);
   return NULL;
 }
@@ -88,6 +78,7 @@ void mgrid_policy_free(mgrid_policy *p) {
   luaL_unref(L, LUA_REGISTRYINDEX, p->params);
   luaL_unref(L, LUA_REGISTRYINDEX, p->result);
   mgrid_peers_close(&p->peers);
+  mgrid_runtime_free(p->rt);
   free(p);
 }
 
@@ -128,10 +119,8 @@ static int call_body(lua_State *L) {
 /* An error without a line of the recipe, such as a limit that was hit in a function of ours, gets that of
 ** the policy. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
-  char text[sizeof err->message];
   if (err->line || !*p->where) return;
-  snprintf(text, sizeof text, "%s", err->message);
-  mgrid_fail(err, err->status, "%spolicy '%s': %.800s", p->where, p->name, text);
+  mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
   mgrid_budget_position(err);
 }
 
@@ -171,17 +160,17 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_
 ** them. */
 static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char         told[MGRID_TOLD];
-  mgrid_error  why = { 0 };
+  mgrid_error  why = MGRID_ERROR_INIT;
   uint64_t     digest = outcome(p, status, err, told);
   mgrid_status s = mgrid_compare(&p->peers, digest, told, &why);
-  if (status && s != MGRID_BACKEND) return status; /* its own error is the one to see */
+  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* its own error is the one to see */
   if (s == MGRID_DISAGREE)
     mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
                p->agreed, why.message);
   else if (s)
-    *err = why;
+    mgrid_error_replace(err, &why);
   else if (digest == INCOMPARABLE)
-    s = mgrid_fail(err, MGRID_REFUSED,
+    s = mgrid_fail(err, MGRID_BAD_VALUE,
                    "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
                    "finite, text that is not UTF-8, or a table that is neither a list nor by name",
                    p->where, p->name);
@@ -199,13 +188,15 @@ static void forget_result(const mgrid_policy *p) {
 }
 
 static mgrid_status run(call *c, mgrid_error *err) {
-  mgrid_error  own;
-  mgrid_error *e = err ? err : &own; /* who agrees tells it to the others */
-  mgrid_status s = mgrid_runtime_protected(c->p->rt, call_body, c, e);
-  if (s) place(c->p, e);
-  if (*c->p->agreed) s = agree(c->p, s, e);
-  if (s) place(c->p, e), forget_result(c->p);
-  return s;
+  mgrid_error  e = MGRID_ERROR_INIT; /* of this call, which those who agree tell each other */
+  mgrid_status s = mgrid_args_check(c->n, c->args, &e);
+  if (!s) s = mgrid_runtime_protected(c->p->rt, call_body, c, &e);
+  if (s) place(c->p, &e);
+  if (*c->p->agreed) s = agree(c->p, s, &e);
+  if (!s) return MGRID_OK;
+  place(c->p, &e);
+  forget_result(c->p);
+  return mgrid_error_pass(err, &e);
 }
 
 mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
@@ -223,131 +214,4 @@ void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
     luaL_error(to,
                "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
                p->where, p->name);
-}
-
-/* ------------------------------------------------------------------------ result */
-
-static const char *const kind_names[] = { "nothing", "a boolean",          "an integer",        "a number",
-                                          "text",    "a list of integers", "a list of numbers", "a table by key" };
-
-static mgrid_kind list_kind(lua_State *L) {
-  bool whole = true;
-  for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
-    int type = lua_rawgeti(L, -1, i);
-    whole &= lua_isinteger(L, -1) != 0;
-    lua_pop(L, 1);
-    if (type != LUA_TNUMBER) return MGRID_IS_TABLE;
-  }
-  return whole ? MGRID_IS_INTEGERS : MGRID_IS_NUMBERS;
-}
-
-/* Push the result or what is at a key of it. Nothing here allocates or raises: the key is looked for
-** among those that are there. */
-static mgrid_kind push_result(const mgrid_policy *p, const char *key) {
-  lua_State *L = p->rt->L;
-  if (p->result == LUA_NOREF)
-    lua_pushnil(L);
-  else
-    lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  if (key && lua_type(L, -1) == LUA_TTABLE) {
-    int table = lua_gettop(L);
-    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
-      if (lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), key) == 0) break;
-    if (lua_gettop(L) == table) lua_pushnil(L);
-  } else if (key) {
-    lua_pushnil(L);
-  }
-  switch (lua_type(L, -1)) {
-  case LUA_TBOOLEAN: return MGRID_IS_BOOLEAN;
-  case LUA_TNUMBER: return lua_isinteger(L, -1) ? MGRID_IS_INTEGER : MGRID_IS_NUMBER;
-  case LUA_TSTRING: return MGRID_IS_TEXT;
-  case LUA_TTABLE: return lua_rawlen(L, -1) > 0 ? list_kind(L) : MGRID_IS_TABLE;
-  default: return MGRID_IS_NONE;
-  }
-}
-
-mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *key) {
-  if (!p) return MGRID_IS_NONE;
-  mgrid_kind k = push_result(p, key);
-  lua_settop(p->rt->L, 0);
-  return k;
-}
-
-static mgrid_status wrong_kind(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted,
-                               mgrid_error *err) {
-  return mgrid_fail(err, MGRID_REFUSED, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
-                    key ? " at '" : "", key ? key : "", key ? "'" : "", kind_names[wanted]);
-}
-
-mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *key, bool *out, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind is = push_result(p, key);
-  *out = lua_toboolean(p->rt->L, -1);
-  lua_settop(p->rt->L, 0);
-  return is == MGRID_IS_BOOLEAN ? MGRID_OK : wrong_kind(p, key, is, MGRID_IS_BOOLEAN, err);
-}
-
-mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *key, int64_t *out, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind is = push_result(p, key);
-  int        whole = 0;
-  int64_t    value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tointegerx(p->rt->L, -1, &whole) : 0;
-  lua_settop(p->rt->L, 0);
-  if (!whole) return wrong_kind(p, key, is, MGRID_IS_INTEGER, err);
-  *out = value;
-  return MGRID_OK;
-}
-
-mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *key, double *out, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind is = push_result(p, key);
-  double     value = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER ? lua_tonumber(p->rt->L, -1) : 0;
-  lua_settop(p->rt->L, 0);
-  if (is != MGRID_IS_INTEGER && is != MGRID_IS_NUMBER) return wrong_kind(p, key, is, MGRID_IS_NUMBER, err);
-  *out = value;
-  return MGRID_OK;
-}
-
-mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *key, const char **out, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind  is = push_result(p, key);
-  const char *text = is == MGRID_IS_TEXT ? lua_tostring(p->rt->L, -1) : NULL; /* lives as long as the result */
-  lua_settop(p->rt->L, 0);
-  if (!text) return wrong_kind(p, key, is, MGRID_IS_TEXT, err);
-  *out = text;
-  return MGRID_OK;
-}
-
-/* Elements of the list on the top into one of the arrays; an empty table is an empty list. */
-static mgrid_status copy_list(const mgrid_policy *p, const char *key, mgrid_kind is, mgrid_kind wanted,
-                              int64_t *integers, double *numbers, size_t room, size_t *length, mgrid_error *err) {
-  lua_State *L = p->rt->L;
-  size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
-  bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
-  int        fits = is == MGRID_IS_INTEGERS || is == MGRID_IS_NUMBERS || empty;
-  for (size_t i = 0; fits && i < n && (i < room || integers); i++) {
-    lua_rawgeti(L, -1, (lua_Integer)i + 1);
-    int64_t whole = integers ? lua_tointegerx(L, -1, &fits) : 0;
-    if (integers && i < room) integers[i] = whole;
-    if (numbers) numbers[i] = lua_tonumber(L, -1);
-    lua_pop(L, 1);
-  }
-  lua_settop(L, 0);
-  if (!fits) return wrong_kind(p, key, is, wanted, err);
-  if (length) *length = n;
-  return MGRID_OK;
-}
-
-mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *key, int64_t *out, size_t room, size_t *length,
-                                   mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind is = push_result(p, key);
-  return copy_list(p, key, is, MGRID_IS_INTEGERS, out, NULL, room, length, err);
-}
-
-mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *key, double *out, size_t room, size_t *length,
-                                  mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  mgrid_kind is = push_result(p, key);
-  return copy_list(p, key, is, MGRID_IS_NUMBERS, NULL, out, room, length, err);
 }

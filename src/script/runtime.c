@@ -44,22 +44,24 @@ static int open_body(lua_State *L) {
   return 0;
 }
 
-mgrid_runtime *mgrid_runtime_new(const mgrid_limits *given, mgrid_error *err) {
-  if (given && (given->size < sizeof(size_t) || given->size > 4096))
-    return mgrid_null(err, MGRID_USAGE, "limits without MGRID_LIMITS_INIT (size %zu)", given->size);
+mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+  mgrid_limits l = MGRID_LIMITS_INIT;
+  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
+  if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
+  if (!(l.memory > 0 && l.instructions > 0 && l.seconds > 0))
+    return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                      "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds", l.memory,
+                      l.instructions, l.seconds);
   mgrid_runtime *rt = calloc(1, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
-  mgrid_limits *limits = &rt->budget.limits;
-  *limits = (mgrid_limits)MGRID_LIMITS_INIT;
-  if (given) memcpy(limits, given, given->size < sizeof *limits ? given->size : sizeof *limits);
-  bool some = limits->memory > 0 && limits->instructions > 0 && limits->seconds > 0;
-  rt->L = some ? lua_newstate(mgrid_budget_alloc, &rt->budget) : NULL;
-  if (!some)
-    mgrid_fail(err, MGRID_USAGE, "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds",
-               limits->memory, limits->instructions, limits->seconds);
+  rt->users = 1;
+  rt->budget.limits = l, rt->budget.hooks = h;
+  rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
+  rt->L = lua_newstate(mgrid_budget_alloc, &rt->budget);
   if (!rt->L) {
     free(rt);
-    return some ? mgrid_null(err, MGRID_LIMIT, "no memory for a Lua state") : NULL;
+    return mgrid_null(err, MGRID_NO_MEMORY, "no memory for a Lua state");
   }
   if (mgrid_runtime_protected(rt, open_body, &rt->budget, err)) {
     mgrid_runtime_free(rt);
@@ -68,8 +70,13 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *given, mgrid_error *err) {
   return rt;
 }
 
+mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) {
+  if (rt) rt->users++;
+  return rt;
+}
+
 void mgrid_runtime_free(mgrid_runtime *rt) {
-  if (!rt) return;
+  if (!rt || --rt->users > 0) return;
   lua_close(rt->L);
   free(rt->recipe);
   free(rt);
@@ -88,23 +95,21 @@ static int load_body(lua_State *L) {
 
 mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
   if (!rt) return MGRID_USAGE;
-  if (rt->recipe) return mgrid_fail(err, MGRID_USAGE, "the runtime has a recipe already: %s", rt->recipe);
-  mgrid_error  own;
-  mgrid_error *e = err ? err : &own;
-  mgrid_status s = mgrid_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, e);
-  if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(e);
-  if (s) rt->unloaded = *e;
-  return s;
+  if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
+  mgrid_error *why = &rt->unloaded;
+  mgrid_error_clear(why);
+  mgrid_status s = mgrid_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, why);
+  if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
+  if (s) return mgrid_error_pass(err, why);
+  mgrid_log(&rt->budget.hooks, MGRID_LOG_DEBUG, "recipe %s is loaded", recipe);
+  return MGRID_OK;
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE;              /* mgrid_runtime_new has told why, in the same err */
-  if (!rt->recipe && rt->unloaded.status) { /* tell why the load failed */
-    if (err) *err = rt->unloaded;
-    return rt->unloaded.status;
-  }
+  if (!rt) return MGRID_USAGE; /* mgrid_runtime_new has told why, in the same err */
+  if (!rt->recipe && rt->unloaded.status) return mgrid_error_pass(err, &rt->unloaded); /* why the load failed */
   return rt->recipe ? MGRID_OK
-                    : mgrid_fail(err, MGRID_USAGE, "the runtime has no recipe: call mgrid_runtime_load first");
+                    : mgrid_fail(err, MGRID_NOT_NOW, "the runtime has no recipe: call mgrid_runtime_load first");
 }
 
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err) {
@@ -112,7 +117,7 @@ mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_stat
   if (status || !s) return status ? status : MGRID_USAGE;
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
+  return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
                     *other ? "of " : "of none", other);
 }
 

@@ -12,6 +12,7 @@
 struct mgrid_runtime {
   lua_State   *L;
   mgrid_budget budget;
+  int          users;    /* owners: _ref, _free, and each policy */
   char        *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
   mgrid_error  unloaded; /* why loading failed */
 };

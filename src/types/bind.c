@@ -31,12 +31,12 @@ int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
 }
 
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) {
-  mgrid_lua_note(L, e->status);
+  mgrid_lua_note(L, e->status, e->message);
   return mgrid_lua_raise(L, "%s", e->message);
 }
 
 int mgrid_lua_oom(lua_State *L) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_oom(&e);
   return mgrid_lua_raise_error(L, &e);
 }
@@ -53,9 +53,11 @@ void mgrid_lua_stack(lua_State *L, int n) {
 }
 
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
-  char tail[512];
+  char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
   mgrid_suggest(tail, sizeof tail, name, known, n);
-  return mgrid_lua_raise(L, "unknown %s '%s'%s", what, name, tail);
+  mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
+  return mgrid_lua_raise_error(L, &e);
 }
 
 /* Of several unknown keys the message names the first in the alphabet, so that it is the same on every rank. */

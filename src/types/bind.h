@@ -42,10 +42,10 @@ int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 /* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
 /* Tell the budget of a runtime's Lua state (budget.c) of work that was done in C, counted as instructions of
-** Lua: raises when the budget is spent. And of the status of an error that is about to be raised. In a Lua state
+** Lua: raises when the budget is spent. And of the status and text of an error that is about to be raised. In a Lua state
 ** without a budget, a host's own, neither does anything. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
-void mgrid_lua_note(lua_State *L, mgrid_status status);
+void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 

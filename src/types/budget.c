@@ -5,6 +5,7 @@
 #include "types/budget.h"
 
 #include <inttypes.h>
+#include <xxhash.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,11 +18,10 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
   if (nsize == 0) {
     b->used -= old;
-    free(ptr);
-    return NULL;
+    return ptr ? mgrid_realloc(&b->hooks, ptr, old, 0) : NULL;
   }
   bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
-  void *block = fits ? realloc(ptr, nsize) : NULL;
+  void *block = fits ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
   if (block) {
     b->used = b->used - old + nsize;
     if (nsize > old) b->refused = 0;
@@ -84,9 +84,20 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
   if (b) spend(L, b, (uint64_t)work);
 }
 
-void mgrid_lua_note(lua_State *L, mgrid_status status) {
+void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   mgrid_budget *b = budget_of(L);
-  if (b) b->status = status;
+  if (!b) return;
+  b->status = status;
+  b->length = strlen(text);
+  b->text = XXH3_64bits(text, b->length);
+}
+
+/* The status that the message was raised with; a recipe may have caught that error and raised another.
+** What a wrong call of the host's would be is a refusal here: the recipe made it. */
+static mgrid_status noted(const mgrid_budget *b, const char *message, size_t length) {
+  int  kind = b->status / 100;
+  bool same = b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
+  return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
 }
 
 void mgrid_budget_start(lua_State *L, mgrid_budget *b) {
@@ -127,15 +138,18 @@ static const char *without_prelude(const char *message) {
 /* Outside of any pcall: nothing here may allocate in the Lua state. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
-  mgrid_status s = b->over || b->status == MGRID_LIMIT ? MGRID_LIMIT : MGRID_REFUSED;
+  mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
   if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) { /* also when the recipe caught it */
     char text[64];
     say_memory(b, text, sizeof text);
     return mgrid_fail(err, MGRID_LIMIT, "%s", text);
   }
-  if (lua_type(L, -1) == LUA_TSTRING)
-    mgrid_fail(err, s, "%s", without_prelude(lua_tostring(L, -1)));
-  else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    size_t      length;
+    const char *message = lua_tolstring(L, -1, &length);
+    if (!b->over) s = noted(b, message, length);
+    mgrid_fail(err, s, "%s", without_prelude(message));
+  } else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
     mgrid_fail(err, s, "%lld", (long long)lua_tointeger(L, -1));
   else if (lua_type(L, -1) == LUA_TNUMBER)
     mgrid_fail(err, s, "%.14g", lua_tonumber(L, -1));

@@ -12,13 +12,16 @@
 
 typedef struct mgrid_budget {
   mgrid_limits limits;
+  mgrid_hooks  hooks;
   size_t       used;         /* bytes of the Lua heap */
   uint64_t     count;        /* instructions of this call */
   double       started;      /* this call, in seconds of the monotonic clock */
   bool         over;         /* spent: `verdict` is raised again and again */
   bool         no_memory;    /* the cap was hit in this call, also after a collection */
   size_t       refused;      /* size of the last block that was refused; Lua collects and asks again */
-  mgrid_status status;       /* of the error that C raised last */
+  mgrid_status status;       /* of the error that C raised last, */
+  size_t       length;       /* characters of its text, which may follow a position, */
+  uint64_t     text;         /* and its hash */
   char         verdict[256]; /* the message when it was spent */
 } mgrid_budget;
 

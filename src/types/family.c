@@ -27,7 +27,7 @@ static int family_split(lua_State *L) {
     lists = lua_toboolean(L, -1);
     lua_pop(L, 1);
   }
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
   mgrid_status      s = mgrid_family_split(f->f, k, false, &inner->f, &outer->f, &e);
   if (s && lists) { /* split has no strided form here; the caller allows lists */
@@ -48,7 +48,7 @@ static int family_levels(lua_State *L) {
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
   for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
   mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
   free(sizes);
@@ -113,26 +113,29 @@ static int call_map(lua_State *L) { /* function, call */
 }
 
 /* Call body(function, call); -1 on an error, whose message is then on the top of the stack. */
-static int64_t protected_call(lua_call *c, lua_CFunction body) {
-  if (!lua_checkstack(c->L, 8)) return -1;
+static int64_t protected_call(lua_call *c, lua_CFunction body, mgrid_error *err) {
+  if (!lua_checkstack(c->L, 8)) {
+    mgrid_oom(err);
+    return -1;
+  }
   lua_pushcfunction(c->L, body);
   lua_pushvalue(c->L, c->fn);
   lua_pushlightuserdata(c->L, c);
-  return lua_pcall(c->L, 2, 0, 0) == LUA_OK ? c->n : -1;
+  if (lua_pcall(c->L, 2, 0, 0) == LUA_OK) return c->n;
+  mgrid_fail(err, MGRID_REFUSED, "the function failed");
+  return -1;
 }
 
 static int64_t pick_callback(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   lua_call *c = ud;
   c->n = size, c->cap = cap, c->positions = positions;
-  mgrid_fail(err, MGRID_REFUSED, "the function failed");
-  return protected_call(c, call_pick);
+  return protected_call(c, call_pick, err);
 }
 
 static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   lua_call *c = ud;
   c->group = group, c->n = n, c->cap = cap, c->ranks = ranks;
-  mgrid_fail(err, MGRID_REFUSED, "the function failed");
-  return protected_call(c, call_map);
+  return protected_call(c, call_map, err);
 }
 
 /* If the callback raised, its message is on the stack above `top`: raise that one. */
@@ -147,7 +150,7 @@ static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgr
 /* family:pick(0, -1), family:pick{0, -1}, family:pick(function(size) return ... end) */
 static int family_pick(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  mgrid_error       e = { 0 };
+  mgrid_error       e = MGRID_ERROR_INIT;
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
@@ -178,7 +181,7 @@ static int family_pick(lua_State *L) {
 static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
   int64_t           n = luaL_checkinteger(L, 2);
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   box = mgrid_lua_new_family(L, NULL);
   box->f = mgrid_family_bundle(f->f, n, &e);
   return done(L, box, &e);
@@ -187,7 +190,7 @@ static int family_bundle(lua_State *L) {
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return done(L, box, &e);
 }
@@ -204,7 +207,7 @@ static int family_map(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_error       e = { 0 };
+  mgrid_error       e = MGRID_ERROR_INIT;
   lua_call          c = { .L = L, .fn = 2 };
   box->f = mgrid_family_map(f->f, map_callback, &c, &e);
   return done_callback(L, box, 3, &e);
@@ -215,7 +218,7 @@ static int family_without(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   charge_lists(L, f->f);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
   int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_without(f->f, n, ranks, &e);
@@ -226,14 +229,14 @@ static int family_without(lua_State *L) {
 static int family_lists(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
   charge_lists(L, f->f);
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   box->f = mgrid_family_lists(f->f, &e);
   return done(L, box, &e);
 }
 
 static int family_twin(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   box->f = mgrid_family_twin(f->f, &e);
   return done(L, box, &e);
 }
@@ -250,7 +253,7 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
         mgrid_lua_charge(L, fs[k]->total < fs[i - 1]->total ? fs[k]->total : fs[i - 1]->total);
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   box->f = op((size_t)n, fs, &e);
   return done(L, box, &e);
 }

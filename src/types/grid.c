@@ -67,7 +67,7 @@ static int world_table(lua_State *L) {
     }
     lua_pop(L, 1);
   }
-  mgrid_error e = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   if (starts) starts[count] = at;
   if (starts && ranks)
     box->f = mgrid_family_table(w, count, starts, ranks, (mgrid_coverage)kind, &e);
@@ -206,7 +206,7 @@ static int new_grid(lua_State *L) {
   char order[256] = "";
   if (lua_type(L, 2) == LUA_TSTRING) snprintf(order, sizeof order, " \"%.200s\"", lua_tostring(L, 2));
   n = append_unordered(L, 3, dims, n, order);
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_new(w, n, dims, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
@@ -230,7 +230,7 @@ static int along(lua_State *L, mgrid_order order) {
       inside[n++] = luaL_checkstring(L, i);
     }
   }
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   box->f = chosen ? mgrid_grid_along_by(g, n, inside, nindex, index, &e) : mgrid_grid_along(g, n, inside, order, &e);
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
@@ -244,7 +244,7 @@ static int grid_coord(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   int64_t     rank = luaL_checkinteger(L, 2);
   const char *dim = luaL_checkstring(L, 3);
-  int         d = mgrid_grid_find(g, dim);
+  int64_t     d = mgrid_grid_find(g, dim);
   if (d < 0) {
     const char *known[MGRID_DIMS_MAX];
     for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
@@ -360,7 +360,7 @@ static int grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &grid_class, 1, key)) return 1;
-  int d = mgrid_grid_find(g, key);
+  int64_t d = mgrid_grid_find(g, key);
   if (d < 0) {
     const char *known[MGRID_DIMS_MAX];
     for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const char *const fields[] = { "name",  "hosts",        "host",   "local_size", "local_rank",
+static const char *const fields[] = { "name",  "machines",     "index",  "local_size", "local_rank",
                                       "cores", "usable_cores", "memory", "gpus",       "gpu" };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -42,9 +42,9 @@ static int machine_pairs(lua_State *L) {
 ** refuses. */
 void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
-  mgrid_machine         m;
-  mgrid_state_machine(s, &m);
-  const int64_t values[] = { m.hosts,        m.host,   m.local_size, m.local_rank, m.cores,
+  mgrid_machine         m = MGRID_MACHINE_INIT;
+  mgrid_state_machine(s, &m, NULL);
+  const int64_t values[] = { m.machines,     m.index,  m.local_size, m.local_rank, m.cores,
                              m.usable_cores, m.memory, m.gpus,       m.gpu };
   lua_newtable(L);
   luaL_newlib(L, meta);

@@ -33,7 +33,7 @@ static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
 
 /* The value of a field of NCCL's at the top. */
 static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = MGRID_OK;
   if (lua_isboolean(L, -1))
     s = mgrid_nccl_set(v, field, lua_toboolean(L, -1), &e);
@@ -77,7 +77,7 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
   size_t            n = 0;
   mgrid_options     o = MGRID_OPTIONS_INIT;
   mgrid_nccl_values nccl = { 0 };
-  mgrid_error       e;
+  mgrid_error       e = MGRID_ERROR_INIT;
   int               top = lua_gettop(L);
   if (on) o = on->asked, nccl = on->nccl;
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) known[n++] = row->name;

@@ -146,7 +146,7 @@ static int push_group(lua_State *L, int state, const mgrid_group *g) {
 static int state_groups(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
   const char  *family = luaL_checkstring(L, 2);
-  mgrid_error  e = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
   lua_newtable(L);
   for (size_t nth = 0;; nth++) {
     const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
@@ -166,7 +166,7 @@ static int state_has(lua_State *L) {
 /* state:coord(grid, dim) -> integer | nil */
 static int state_coord(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
-  mgrid_error  e = { 0 };
+  mgrid_error  e = MGRID_ERROR_INIT;
   int64_t      at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   if (at < 0)
@@ -184,14 +184,14 @@ static mgrid_state *check_host_state(lua_State *L) {
 
 static int state_prove(lua_State *L) {
   int64_t     n = 0;
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_state_prove(check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
   lua_pushinteger(L, n);
   return 1;
 }
 
 static int state_create(lua_State *L) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
@@ -272,7 +272,7 @@ static int state_missing(lua_State *L) {
     push_coordinates(L, grid, s->view.rank);
     return 1;
   }
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   const mgrid_group *g = mgrid_state_group(s, key, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   lua_pushvalue(L, STATE);
@@ -294,7 +294,7 @@ static int state_tostring(lua_State *L) {
 
 static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
   mgrid_state *s = mgrid_lua_check_state(L, 1);
-  int          i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
+  int64_t      i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
   const char        *name = s->plan->content.entry[i + 1].name;
   const mgrid_group *g = mgrid_state_group(s, name, NULL);

@@ -20,7 +20,7 @@ static int new_topology(lua_State *L) {
   lua_setiuservalue(L, -2, 1);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 2);
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   *box = mgrid_topology_new(w.world, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -46,7 +46,7 @@ static int topology_newindex(lua_State *L) {
                            len ? ", since " : "", len > 2 ? len - 2 : 0, where);
   }
   lua_pop(L, 1);
-  mgrid_error  e;
+  mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_add_grid(t, name, *g, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_where(L);
@@ -112,7 +112,7 @@ static int topology_gc(lua_State *L) {
 static int new_plan(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   mgrid_plan    **box = mgrid_lua_new_plan(L);
-  mgrid_error     e;
+  mgrid_error     e = MGRID_ERROR_INIT;
   *box = mgrid_plan_new(t, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -139,14 +139,14 @@ static int plan_json(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = opt_rank(L, p, 2);
   mgrid_text  t = { 0 };
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   return push_printed(L, mgrid_plan_print_json(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
 static int plan_text(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   mgrid_text  t = { 0 };
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   return push_printed(L, mgrid_plan_print(p, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
@@ -154,14 +154,14 @@ static int plan_schedule(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = opt_rank(L, p, 2);
   mgrid_text  t = { 0 };
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   return push_printed(L, mgrid_plan_print_schedule(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
 }
 
 /* The index of the family named at i; raises with the nearest name. */
 static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
   const char *name = luaL_checkstring(L, i), *known[256];
-  int         at = mgrid_plan_find(p, name);
+  int         at = (int)mgrid_plan_find(p, name);
   size_t      n = 0;
   if (at >= 0) return at;
   for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
@@ -194,8 +194,8 @@ static int plan_grid(lua_State *L) {
 /* plan:counts([rank]) -> { families, groups, singles, communicators } */
 static int plan_counts(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
-  mgrid_plan_counts n;
-  mgrid_error       e;
+  mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
                                               : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -213,8 +213,8 @@ static int plan_counts(lua_State *L) {
 
 /* plan:rehearse() -> communicators, memberships; raises if creating them would deadlock */
 static int plan_rehearse(lua_State *L) {
-  mgrid_rehearsal r;
-  mgrid_error     e;
+  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
+  mgrid_error     e = MGRID_ERROR_INIT;
   if (mgrid_plan_rehearse(mgrid_lua_check_plan(L, 1), &r, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, r.communicators);
   lua_pushinteger(L, r.memberships);
@@ -223,14 +223,14 @@ static int plan_rehearse(lua_State *L) {
 
 /* plan:check() -> members, communicators | nil; raises when a law of the plan is broken */
 static int plan_check(lua_State *L) {
-  mgrid_plan_checked c;
-  mgrid_error        e;
+  mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
+  mgrid_error        e = MGRID_ERROR_INIT;
   if (mgrid_plan_check(mgrid_lua_check_plan(L, 1), &c, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, c.members);
   if (c.sampled)
     lua_pushnil(L);
   else
-    lua_pushinteger(L, c.schedule.communicators);
+    lua_pushinteger(L, c.communicators);
   return 2;
 }
 
@@ -249,7 +249,7 @@ static int plan_shares(lua_State *L) {
 static int plan_dry(lua_State *L) {
   mgrid_plan    *p = mgrid_lua_check_plan(L, 1);
   int64_t        rank = luaL_checkinteger(L, 2);
-  mgrid_error    e;
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_state  **box = mgrid_lua_new_state(L, true);
   mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, &e);
   *box = b ? mgrid_materialize(p, b, NULL, &e) : NULL;
@@ -317,7 +317,7 @@ static int plan_tostring(lua_State *L) {
 
 static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int         i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
+  int64_t     i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
   if ((size_t)(i + 1) >= p->content.nentries) return 0;
   lua_pushstring(L, p->content.entry[i + 1].name);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);

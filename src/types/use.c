@@ -35,7 +35,7 @@ static int group_buffer(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_Integer        n = luaL_checkinteger(L, 2);
   int                type = luaL_checkoption(L, 3, "float", type_names);
-  mgrid_error        e;
+  mgrid_error        e = MGRID_ERROR_INIT;
   if (n < 1 || n > (lua_Integer)1 << 40)
     return mgrid_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
@@ -84,7 +84,7 @@ static int buffer_set(lua_State *L) {
     store(b, copy, i, L, list ? -1 : 2);
     if (list) lua_pop(L, 1);
   }
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (b->backend->ops->copy(b->backend, b->kind, b->data, copy, n * type_sizes[b->type], true, &e))
     return mgrid_lua_failure(L, &e);
   lua_settop(L, 1);
@@ -97,7 +97,7 @@ static int buffer_get(lua_State *L) {
   lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)b->n);
   if (n < 0 || (size_t)n > b->n) return mgrid_lua_raise(L, "%lld elements of a buffer of %zu", (long long)n, b->n);
   void       *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
     return mgrid_lua_failure(L, &e);
   lua_createtable(L, (int)n, 0);
@@ -154,7 +154,7 @@ static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
 }
 
 static int done(lua_State *L, const mgrid_group *g, const mgrid_work *w) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_group_work(g, w, &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
@@ -229,7 +229,7 @@ static int group_sendrecv(lua_State *L) {
 static int group_barrier(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   mgrid_backend     *b = g->state->backend;
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->kind->name);
   void        *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
   mgrid_work   w = { .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1 };

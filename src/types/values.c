@@ -120,11 +120,30 @@ static bool is_utf8(const char *s, size_t len) {
   return text != NULL;
 }
 
+const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
+  return (const mgrid_arg *)((const char *)args + i * args->size);
+}
+
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) {
+  if (n == 0) return MGRID_OK;
+  mgrid_status s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
+  for (size_t i = 0; i < n && !s; i++) {
+    const mgrid_arg *a = mgrid_arg_at(args, i);
+    if (a->size != args->size)
+      return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i, a->size, args->size);
+    s = mgrid_struct_check(a, sizeof *a, "mgrid_arg", err);
+    if (!s && a->kind == MGRID_IS_TABLE) s = mgrid_args_check(a->as.table.n, a->as.table.at, err);
+  }
+  return s;
+}
+
 static bool is_sound(const mgrid_arg *a, int depth);
 
 static bool are_sound(size_t n, const mgrid_arg *args, int depth) {
-  for (size_t i = 0; i < n; i++)
-    if (!args[i].name || !is_utf8(args[i].name, strlen(args[i].name)) || !is_sound(&args[i], depth)) return false;
+  for (size_t i = 0; i < n; i++) {
+    const mgrid_arg *a = mgrid_arg_at(args, i);
+    if (!a->name || !is_utf8(a->name, strlen(a->name)) || !is_sound(a, depth)) return false;
+  }
   return true;
 }
 
@@ -139,8 +158,9 @@ static bool is_sound(const mgrid_arg *a, int depth) {
   case MGRID_IS_NUMBERS:
     for (size_t i = 0; i < a->as.numbers.n; i++) finite &= isfinite(a->as.numbers.at[i]) != 0;
     return finite;
-  case MGRID_IS_TEXT: return is_utf8(a->as.text, strlen(a->as.text));
+  case MGRID_IS_TEXT: return a->as.text && is_utf8(a->as.text, strlen(a->as.text));
   case MGRID_IS_TABLE: return depth < ARGS_DEPTH && are_sound(a->as.table.n, a->as.table.at, depth + 1);
+  case MGRID_IS_LIST: return false;
   }
   return false;
 }
@@ -152,9 +172,10 @@ static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int dep
 static void push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what, int depth) {
   lua_createtable(L, 0, (int)n);
   for (size_t i = 0; i < n; i++) {
-    if (!args[i].name) mgrid_lua_raise(L, "an argument of %s has no name", what);
-    push_arg(L, &args[i], what, depth);
-    lua_setfield(L, -2, args[i].name);
+    const mgrid_arg *a = mgrid_arg_at(args, i);
+    if (!a->name) mgrid_lua_raise(L, "an argument of %s has no name", what);
+    push_arg(L, a, what, depth);
+    lua_setfield(L, -2, a->name);
   }
 }
 
@@ -182,6 +203,7 @@ static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int dep
     }
     return;
   case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at, what, depth + 1); return;
+  case MGRID_IS_LIST: break;
   }
   mgrid_lua_raise(L, "argument '%s' of %s has no kind (%d)", a->name, what, (int)a->kind);
 }

@@ -6,7 +6,7 @@
 #ifndef MGRID_VALUES_H
 #define MGRID_VALUES_H
 
-#include "moongrid.h"
+#include "base/base.h"
 
 #include <jansson.h>
 #include <lua.h>
@@ -19,6 +19,10 @@ void mgrid_push_json(lua_State *L, const json_t *v);
 /* Push values of C as a table by name. Raises when one has no name, no kind, or is nested too deep; the
 ** message calls them arguments of `what`. */
 void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what);
+/* The ith of an array of arguments, whose elements have the size that the host was built with. */
+const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
+/* Are they all structs of one size that this library can read, those inside tables too? MGRID_BAD_STRUCT. */
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err);
 /* Have all of them, and those inside tables, a name and a kind, is all text UTF-8, every number finite? */
 bool mgrid_args_are_sound(size_t n, const mgrid_arg *args);
 

@@ -344,14 +344,14 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
   assert_non_null(positions);
   size_t        cut = draw_positions(r, size, positions), rest = (size_t)size - cut;
   mgrid_error   err;
-  mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, &err), NULL }, *joined = half[0];
+  mgrid_family *half[2] = { mgrid_family_pick(f, cut, positions, anew(&err)), NULL }, *joined = half[0];
   if (!half[0]) { /* a form that picks only from lists */
     free(positions);
     return NULL;
   }
   lists a = lists_pick(l, cut, positions);
   if (rest > 0 && rng_chance(r, 60)) {
-    half[1] = mgrid_family_pick(f, rest, positions + cut, &err);
+    half[1] = mgrid_family_pick(f, rest, positions + cut, anew(&err));
     if (!half[1]) { /* a zip refuses positions in another order than its parts have */
       check(r, strstr(err.message, "zip family works on explicit lists") != NULL);
       mgrid_family_free(half[0]);
@@ -362,7 +362,7 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
     lists                      b = lists_pick(l, rest, positions + cut);
     const mgrid_family *const *both = (const mgrid_family *const *)half;
     bool                       zip = rng_chance(r, 50);
-    joined = zip ? mgrid_family_zip(2, both, &err) : mgrid_family_union(2, both, &err);
+    joined = zip ? mgrid_family_zip(2, both, anew(&err)) : mgrid_family_union(2, both, anew(&err));
     check(r, joined != NULL);
     lists_replace(&a, zip ? lists_zip(&a, &b) : lists_union(&a, &b));
     lists_free(&b);
@@ -383,16 +383,17 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
   switch (rng_between(r, 0, 5)) {
   case 0:
     n = rng_divisor(r, size);
-    if (mgrid_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, &err)) return NULL;
+    if (mgrid_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+      return NULL;
     lists_replace(l, lists_split(l, n, flag));
     return flag ? inner : outer;
   case 1:
     n = rng_divisor(r, mgrid_family_count(f));
-    if ((g = mgrid_family_bundle(f, n, &err))) lists_replace(l, lists_bundle(l, n));
+    if ((g = mgrid_family_bundle(f, n, anew(&err)))) lists_replace(l, lists_bundle(l, n));
     return g;
-  case 2: return flag ? mgrid_family_twin(f, &err) : mgrid_family_lists(f, &err);
+  case 2: return flag ? mgrid_family_twin(f, anew(&err)) : mgrid_family_lists(f, anew(&err));
   case 3:
-    if ((g = mgrid_family_map(f, reverse_map, NULL, &err))) lists_replace(l, lists_reversed(l));
+    if ((g = mgrid_family_map(f, reverse_map, NULL, anew(&err)))) lists_replace(l, lists_reversed(l));
     return g;
   default: return draw_joined(r, f, l);
   }
@@ -402,7 +403,7 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
 static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
   mgrid_error   err;
   drawn_along   a = draw_along(r, d);
-  mgrid_family *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+  mgrid_family *f = mgrid_grid_along_by(d->grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&err));
   check(r, f != NULL);
   *l = lists_along(d, a.nin, a.in, a.nix, a.ix);
   while (steps-- > 0) {
@@ -416,7 +417,7 @@ static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists
   if (mgrid_family_max_size(f) > 1 && rng_chance(r, 20)) {
     int64_t       step = rng_between(r, 1, mgrid_family_max_size(f) - 1);
     bool          wrap = rng_chance(r, 50);
-    mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, &err);
+    mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, anew(&err));
     if (pairs) {
       mgrid_family_free(f);
       f = pairs;

@@ -9,6 +9,8 @@
 #ifndef TEST_PROGRAM_H
 #define TEST_PROGRAM_H
 
+#include "../anew.h"
+
 #include <fnmatch.h>
 #include <setjmp.h>
 #include <stdarg.h>

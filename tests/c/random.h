@@ -98,7 +98,7 @@ static inline void drawn_make(rng *r, drawn *d) {
   mgrid_dim   given[DRAWN_DIMS];
   memcpy(given, d->dim, sizeof given);
   if (d->n > 0 && rng_chance(r, 30)) given[rng_between(r, 0, (int64_t)d->n - 1)].size = MGRID_FILL;
-  d->grid = mgrid_grid_new(d->window, d->n, given, &err);
+  d->grid = mgrid_grid_new(d->window, d->n, given, anew(&err));
   check(r, d->grid != NULL);
 }
 

@@ -64,15 +64,15 @@ static void test_along(void **unused) {
   (void)unused;
   int differ = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + GRIDS; seed++) {
-    mgrid_error err;
+    mgrid_error err = MGRID_ERROR_INIT;
     rng         r = rng_new(seed);
     drawn       d = draw_grid(&r, 300);
     drawn_along a = draw_along(&r, &d), sorted = a;
     qsort(sorted.in, sorted.nin, sizeof *sorted.in, by_number);
     qsort(sorted.ix, sorted.nix, sizeof *sorted.ix, by_number);
-    mgrid_family *grid_order = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_GRID_ORDER, &err);
-    mgrid_family *written = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_AS_WRITTEN, &err);
-    mgrid_family *chosen = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, &err);
+    mgrid_family *grid_order = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_GRID_ORDER, anew(&err));
+    mgrid_family *written = mgrid_grid_along(d.grid, a.nin, a.in_name, MGRID_AS_WRITTEN, anew(&err));
+    mgrid_family *chosen = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&err));
     check(&r, grid_order && written && chosen);
     mgrid_grid_free(d.grid); /* families do not need their grid to live */
     lists want[3] = { lists_along(&d, a.nin, sorted.in, a.nix, sorted.ix),
@@ -94,12 +94,12 @@ static void test_along(void **unused) {
 /* Dims of size 1 need not be named as index, whatever the grid. */
 static void test_index_may_leave_out_ones(void **unused) {
   (void)unused;
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_dim     dims[] = { { "tp", 2 }, { "cp", 1 }, { "dp", 3 } };
   const char   *in[] = { "tp" }, *ix[] = { "dp" };
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(6), 3, dims, &err);
-  mgrid_family *by = mgrid_grid_along_by(g, 1, in, 1, ix, &err);
-  mgrid_family *all = mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, &err);
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(6), 3, dims, anew(&err));
+  mgrid_family *by = mgrid_grid_along_by(g, 1, in, 1, ix, anew(&err));
+  mgrid_family *all = mgrid_grid_along(g, 1, in, MGRID_GRID_ORDER, anew(&err));
   assert_non_null(by);
   assert_true(mgrid_family_equal(by, all));
   mgrid_family_free(by);
@@ -133,7 +133,7 @@ static void test_windows(void **unused) {
   (void)unused;
   int zipped = 0, refused = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + WINDOWS; seed++) {
-    mgrid_error err;
+    mgrid_error err = MGRID_ERROR_INIT;
     rng         r = rng_new(seed);
     drawn       d[2];
     memset(d, 0, sizeof d);
@@ -150,14 +150,14 @@ static void test_windows(void **unused) {
     }
     int                       first = (int)rng_between(&r, 0, 1); /* the later window may come first */
     const mgrid_family *const both[2] = { f[first], f[!first] };
-    mgrid_family             *u = mgrid_family_union(2, both, &err);
+    mgrid_family             *u = mgrid_family_union(2, both, anew(&err));
     check(&r, u != NULL);
     joined = lists_union(&want[first], &want[!first]);
     lists_check(&r, u, &joined);
     mgrid_family_free(u);
     lists_free(&joined);
     bool          covers = mgrid_family_coverage(f[0]) == MGRID_COVER || mgrid_family_coverage(f[1]) == MGRID_COVER;
-    mgrid_family *z = mgrid_family_zip(2, both, &err);
+    mgrid_family *z = mgrid_family_zip(2, both, anew(&err));
     check(&r, (z != NULL) == (want[0].n == want[1].n && !covers));
     if (z) {
       joined = lists_zip(&want[first], &want[!first]);
@@ -185,16 +185,16 @@ static void test_long_lists(void **unused) {
   assert_non_null(out);
   for (uint64_t seed = first_seed(); seed < first_seed() + 60; seed++) {
     rng             r = rng_new(seed);
-    mgrid_error     err;
+    mgrid_error     err = MGRID_ERROR_INIT;
     const char     *names[] = { "a", "b", "c", "d" };
     const mgrid_dim dims[] = { { "a", rng_between(&r, 1, 9) },
                                { "b", rng_between(&r, 1, 3000) },
                                { "c", rng_between(&r, 1, 40) },
                                { "d", rng_between(&r, 1, 9) } };
     int64_t         world = dims[0].size * dims[1].size * dims[2].size * dims[3].size + 5;
-    mgrid_grid     *g = mgrid_grid_new((mgrid_window){ world, 5, world - 5 }, 4, dims, &err);
+    mgrid_grid     *g = mgrid_grid_new((mgrid_window){ world, 5, world - 5 }, 4, dims, anew(&err));
     size_t          from = (size_t)rng_between(&r, 0, 3), n = (size_t)rng_between(&r, 1, 4 - (int64_t)from);
-    mgrid_family   *f = mgrid_grid_along(g, n, names + from, MGRID_GRID_ORDER, &err);
+    mgrid_family   *f = mgrid_grid_along(g, n, names + from, MGRID_GRID_ORDER, anew(&err));
     check(&r, f != NULL);
     for (int k = 0; k < 8; k++) {
       int64_t group = rng_between(&r, 0, mgrid_family_count(f) - 1), size = mgrid_family_max_size(f);

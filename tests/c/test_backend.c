@@ -140,7 +140,9 @@ static mgrid_backend *loop_open(place *p, int64_t rank) {
                                          .collective = loop_collective,
                                          .close = loop_close };
   loopback                      *l = calloc(1, sizeof *l);
-  *l = (loopback){ .base = { .kind = &kind, .ops = &ops, .rank = rank, .world = RANKS, .users = 1 }, .place = p };
+  *l = (loopback){
+    .base = { .layout = MGRID_LAYOUT, .kind = &kind, .ops = &ops, .rank = rank, .world = RANKS, .users = 1 }, .place = p
+  };
   return &l->base;
 }
 

@@ -14,11 +14,11 @@ static void test_twin(void **unused) {
   (void)unused;
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
     lists         l;
-    mgrid_error   err;
+    mgrid_error   err = MGRID_ERROR_INIT;
     rng           r = rng_new(seed);
     drawn         d = draw_grid(&r, 60);
-    mgrid_family *f = draw_family(&r, &d, 2, &l), *twin = mgrid_family_twin(f, &err);
-    mgrid_family *again = mgrid_family_twin(twin, &err);
+    mgrid_family *f = draw_family(&r, &d, 2, &l), *twin = mgrid_family_twin(f, anew(&err));
+    mgrid_family *again = mgrid_family_twin(twin, anew(&err));
     check(&r, twin->twin && again->twin && mgrid_family_equal(f, twin));
     mgrid_family_free(f); /* a twin keeps alive what it shares */
     mgrid_family_free(twin);
@@ -32,14 +32,15 @@ static void test_twin(void **unused) {
 /* What is made from a twin is a family like another, whatever the size of its groups. */
 static void test_twin_ends_with_operations(void **unused) {
   (void)unused;
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   const char *a = "a";
   for (int64_t size = 2; size <= 4; size++) {
     mgrid_dim     dims[] = { { "a", size }, { "b", 3 } };
-    mgrid_grid   *g = mgrid_grid_new(mgrid_world(3 * size), 2, dims, &err);
-    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err), *twin = mgrid_family_twin(f, &err);
-    mgrid_family *made[] = { mgrid_family_neighbours(twin, 1, false, &err), mgrid_family_bundle(twin, 1, &err),
-                             mgrid_family_lists(twin, &err) };
+    mgrid_grid   *g = mgrid_grid_new(mgrid_world(3 * size), 2, dims, anew(&err));
+    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&err)),
+                 *twin = mgrid_family_twin(f, anew(&err));
+    mgrid_family *made[] = { mgrid_family_neighbours(twin, 1, false, anew(&err)),
+                             mgrid_family_bundle(twin, 1, anew(&err)), mgrid_family_lists(twin, anew(&err)) };
     for (size_t i = 0; i < 3; i++) {
       assert_non_null(made[i]);
       assert_false(made[i]->twin);
@@ -59,7 +60,7 @@ static void test_equality(void **unused) {
   int equal = 0, other = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + 4 * CASES; seed++) {
     lists         l[2];
-    mgrid_error   err;
+    mgrid_error   err = MGRID_ERROR_INIT;
     rng           r = rng_new(seed);
     mgrid_family *f[2], *listed;
     int64_t       size = rng_between(&r, 1, 8) * (rng_chance(&r, 30) ? 2 : 1);
@@ -72,7 +73,7 @@ static void test_equality(void **unused) {
     check(&r, mgrid_family_equal(f[0], f[1]) == same);
     check(&r, mgrid_family_equal(f[1], f[0]) == same);
     check(&r, mgrid_family_equal(f[0], f[0]));
-    listed = mgrid_family_lists(f[0], &err);
+    listed = mgrid_family_lists(f[0], anew(&err));
     check(&r, mgrid_family_equal(f[0], listed) && mgrid_family_equal(listed, f[0]));
     if (same && f[0]->form == MGRID_STRIDED && f[1]->form == MGRID_STRIDED) { /* one canonical text */
       char text[2][256];
@@ -93,21 +94,21 @@ static void test_equality(void **unused) {
 /* Families that have no groups are equal, however they came about. */
 static void test_equality_without_groups(void **unused) {
   (void)unused;
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_dim     all = { "a", MGRID_FILL };
-  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ 4, 0, 2 }, 1, &all, &err),
-                         mgrid_grid_new((mgrid_window){ 4, 2, 2 }, 1, &all, &err) };
+  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ 4, 0, 2 }, 1, &all, anew(&err)),
+                         mgrid_grid_new((mgrid_window){ 4, 2, 2 }, 1, &all, anew(&err)) };
   mgrid_family *ones[2], *none[2], *joined, *of_joined, *listed;
   for (int i = 0; i < 2; i++) {
-    ones[i] = mgrid_grid_along(g[i], 0, NULL, MGRID_GRID_ORDER, &err);
-    none[i] = mgrid_family_neighbours(ones[i], 1, false, &err);
+    ones[i] = mgrid_grid_along(g[i], 0, NULL, MGRID_GRID_ORDER, anew(&err));
+    none[i] = mgrid_family_neighbours(ones[i], 1, false, anew(&err));
     assert_non_null(none[i]);
     assert_int_equal(mgrid_family_count(none[i]), 0);
   }
-  joined = mgrid_family_union(2, (const mgrid_family *const *)ones, &err);
-  of_joined = mgrid_family_neighbours(joined, 1, false, &err);
+  joined = mgrid_family_union(2, (const mgrid_family *const *)ones, anew(&err));
+  of_joined = mgrid_family_neighbours(joined, 1, false, anew(&err));
   assert_non_null(of_joined);
-  listed = mgrid_family_lists(of_joined, &err);
+  listed = mgrid_family_lists(of_joined, anew(&err));
   assert_true(mgrid_family_equal(none[0], none[1]));
   assert_true(mgrid_family_equal(of_joined, listed));
   assert_true(mgrid_family_equal(of_joined, none[0]));
@@ -124,18 +125,18 @@ static void test_equality_without_groups(void **unused) {
 /* Ragged groups that make even ones: sizes {1, 2} zipped with {2, 1} are {3, 3}. */
 static void test_zip_of_ragged_is_even(void **unused) {
   (void)unused;
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   rng           r = rng_new(0);
   const int64_t s1[] = { 0, 1, 3 }, s2[] = { 0, 2, 3 };
   const int32_t r1[] = { 5, 0, 3 }, r2[] = { 1, 4, 2 };
-  mgrid_family *part[2] = { mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, &err),
-                            mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, &err) };
-  mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, &err);
+  mgrid_family *part[2] = { mgrid_family_table(mgrid_world(6), 2, s1, r1, MGRID_PARTIAL, anew(&err)),
+                            mgrid_family_table(mgrid_world(6), 2, s2, r2, MGRID_PARTIAL, anew(&err)) };
+  mgrid_family *zip = mgrid_family_zip(2, (const mgrid_family *const *)part, anew(&err));
   lists         want = lists_of(zip);
   lists_check(&r, zip, &want);
   assert_int_equal(want.ranks[0], 5);
   assert_int_equal(want.ranks[2], 4);
-  mgrid_family *listed = mgrid_family_lists(zip, &err);
+  mgrid_family *listed = mgrid_family_lists(zip, anew(&err));
   assert_true(mgrid_family_equal(zip, listed));
   mgrid_family_free(listed);
   mgrid_family_free(zip);
@@ -178,14 +179,14 @@ static void test_rounds_of_pairs(void **unused) {
   (void)unused;
   const char *a = "a";
   rng         r = rng_new(0);
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   for (int64_t n = 2; n <= 24; n++) {
     mgrid_dim     dims[] = { { "a", n }, { "b", 3 } };
-    mgrid_grid   *g = mgrid_grid_new((mgrid_window){ 3 * n + 2, 1, 3 * n }, 2, dims, &err);
-    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err);
+    mgrid_grid   *g = mgrid_grid_new((mgrid_window){ 3 * n + 2, 1, 3 * n }, 2, dims, anew(&err));
+    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&err));
     for (int64_t step = 1; step < n; step++)
       for (int wrap = 0; wrap < 2; wrap++) {
-        mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, &err);
+        mgrid_family *pairs = mgrid_family_neighbours(f, step, wrap, anew(&err));
         lists         want = lists_of(f);
         assert_non_null(pairs);
         check_rounds(&r, pairs);
@@ -204,7 +205,7 @@ static void test_rounds_of_covers(void **unused) {
   (void)unused;
   int several = 0;
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
-    mgrid_error   err;
+    mgrid_error   err = MGRID_ERROR_INIT;
     rng           r = rng_new(seed);
     int64_t       world = rng_between(&r, 2, 30);
     lists         l = draw_lists(&r, world, true);
@@ -221,7 +222,7 @@ static void test_rounds_of_covers(void **unused) {
 /* One rank in far more groups than the bit mask of rounds has bits. */
 static void test_rounds_of_a_star(void **unused) {
   (void)unused;
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   rng         r = rng_new(0);
   lists       l = lists_new();
   for (int64_t i = 1; i < 200; i++) {

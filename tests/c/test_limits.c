@@ -26,15 +26,15 @@ static bool finishes(void (*fn)(void), unsigned seconds) {
 }
 
 static mgrid_grid *grid_of(int64_t world, size_t n, const mgrid_dim *dims) {
-  mgrid_error err;
-  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), n, dims, &err);
+  mgrid_error err = MGRID_ERROR_INIT;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(world), n, dims, anew(&err));
   if (!g) fail_msg("%s", err.message);
   return g;
 }
 
 static mgrid_family *along(const mgrid_grid *g, const char *dim) {
-  mgrid_error   err;
-  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_AS_WRITTEN, &err);
+  mgrid_error   err = MGRID_ERROR_INIT;
+  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_AS_WRITTEN, anew(&err));
   if (!f) fail_msg("%s", err.message);
   return f;
 }
@@ -64,10 +64,10 @@ static void check_samples(rng *r, const mgrid_family *f) {
 static void test_largest_world(void **unused) {
   (void)unused;
   rng           r = rng_new(first_seed());
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_dim     dim = { "dp", LARGEST };
   mgrid_grid   *g = grid_of(LARGEST, 1, &dim);
-  mgrid_family *all = along(g, "dp"), *ones = mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &err);
+  mgrid_family *all = along(g, "dp"), *ones = mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, anew(&err));
   char          text[64];
   assert_int_equal(mgrid_family_count(all), 1);
   assert_int_equal(mgrid_family_size(all, 0), LARGEST);
@@ -80,8 +80,9 @@ static void test_largest_world(void **unused) {
   assert_string_equal(text, "(2147483647:1) x (1)");
   assert_int_equal(mgrid_grid_coord(g, LARGEST - 1, 0), LARGEST - 1);
   const int64_t ends[] = { 0, -1 };
-  mgrid_family *picked = mgrid_family_pick(all, 2, ends, &err), *ring = mgrid_family_neighbours(all, 1, true, &err);
-  int32_t       members[2];
+  mgrid_family *picked = mgrid_family_pick(all, 2, ends, anew(&err)),
+               *ring = mgrid_family_neighbours(all, 1, true, anew(&err));
+  int32_t members[2];
   mgrid_family_members(picked, 0, members);
   assert_int_equal(members[0], 0);
   assert_int_equal(members[1], LARGEST - 1);
@@ -101,7 +102,7 @@ static void test_wide_world(void **unused) {
   enum { TP = 8, PP = 16 };
   const int64_t dp = INT64_C(1) << 23;
   rng           r = rng_new(first_seed());
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_dim     dims[] = { { "tp", TP }, { "pp", PP }, { "dp", MGRID_FILL } };
   mgrid_grid   *g = grid_of(dp * TP * PP, 3, dims);
   mgrid_family *ftp = along(g, "tp"), *fpp = along(g, "pp"), *fdp = along(g, "dp");
@@ -115,12 +116,12 @@ static void test_wide_world(void **unused) {
   }
   int64_t       levels[] = { 4, 1024, dp / 4096 };
   mgrid_family *made[8] = { 0 }, *inner, *outer;
-  assert_int_equal(mgrid_family_levels(fdp, 3, levels, made, &err), MGRID_OK);
-  assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, &inner, &outer, &err), MGRID_OK);
+  assert_int_equal(mgrid_family_levels(fdp, 3, levels, made, anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_family_split(fdp, 1 << 20, false, &inner, &outer, anew(&err)), MGRID_OK);
   made[3] = inner, made[4] = outer;
-  made[5] = mgrid_family_bundle(ftp, PP, &err);
-  made[6] = mgrid_family_neighbours(fdp, 3, false, &err);
-  made[7] = mgrid_family_twin(fdp, &err);
+  made[5] = mgrid_family_bundle(ftp, PP, anew(&err));
+  made[6] = mgrid_family_neighbours(fdp, 3, false, anew(&err));
+  made[7] = mgrid_family_twin(fdp, anew(&err));
   for (int i = 0; i < 8; i++) {
     assert_non_null(made[i]);
     check_samples(&r, made[i]);
@@ -139,23 +140,23 @@ static void test_many_modes(void **unused) {
   char        name[30][16];
   const char *inside[15];
   rng         r = rng_new(first_seed());
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   for (int i = 0; i < 30; i++) {
     snprintf(name[i], sizeof name[i], "d%d", i);
     dims[i] = (mgrid_dim){ name[i], 2 };
     if (i % 2) inside[i / 2] = name[i];
   }
   mgrid_grid   *g = grid_of(INT64_C(1) << 30, 30, dims);
-  mgrid_family *f = mgrid_grid_along(g, 15, inside, MGRID_GRID_ORDER, &err), *halves[2], *levels[15];
+  mgrid_family *f = mgrid_grid_along(g, 15, inside, MGRID_GRID_ORDER, anew(&err)), *halves[2], *levels[15];
   int64_t       group, position, twos[15];
   assert_non_null(f);
   assert_true(mgrid_family_locate(f, 0x2AAAAAAA, 0, &group, &position)); /* the odd bits */
   assert_int_equal(group, 0);
   assert_int_equal(position, (1 << 15) - 1);
   check_samples(&r, f);
-  assert_int_equal(mgrid_family_split(f, 1 << 7, false, &halves[0], &halves[1], &err), MGRID_OK);
+  assert_int_equal(mgrid_family_split(f, 1 << 7, false, &halves[0], &halves[1], anew(&err)), MGRID_OK);
   for (int i = 0; i < 15; i++) twos[i] = 2;
-  assert_int_equal(mgrid_family_levels(f, 15, twos, levels, &err), MGRID_OK);
+  assert_int_equal(mgrid_family_levels(f, 15, twos, levels, anew(&err)), MGRID_OK);
   for (int i = 0; i < 15; i++) {
     assert_int_equal(mgrid_family_rank(levels[i], 0, 1), INT64_C(2) << (2 * i));
     mgrid_family_free(levels[i]);
@@ -173,13 +174,13 @@ static void test_large_windows(void **unused) {
   (void)unused;
   const int64_t half = INT64_C(1) << 30, world = LARGEST;
   rng           r = rng_new(first_seed());
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_dim     dims[] = { { "tp", 8 }, { "dp", MGRID_FILL } };
-  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ world, 0, half }, 2, dims, &err),
-                         mgrid_grid_new((mgrid_window){ world, half, half - 8 }, 2, dims, &err) };
+  mgrid_grid   *g[2] = { mgrid_grid_new((mgrid_window){ world, 0, half }, 2, dims, anew(&err)),
+                         mgrid_grid_new((mgrid_window){ world, half, half - 8 }, 2, dims, anew(&err)) };
   mgrid_family *f[2] = { along(g[0], "dp"), along(g[1], "dp") };
-  mgrid_family *u = mgrid_family_union(2, (const mgrid_family *const *)f, &err);
-  mgrid_family *z = mgrid_family_zip(2, (const mgrid_family *const *)f, &err);
+  mgrid_family *u = mgrid_family_union(2, (const mgrid_family *const *)f, anew(&err));
+  mgrid_family *z = mgrid_family_zip(2, (const mgrid_family *const *)f, anew(&err));
   assert_int_equal(mgrid_family_count(u), 16);
   assert_int_equal(mgrid_family_count(z), 8);
   assert_int_equal(mgrid_family_size(z, 0), half / 8 + half / 8 - 1);
@@ -196,9 +197,9 @@ static void test_large_windows(void **unused) {
 
 /* A rank that is nowhere near the window has no coordinate, and that is no overflow. */
 static void ask_far_away(void) {
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_dim   dim = { "a", 4 };
-  mgrid_grid *g = mgrid_grid_new((mgrid_window){ 8, 4, 4 }, 1, &dim, &err);
+  mgrid_grid *g = mgrid_grid_new((mgrid_window){ 8, 4, 4 }, 1, &dim, anew(&err));
   if (mgrid_grid_coord(g, INT64_MIN, 0) != -1 || mgrid_grid_coord(g, INT64_MAX, 0) != -1) _exit(1);
 }
 
@@ -210,25 +211,25 @@ static void test_rank_far_away(void **unused) {
 /* ---------------------------------------------------- refusals come quickly */
 
 static void refuse_bundle_of_many(void) {
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_dim   dims[] = { { "a", 2 }, { "b", 8 } };
-  mgrid_grid *g = mgrid_grid_new(mgrid_world(16), 2, dims, &err);
-  if (mgrid_family_bundle(along(g, "a"), INT64_MAX, &err)) _exit(1);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(16), 2, dims, anew(&err));
+  if (mgrid_family_bundle(along(g, "a"), INT64_MAX, anew(&err))) _exit(1);
 }
 
 static void refuse_bundle_of_prime(void) {
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_dim   dim = { "a", LARGEST };
-  mgrid_grid *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, &err);
-  if (mgrid_family_bundle(mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &err), 2, &err)) _exit(1);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, anew(&err));
+  if (mgrid_family_bundle(mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, anew(&err)), 2, &err)) _exit(1);
 }
 
 static void refuse_split_of_prime(void) {
-  mgrid_error   err;
+  mgrid_error   err = MGRID_ERROR_INIT;
   mgrid_family *inner;
   mgrid_dim     dim = { "a", LARGEST };
-  mgrid_grid   *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, &err);
-  if (mgrid_family_split(along(g, "a"), 2, false, &inner, NULL, &err) != MGRID_REFUSED) _exit(1);
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(LARGEST), 1, &dim, anew(&err));
+  if (mgrid_family_split(along(g, "a"), 2, false, &inner, NULL, anew(&err)) != MGRID_REFUSED) _exit(1);
   if (strcmp(err.message, "split(2) of groups of 2147483647: 2 does not divide 2147483647; sizes that do: "
                           "1, 2147483647")
       != 0)
@@ -236,19 +237,19 @@ static void refuse_split_of_prime(void) {
 }
 
 static void refuse_grid_of_prime(void) {
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   mgrid_dim   dims[] = { { "a", 2 }, { "b", MGRID_FILL } };
-  if (mgrid_grid_new(mgrid_world(LARGEST), 2, dims, &err)) _exit(1);
+  if (mgrid_grid_new(mgrid_world(LARGEST), 2, dims, anew(&err))) _exit(1);
 }
 
 /* 60000 positions, all different: no comparison of each with each. */
 static void pick_many(void) {
-  mgrid_error err;
+  mgrid_error err = MGRID_ERROR_INIT;
   int64_t    *positions = malloc(60000 * sizeof *positions);
   mgrid_dim   dim = { "a", 1 << 20 };
-  mgrid_grid *g = mgrid_grid_new(mgrid_world(1 << 20), 1, &dim, &err);
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(1 << 20), 1, &dim, anew(&err));
   for (int64_t i = 0; i < 60000; i++) positions[i] = i * 7;
-  if (!mgrid_family_pick(along(g, "a"), 60000, positions, &err)) _exit(1);
+  if (!mgrid_family_pick(along(g, "a"), 60000, positions, anew(&err))) _exit(1);
 }
 
 static void test_bundle_of_many_ends(void **unused) {

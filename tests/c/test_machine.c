@@ -42,7 +42,7 @@ static mgrid_status fake_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_
 }
 
 static mgrid_status fake_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
-  mgrid_error first = { 0 };
+  mgrid_error first = MGRID_ERROR_INIT;
   (void)b, (void)err;
   assert_int_equal(bytes, sizeof first);
   mgrid_fail(&first, MGRID_BACKEND, "what rank %d says", (int)root);
@@ -72,13 +72,14 @@ static const mgrid_backend_ops ops = { .allreduce_min = fake_min,
                                        .destroy = fake_destroy,
                                        .close = fake_close };
 
-static mgrid_error why;
+static mgrid_error why = MGRID_ERROR_INIT;
 
 static mgrid_state *materialize(fake *f, int64_t world, int64_t rank) {
-  f->base = (mgrid_backend){ .kind = &kind, .ops = &ops, .rank = rank, .world = world, .users = 1 };
-  mgrid_topology *t = mgrid_topology_new(world, &why);
-  mgrid_plan     *p = mgrid_plan_new(t, &why);
-  mgrid_state    *s = mgrid_materialize(p, &f->base, "", &why);
+  f->base =
+      (mgrid_backend){ .layout = MGRID_LAYOUT, .kind = &kind, .ops = &ops, .rank = rank, .world = world, .users = 1 };
+  mgrid_topology *t = mgrid_topology_new(world, anew(&why));
+  mgrid_plan     *p = mgrid_plan_new(t, anew(&why));
+  mgrid_state    *s = mgrid_materialize(p, &f->base, "", anew(&why));
   mgrid_plan_free(p);
   mgrid_topology_free(t);
   return s;
@@ -90,13 +91,13 @@ static void count(const fake *f, int64_t world, int64_t rank, mgrid_machine *wan
   for (int64_t r = 0; r < world; r++) {
     bool first = true, same = f->machine[r] == f->machine[rank];
     for (int64_t k = 0; k < r; k++) first &= f->machine[k] != f->machine[r];
-    want->hosts += first;
+    want->machines += first;
     want->local_size += same;
     want->local_rank += same && r < rank;
   }
   bool seen[MOST + 1] = { false };
   for (int64_t r = 0; r < world && f->machine[r] != f->machine[rank]; r++) {
-    want->host += !seen[f->machine[r]];
+    want->index += !seen[f->machine[r]];
     seen[f->machine[r]] = true;
   }
 }
@@ -113,12 +114,12 @@ static void test_places(void **state) {
     for (int64_t i = 0, here = f.machine[rank]; i < world; i++)
       if (f.machine[i] == here) f.machine[i] = 0;
     mgrid_state  *s = materialize(&f, world, rank);
-    mgrid_machine is, want;
+    mgrid_machine is = MGRID_MACHINE_INIT, want = MGRID_MACHINE_INIT;
     check(&r, s);
-    mgrid_state_machine(s, &is);
+    mgrid_state_machine(s, &is, NULL);
     count(&f, world, rank, &want);
-    check(&r, is.hosts == want.hosts);
-    check(&r, is.host == want.host);
+    check(&r, is.machines == want.machines);
+    check(&r, is.index == want.index);
     check(&r, is.local_size == want.local_size);
     check(&r, is.local_rank == want.local_rank);
     check(&r, f.calls == 2); /* agreement and verdict: it takes no call of its own */
@@ -136,19 +137,19 @@ static void test_verdict_over_machines(void **state) {
 
 static void test_facts(void **state) {
   (void)state;
-  mgrid_backend  *b = mgrid_backend_dry(12, 5, &why);
-  mgrid_topology *t = mgrid_topology_new(12, &why);
-  mgrid_plan     *p = mgrid_plan_new(t, &why);
-  mgrid_state    *s = mgrid_materialize(p, b, NULL, &why);
-  mgrid_machine   m;
+  mgrid_backend  *b = mgrid_backend_dry(12, 5, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(12, anew(&why));
+  mgrid_plan     *p = mgrid_plan_new(t, anew(&why));
+  mgrid_state    *s = mgrid_materialize(p, b, NULL, anew(&why));
+  mgrid_machine   m = MGRID_MACHINE_INIT;
   char            name[64] = "";
-  mgrid_state_machine(s, &m);
+  mgrid_state_machine(s, &m, NULL);
   gethostname(name, sizeof name - 1);
   assert_string_equal(m.name, name);
   assert_int_equal(m.cores, sysconf(_SC_NPROCESSORS_ONLN));
   assert_true(m.usable_cores >= 1 && m.usable_cores <= m.cores && m.memory > (64 << 20));
   assert_true(m.gpus == 0 && m.gpu == -1);
-  assert_true(m.hosts == 1 && m.host == 0 && m.local_size == 12 && m.local_rank == 5); /* as if all ran here */
+  assert_true(m.machines == 1 && m.index == 0 && m.local_size == 12 && m.local_rank == 5); /* as if all ran here */
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_plan_free(p);

@@ -7,29 +7,30 @@
 
 #include "algebra/family.h"
 
-static mgrid_error why; /* of the last call */
+static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
 
 /* The call gives NULL (a constructor) and the error is exactly this one. */
 #define REFUSED(call, text) \
   do { \
-    memset(&why, 0, sizeof why); \
+    mgrid_error_clear(&why); \
     assert_null(call); \
     assert_string_equal(why.message, text); \
-    assert_int_equal(why.status, MGRID_REFUSED); \
+    assert_int_equal(why.status / 100, MGRID_REFUSED / 100); \
     assert_null(strchr(why.message, '\n')); \
   } while (0)
 
 /* The same for calls that return a status. */
 #define REFUSED_STATUS(call, text) \
   do { \
-    memset(&why, 0, sizeof why); \
-    assert_int_equal(call, MGRID_REFUSED); \
+    mgrid_error_clear(&why); \
+    assert_int_equal(call / 100, MGRID_REFUSED / 100); \
     assert_string_equal(why.message, text); \
-    assert_int_equal(why.status, MGRID_REFUSED); \
+    assert_int_equal(why.status / 100, MGRID_REFUSED / 100); \
   } while (0)
 
 #define GRID(window, ...) \
-  mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), (mgrid_dim[]){ __VA_ARGS__ }, &why)
+  mgrid_grid_new(window, sizeof((mgrid_dim[]){ __VA_ARGS__ }) / sizeof(mgrid_dim), (mgrid_dim[]){ __VA_ARGS__ }, \
+                 anew(&why))
 
 /* ------------------------------------------------------------ windows, grids */
 
@@ -51,7 +52,8 @@ static void test_window(void **unused) {
     { { 8, 2, 0 }, "a window from rank 2 of 8 has 1 to 6 ranks, not 0" },
     { { 8, 7, INT64_MAX }, "a window from rank 7 of 8 has 1 to 1 ranks, not 9223372036854775807" },
   };
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) REFUSED(mgrid_grid_new(bad[i].w, 1, &dim, &why), bad[i].text);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    REFUSED(mgrid_grid_new(bad[i].w, 1, &dim, anew(&why)), bad[i].text);
 }
 
 static void test_grid_sizes(void **unused) {
@@ -76,7 +78,7 @@ static void test_grid_sizes(void **unused) {
           "tp 4 does not divide the 6 ranks of the window; nearest: tp 3 or 6, or a window of 4 or 8 ranks");
   REFUSED(GRID(((mgrid_window){ 8, 2, 6 }), { "tp", 8 }),
           "tp 8 does not make the 6 ranks of the window; nearest: tp 6, or a window of 8 ranks");
-  REFUSED(mgrid_grid_new(w8, 0, NULL, &why), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
+  REFUSED(mgrid_grid_new(w8, 0, NULL, anew(&why)), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
 /* A message offers only worlds that can be: none has more than 2^31 - 1 ranks. */
@@ -118,8 +120,8 @@ static void test_grid_dims(void **unused) {
     snprintf(name[i], sizeof name[i], "d%d", i);
     many[i] = (mgrid_dim){ name[i], i == 0 ? 8 : 1 };
   }
-  REFUSED(mgrid_grid_new(w, 65, many, &why), "a grid has at most 64 dims, not 65");
-  mgrid_grid *g = mgrid_grid_new(w, 64, many, &why);
+  REFUSED(mgrid_grid_new(w, 65, many, anew(&why)), "a grid has at most 64 dims, not 65");
+  mgrid_grid *g = mgrid_grid_new(w, 64, many, anew(&why));
   assert_non_null(g); /* the border itself is inside */
   mgrid_grid_free(g);
   g = GRID(w, { "abcdefghijklmnopqrstuvwxyz_0123", 8 }); /* 31 letters */
@@ -133,22 +135,24 @@ static void test_grid_dims(void **unused) {
 static void test_along(void **unused) {
   (void)unused;
   mgrid_grid *g = GRID(mgrid_world(24), { "tp", 2 }, { "cp", 1 }, { "pp", 3 }, { "dp", 4 });
-  mgrid_grid *flat = mgrid_grid_new(mgrid_world(1), 0, NULL, &why);
-  REFUSED(mgrid_grid_along(g, NAMES("dq"), MGRID_GRID_ORDER, &why),
+  mgrid_grid *flat = mgrid_grid_new(mgrid_world(1), 0, NULL, anew(&why));
+  REFUSED(mgrid_grid_along(g, NAMES("dq"), MGRID_GRID_ORDER, anew(&why)),
           "unknown dim 'dq'; nearest is 'dp' (tp, cp, pp, dp)");
-  REFUSED(mgrid_grid_along(g, NAMES("expert"), MGRID_GRID_ORDER, &why), "unknown dim 'expert'; known: tp, cp, pp, dp");
-  REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, &why), "unknown dim ''; known: tp, cp, pp, dp");
-  REFUSED(mgrid_grid_along(g, NAMES("TPP", "dp"), MGRID_AS_WRITTEN, &why),
+  REFUSED(mgrid_grid_along(g, NAMES("expert"), MGRID_GRID_ORDER, anew(&why)),
+          "unknown dim 'expert'; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along(g, NAMES(""), MGRID_GRID_ORDER, anew(&why)), "unknown dim ''; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along(g, NAMES("TPP", "dp"), MGRID_AS_WRITTEN, anew(&why)),
           "unknown dim 'TPP'; nearest is 'tp' (tp, cp, pp, dp)");
-  REFUSED(mgrid_grid_along(g, NAMES("tp", "dp", "tp"), MGRID_AS_WRITTEN, &why), "dim 'tp' is named twice");
-  REFUSED(mgrid_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MGRID_GRID_ORDER, &why),
+  REFUSED(mgrid_grid_along(g, NAMES("tp", "dp", "tp"), MGRID_AS_WRITTEN, anew(&why)), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along(g, NAMES("tp", "cp", "pp", "dp", "ep"), MGRID_GRID_ORDER, anew(&why)),
           "5 dims asked of a grid that has 4");
-  REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, &why), "1 dims asked of a grid that has 0");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), &why),
+  REFUSED(mgrid_grid_along(flat, NAMES("tp"), MGRID_GRID_ORDER, anew(&why)), "1 dims asked of a grid that has 0");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp"), anew(&why)),
           "dim 'pp' of size 3 is neither inside nor in the index");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), &why), "dim 'tp' is named twice");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), &why), "unknown dim 'qq'; known: tp, cp, pp, dp");
-  REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), &why),
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "pp", "tp"), anew(&why)), "dim 'tp' is named twice");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp"), NAMES("dp", "qq"), anew(&why)),
+          "unknown dim 'qq'; known: tp, cp, pp, dp");
+  REFUSED(mgrid_grid_along_by(g, NAMES("tp", "cp"), NAMES("dp", "pp", "tp"), anew(&why)),
           "5 dims asked of a grid that has 4");
   mgrid_grid_free(g);
   mgrid_grid_free(flat);
@@ -157,8 +161,8 @@ static void test_along(void **unused) {
 /* -------------------------------------------------------------- operations */
 
 static mgrid_family *along(mgrid_window w, size_t n, const mgrid_dim *dims, const char *dim) {
-  mgrid_grid   *g = mgrid_grid_new(w, n, dims, &why);
-  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, &why);
+  mgrid_grid   *g = mgrid_grid_new(w, n, dims, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dim, MGRID_GRID_ORDER, anew(&why));
   assert_non_null(f);
   mgrid_grid_free(g);
   return f;
@@ -174,8 +178,8 @@ static mgrid_family *sixes(void) {
 static mgrid_family *of_two_modes(void) {
   const mgrid_dim dims[] = { { "a", 4 }, { "b", 2 }, { "c", 3 } };
   const char     *in[] = { "a", "c" };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(24), 3, dims, &why);
-  mgrid_family   *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(24), 3, dims, anew(&why));
+  mgrid_family   *f = mgrid_grid_along(g, 2, in, MGRID_GRID_ORDER, anew(&why));
   assert_non_null(f);
   mgrid_grid_free(g);
   return f;
@@ -184,7 +188,7 @@ static mgrid_family *of_two_modes(void) {
 static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
   static const int64_t starts[] = { 0, 3, 5, 6 };
   static const int32_t ranks[] = { 0, 1, 2, 3, 4, 5 };
-  mgrid_family        *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, &why);
+  mgrid_family        *f = mgrid_family_table(mgrid_world(6), 3, starts, ranks, MGRID_PARTITION, anew(&why));
   assert_non_null(f);
   return f;
 }
@@ -192,11 +196,11 @@ static mgrid_family *ragged(void) { /* {0,1,2} {3,4} {5} */
 static void test_split(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *inner = NULL, *outer = NULL;
-  mgrid_family *ring = mgrid_family_neighbours(f, 1, true, &why), *listed = mgrid_family_lists(ring, &why);
+  mgrid_family *ring = mgrid_family_neighbours(f, 1, true, anew(&why)), *listed = mgrid_family_lists(ring, anew(&why));
   const int64_t some[] = { 0, 1, 5, 2 };
-  mgrid_family *picked = mgrid_family_pick(f, 4, some, &why);
+  mgrid_family *picked = mgrid_family_pick(f, 4, some, anew(&why));
 #define SPLIT(family, k, as_lists, text) \
-  REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, &why), text)
+  REFUSED_STATUS(mgrid_family_split(family, k, as_lists, &inner, &outer, anew(&why)), text)
   SPLIT(f, 0, false, "split(0): the size is 1 or more");
   SPLIT(f, -3, true, "split(-3): the size is 1 or more");
   SPLIT(f, 4, false, "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6");
@@ -217,7 +221,7 @@ static void test_split(void **unused) {
   SPLIT(ring, 2, true, "split: the groups share ranks");
   SPLIT(listed, 2, true, "split: the groups share ranks");
   assert_true(!inner && !outer);
-  assert_int_equal(mgrid_family_split(NULL, 2, false, &inner, &outer, &why), MGRID_USAGE);
+  assert_int_equal(mgrid_family_split(NULL, 2, false, &inner, &outer, anew(&why)), MGRID_USAGE);
   mgrid_family *all[] = { f, two, odd, ring, listed, picked };
   for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
 }
@@ -227,7 +231,7 @@ static void test_levels(void **unused) {
   mgrid_family *f = sixes(), *two = of_two_modes(), *out[3];
 #define LEVELS(family, text, ...) \
   REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
-                                     (int64_t[]){ __VA_ARGS__ }, out, &why), \
+                                     (int64_t[]){ __VA_ARGS__ }, out, anew(&why)), \
                  text)
   LEVELS(f, "levels: the sizes multiply to 4, the groups have 6", 2, 2);
   LEVELS(f, "levels: the sizes multiply to 12, the groups have 6", 2, 3, 2);
@@ -255,7 +259,7 @@ static int64_t complains(void *ud, int64_t size, int64_t *positions, int64_t cap
 
 static void test_pick(void **unused) {
   (void)unused;
-  mgrid_family *f = sixes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
+  mgrid_family *f = sixes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
   char          word[] = "no position in groups of";
 #define PICK(family, text, ...) \
   REFUSED(mgrid_family_pick(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ }, \
@@ -267,11 +271,11 @@ static void test_pick(void **unused) {
        INT64_MIN);
   PICK(odd, "pick of position 2: groups of 2 have positions 0 to 1, or -1 to -2 from the end", 2);
   PICK(ring, "a pick of a neighbours family works on explicit lists alone: call lists() first, which costs by rank", 0);
-  REFUSED(mgrid_family_pick(f, 0, NULL, &why), "an empty pick: name at least one position of groups of 6");
-  REFUSED(mgrid_family_pick(odd, 0, NULL, &why), "an empty pick: name at least one position of groups of 3");
-  REFUSED(mgrid_family_pick_by(f, complains, word, &why), "no position in groups of 6");
-  REFUSED(mgrid_family_pick_by(odd, complains, word, &why), "no position in groups of 3");
-  REFUSED(mgrid_family_pick_by(f, too_many, NULL, &why), "a pick of 29 positions of groups of 6");
+  REFUSED(mgrid_family_pick(f, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 6");
+  REFUSED(mgrid_family_pick(odd, 0, NULL, anew(&why)), "an empty pick: name at least one position of groups of 3");
+  REFUSED(mgrid_family_pick_by(f, complains, word, anew(&why)), "no position in groups of 6");
+  REFUSED(mgrid_family_pick_by(odd, complains, word, anew(&why)), "no position in groups of 3");
+  REFUSED(mgrid_family_pick_by(f, too_many, NULL, anew(&why)), "a pick of 29 positions of groups of 6");
   mgrid_family_free(f);
   mgrid_family_free(odd);
   mgrid_family_free(ring);
@@ -281,30 +285,32 @@ static void test_without(void **unused) {
   (void)unused;
   mgrid_family *f = sixes(), *odd = ragged();
   const int64_t high[] = { 0, 24 }, low[] = { -1 };
-  REFUSED(mgrid_family_without(f, 2, high, &why), "without: rank 24 is out of range; ranks are 0 to 23");
-  REFUSED(mgrid_family_without(odd, 1, low, &why), "without: rank -1 is out of range; ranks are 0 to 5");
+  REFUSED(mgrid_family_without(f, 2, high, anew(&why)), "without: rank 24 is out of range; ranks are 0 to 23");
+  REFUSED(mgrid_family_without(odd, 1, low, anew(&why)), "without: rank -1 is out of range; ranks are 0 to 5");
   mgrid_family_free(f);
   mgrid_family_free(odd);
 }
 
 static void test_bundle_neighbours(void **unused) {
   (void)unused;
-  mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(), *ring = mgrid_family_neighbours(f, 1, true, &why);
+  mgrid_family *f = sixes(), *two = of_two_modes(), *odd = ragged(),
+               *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
   const mgrid_dim dims[] = { { "a", 2 }, { "b", 2 }, { "c", 3 } };
   mgrid_family   *across = along(mgrid_world(12), 3, dims, "b"); /* index (2:1)(3:4) */
-  REFUSED(mgrid_family_bundle(f, 0, &why), "bundle(0): the number of groups is 1 or more");
-  REFUSED(mgrid_family_bundle(f, -1, &why), "bundle(-1): the number of groups is 1 or more");
-  REFUSED(mgrid_family_bundle(f, 3, &why), "bundle(3): 4 groups do not divide by it; nearest: 2 or 4");
-  REFUSED(mgrid_family_bundle(f, 5, &why), "bundle(5): 4 groups do not divide by it; nearest: 4");
-  REFUSED(mgrid_family_bundle(odd, 2, &why), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
-  REFUSED(mgrid_family_bundle(across, 3, &why), "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
-  REFUSED(mgrid_family_bundle(ring, 2, &why), "bundle: the groups share ranks");
-  REFUSED(mgrid_family_neighbours(f, 0, false, &why), "neighbours(0): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(f, 6, true, &why), "neighbours(6): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(f, -1, true, &why), "neighbours(-1): the step is 1 to 5 in groups of 6");
-  REFUSED(mgrid_family_neighbours(odd, 3, false, &why), "neighbours(3): the step is 1 to 2 in groups of 3");
-  REFUSED(mgrid_family_neighbours(odd, 2, false, &why), "neighbours(2): group 1 has 2 ranks");
-  REFUSED(mgrid_family_neighbours(ring, 1, false, &why), "neighbours: the groups share ranks already");
+  REFUSED(mgrid_family_bundle(f, 0, anew(&why)), "bundle(0): the number of groups is 1 or more");
+  REFUSED(mgrid_family_bundle(f, -1, anew(&why)), "bundle(-1): the number of groups is 1 or more");
+  REFUSED(mgrid_family_bundle(f, 3, anew(&why)), "bundle(3): 4 groups do not divide by it; nearest: 2 or 4");
+  REFUSED(mgrid_family_bundle(f, 5, anew(&why)), "bundle(5): 4 groups do not divide by it; nearest: 4");
+  REFUSED(mgrid_family_bundle(odd, 2, anew(&why)), "bundle(2): 3 groups do not divide by it; nearest: 1 or 3");
+  REFUSED(mgrid_family_bundle(across, 3, anew(&why)),
+          "bundle(3): 3 does not meet index mode (2:1); use explicit lists");
+  REFUSED(mgrid_family_bundle(ring, 2, anew(&why)), "bundle: the groups share ranks");
+  REFUSED(mgrid_family_neighbours(f, 0, false, anew(&why)), "neighbours(0): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, 6, true, anew(&why)), "neighbours(6): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(f, -1, true, anew(&why)), "neighbours(-1): the step is 1 to 5 in groups of 6");
+  REFUSED(mgrid_family_neighbours(odd, 3, false, anew(&why)), "neighbours(3): the step is 1 to 2 in groups of 3");
+  REFUSED(mgrid_family_neighbours(odd, 2, false, anew(&why)), "neighbours(2): group 1 has 2 ranks");
+  REFUSED(mgrid_family_neighbours(ring, 1, false, anew(&why)), "neighbours: the groups share ranks already");
   mgrid_family *all[] = { f, two, odd, ring, across };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
 }
@@ -314,7 +320,7 @@ static void test_union_zip(void **unused) {
   const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
   mgrid_family   *f = sixes(), *odd = ragged(), *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
   mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"),
-               *ring = mgrid_family_neighbours(high, 1, true, &why);
+               *ring = mgrid_family_neighbours(high, 1, true, anew(&why));
 #define JOIN(what, text, ...) \
   REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *), \
                (const mgrid_family *[]){ __VA_ARGS__ }, &why), \
@@ -327,9 +333,9 @@ static void test_union_zip(void **unused) {
   JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle or split one side)", low, high);
   JOIN(mgrid_family_zip, "zip: the groups of a family share ranks", ring);
   memset(&why, 0, sizeof why);
-  assert_null(mgrid_family_union(0, NULL, &why));
+  assert_null(mgrid_family_union(0, NULL, anew(&why)));
   assert_string_equal(why.message, "a union of no families");
-  assert_null(mgrid_family_zip(0, NULL, &why));
+  assert_null(mgrid_family_zip(0, NULL, anew(&why)));
   assert_string_equal(why.message, "a zip of no families");
   mgrid_family *all[] = { f, odd, low, high, ring };
   for (size_t i = 0; i < 5; i++) mgrid_family_free(all[i]);
@@ -342,7 +348,7 @@ static void test_table(void **unused) {
   mgrid_window  w = mgrid_world(6), part = { 8, 2, 4 };
   const int64_t two[] = { 0, 2, 4 }, empty[] = { 0, 2, 2 };
 #define TABLE(window, n, starts, declared, text, ...) \
-  REFUSED(mgrid_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, &why), text)
+  REFUSED(mgrid_family_table(window, n, starts, (int32_t[]){ __VA_ARGS__ }, declared, anew(&why)), text)
   TABLE(w, 2, two, MGRID_PARTIAL, "rank 6 of group 1 is out of range; ranks are 0 to 5", 0, 1, 2, 6);
   TABLE(w, 2, two, MGRID_PARTIAL, "rank -1 of group 0 is out of range; ranks are 0 to 5", 0, -1, 2, 3);
   TABLE(part, 2, two, MGRID_PARTIAL, "rank 1 of group 1 is out of range; ranks are 2 to 5", 2, 3, 1, 4);
@@ -371,8 +377,8 @@ static void test_table_starts(void **unused) {
   (void)unused;
   const int64_t shifted[] = { 1, 3 }, back[] = { 0, 3, 2 };
   const int32_t ranks[] = { 0, 1, 2 };
-  assert_null(mgrid_family_table(mgrid_world(6), 2, back, ranks, MGRID_PARTIAL, &why));
-  assert_null(mgrid_family_table(mgrid_world(6), 1, shifted, ranks, MGRID_PARTIAL, &why));
+  assert_null(mgrid_family_table(mgrid_world(6), 2, back, ranks, MGRID_PARTIAL, anew(&why)));
+  assert_null(mgrid_family_table(mgrid_world(6), 1, shifted, ranks, MGRID_PARTIAL, anew(&why)));
 }
 
 static int64_t constant(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
@@ -383,9 +389,12 @@ static int64_t constant(void *ud, int64_t group, int32_t *ranks, int64_t n, int6
 
 static int64_t count_only(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
   (void)ranks, (void)n, (void)cap;
-  snprintf(err->message, sizeof err->message, "stopped at group %" PRId64, group);
-  err->status = MGRID_REFUSED;
-  return *(int64_t *)ud;
+  int64_t count = *(int64_t *)ud;
+  if (count < 0) {
+    snprintf(err->message, sizeof err->message, "stopped at group %" PRId64, group);
+    err->status = MGRID_REFUSED;
+  }
+  return count;
 }
 
 static void test_map(void **unused) {
@@ -393,13 +402,13 @@ static void test_map(void **unused) {
   mgrid_family *f = sixes();
   int32_t       twice[] = { 3, 3 }, outside[] = { 24, 0 }, shared[] = { 4, 5 };
   int64_t       none = 0, stop = -1, many = 1025;
-  REFUSED(mgrid_family_map(f, constant, twice, &why), "rank 3 occurs twice in group 0 of the table");
-  REFUSED(mgrid_family_map(f, constant, outside, &why), "rank 24 of group 0 is out of range; ranks are 0 to 23");
-  REFUSED(mgrid_family_map(f, count_only, &none, &why), "group 0 of the table is empty");
-  REFUSED(mgrid_family_map(f, count_only, &stop, &why), "stopped at group 0");
-  REFUSED(mgrid_family_map(f, count_only, &many, &why), "map: group 0 came out with 1025 ranks");
+  REFUSED(mgrid_family_map(f, constant, twice, anew(&why)), "rank 3 occurs twice in group 0 of the table");
+  REFUSED(mgrid_family_map(f, constant, outside, anew(&why)), "rank 24 of group 0 is out of range; ranks are 0 to 23");
+  REFUSED(mgrid_family_map(f, count_only, &none, anew(&why)), "group 0 of the table is empty");
+  REFUSED(mgrid_family_map(f, count_only, &stop, anew(&why)), "stopped at group 0");
+  REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)), "map: group 0 came out with 1025 ranks");
   /* a map cannot declare anything: the message must not say so */
-  assert_null(mgrid_family_map(f, constant, shared, &why));
+  assert_null(mgrid_family_map(f, constant, shared, anew(&why)));
   assert_null(strstr(why.message, "declare"));
   mgrid_family_free(f);
 }
@@ -410,7 +419,7 @@ static void test_chained_failures(void **unused) {
   const mgrid_dim     dim = { "tp", 3 };
   const char         *tp = "tp";
   const int64_t       zero = 0;
-  mgrid_grid         *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
+  mgrid_grid         *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
   mgrid_family       *f = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
   const mgrid_family *pair[] = { f, f };
   assert_null(mgrid_grid_along_by(g, 1, &tp, 0, NULL, &why));

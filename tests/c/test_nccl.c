@@ -8,11 +8,11 @@
 #include "plan/nccl.h"
 #include "plan/plan.h"
 
-static mgrid_error why;
+static mgrid_error why = MGRID_ERROR_INIT;
 
 static int64_t memory(const char *options, int64_t n) {
   mgrid_nccl_values v;
-  assert_int_equal(mgrid_nccl_read(options, &v, &why), MGRID_OK);
+  assert_int_equal(mgrid_nccl_read(options, &v, anew(&why)), MGRID_OK);
   int64_t bytes = mgrid_nccl_memory(&v, n);
   assert_int_equal(bytes % (2 << 20), 0);
   return bytes >> 20;
@@ -36,7 +36,7 @@ static void test_text(void **unused) {
   (void)unused;
   mgrid_nccl_values v;
   mgrid_text        t = { 0 };
-  assert_int_equal(mgrid_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, &why), MGRID_OK);
+  assert_int_equal(mgrid_nccl_read(" net_name=Socket,max_ctas=08\toptional=1 blocking=0", &v, anew(&why)), MGRID_OK);
   mgrid_nccl_text(&v, &t);
   assert_string_equal(t.data, "blocking=0 max_ctas=8 net_name=Socket optional=1");
   mgrid_text_free(&t);
@@ -50,34 +50,34 @@ static void test_plan_memory(void **unused) {
   const mgrid_dim dims[] = { { "tp", 1 }, { "dp", 8 } };
   const char     *dp = "dp", *tp = "tp";
   mgrid_options   few = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, &why);
-  mgrid_topology *t = mgrid_topology_new(8, &why);
-  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why),
-               *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why);
-  mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, &why);
-  mgrid_gpu_memory m;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
+  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
+               *one = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, anew(&why));
+  mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, anew(&why));
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   few.nccl = "max_ctas=1";
   host.backend = "mpi";
-  mgrid_topology_add(t, "dp", f, NULL, &why);
-  mgrid_topology_add(t, "same", f, NULL, &why);
-  mgrid_topology_add(t, "few", f, &few, &why);
-  mgrid_topology_add(t, "host", f, &host, &why);
-  mgrid_topology_add(t, "tp", one, NULL, &why);
-  mgrid_plan *p = mgrid_plan_new(t, &why);
-  assert_int_equal(mgrid_plan_gpu_memory(p, -1, &m, &why), MGRID_OK);
+  mgrid_topology_add(t, "dp", f, NULL, anew(&why));
+  mgrid_topology_add(t, "same", f, NULL, anew(&why));
+  mgrid_topology_add(t, "few", f, &few, anew(&why));
+  mgrid_topology_add(t, "host", f, &host, anew(&why));
+  mgrid_topology_add(t, "tp", one, NULL, anew(&why));
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+  assert_int_equal(mgrid_plan_gpu_memory(p, -1, &m, anew(&why)), MGRID_OK);
   assert_int_equal(m.communicators, 2);
   assert_int_equal(m.created >> 20, 196 + 10);
   assert_int_equal(m.first_use, (INT64_C(184) << 20) * 32 / 10 + (INT64_C(184) << 20) / 10);
   for (int64_t r = 0; r < 8; r++) {
-    mgrid_gpu_memory mine;
-    assert_int_equal(mgrid_plan_gpu_memory(p, r, &mine, &why), MGRID_OK);
+    mgrid_gpu_memory mine = MGRID_GPU_MEMORY_INIT;
+    assert_int_equal(mgrid_plan_gpu_memory(p, r, &mine, anew(&why)), MGRID_OK);
     assert_int_equal(mine.created, m.created);
   }
-  assert_int_equal(mgrid_plan_gpu_memory(p, 8, &m, &why), MGRID_USAGE);
+  assert_int_equal(mgrid_plan_gpu_memory(p, 8, &m, anew(&why)), MGRID_OUT_OF_RANGE);
   mgrid_plan_free(p);
-  mgrid_topology_add(t, "ring", pairs, NULL, &why); /* a rank is in two of its groups */
-  p = mgrid_plan_new(t, &why);
-  mgrid_plan_gpu_memory(p, -1, &m, &why);
+  mgrid_topology_add(t, "ring", pairs, NULL, anew(&why)); /* a rank is in two of its groups */
+  p = mgrid_plan_new(t, anew(&why));
+  mgrid_plan_gpu_memory(p, -1, &m, anew(&why));
   assert_int_equal(m.communicators, 4);
   mgrid_plan_free(p);
   mgrid_family_free(pairs);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static mgrid_error why;
+static mgrid_error why = MGRID_ERROR_INIT;
 
 /* The nth of two values of an option, none of them the default. */
 static void give(mgrid_options *o, const mgrid_option *row, int nth) {
@@ -29,7 +29,7 @@ static void give(mgrid_options *o, const mgrid_option *row, int nth) {
 
 static mgrid_choice *choice_of(const mgrid_options *o) {
   mgrid_choice *c;
-  assert_int_equal(mgrid_choice_new(o, &c, &why), MGRID_OK);
+  assert_int_equal(mgrid_choice_new(o, &c, anew(&why)), MGRID_OK);
   return c;
 }
 
@@ -79,15 +79,15 @@ static void test_apart(void **unused) {
   (void)unused;
   const mgrid_dim dim = { "dp", 8 };
   const char     *dp = "dp";
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
-  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why));
   for (const mgrid_option *row = mgrid_option_table; row->name; row++) {
     mgrid_options   o = MGRID_OPTIONS_INIT;
-    mgrid_topology *t = mgrid_topology_new(8, &why);
+    mgrid_topology *t = mgrid_topology_new(8, anew(&why));
     give(&o, row, 0);
-    assert_int_equal(mgrid_topology_add(t, "a", f, NULL, &why), MGRID_OK);
-    assert_int_equal(mgrid_topology_add(t, "b", f, &o, &why), MGRID_OK);
-    mgrid_plan *p = mgrid_plan_new(t, &why);
+    assert_int_equal(mgrid_topology_add(t, "a", f, NULL, anew(&why)), MGRID_OK);
+    assert_int_equal(mgrid_topology_add(t, "b", f, &o, anew(&why)), MGRID_OK);
+    mgrid_plan *p = mgrid_plan_new(t, anew(&why));
     assert_int_equal(mgrid_plan_shares(p, 0) < 0 && mgrid_plan_shares(p, 1) < 0, row->apart);
     const mgrid_choice *plain = p->content.entry[0].choice, *with = p->content.entry[1].choice;
     assert_int_equal(mgrid_choice_shares(plain, with), !row->apart);
@@ -105,20 +105,20 @@ static void test_one_record(void **unused) {
   const mgrid_dim dim = { "dp", 8 };
   const char     *dp = "dp";
   mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, &why);
-  mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why), *twin = mgrid_family_twin(f, &why);
-  mgrid_topology *t = mgrid_topology_new(8, &why), *u = mgrid_topology_new(8, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)), *twin = mgrid_family_twin(f, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why)), *u = mgrid_topology_new(8, anew(&why));
   o.nccl = "net_name=Socket max_ctas=4";
-  mgrid_topology_add(t, "dp", f, &o, &why);
-  mgrid_plan   *p = mgrid_plan_new(t, &why);
+  mgrid_topology_add(t, "dp", f, &o, anew(&why));
+  mgrid_plan   *p = mgrid_plan_new(t, anew(&why));
   mgrid_choice *c = p->content.entry[0].choice;
   assert_ptr_equal(c, t->content.entry[0].choice);
-  assert_int_equal(mgrid_topology_put(u, "dp", f, c, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_put(u, "dp", f, c, anew(&why)), MGRID_OK);
   assert_ptr_equal(c, u->content.entry[0].choice);
-  assert_int_equal(mgrid_topology_put(u, "twin", twin, c, &why), MGRID_OK);
+  assert_int_equal(mgrid_topology_put(u, "twin", twin, c, anew(&why)), MGRID_OK);
   assert_ptr_not_equal(c, u->content.entry[1].choice);
   assert_string_equal(u->content.entry[1].choice->text, " unique nccl{max_ctas=4 net_name=Socket}");
-  assert_int_equal(mgrid_topology_put(u, "dp", f, c, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_topology_put(u, "dp", f, c, anew(&why)), MGRID_DUPLICATE);
   mgrid_plan_free(p);
   mgrid_topology_free(t);
   mgrid_topology_free(u); /* the last owner of the record */

@@ -21,7 +21,7 @@ static void write_recipe(char path[64], const char *text) {
 
 static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_error *err) {
   char           path[64];
-  mgrid_runtime *rt = mgrid_runtime_new(limits, err);
+  mgrid_runtime *rt = mgrid_runtime_new(limits, NULL, err);
   assert_non_null(rt);
   write_recipe(path, text);
   mgrid_status s = mgrid_runtime_load(rt, path, err);
@@ -32,17 +32,17 @@ static mgrid_runtime *load(const char *text, const mgrid_limits *limits, mgrid_e
 }
 
 static void test_plan(void **state) {
-  mgrid_error    err = { 0 };
+  mgrid_error    err = MGRID_ERROR_INIT;
   const char    *args[] = { "tp_size=2", "cp=2" };
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, &err);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, anew(&err));
   assert_non_null(p);
   assert_int_equal(mgrid_plan_nfamilies(p), 6);
   assert_int_equal(mgrid_plan_find(p, "cp_dp"), 4);
   assert_int_equal(mgrid_family_size(mgrid_plan_family(p, 4), 0), 4);
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_USAGE);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_NOT_NOW);
   assert_string_equal(err.message, "the runtime has a recipe already: picotron");
   mgrid_runtime_free(rt); /* the plan outlives it */
   assert_int_equal(mgrid_plan_world(p), 8);
@@ -50,14 +50,15 @@ static void test_plan(void **state) {
 }
 
 static void test_same_plan_in_two_runtimes(void **state) {
-  mgrid_error    err;
+  mgrid_error    err = MGRID_ERROR_INIT;
   const char    *byname[] = { "tensor_model_parallel_size=2" }, *byalias[] = { "tp=2" };
-  mgrid_runtime *a = mgrid_runtime_new(NULL, &err), *b = mgrid_runtime_new(NULL, &err);
+  mgrid_runtime *a = mgrid_runtime_new(NULL, NULL, anew(&err)), *b = mgrid_runtime_new(NULL, NULL, anew(&err));
   char           x[33], y[33];
   (void)state;
-  assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", &err), MGRID_OK);
-  assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", &err), MGRID_OK);
-  mgrid_plan *p = mgrid_runtime_plan(a, 8, 1, byname, &err), *q = mgrid_runtime_plan(b, 8, 1, byalias, &err);
+  assert_int_equal(mgrid_runtime_load(a, "megatron_deepspeed", anew(&err)), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(b, "megatron_deepspeed", anew(&err)), MGRID_OK);
+  mgrid_plan *p = mgrid_runtime_plan(a, 8, 1, byname, anew(&err)),
+             *q = mgrid_runtime_plan(b, 8, 1, byalias, anew(&err));
   mgrid_plan_digest(p, x);
   mgrid_plan_digest(q, y);
   assert_string_equal(x, y);
@@ -68,27 +69,27 @@ static void test_same_plan_in_two_runtimes(void **state) {
 }
 
 static void test_position(void **state) {
-  mgrid_error    err = { 0 };
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *bad[] = { "tp=3" }, *good[] = { "tp=4" };
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
-  assert_null(mgrid_runtime_plan(rt, 8, 1, bad, &err));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, 1, bad, anew(&err)));
   assert_int_equal(err.status, MGRID_REFUSED);
   assert_string_equal(err.file, "picotron");
   assert_int_equal(err.line, 35);
   assert_string_equal(err.message,
                       "picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks");
-  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, good, &err); /* still usable */
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, good, anew(&err)); /* still usable */
   assert_non_null(p);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
 }
 
 static void expect_refused(const char *text, mgrid_status status, const char *tail, const mgrid_limits *limits) {
-  mgrid_error    err = { 0 };
+  mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt = load(text, limits, &err);
-  mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, 0, NULL, &err) : NULL;
+  mgrid_plan    *p = rt ? mgrid_runtime_plan(rt, 8, 0, NULL, anew(&err)) : NULL;
   assert_null(p);
   assert_int_equal(err.status, status);
   size_t len = strlen(err.message), want = strlen(tail);
@@ -131,55 +132,55 @@ static void test_what_a_recipe_returns(void **state) {
 }
 
 static void test_arguments(void **state) {
-  mgrid_error    err = { 0 };
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *noeq[] = { "tp" }, *twice[] = { "tp=1", "tp=2" }, *both[] = { "tp=1", "tp_size=1" };
   (void)state;
-  assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 0, NULL, anew(&err)));
   assert_string_equal(err.message, "the runtime has no recipe: call mgrid_runtime_load first");
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
-  assert_null(mgrid_runtime_plan(rt, 8, 1, noeq, &err));
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
+  assert_null(mgrid_runtime_plan(rt, 8, 1, noeq, anew(&err)));
   assert_string_equal(err.message, "argument 'tp' is not of the form NAME=VALUE");
-  assert_null(mgrid_runtime_plan(rt, 8, 2, twice, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 2, twice, anew(&err)));
   assert_string_equal(err.message, "parameter 'tp' is given twice");
-  assert_null(mgrid_runtime_plan(rt, 8, 2, both, &err));
+  assert_null(mgrid_runtime_plan(rt, 8, 2, both, anew(&err)));
   assert_string_equal(err.message, "picotron:29: parameter 'tp_size' is given twice, as 'tp' and as 'tp_size'");
-  assert_null(mgrid_runtime_plan(rt, 0, 0, NULL, &err));
+  assert_null(mgrid_runtime_plan(rt, 0, 0, NULL, anew(&err)));
   assert_string_equal(err.message, "a world has 1 to 2147483647 ranks, not 0");
   mgrid_runtime_free(rt);
 }
 
 static void test_queries(void **state) {
-  mgrid_error    err = { 0 };
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
   const char    *args[] = { "pp=4" };
   json_t        *answer = NULL;
   (void)state;
-  assert_int_equal(mgrid_runtime_load(rt, "picotron", &err), MGRID_OK);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, &err);
-  mgrid_backend *b = mgrid_backend_dry(8, 5, &err);
-  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_group_ids", NULL, &answer, &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, anew(&err));
+  mgrid_backend *b = mgrid_backend_dry(8, 5, anew(&err));
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_group_ids", NULL, &answer, anew(&err)), MGRID_OK);
   assert_int_equal(json_array_size(answer), 4);
   assert_int_equal(json_integer_value(json_array_get(answer, 3)), 7);
   json_decref(answer);
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_nxt_rank", NULL, &answer, &err), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "pp_nxt_rank", NULL, &answer, anew(&err)), MGRID_UNKNOWN_NAME);
   assert_non_null(strstr(err.message, "unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank'"));
   char    text[64];
   size_t  length = 0;
   int64_t number = 0;
-  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", NULL, text, sizeof text, &length, &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "pp_group_ids", NULL, text, sizeof text, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "[4,5,6,7]");
-  assert_int_equal(mgrid_runtime_ask(rt, s, "str", NULL, text, 5, &length, &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask(rt, s, "str", NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "\"TP(");
   assert_int_equal(length, strlen("\"TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)\""));
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 6);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, &err), MGRID_OK);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 0);
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", NULL, &number, &err), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", NULL, &number, anew(&err)), MGRID_BAD_VALUE);
   assert_string_equal(err.message, "query 'str' does not answer with an integer");
-  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", "[1]", &number, &err), MGRID_USAGE);
+  assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", "[1]", &number, anew(&err)), MGRID_BAD_VALUE);
   assert_string_equal(err.message, "the arguments of query 'str' are a JSON object, not '[1]'");
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -189,7 +190,7 @@ static void test_queries(void **state) {
 
 /* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
 static void test_kept_state(void **state) {
-  mgrid_error    err = { 0 };
+  mgrid_error    err = MGRID_ERROR_INIT;
   json_t        *answer = NULL;
   mgrid_runtime *rt = load("local kept\n"
                            "return recipe { base = 'picotron', queries = {\n"
@@ -199,14 +200,14 @@ static void test_kept_state(void **state) {
                            NULL, &err);
   (void)state;
   assert_non_null(rt);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, &err);
-  mgrid_backend *b = mgrid_backend_dry(2, 0, &err);
-  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "keep", NULL, &answer, &err), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 2, 0, NULL, anew(&err));
+  mgrid_backend *b = mgrid_backend_dry(2, 0, anew(&err));
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "keep", NULL, &answer, anew(&err)), MGRID_OK);
   json_decref(answer);
   mgrid_state_free(s);
-  s = mgrid_materialize(p, b, NULL, &err);
-  assert_int_equal(mgrid_runtime_ask_json(rt, s, "use", NULL, &answer, &err), MGRID_REFUSED);
+  s = mgrid_materialize(p, b, NULL, anew(&err));
+  assert_int_equal(mgrid_runtime_ask_json(rt, s, "use", NULL, &answer, anew(&err)), MGRID_REFUSED);
   assert_non_null(strstr(err.message, ":4: the state of this group is closed"));
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -215,35 +216,35 @@ static void test_kept_state(void **state) {
 }
 
 static void test_backends_by_name(void **state) {
-  mgrid_error err = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
   (void)state;
-  assert_null(mgrid_backend_open("mpj", &err));
+  assert_null(mgrid_backend_open("mpj", anew(&err)));
   assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl)");
-  assert_null(mgrid_backend_open("dry", &err));
+  assert_null(mgrid_backend_open("dry", anew(&err)));
   assert_string_equal(err.message, "the dry backend has no world of its own: use mgrid_backend_dry");
 }
 
 /* What is no limit is refused, and says so. */
 static void test_limits_given(void **state) {
-  mgrid_error  err = { 0 };
+  mgrid_error  err = MGRID_ERROR_INIT;
   mgrid_limits none = { 0 }, odd = MGRID_LIMITS_INIT, small = MGRID_LIMITS_INIT;
   (void)state;
-  assert_null(mgrid_runtime_new(&none, &err));
-  assert_string_equal(err.message, "limits without MGRID_LIMITS_INIT (size 0)");
+  assert_null(mgrid_runtime_new(&none, NULL, anew(&err)));
+  assert_string_equal(err.message, "mgrid_limits without its INIT macro (size 0)");
   odd.seconds = -1;
-  assert_null(mgrid_runtime_new(&odd, &err));
-  assert_int_equal(err.status, MGRID_USAGE);
+  assert_null(mgrid_runtime_new(&odd, NULL, anew(&err)));
+  assert_int_equal(err.status, MGRID_OUT_OF_RANGE);
   assert_string_equal(err.message, "limits are above 0: memory 67108864 bytes, 200000000 instructions, -1 seconds");
   small.memory = 40 << 10;
-  assert_null(mgrid_runtime_new(&small, &err));
+  assert_null(mgrid_runtime_new(&small, NULL, anew(&err)));
   assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");
 }
 
 /* Calls may be chained: the first error is the one that is seen. */
 static void test_first_error(void **state) {
-  mgrid_error    err = { 0 }, was;
-  mgrid_machine  m;
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &err);
+  mgrid_error    err = MGRID_ERROR_INIT, was;
+  mgrid_machine  m = MGRID_MACHINE_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
   (void)state;
   assert_int_equal(mgrid_runtime_load(rt, "layuot.lua", &err), MGRID_REFUSED);
   was = err;
@@ -251,7 +252,7 @@ static void test_first_error(void **state) {
   assert_null(p);
   assert_string_equal(err.message, was.message);
   assert_non_null(strstr(err.message, "layuot.lua"));
-  mgrid_backend *b = mgrid_backend_dry(8, 0, &was);
+  mgrid_backend *b = mgrid_backend_dry(8, 0, NULL);
   mgrid_state   *s = mgrid_materialize(p, b, NULL, &err);
   assert_null(s);
   assert_null(mgrid_state_group(s, "tp", &err));
@@ -262,8 +263,8 @@ static void test_first_error(void **state) {
   assert_int_equal(mgrid_policy_call(NULL, 0, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_policy_integer(NULL, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_policy_kind(NULL, NULL), MGRID_IS_NONE);
-  mgrid_state_machine(s, &m);
-  assert_int_equal(m.hosts, 0);
+  mgrid_state_machine(s, &m, NULL);
+  assert_int_equal(m.machines, 0);
   assert_int_equal(mgrid_plan_print(p, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_print_schedule(p, -1, NULL, NULL, &err), MGRID_USAGE);
   assert_int_equal(mgrid_plan_print_json(p, -1, NULL, NULL, &err), MGRID_USAGE);

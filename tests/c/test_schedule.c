@@ -9,7 +9,7 @@
 
 enum { CASES = 3000 };
 
-static mgrid_error why; /* of the last call */
+static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
 
 /* --------------------------------------------------------------- rehearsals */
 
@@ -19,23 +19,24 @@ static void test_rehearsals(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
     rng             r = rng_new(seed);
     drawn_topology  t = draw_topology(&r, 40);
-    mgrid_plan     *p = mgrid_plan_new(t.topology, &why);
-    mgrid_rehearsal done;
+    mgrid_plan     *p = mgrid_plan_new(t.topology, anew(&why));
+    mgrid_rehearsal done = MGRID_REHEARSAL_INIT;
     mgrid_view      v;
     int64_t         most = 0, memberships = 0, leaders = 0;
     check(&r, p != NULL);
-    if (mgrid_plan_rehearse(p, &done, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
-    check(&r, mgrid_plan_rehearse(p, NULL, &why) == MGRID_OK); /* who needs no numbers gives no place */
-    mgrid_rehearsal seen;
-    if (mgrid_plan_verify(p, 0, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    if (mgrid_plan_rehearse(p, &done, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, mgrid_plan_rehearse(p, NULL, anew(&why)) == MGRID_OK); /* who needs no numbers gives no place */
+    mgrid_rehearsal seen = MGRID_REHEARSAL_INIT;
+    if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
-    mgrid_plan_checked checked;
-    if (mgrid_plan_check(p, &checked, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
-    check(&r, memcmp(&checked.schedule, &done, sizeof done) == 0);
-    if (mgrid_plan_verify(p, 3, &seen, &why)) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
+    if (mgrid_plan_check(p, &checked, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
+    check(&r, checked.communicators == done.communicators && checked.memberships == done.memberships);
+    check(&r, checked.most_per_rank == done.most_per_rank);
+    if (mgrid_plan_verify(p, 3, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, seen.memberships <= done.memberships);
     for (int64_t rank = 0; rank < t.world; rank++) {
-      check(&r, mgrid_view_init(&v, p, rank, &why) == MGRID_OK);
+      check(&r, mgrid_view_init(&v, p, rank, anew(&why)) == MGRID_OK);
       memberships += (int64_t)v.ncomms;
       if ((int64_t)v.ncomms > most) most = (int64_t)v.ncomms;
       for (size_t i = 0; i < v.ncomms; i++) leaders += v.comm[i].position == 0; /* one per communicator */
@@ -55,14 +56,14 @@ static void test_rehearsals(void **unused) {
 static mgrid_plan *square(void) {
   const mgrid_dim dims[] = { { "x", 2 }, { "y", 2 } };
   const char     *names[] = { "x", "y" };
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims, &why);
-  mgrid_topology *t = mgrid_topology_new(4, &why);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(4, anew(&why));
   for (size_t i = 0; i < 3; i++) {
-    mgrid_family *f = mgrid_grid_along(g, i < 2 ? 1 : 2, i < 2 ? &names[i] : names, MGRID_GRID_ORDER, &why);
-    assert_int_equal(mgrid_topology_add(t, i < 2 ? (i ? "column" : "row") : "all", f, NULL, &why), MGRID_OK);
+    mgrid_family *f = mgrid_grid_along(g, i < 2 ? 1 : 2, i < 2 ? &names[i] : names, MGRID_GRID_ORDER, anew(&why));
+    assert_int_equal(mgrid_topology_add(t, i < 2 ? (i ? "column" : "row") : "all", f, NULL, anew(&why)), MGRID_OK);
     mgrid_family_free(f);
   }
-  mgrid_plan *p = mgrid_plan_new(t, &why);
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   assert_non_null(p);
   mgrid_topology_free(t);
   mgrid_grid_free(g);
@@ -82,7 +83,7 @@ enum tamper { NOTHING, REVERSE_ODD, REVERSE_ALL, GROUP, NO_GROUP, POSITION, SIZE
 static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
   mgrid_plan     *p = square();
   mgrid_itinerary s;
-  assert_int_equal(mgrid_itinerary_of(&s, p, &why), MGRID_OK);
+  assert_int_equal(mgrid_itinerary_of(&s, p, anew(&why)), MGRID_OK);
   assert_int_equal(s.start[4], 12);           /* three steps each */
   mgrid_creation *step = &s.step[s.start[1]]; /* rank 1: row[0], column[1], all[0] */
   memset(&why, 0, sizeof why);
@@ -101,7 +102,7 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
     for (int64_t rank = 0; rank < 4; rank++) s.step[s.start[rank] + 1] = s.step[s.start[rank]];
     break;
   }
-  mgrid_status status = mgrid_itinerary_play(&s, p, out, &why);
+  mgrid_status status = mgrid_itinerary_play(&s, p, out, anew(&why));
   mgrid_itinerary_free(&s);
   mgrid_plan_free(p);
   return status;
@@ -109,7 +110,7 @@ static mgrid_status tampered(enum tamper what, mgrid_rehearsal *out) {
 
 static void test_checker_passes(void **unused) {
   (void)unused;
-  mgrid_rehearsal out;
+  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
   assert_int_equal(tampered(NOTHING, &out), MGRID_OK);
   assert_int_equal(out.communicators, 5);
   assert_int_equal(out.memberships, 12);
@@ -130,11 +131,11 @@ static void test_checker_fails(void **unused) {
     { SIZE, "rank 1 goes to all[0] as 1 of 3, where it is not" },
     { LEAVE_OUT, "rank 0 would wait for ever in all[0]: 3 of 4 members came, rank 3 does not" },
   };
-  mgrid_rehearsal out;
+  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-    assert_int_equal(tampered(bad[i].what, &out), MGRID_BACKEND);
+    assert_int_equal(tampered(bad[i].what, &out), MGRID_UNPROVED);
     assert_string_equal(why.message, bad[i].text);
-    assert_int_equal(why.status, MGRID_BACKEND);
+    assert_int_equal(why.status, MGRID_UNPROVED);
   }
 }
 
@@ -142,20 +143,20 @@ static void test_checker_fails(void **unused) {
 static void test_verify_fails(void **unused) {
   (void)unused;
   static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
-  mgrid_rehearsal          out;
+  mgrid_rehearsal          out = MGRID_REHEARSAL_INIT;
   for (int64_t sample = 0; sample <= 2; sample += 2) { /* all ranks; 0 and 2 */
     mgrid_plan   *p = square();
     mgrid_family *all = p->content.entry[mgrid_plan_find(p, "all")].family;
-    assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_OK);
+    assert_int_equal(mgrid_plan_verify(p, sample, &out, anew(&why)), MGRID_OK);
     assert_int_equal(out.communicators, sample ? 4 : 5); /* as seen by their first members */
     all->high = 2;                                       /* who asks with rank 3 is told that it is in no group */
-    assert_int_equal(mgrid_plan_verify(p, sample, &out, &why), MGRID_BACKEND);
+    assert_int_equal(mgrid_plan_verify(p, sample, &out, anew(&why)), MGRID_UNPROVED);
     assert_string_equal(why.message, missing);
     mgrid_plan_free(p);
   }
   mgrid_plan *p = square();
   p->content.entry[mgrid_plan_find(p, "column")].family->as.strided.offset = -1;
-  assert_int_equal(mgrid_plan_verify(p, 0, &out, &why), MGRID_BACKEND);
+  assert_int_equal(mgrid_plan_verify(p, 0, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "rank 1 would wait for ever in column[0]: rank -1 does not come");
   mgrid_plan_free(p);
 }
@@ -164,30 +165,30 @@ static void test_verify_fails(void **unused) {
 static void test_check_fails(void **unused) {
   (void)unused;
   enum { ROW, COLUMN, ALL };
-  mgrid_plan_checked out;
+  mgrid_plan_checked out = MGRID_PLAN_CHECKED_INIT;
   mgrid_plan        *p = square();
   mgrid_family      *row = p->content.entry[ROW].family, *all = p->content.entry[ALL].family;
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_OK);
-  assert_true(!out.sampled && out.members == 12 && out.schedule.communicators == 5 && out.schedule.memberships == 12);
-  assert_int_equal(mgrid_plan_check(p, NULL, &why), MGRID_OK);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_OK);
+  assert_true(!out.sampled && out.members == 12 && out.communicators == 5 && out.memberships == 12);
+  assert_int_equal(mgrid_plan_check(p, NULL, anew(&why)), MGRID_OK);
   row->high = 2; /* rank 3 is told that it is in no row */
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
   row->high = 3;
   row->as.strided.digits[0].weight = 0; /* ranks 2 and 3 are told that they are in the first row */
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 0 of group 1 is not found again by its rank");
   row->as.strided.digits[0].weight = 1;
   row->world = 3; /* rank 3 is outside */
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'row': member 1 of group 1 is not found again by its rank");
   row->world = 4;
   all->total = 5;
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'all' has 4 members in 4 ranks, and says 5");
   all->total = 4;
   p->content.entry[COLUMN].family->as.strided.index.at[0].stride = 2; /* column[1] is {2, 4}: no rank of the world */
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_string_equal(why.message, "family 'column': member 0 of group 1 is not found again by its rank");
   mgrid_plan_free(p);
 }
@@ -197,16 +198,16 @@ static void test_check_samples(void **unused) {
   (void)unused;
   const mgrid_dim    dims[] = { { "x", 2 }, { "y", MGRID_FILL } };
   const char        *x = "x";
-  mgrid_plan_checked out;
-  mgrid_grid        *g = mgrid_grid_new(mgrid_world(MGRID_WORLD_MAX - 1), 2, dims, &why);
-  mgrid_family      *f = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, &why);
-  mgrid_topology    *t = mgrid_topology_new(MGRID_WORLD_MAX - 1, &why);
-  assert_int_equal(mgrid_topology_add(t, "x", f, NULL, &why), MGRID_OK);
-  mgrid_plan *p = mgrid_plan_new(t, &why);
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_OK);
-  assert_true(out.sampled && out.members == 4096 && out.schedule.memberships >= 4096);
+  mgrid_plan_checked out = MGRID_PLAN_CHECKED_INIT;
+  mgrid_grid        *g = mgrid_grid_new(mgrid_world(MGRID_WORLD_MAX - 1), 2, dims, anew(&why));
+  mgrid_family      *f = mgrid_grid_along(g, 1, &x, MGRID_GRID_ORDER, anew(&why));
+  mgrid_topology    *t = mgrid_topology_new(MGRID_WORLD_MAX - 1, anew(&why));
+  assert_int_equal(mgrid_topology_add(t, "x", f, NULL, anew(&why)), MGRID_OK);
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_OK);
+  assert_true(out.sampled && out.members == 4096 && out.memberships >= 4096);
   f->high /= 2; /* half of the ranks are told that they are in no group */
-  assert_int_equal(mgrid_plan_check(p, &out, &why), MGRID_REFUSED);
+  assert_int_equal(mgrid_plan_check(p, &out, anew(&why)), MGRID_UNPROVED);
   assert_non_null(strstr(why.message, "family 'x': member "));
   mgrid_plan_free(p);
   mgrid_topology_free(t);
@@ -217,7 +218,7 @@ static void test_check_samples(void **unused) {
 /* Coming to a group a second time waits for all members a second time. */
 static void test_checker_counts_each_meeting(void **unused) {
   (void)unused;
-  mgrid_rehearsal out;
+  mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
   mgrid_status    s = tampered(REPEAT, &out);
   assert_true(s == MGRID_BACKEND || (s == MGRID_OK && out.communicators == 5 && out.memberships == 12));
 }
@@ -230,11 +231,11 @@ static void test_checker_fails_at_random(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 1000; seed++) {
     rng             r = rng_new(seed);
     drawn_topology  t = draw_topology(&r, 12);
-    mgrid_plan     *p = mgrid_plan_new(t.topology, &why);
+    mgrid_plan     *p = mgrid_plan_new(t.topology, anew(&why));
     mgrid_itinerary s;
-    mgrid_rehearsal out;
+    mgrid_rehearsal out = MGRID_REHEARSAL_INIT;
     bool            crossed = false;
-    check(&r, mgrid_itinerary_of(&s, p, &why) == MGRID_OK);
+    check(&r, mgrid_itinerary_of(&s, p, anew(&why)) == MGRID_OK);
     for (int64_t odd = 1; odd < t.world; odd += 2)
       for (int64_t even = 0; even < t.world; even += 2) { /* groups that both are in */
         int common = 0;
@@ -244,9 +245,9 @@ static void test_checker_fails_at_random(void **unused) {
         crossed |= common > 1;
       }
     for (int64_t odd = 1; odd < t.world; odd += 2) reverse_steps(&s, odd);
-    mgrid_status status = mgrid_itinerary_play(&s, p, &out, &why);
-    check(&r, status == MGRID_OK || status == MGRID_BACKEND);
-    check(&r, !crossed || status == MGRID_BACKEND);
+    mgrid_status status = mgrid_itinerary_play(&s, p, &out, anew(&why));
+    check(&r, status == MGRID_OK || status == MGRID_UNPROVED);
+    check(&r, !crossed || status == MGRID_UNPROVED);
     failed += status != MGRID_OK;
     mgrid_itinerary_free(&s);
     mgrid_plan_free(p);
@@ -259,22 +260,22 @@ static void test_checker_fails_at_random(void **unused) {
 
 static void test_dry_backend(void **unused) {
   (void)unused;
-  mgrid_backend *b = mgrid_backend_dry(4, 3, &why);
+  mgrid_backend *b = mgrid_backend_dry(4, 3, anew(&why));
   assert_string_equal(mgrid_backend_name(b), "dry");
   assert_int_equal(mgrid_backend_world(b), 4);
   assert_int_equal(mgrid_backend_rank(b), 3);
   mgrid_backend_free(b);
   mgrid_backend_free(NULL);
-  assert_null(mgrid_backend_dry(4, 4, &why));
+  assert_null(mgrid_backend_dry(4, 4, anew(&why)));
   assert_string_equal(why.message, "rank 4 is out of range in a world of 4");
-  assert_null(mgrid_backend_dry(4, -1, &why));
+  assert_null(mgrid_backend_dry(4, -1, anew(&why)));
   assert_string_equal(why.message, "rank -1 is out of range in a world of 4");
-  assert_null(mgrid_backend_dry(0, 0, &why));
+  assert_null(mgrid_backend_dry(0, 0, anew(&why)));
   assert_string_equal(why.message, "rank 0 is out of range in a world of 0");
-  assert_int_equal(why.status, MGRID_USAGE);
-  assert_null(mgrid_backend_open("dry", &why));
+  assert_int_equal(why.status, MGRID_OUT_OF_RANGE);
+  assert_null(mgrid_backend_open("dry", anew(&why)));
   assert_string_equal(why.message, "the dry backend has no world of its own: use mgrid_backend_dry");
-  assert_null(mgrid_backend_open("mpii", &why));
+  assert_null(mgrid_backend_open("mpii", anew(&why)));
   assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl)");
 }
 
@@ -309,17 +310,19 @@ static void check_state(const rng *r, const mgrid_state *s, const lists *of, int
     for (int64_t g = 0; g < of[i].n; g++)
       for (int64_t p = 0; p < lists_size(&of[i], g); p++) {
         if (lists_group(&of[i], g)[p] != rank) continue;
-        const mgrid_group *h = mgrid_state_group_nth(s, name, nth, &why);
+        const mgrid_group *h = mgrid_state_group_nth(s, name, nth, anew(&why));
         check(r, h != NULL && strcmp(mgrid_group_family(h), name) == 0);
         check_handle(r, h, &of[i], g, p);
         if (nth == 0) check(r, mgrid_state_group(s, name, NULL) == h);
         nth++;
         groups++;
       }
+    check(r, mgrid_state_group_nth(s, name, nth, anew(&why)) == NULL); /* in no (further) group: no error */
+    check(r, why.status == MGRID_OK);
     snprintf(why.message, sizeof why.message, "untouched");
-    why.status = MGRID_BACKEND; /* in no (further) group: NULL, MGRID_OK, and the rest stays */
+    why.status = MGRID_BACKEND; /* nor is one forgotten that the caller has */
     check(r, mgrid_state_group_nth(s, name, nth, &why) == NULL);
-    check(r, why.status == MGRID_OK && strcmp(why.message, "untouched") == 0);
+    check(r, why.status == MGRID_BACKEND && strcmp(why.message, "untouched") == 0);
   }
   check(r, mgrid_state_ngroups(s) == groups && mgrid_state_rank(s) == rank);
 }
@@ -329,16 +332,16 @@ static void test_dry_states(void **unused) {
   for (uint64_t seed = first_seed(); seed < first_seed() + 500; seed++) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
-    mgrid_plan    *p = mgrid_plan_new(t.topology, &why);
+    mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&why));
     lists          of[DRAWN_FAMILIES];
     for (size_t i = 0; i < t.n; i++) of[i] = lists_of(mgrid_plan_family(p, i));
     for (int64_t rank = 0; rank < t.world; rank++) {
-      mgrid_backend *b = mgrid_backend_dry(t.world, rank, &why);
-      mgrid_state   *s = mgrid_materialize(p, b, "test", &why);
+      mgrid_backend *b = mgrid_backend_dry(t.world, rank, anew(&why));
+      mgrid_state   *s = mgrid_materialize(p, b, "test", anew(&why));
       check(&r, s != NULL && mgrid_state_plan(s) == p);
       check_state(&r, s, of, rank);
       int64_t proved = -1;
-      check(&r, mgrid_state_prove(s, &proved, &why) == MGRID_OK && proved == 0);
+      check(&r, mgrid_state_prove(s, &proved, anew(&why)) == MGRID_OK && proved == 0);
       mgrid_backend_free(b); /* the state still holds it */
       check(&r, mgrid_state_rank(s) == rank);
       mgrid_state_free(s);
@@ -355,45 +358,45 @@ static void test_dry_questions(void **unused) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 3 } };
   const char     *tp = "tp", *dp = "dp";
   mgrid_options   late = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new((mgrid_window){ 8, 2, 6 }, 2, dims, &why);
-  mgrid_family   *ftp = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, &why),
-               *fdp = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, &why);
-  mgrid_topology *t = mgrid_topology_new(8, &why);
+  mgrid_grid     *g = mgrid_grid_new((mgrid_window){ 8, 2, 6 }, 2, dims, anew(&why));
+  mgrid_family   *ftp = mgrid_grid_along(g, 1, &tp, MGRID_GRID_ORDER, anew(&why)),
+               *fdp = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   late.lazy = true;
-  mgrid_topology_add_grid(t, "text", g, &why);
-  mgrid_topology_add(t, "tensor", ftp, NULL, &why);
-  mgrid_topology_add(t, "data", fdp, &late, &why);
-  mgrid_plan    *p = mgrid_plan_new(t, &why);
-  mgrid_backend *b[2] = { mgrid_backend_dry(8, 5, &why), mgrid_backend_dry(8, 0, &why) };
-  mgrid_state   *in = mgrid_materialize(p, b[0], NULL, &why), *out = mgrid_materialize(p, b[1], "out", &why);
+  mgrid_topology_add_grid(t, "text", g, anew(&why));
+  mgrid_topology_add(t, "tensor", ftp, NULL, anew(&why));
+  mgrid_topology_add(t, "data", fdp, &late, anew(&why));
+  mgrid_plan    *p = mgrid_plan_new(t, anew(&why));
+  mgrid_backend *b[2] = { mgrid_backend_dry(8, 5, anew(&why)), mgrid_backend_dry(8, 0, anew(&why)) };
+  mgrid_state *in = mgrid_materialize(p, b[0], NULL, anew(&why)), *out = mgrid_materialize(p, b[1], "out", anew(&why));
   assert_int_equal(mgrid_state_ncomms(in), 1); /* data is lazy */
-  assert_int_equal(mgrid_state_create(in, "data", &why), MGRID_OK);
-  assert_int_equal(mgrid_state_create(in, "data", &why), MGRID_OK); /* again is harmless */
+  assert_int_equal(mgrid_state_create(in, "data", anew(&why)), MGRID_OK);
+  assert_int_equal(mgrid_state_create(in, "data", anew(&why)), MGRID_OK); /* again is harmless */
   assert_int_equal(mgrid_state_ncomms(in), 2);
-  assert_int_equal(mgrid_state_create(in, "date", &why), MGRID_USAGE);
+  assert_int_equal(mgrid_state_create(in, "date", anew(&why)), MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "rank 5: unknown family 'date'; nearest is 'data' (tensor, data)");
-  assert_int_equal(mgrid_group_rank(mgrid_state_group(in, "data", &why)), 1);
-  assert_int_equal(mgrid_state_coord(in, "text", "tp", &why), 1);
-  assert_int_equal(mgrid_state_coord(in, "text", "dp", &why), 1);
-  assert_null(mgrid_state_group(in, "tensr", &why));
-  assert_int_equal(why.status, MGRID_USAGE);
+  assert_int_equal(mgrid_group_rank(mgrid_state_group(in, "data", anew(&why))), 1);
+  assert_int_equal(mgrid_state_coord(in, "text", "tp", anew(&why)), 1);
+  assert_int_equal(mgrid_state_coord(in, "text", "dp", anew(&why)), 1);
+  assert_null(mgrid_state_group(in, "tensr", anew(&why)));
+  assert_int_equal(why.status, MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "unknown family 'tensr'; nearest is 'tensor' (tensor, data)");
-  assert_null(mgrid_state_group(in, "zzz", &why));
+  assert_null(mgrid_state_group(in, "zzz", anew(&why)));
   assert_string_equal(why.message, "unknown family 'zzz'; known: tensor, data");
-  assert_int_equal(mgrid_state_coord(in, "texts", "tp", &why), -1);
-  assert_int_equal(why.status, MGRID_USAGE);
+  assert_int_equal(mgrid_state_coord(in, "texts", "tp", anew(&why)), -1);
+  assert_int_equal(why.status, MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "unknown grid 'texts'; nearest is 'text' (text)");
-  assert_int_equal(mgrid_state_coord(in, "text", "tq", &why), -1);
+  assert_int_equal(mgrid_state_coord(in, "text", "tq", anew(&why)), -1);
   assert_string_equal(why.message, "unknown dim 'tq'; nearest is 'tp' (tp, dp)");
   why.status = MGRID_BACKEND;
-  assert_null(mgrid_state_group(out, "tensor", &why)); /* rank 0 is outside the window */
+  assert_null(mgrid_state_group(out, "tensor", anew(&why))); /* rank 0 is outside the window */
   assert_int_equal(why.status, MGRID_OK);
   why.status = MGRID_BACKEND;
-  assert_int_equal(mgrid_state_coord(out, "text", "tp", &why), -1);
+  assert_int_equal(mgrid_state_coord(out, "text", "tp", anew(&why)), -1);
   assert_int_equal(why.status, MGRID_OK);
   assert_int_equal(mgrid_state_ncomms(out), 0);
   mgrid_plan_free(p); /* states keep their plan */
-  assert_int_equal(mgrid_group_first(mgrid_state_group(in, "tensor", &why)), 4);
+  assert_int_equal(mgrid_group_first(mgrid_state_group(in, "tensor", anew(&why))), 4);
   mgrid_state_free(in);
   mgrid_state_free(out);
   for (int i = 0; i < 2; i++) mgrid_backend_free(b[i]);
@@ -406,8 +409,8 @@ static void test_dry_questions(void **unused) {
 static void test_materialize_errors(void **unused) {
   (void)unused;
   mgrid_plan    *p = square();
-  mgrid_backend *b = mgrid_backend_dry(8, 1, &why);
-  assert_null(mgrid_materialize(p, b, "test", &why));
+  mgrid_backend *b = mgrid_backend_dry(8, 1, anew(&why));
+  assert_null(mgrid_materialize(p, b, "test", anew(&why)));
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
   assert_int_equal(why.status, MGRID_REFUSED);
   assert_null(mgrid_materialize(p, NULL, "test", &why)); /* of a failed call: quiet */

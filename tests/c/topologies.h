@@ -69,8 +69,8 @@ static inline mgrid_family *draw_any_family(rng *r, int64_t world, const mgrid_f
   mgrid_family *f;
   if (rng_chance(r, 15)) return draw_table(r, world);
   if (earlier && rng_chance(r, 20))
-    return rng_chance(r, 40) ? mgrid_family_lists(earlier, &err) : mgrid_family_ref(earlier);
-  if (earlier && rng_chance(r, 5)) return mgrid_family_twin(earlier, &err);
+    return rng_chance(r, 40) ? mgrid_family_lists(earlier, anew(&err)) : mgrid_family_ref(earlier);
+  if (earlier && rng_chance(r, 5)) return mgrid_family_twin(earlier, anew(&err));
   int64_t cut = rng_chance(r, 35) ? rng_between(r, 0, world - 1) : 0;
   drawn   d = draw_grid_over(r, (mgrid_window){ world, cut, world - cut });
   f = draw_family(r, &d, (int)rng_between(r, 0, 2), &l);
@@ -79,7 +79,7 @@ static inline mgrid_family *draw_any_family(rng *r, int64_t world, const mgrid_f
   if (cut > 0 && rng_chance(r, 60)) {
     drawn               low = draw_grid_over(r, (mgrid_window){ world, 0, cut });
     const mgrid_family *both[2] = { f, draw_family(r, &low, (int)rng_between(r, 0, 1), &l) };
-    mgrid_family       *u = mgrid_family_union(2, both, &err);
+    mgrid_family       *u = mgrid_family_union(2, both, anew(&err));
     check(r, u != NULL);
     mgrid_family_free(f);
     mgrid_family_free((mgrid_family *)both[1]);
@@ -95,14 +95,14 @@ static inline drawn_topology draw_topology(rng *r, int64_t most) {
   mgrid_error              err;
   drawn_topology           t = { .world = rng_between(r, 1, most / 2) * rng_between(r, 1, 2) };
   mgrid_family            *f[DRAWN_FAMILIES];
-  t.topology = mgrid_topology_new(t.world, &err);
+  t.topology = mgrid_topology_new(t.world, anew(&err));
   t.n = (size_t)rng_between(r, 1, DRAWN_FAMILIES);
   for (size_t i = 0; i < t.n; i++) {
     t.options[i] = draw_options(r);
     f[i] = draw_any_family(r, t.world, i ? f[rng_between(r, 0, (int64_t)i - 1)] : NULL);
     check(r, f[i] != NULL);
     t.options[i].unique |= f[i]->twin;
-    check(r, mgrid_topology_add(t.topology, name[i], f[i], &t.options[i].o, &err) == MGRID_OK);
+    check(r, mgrid_topology_add(t.topology, name[i], f[i], &t.options[i].o, anew(&err)) == MGRID_OK);
   }
   for (size_t i = 0; i < t.n; i++) mgrid_family_free(f[i]);
   return t;

@@ -10,8 +10,8 @@ local program = [[
 #include <moongrid.h>
 #include <stdio.h>
 int main(void) {
-  mgrid_error    e;
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   const char *args[] = { "tp=2" };
   if (!rt || mgrid_runtime_load(rt, "picotron", &e)) { puts(e.message); return 1; }
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, 1, args, &e);
@@ -27,7 +27,7 @@ int main(void) {
 local mpi_program = [[
 #include <moongrid_mpi.h>
 int main(int argc, char **argv) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   MPI_Init(&argc, &argv);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   int ok = b && mgrid_backend_world(b) == 2;
@@ -104,7 +104,7 @@ describe("make install", function()
     file:write [[
       #include <moongrid_mpi.h>
       int main() {
-        mgrid_error e;
+        mgrid_error e = MGRID_ERROR_INIT;
         mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_NULL, &e);
         return b == nullptr && e.status == MGRID_USAGE && mgrid_mpi_comm(nullptr) == MPI_COMM_NULL ? 0 : 1;
       }]]

@@ -404,11 +404,11 @@ describe("State", function()
     { "text(s.tp), text(s.edge), text(s.one)", "Group tp[2]: 1 of 2", "Group edge[0]: 1 of 2", "Group one[5]: 0 of 1" },
     { "s.grid", { tp = 1, dp = 0, pp = 1 } },
     { "s:coord('grid', 'tp'), s:coord('grid', 'dp')", 1, 0 },
-    { "s.machine.hosts, s.machine.host, s.machine.local_size, s.machine.local_rank, s.machine.gpus, s.machine.gpu",
+    { "s.machine.machines, s.machine.index, s.machine.local_size, s.machine.local_rank, s.machine.gpus, s.machine.gpu",
       1, 0, 8, 5, 0, nil, n = 7 },
     { "s.machine == s.machine, s.machine.cores >= s.machine.usable_cores, s.machine.memory > 0", true, true, true },
     { "(function() local o = {} for name in pairs(s.machine) do o[#o + 1] = name end return o end)()",
-      { "name", "hosts", "host", "local_size", "local_rank", "cores", "usable_cores", "memory", "gpus" } },
+      { "name", "machines", "index", "local_size", "local_rank", "cores", "usable_cores", "memory", "gpus" } },
     { "#s:groups 'ring', s:groups 'ring'[1].ranks, s:groups 'ring'[2].ranks", 2, { 4, 5 }, { 5, 0 } },
     { "(function() T.lone = four:pick(0) local d = mg.plan(T):dry(5) return d.lone, d:groups 'lone' end)()", nil, {}, n = 3 },
     { "(function() T.lone = four:pick(0) local o = {} for name, group in pairs(mg.plan(T):dry(5)) do "
@@ -416,7 +416,7 @@ describe("State", function()
       { "tp2", "again2", "dp3", "edge0", "ring2", "one5", "lone-" } },
     { "s:prove()", 0 },
     { "s:create 'tp'", true },
-    { "s:create 'xx'", nil, "rank 5: unknown family 'xx'; known: tp, again, dp, edge, ring, one", 2, n = 4 },
+    { "s:create 'xx'", nil, "rank 5: unknown family 'xx'; known: tp, again, dp, edge, ring, one", 101, n = 4 },
     { "(function() s:close() s:close() return text(s) end)()", "State (closed)" },
     { "(function() do local z <close> = s end return text(s) end)()", "State (closed)" },
     { "(function() local group = s.tp s:close() return text(group) end)()", "Group (closed)" },
@@ -425,9 +425,9 @@ describe("State", function()
   refuses {
     { "local _ = s.tpp", "unknown family 'tpp'; nearest is 'tp' (tp, again, dp, edge, ring, one)" },
     { "s.tp = 5", "a State cannot be changed" },
-    { "local _ = s.machine.hots", "unknown field of the machine 'hots'; nearest is 'hosts' (name, hosts, host, local_size, "
+    { "local _ = s.machine.machins", "unknown field of the machine 'machins'; nearest is 'machines' (name, machines, index, local_size, "
       .. "local_rank, cores, usable_cores, memory, gpus, gpu)" },
-    { "s.machine.hosts = 2", "the machine cannot be changed" },
+    { "s.machine.machines = 2", "the machine cannot be changed" },
     { "s:close() return s.machine", "the state is closed" },
     { "s:groups 'x'", "unknown family 'x'; known: tp, again, dp, edge, ring, one" },
     { "s:groups()", "bad argument #1 to 'groups' (string expected, got no value)" },

@@ -7,6 +7,7 @@
 ** Every rank gathers its verdicts first; one all-reduce per test then decides, so that a
 ** failure on one rank cannot leave the others waiting.
 */
+#include "../anew.h"
 #include "moongrid_mpi.h"
 
 #include <stdio.h>
@@ -66,22 +67,22 @@ static mgrid_plan *layout(int64_t tp, bool lazy, mgrid_error *err) {
 static int64_t tp_size(void) { return world % 2 == 0 ? 2 : 1; }
 
 static void test_questions(void) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(tp_size(), false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   int64_t        proved = -1, tp = tp_size();
   CHECK(s != NULL);
   if (s) {
-    const mgrid_group *g = mgrid_state_group(s, "tp", &e), *d = mgrid_state_group(s, "dp", &e);
+    const mgrid_group *g = mgrid_state_group(s, "tp", anew(&e)), *d = mgrid_state_group(s, "dp", anew(&e));
     CHECK(mgrid_group_size(g) == tp && mgrid_group_rank(g) == me % tp && mgrid_group_index(g) == me / tp);
     CHECK(mgrid_group_first(g) == me - me % tp && mgrid_group_last(g) == mgrid_group_first(g) + tp - 1);
     CHECK(mgrid_group_size(d) == world / tp && mgrid_group_rank(d) == me / tp);
     CHECK(mgrid_group_next(d, true) == (me + tp) % world && mgrid_group_prev(d, false) == (me < tp ? -1 : me - tp));
-    CHECK(mgrid_state_coord(s, "grid", "dp", &e) == me / tp);
-    CHECK(mgrid_state_group(s, "data", &e) != d);
-    CHECK(mgrid_mpi_comm(mgrid_state_group(s, "data", &e)) == mgrid_mpi_comm(d)); /* shared */
-    CHECK(mgrid_group_size(d) == 1 || mgrid_mpi_comm(mgrid_state_group(s, "gather", &e)) != mgrid_mpi_comm(d));
+    CHECK(mgrid_state_coord(s, "grid", "dp", anew(&e)) == me / tp);
+    CHECK(mgrid_state_group(s, "data", anew(&e)) != d);
+    CHECK(mgrid_mpi_comm(mgrid_state_group(s, "data", anew(&e))) == mgrid_mpi_comm(d)); /* shared */
+    CHECK(mgrid_group_size(d) == 1 || mgrid_mpi_comm(mgrid_state_group(s, "gather", anew(&e))) != mgrid_mpi_comm(d));
     CHECK(mgrid_group_size(g) > 1 || mgrid_mpi_comm(g) == MPI_COMM_SELF);
     CHECK(mgrid_mpi_comm(NULL) == MPI_COMM_NULL);
     int sum = 0, one = 1, len = 0;
@@ -91,12 +92,12 @@ static void test_questions(void) {
     MPI_Comm_get_name(mgrid_mpi_comm(d), name, &len);
     snprintf(want, sizeof want, "train/dp[%d]", (int)(me % tp));
     CHECK(mgrid_group_size(d) == 1 || tp == 1 || strcmp(name, want) == 0);
-    CHECK(mgrid_state_group(s, "dpp", &e) == NULL && e.status == MGRID_USAGE);
+    CHECK(mgrid_state_group(s, "dpp", anew(&e)) == NULL && e.status == MGRID_UNKNOWN_NAME);
     CHECK(strcmp(e.message, "unknown family 'dpp'; nearest is 'dp' (tp, dp, data, gather, all, ring)") == 0);
     size_t around = 0;
-    while (mgrid_state_group_nth(s, "ring", around, &e)) around++;
+    while (mgrid_state_group_nth(s, "ring", around, anew(&e))) around++;
     CHECK(around == (world > 1 ? 2u : 0u));
-    CHECK(mgrid_state_prove(s, &proved, &e) == MGRID_OK && (size_t)proved == mgrid_state_ncomms(s));
+    CHECK(mgrid_state_prove(s, &proved, anew(&e)) == MGRID_OK && (size_t)proved == mgrid_state_ncomms(s));
   }
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -105,22 +106,22 @@ static void test_questions(void) {
 }
 
 static void test_states_side_by_side(void) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *actor_plan = layout(tp_size(), false, &e), *critic_plan = layout(world, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *actor = mgrid_materialize(actor_plan, b, "actor", &e);
-  mgrid_state   *critic = mgrid_materialize(critic_plan, b, "critic", &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *actor = mgrid_materialize(actor_plan, b, "actor", anew(&e));
+  mgrid_state   *critic = mgrid_materialize(critic_plan, b, "critic", anew(&e));
   CHECK(actor && critic);
   if (actor && critic && world > 1) {
-    const mgrid_group *a = mgrid_state_group(actor, "all", &e), *c = mgrid_state_group(critic, "tp", &e);
-    CHECK(mgrid_group_size(c) == world && mgrid_group_size(mgrid_state_group(critic, "dp", &e)) == 1);
+    const mgrid_group *a = mgrid_state_group(actor, "all", anew(&e)), *c = mgrid_state_group(critic, "tp", anew(&e));
+    CHECK(mgrid_group_size(c) == world && mgrid_group_size(mgrid_state_group(critic, "dp", anew(&e))) == 1);
     CHECK(mgrid_mpi_comm(a) == mgrid_mpi_comm(c)); /* equal members and options: one communicator */
     mgrid_state_free(actor);
     actor = NULL;
     int sum = 0, one = 1;
     MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mgrid_mpi_comm(c)); /* outlives the other */
     CHECK(sum == world);
-    CHECK(mgrid_state_prove(critic, NULL, &e) == MGRID_OK);
+    CHECK(mgrid_state_prove(critic, NULL, anew(&e)) == MGRID_OK);
   }
   mgrid_state_free(actor);
   mgrid_backend_free(b); /* the last state still keeps it */
@@ -131,19 +132,19 @@ static void test_states_side_by_side(void) {
 }
 
 static void test_lazy(void) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(1, true, &e); /* its pairs are no groups of another family */
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
   CHECK(s != NULL);
   if (s && world > 2) {
-    const mgrid_group *ring = mgrid_state_group(s, "ring", &e);
+    const mgrid_group *ring = mgrid_state_group(s, "ring", anew(&e));
     size_t             before = mgrid_state_ncomms(s);
     CHECK(mgrid_group_native(ring) == NULL && mgrid_mpi_comm(ring) == MPI_COMM_NULL);
-    CHECK(mgrid_state_create(s, "ring", &e) == MGRID_OK && mgrid_state_create(s, "ring", &e) == MGRID_OK);
+    CHECK(mgrid_state_create(s, "ring", anew(&e)) == MGRID_OK && mgrid_state_create(s, "ring", anew(&e)) == MGRID_OK);
     CHECK(mgrid_mpi_comm(ring) != MPI_COMM_NULL && mgrid_state_ncomms(s) > before);
-    CHECK(mgrid_state_prove(s, NULL, &e) == MGRID_OK);
-    CHECK(mgrid_state_create(s, "rung", &e) == MGRID_USAGE);
+    CHECK(mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
+    CHECK(mgrid_state_create(s, "rung", anew(&e)) == MGRID_UNKNOWN_NAME);
   }
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -153,7 +154,7 @@ static void test_lazy(void) {
 
 /* Creation on a part of the world: the backend takes what communicator it is given. */
 static void test_other_parent(void) {
-  mgrid_error e = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   MPI_Comm    half;
   MPI_Comm_split(MPI_COMM_WORLD, me % 2, -me, &half); /* ranks reversed, too */
   int rank, size, whole = world;
@@ -161,9 +162,9 @@ static void test_other_parent(void) {
   MPI_Comm_size(half, &size);
   world = size;
   mgrid_plan    *p = layout(1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(half, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "half", &e);
-  CHECK(s && mgrid_state_rank(s) == rank && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+  mgrid_backend *b = mgrid_mpi_backend(half, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "half", anew(&e));
+  CHECK(s && mgrid_state_rank(s) == rank && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
   MPI_Errhandler h;
   MPI_Comm_get_errhandler(half, &h);
   CHECK(h == MPI_ERRORS_ARE_FATAL); /* as it was before */
@@ -177,10 +178,10 @@ static void test_other_parent(void) {
 }
 
 static void test_disagreement(void) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(me == world - 1 ? world : 1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
   if (world > 1) {
     CHECK(s == NULL && e.status == MGRID_DISAGREE);
     char want[64];
@@ -192,14 +193,14 @@ static void test_disagreement(void) {
   mgrid_state_free(s);
   mgrid_plan_free(p);
   /* one rank has no plan at all */
-  mgrid_error mine = { 0 };
+  mgrid_error mine = MGRID_ERROR_INIT;
   p = me == world - 1 ? NULL : layout(1, false, &e);
   if (!p) {
     mine.status = MGRID_REFUSED;
     snprintf(mine.message, sizeof mine.message, "recipe.lua:1: no");
-    CHECK(mgrid_agree(b, NULL, &mine, &e) == (world > 1 ? MGRID_DISAGREE : MGRID_REFUSED));
+    CHECK(mgrid_agree(b, NULL, &mine, anew(&e)) == (world > 1 ? MGRID_DISAGREE : MGRID_REFUSED));
   } else {
-    CHECK(mgrid_materialize(p, b, NULL, &e) == NULL && e.status == MGRID_DISAGREE);
+    CHECK(mgrid_materialize(p, b, NULL, anew(&e)) == NULL && e.status == MGRID_DISAGREE);
   }
   char want[128];
   snprintf(want, sizeof want, "ranks do not have the same plan: rank %d has none (recipe.lua:1: no)", world - 1);
@@ -207,8 +208,8 @@ static void test_disagreement(void) {
   mgrid_plan_free(p);
   /* after a refusal the communicator and the backend still work */
   p = layout(1, false, &e);
-  s = mgrid_materialize(p, b, NULL, &e);
-  CHECK(s && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+  s = mgrid_materialize(p, b, NULL, anew(&e));
+  CHECK(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
   mgrid_state_free(s);
   mgrid_plan_free(p);
   mgrid_backend_free(b);
@@ -216,15 +217,16 @@ static void test_disagreement(void) {
 }
 
 static void test_wrong_world(void) {
-  mgrid_error     e = { 0 };
-  mgrid_topology *t = mgrid_topology_new(world + 1, &e);
-  mgrid_plan     *p = mgrid_plan_new(t, &e);
-  mgrid_backend  *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  CHECK(mgrid_materialize(p, b, NULL, &e) == NULL && e.status == MGRID_REFUSED);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_topology *t = mgrid_topology_new(world + 1, anew(&e));
+  mgrid_plan     *p = mgrid_plan_new(t, anew(&e));
+  mgrid_backend  *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  CHECK(mgrid_materialize(p, b, NULL, anew(&e)) == NULL && e.status == MGRID_REFUSED);
   char want[96];
   snprintf(want, sizeof want, "the plan is for %d ranks, the communicator has %d", world + 1, world);
   CHECK(strcmp(e.message, want) == 0);
-  CHECK(mgrid_mpi_backend(MPI_COMM_NULL, &e) == NULL && strcmp(e.message, "mpi: the parent is MPI_COMM_NULL") == 0);
+  CHECK(mgrid_mpi_backend(MPI_COMM_NULL, anew(&e)) == NULL
+        && strcmp(e.message, "mpi: the parent is MPI_COMM_NULL") == 0);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
   mgrid_topology_free(t);
@@ -233,7 +235,7 @@ static void test_wrong_world(void) {
 
 /* Explicit groups of one family that overlap, created on every rank without a deadlock. */
 static void test_overlapping_table(void) {
-  mgrid_error e = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   int64_t     starts[65];
   int32_t     ranks[3 * 64];
   int         n = world < 3 ? 0 : world;
@@ -243,13 +245,13 @@ static void test_overlapping_table(void) {
   }
   starts[n] = 3 * n;
   if (n) {
-    mgrid_family   *f = mgrid_family_table(mgrid_world(world), n, starts, ranks, MGRID_COVER, &e);
-    mgrid_topology *t = mgrid_topology_new(world, &e);
-    mgrid_topology_add(t, "triples", f, NULL, &e);
-    mgrid_plan    *p = mgrid_plan_new(t, &e);
-    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-    mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
-    CHECK(s && mgrid_state_ncomms(s) == 3 && mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+    mgrid_family   *f = mgrid_family_table(mgrid_world(world), n, starts, ranks, MGRID_COVER, anew(&e));
+    mgrid_topology *t = mgrid_topology_new(world, anew(&e));
+    mgrid_topology_add(t, "triples", f, NULL, anew(&e));
+    mgrid_plan    *p = mgrid_plan_new(t, anew(&e));
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+    mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
+    CHECK(s && mgrid_state_ncomms(s) == 3 && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
     mgrid_state_free(s);
     mgrid_backend_free(b);
     mgrid_plan_free(p);
@@ -260,8 +262,8 @@ static void test_overlapping_table(void) {
 }
 
 int main(int argc, char **argv) {
-  mgrid_error e = { 0 };
-  bool        early = mgrid_mpi_backend(MPI_COMM_WORLD, &e) == NULL
+  mgrid_error e = MGRID_ERROR_INIT;
+  bool        early = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e)) == NULL
                && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -278,8 +280,8 @@ int main(int argc, char **argv) {
   /* A state that is freed after MPI_Finalize must not call MPI any more. Its communicators are never
   ** freed then, so a leak check leaves this out (--no-late). */
   mgrid_plan    *p = layout(1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = late ? mgrid_materialize(p, b, NULL, &e) : NULL;
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *s = late ? mgrid_materialize(p, b, NULL, anew(&e)) : NULL;
   CHECK(s != NULL || !late);
   verdict("a state that outlives MPI_Finalize");
   if (me == 0) printf("1..%d\n", number);

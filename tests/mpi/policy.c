@@ -34,17 +34,17 @@ static void write_recipe(const char *text) {
   "  mine = function(s) return s.rank end, group = function(s) return s.tp.index end, rare = function(s) if s.rank " \
   "== 1 then error 'no' end return 1 end,\n" \
   "  where = function(s) local m = s.machine\n" \
-  "    return { m.hosts, m.host, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
+  "    return { m.machines, m.index, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
   "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world', mine = 'tp' } }\n"
 
 static void policies(mgrid_runtime *rt, mgrid_state *s) {
-  mgrid_error   e = { 0 };
+  mgrid_error   e = MGRID_ERROR_INIT;
   int64_t       n = -1;
-  mgrid_policy *same = mgrid_policy_new(rt, s, "same", &e), *other = mgrid_policy_new(rt, s, "rank", &e);
-  mgrid_policy *group = mgrid_policy_new(rt, s, "group", &e), *rare = mgrid_policy_new(rt, s, "rare", &e);
+  mgrid_policy *same = mgrid_policy_new(rt, s, "same", anew(&e)), *other = mgrid_policy_new(rt, s, "rank", anew(&e));
+  mgrid_policy *group = mgrid_policy_new(rt, s, "group", anew(&e)), *rare = mgrid_policy_new(rt, s, "rare", anew(&e));
   test(same && other && group && rare, "four agreed policies are found");
-  test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "the same on all ranks is agreed");
-  mgrid_status status = mgrid_policy_call(other, 0, NULL, &e);
+  test(mgrid_policy_call(same, 0, NULL, anew(&e)) == MGRID_OK, "the same on all ranks is agreed");
+  mgrid_status status = mgrid_policy_call(other, 0, NULL, anew(&e));
   test(size == 1
            ? status == MGRID_OK
            : status == MGRID_DISAGREE && e.line > 0 && strcmp(e.file, path) == 0
@@ -52,27 +52,28 @@ static void policies(mgrid_runtime *rt, mgrid_state *s) {
                      e.message,
                      ": policy 'rank' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1"),
        "another value on every rank is refused on all, who are told of two");
-  test(mgrid_policy_call(group, 0, NULL, &e) == MGRID_OK && mgrid_policy_integer(group, NULL, &n, &e) == MGRID_OK
-           && n == mgrid_group_index(mgrid_state_group(s, "tp", &e)),
+  test(mgrid_policy_call(group, 0, NULL, anew(&e)) == MGRID_OK
+           && mgrid_policy_integer(group, NULL, &n, anew(&e)) == MGRID_OK
+           && n == mgrid_group_index(mgrid_state_group(s, "tp", anew(&e))),
        "equal within each group of a family is agreed by it");
   char          both[160];
-  mgrid_policy *mine = mgrid_policy_new(rt, s, "mine", &e);
+  mgrid_policy *mine = mgrid_policy_new(rt, s, "mine", anew(&e));
   int           even = rank / 2 * 2; /* tp is pairs of neighbours */
   snprintf(both, sizeof both,
            ": policy 'mine' is agreed by tp, and ranks differ: rank %d returned %d, rank %d returned %d", even, even,
            even + 1, even + 1);
-  status = mgrid_policy_call(mine, 0, NULL, &e);
+  status = mgrid_policy_call(mine, 0, NULL, anew(&e));
   test(size == 1 ? status == MGRID_OK : status == MGRID_DISAGREE && strstr(e.message, both),
        "another value in a group is told to its members, each group its own");
   mgrid_policy_free(mine);
-  status = mgrid_policy_call(rare, 0, NULL, &e);
+  status = mgrid_policy_call(rare, 0, NULL, anew(&e));
   test(size == 1   ? status == MGRID_OK
        : rank == 1 ? status == MGRID_REFUSED && strstr(e.message, "no")
                    : status == MGRID_DISAGREE
                          && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned "
                                               "1, rank 1 failed (/tmp/moongrid-policy-"),
        "a failure on one rank is told on all");
-  test(mgrid_policy_call(same, 0, NULL, &e) == MGRID_OK, "and the next call is agreed again");
+  test(mgrid_policy_call(same, 0, NULL, anew(&e)) == MGRID_OK, "and the next call is agreed again");
   mgrid_policy_free(same);
   mgrid_policy_free(other);
   mgrid_policy_free(group);
@@ -89,8 +90,8 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
   char          mine[NAME] = "", (*all)[NAME] = malloc((size_t)size * sizeof *all);
   int64_t       is[8] = { 0 }, hosts = 0, host = 0, locals = 0, local = 0;
   size_t        n = 0;
-  mgrid_error   e = { 0 };
-  mgrid_policy *where = mgrid_policy_new(rt, s, "where", &e);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_policy *where = mgrid_policy_new(rt, s, "where", anew(&e));
   gethostname(mine, NAME - 1);
   if (!all) MPI_Abort(MPI_COMM_WORLD, 1);
   MPI_Allgather(mine, NAME, MPI_CHAR, all, NAME, MPI_CHAR, MPI_COMM_WORLD);
@@ -100,8 +101,8 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
     if (same && at < 0) host = hosts, at = r;
     hosts += first, locals += same, local += same && r < rank;
   }
-  mgrid_status status = mgrid_policy_call(where, 0, NULL, &e);
-  if (!status) status = mgrid_policy_integers(where, NULL, is, 8, &n, &e);
+  mgrid_status status = mgrid_policy_call(where, 0, NULL, anew(&e));
+  if (!status) status = mgrid_policy_integers(where, NULL, is, 8, &n, anew(&e));
   test(status == MGRID_OK && n == 7 && is[4] >= 1 && is[5] == 0 && is[6] == (int64_t)strlen(mine),
        "a policy sees the machine");
   if (rank == 0 && size > 2) printf("# %d machines\n", (int)hosts);
@@ -111,33 +112,33 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
 }
 
 static void reload(mgrid_runtime **rt, mgrid_state **s) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *new_rt;
   mgrid_state   *new_s;
-  mgrid_change   c = { -1, -1, -1 };
-  MPI_Comm       tp = mgrid_mpi_comm(mgrid_state_group(*s, "tp", &e));
+  mgrid_change   c = MGRID_CHANGE_INIT;
+  MPI_Comm       tp = mgrid_mpi_comm(mgrid_state_group(*s, "tp", anew(&e)));
   int64_t        proved;
   bool           pairs = size > 1;
   write_recipe(RECIPE("", "  t.all = g('tp', 'dp'):twin()\n"));
-  mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
-  test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", &e)) == tp,
+  mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
+  test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", anew(&e))) == tp,
        "a family more: tp keeps its communicator");
   test(c.created == pairs && c.dropped == 0 && c.kept == (size > 2 ? 2 : pairs), "and what changes is counted");
   mgrid_state_free(*s);
   mgrid_runtime_free(*rt);
   *s = new_s, *rt = new_rt;
-  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK && proved == c.kept + c.created, "what is there is proved");
+  test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK && proved == c.kept + c.created, "what is there is proved");
   write_recipe("return recipe { build = function(world) return grid(world, 'a', { a = 3 }) end }");
-  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
   test(status == MGRID_REFUSED && !new_s && !new_rt && strstr(e.message, ":1: ") && e.line == 1,
        "nonsense is refused with its place");
-  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK, "and what runs is untouched");
+  test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK, "and what runs is untouched");
   write_recipe("return recipe {");
-  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, &e);
+  status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
   test(status == MGRID_REFUSED && !new_s, "so is what is no Lua");
   write_recipe(RECIPE("", ""));
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
-  status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, &e);
+  status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, anew(&e));
   test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s,
        "a rank with other parameters is found");
   if (new_s) {
@@ -150,21 +151,21 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   FILE *file = rank == size - 1 ? fopen(other, "w") : NULL;
   if (file) fputs(RECIPE("", "") "-- of yesterday\n", file), fclose(file);
   status = mgrid_reload(*rt, *s, rank == size - 1 ? other : NULL, 1, (const char *const[]){ "tp=2" }, &new_rt, &new_s,
-                        &c, &e);
+                        &c, anew(&e));
   test(status == MGRID_DISAGREE && !new_s
            && strstr(e.message, "the groups are the same, but not the text of the recipe, and it has policies"),
        "so is a rank with another text of the policies");
   if (rank == size - 1) unlink(other);
-  status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, &e);
+  status = mgrid_reload(*rt, *s, "picotron", 0, NULL, &new_rt, &new_s, &c, anew(&e));
   test(status == MGRID_OK, "another recipe altogether");
   mgrid_state_free(*s);
   mgrid_runtime_free(*rt);
   *s = new_s, *rt = new_rt;
-  test(mgrid_state_prove(*s, &proved, &e) == MGRID_OK, "is proved as well");
+  test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK, "is proved as well");
 }
 
 int main(int argc, char **argv) {
-  mgrid_error e = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
   move_out();
   int id = (int)getpid();
@@ -172,11 +173,11 @@ int main(int argc, char **argv) {
   snprintf(path, sizeof path, "/tmp/moongrid-policy-%d.lua", id);
   write_recipe(RECIPE("", ""));
   const char    *args[] = { size == 1 ? "tp=1" : "tp=2" };
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, &e);
-  mgrid_status   loaded = mgrid_runtime_load(rt, path, &e);
-  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e));
+  mgrid_status   loaded = mgrid_runtime_load(rt, path, anew(&e));
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   test(loaded == MGRID_OK && s, s ? "a recipe with policies" : e.message);
   mgrid_plan_free(p);
   policies(rt, s);

@@ -6,6 +6,8 @@
 #ifndef TEST_TAP_H
 #define TEST_TAP_H
 
+#include "../anew.h"
+
 #include <mpi.h>
 
 #include <stdbool.h>

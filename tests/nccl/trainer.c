@@ -39,7 +39,7 @@ static void load(void) {
 }
 
 static mgrid_plan *plan_of(const char *const *args, size_t n, mgrid_error *e) {
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, e);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
   mgrid_status   s = mgrid_runtime_load(rt, "megatron", e);
   mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, size, n, args, e);
   mgrid_runtime_free(rt);
@@ -72,8 +72,8 @@ static long long want_of(const mgrid_group *g) {
 }
 
 static bool right(const mgrid_state *s, const char *family) {
-  mgrid_error        e;
-  const mgrid_group *g = mgrid_state_group(s, family, &e);
+  mgrid_error        e = MGRID_ERROR_INIT;
+  const mgrid_group *g = mgrid_state_group(s, family, anew(&e));
   int                count = -1, me = -1;
   if (!g) return true;
   p_CommCount(mgrid_nccl_comm(g), &count);
@@ -110,20 +110,20 @@ static mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
 /* ------------------------------------------------------------------------- tests */
 
 static void use(mgrid_backend *mpi) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 2, &e);
-  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
   test(b && strcmp(mgrid_backend_name(b), "nccl") == 0, "the backend opens over the host's communicator");
-  mgrid_state *s = mgrid_materialize(p, b, "train", &e);
+  mgrid_state *s = mgrid_materialize(p, b, "train", anew(&e));
   test(s != NULL, "megatron is made");
-  mgrid_machine machine;
+  mgrid_machine machine = MGRID_MACHINE_INIT;
   int           devices = -1, device = -1;
   p_GetDeviceCount(&devices), p_GetDevice(&device);
-  mgrid_state_machine(s, &machine);
-  test(machine.hosts == 1 && machine.local_rank == rank && machine.gpus == devices && machine.gpu == device,
+  mgrid_state_machine(s, &machine, NULL);
+  test(machine.machines == 1 && machine.local_rank == rank && machine.gpus == devices && machine.gpu == device,
        "the state knows its machine and GPU");
-  const mgrid_group *tp = mgrid_state_group(s, "tp", &e), *cp = mgrid_state_group(s, "cp", &e),
-                    *gloo = mgrid_state_group(s, "dp_gloo", &e);
+  const mgrid_group *tp = mgrid_state_group(s, "tp", anew(&e)), *cp = mgrid_state_group(s, "cp", anew(&e)),
+                    *gloo = mgrid_state_group(s, "dp_gloo", anew(&e));
   test(right(s, "tp") && right(s, "pp") && right(s, "dp"), "tp, pp and dp are what was planned, and sum");
   test(strcmp(mgrid_group_backend(tp), "nccl") == 0 && mgrid_mpi_comm(tp) == MPI_COMM_NULL && mgrid_nccl_stream(tp),
        "a group of NCCL's has no MPI communicator");
@@ -133,8 +133,8 @@ static void use(mgrid_backend *mpi) {
   int count = 0;
   if (mgrid_mpi_comm(gloo) != MPI_COMM_NULL) MPI_Comm_size(mgrid_mpi_comm(gloo), &count);
   test(!mgrid_nccl_comm(gloo) && count == mgrid_group_size(gloo), "a family that asks for mpi is made by mpi");
-  mgrid_state *again = mgrid_materialize(p, b, "again", &e);
-  test(again && mgrid_nccl_comm(mgrid_state_group(again, "tp", &e)) == mgrid_nccl_comm(tp),
+  mgrid_state *again = mgrid_materialize(p, b, "again", anew(&e));
+  test(again && mgrid_nccl_comm(mgrid_state_group(again, "tp", anew(&e))) == mgrid_nccl_comm(tp),
        "another state shares communicators");
   mgrid_state_free(s);
   test(right(again, "tp"), "and keeps them when the first one ends");
@@ -144,7 +144,7 @@ static void use(mgrid_backend *mpi) {
 }
 
 static void split(mgrid_backend *mpi) {
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   ncclUniqueId       id;
   ncclComm_t         world = NULL, wrong = NULL;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
@@ -154,8 +154,8 @@ static void split(mgrid_backend *mpi) {
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   test(p_CommInitRank(&world, size, id, rank) == ncclSuccess, "the host makes a communicator of its own");
   o.parent = world;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "split", &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "split", anew(&e));
   test(s != NULL, b ? e.message : "megatron is split from it");
   test(s && right(s, "tp") && right(s, "pp") && right(s, "dp") && right(s, "embd") && right(s, "mp"),
        "groups, order and sums are the same");
@@ -164,10 +164,10 @@ static void split(mgrid_backend *mpi) {
   /* what MPI makes for some ranks is no split of the others; and what was split shrinks */
   mgrid_plan *some = two(false, true, &e);
   int64_t     lost[] = { 1 };
-  b = mgrid_nccl_backend(mpi, &o, &e);
-  s = mgrid_materialize(some, b, "some", &e);
+  b = mgrid_nccl_backend(mpi, &o, anew(&e));
+  s = mgrid_materialize(some, b, "some", anew(&e));
   test(s && right(s, "tp") && right(s, "dp"), s ? "with a family of a few ranks that MPI makes" : e.message);
-  mgrid_state *left = s && rank != 1 ? mgrid_state_shrink(s, "dp", 1, lost, &e) : NULL;
+  mgrid_state *left = s && rank != 1 ? mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) : NULL;
   test(rank == 1 || (left && right(left, "dp")), left || rank == 1 ? "and shrinks" : e.message);
   mgrid_state_free(left);
   mgrid_state_free(s);
@@ -178,7 +178,7 @@ static void split(mgrid_backend *mpi) {
   MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
   p_CommInitRank(&wrong, size, id, size - 1 - rank);
   o.parent = wrong;
-  b = mgrid_nccl_backend(mpi, &o, &e);
+  b = mgrid_nccl_backend(mpi, &o, anew(&e));
   test(!b && strstr(e.message, "the parent makes this rank"), "a parent in another order is refused");
   p_CommDestroy(wrong);
   p_CommDestroy(world);
@@ -186,30 +186,30 @@ static void split(mgrid_backend *mpi) {
 }
 
 static void shrink(mgrid_backend *mpi) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e); /* tp2, dp the rest */
-  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   int64_t        lost[] = { 2 };
   test(s && right(s, "dp"), "dp before");
-  const mgrid_group *dp = mgrid_state_group(s, "dp", &e);
+  const mgrid_group *dp = mgrid_state_group(s, "dp", anew(&e));
   ncclComm_t         before = mgrid_nccl_comm(dp);
-  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
-  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
+  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
   bool               hit = mgrid_group_position(dp, 2) >= 0;
   test(rank == 2 || (now && mgrid_group_size(now) == mgrid_group_size(dp) - hit && mgrid_group_position(now, 2) < 0),
        left ? "dp without rank 2" : e.message);
   test(rank == 2 || (mgrid_nccl_comm(now) && (mgrid_nccl_comm(now) == before) == !hit),
        "who lost nobody keeps its own");
   test(rank == 2 || sum_of(now, rank) == want_of(now), "and what is left sums");
-  test(!mgrid_state_shrink(s, "dq", 1, lost, &e) && strstr(e.message, "nearest is 'dp'"),
+  test(!mgrid_state_shrink(s, "dq", 1, lost, anew(&e)) && strstr(e.message, "nearest is 'dp'"),
        "an unknown family is refused");
   lost[0] = size;
-  test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "out of range"), "an unknown rank is refused");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "out of range"), "an unknown rank is refused");
   lost[0] = rank;
-  test(!mgrid_state_shrink(s, "dp", 1, lost, &e) && strstr(e.message, "itself among the lost"), "nobody loses itself");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "itself among the lost"), "nobody loses itself");
   lost[0] = (rank + 1) % size;
-  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, &e)
+  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, anew(&e))
            || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
        "MPI's communicators cannot shrink");
   mgrid_state_free(left);
@@ -219,15 +219,15 @@ static void shrink(mgrid_backend *mpi) {
 }
 
 static void revoked(mgrid_backend *mpi) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = plan_of(tp2_pp2, 1, &e);
-  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
   int64_t        lost[] = { 1 };
-  test(s && mgrid_state_revoke(s, &e) == MGRID_OK, "revoke");
-  if (rank != 1) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
-  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
-  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", &e), 1) < 0
+  test(s && mgrid_state_revoke(s, anew(&e)) == MGRID_OK, "revoke");
+  if (rank != 1) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
+  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", anew(&e)), 1) < 0
            || sum_of(now, rank) == want_of(now),
        left ? "shrink after revoke" : e.message);
   mgrid_state_free(left);
@@ -238,13 +238,13 @@ static void revoked(mgrid_backend *mpi) {
 
 /* With STANDIN_FAIL_INIT=3:3 the second creation fails: the first lives on, and a third is made. */
 static void failing(mgrid_backend *mpi) {
-  mgrid_error    e = { 0 };
+  mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = two(true, false, &e);
-  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
-  mgrid_state   *first = mgrid_materialize(p, b, "first", &e), *second = mgrid_materialize(p, b, "second", &e);
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
+  mgrid_state   *first = mgrid_materialize(p, b, "first", anew(&e)), *second = mgrid_materialize(p, b, "second", anew(&e));
   test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/tp[1]"), "the second creation fails");
-  test(mgrid_state_prove(first, NULL, &e) == MGRID_OK, "what was there before is not touched");
-  mgrid_state *third = mgrid_materialize(p, b, "third", &e);
+  test(mgrid_state_prove(first, NULL, anew(&e)) == MGRID_OK, "what was there before is not touched");
+  mgrid_state *third = mgrid_materialize(p, b, "third", anew(&e));
   test(third && right(third, "tp") && right(third, "dp"), third ? "and a third one is made" : e.message);
   mgrid_state_free(third);
   mgrid_state_free(first);
@@ -254,16 +254,16 @@ static void failing(mgrid_backend *mpi) {
 
 /* Rank 2 is gone after use: the others shrink, and end in time without it. */
 static void gone(mgrid_backend *mpi) {
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = two(true, false, &e);
   int64_t            lost[] = { 2 };
   o.timeout = 3;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e), *left = NULL;
-  test(s && mgrid_state_prove(s, NULL, &e) == MGRID_OK, "all are there, and proved");
-  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, &e);
-  const mgrid_group *now = left ? mgrid_state_group(left, "dp", &e) : NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
+  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
+  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
+  const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
   test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left ? "the others go on" : e.message);
   double begun = MPI_Wtime();
   mgrid_state_free(left);
@@ -277,12 +277,12 @@ static void gone(mgrid_backend *mpi) {
 
 /* Several ids for one communicator: what happens above 128 ranks, at 8. */
 static void scalable(mgrid_backend *mpi) {
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = plan_of(tp2_pp2, 1, &e);
   for (o.ranks_per_id = 1; o.ranks_per_id <= 3; o.ranks_per_id++) {
-    mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
-    mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
+    mgrid_backend *b = mgrid_nccl_backend(mpi, &o, anew(&e));
+    mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
     test(s && right(s, "tp") && right(s, "dp") && right(s, "tp_dp"), s ? "several ids" : e.message);
     mgrid_state_free(s);
     mgrid_backend_free(b);
@@ -292,20 +292,20 @@ static void scalable(mgrid_backend *mpi) {
 
 /* The last rank comes to the first creation and not to the second. */
 static void late(mgrid_backend *mpi) {
-  mgrid_error        e = { 0 };
+  mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_plan        *p = plan_of(tp2_pp2, 2, &e);
   o.timeout = 1.5;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "first", &e), *second = NULL;
+  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "first", anew(&e)), *second = NULL;
   test(s != NULL, "all come");
   if (rank == size - 1)
     sleep(6);
   else
-    second = mgrid_materialize(p, b, "second", &e);
+    second = mgrid_materialize(p, b, "second", anew(&e));
   char want[128];
   snprintf(want, sizeof want, "after 1.5 seconds not all ranks had come: rank %d is not there", size - 1);
-  bool told = rank == size - 1 || (!second && e.status == MGRID_BACKEND && strcmp(e.message, want) == 0);
+  bool told = rank == size - 1 || (!second && e.status == MGRID_TIMED_OUT && strcmp(e.message, want) == 0);
   if (!told) fprintf(stderr, "# %s\n", e.message);
   test(told, "who does not come is named on every other rank");
   mgrid_state_free(s);
@@ -318,24 +318,24 @@ static void late(mgrid_backend *mpi) {
 }
 
 static void blocking(mgrid_backend *mpi) {
-  mgrid_error     e = { 0 };
+  mgrid_error     e = MGRID_ERROR_INIT;
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
   const char     *names[] = { "tp", "dp" };
   mgrid_options   o = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
-  mgrid_topology *t = mgrid_topology_new(size, &e);
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, anew(&e));
+  mgrid_topology *t = mgrid_topology_new(size, anew(&e));
   o.nccl = "blocking=1 max_ctas=4";
   for (int i = 0; i < 2; i++) {
-    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, &e);
-    mgrid_topology_add(t, names[i], f, &o, &e);
-    mgrid_family *g2 = mgrid_family_twin(f, &e);
-    mgrid_topology_add(t, i ? "dp2" : "tp2", g2, NULL, &e); /* beside those that do not block */
+    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, anew(&e));
+    mgrid_topology_add(t, names[i], f, &o, anew(&e));
+    mgrid_family *g2 = mgrid_family_twin(f, anew(&e));
+    mgrid_topology_add(t, i ? "dp2" : "tp2", g2, NULL, anew(&e)); /* beside those that do not block */
     mgrid_family_free(g2);
     mgrid_family_free(f);
   }
-  mgrid_plan    *p = mgrid_plan_new(t, &e);
-  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
-  mgrid_state   *s = mgrid_materialize(p, b, "train", &e);
+  mgrid_plan    *p = mgrid_plan_new(t, anew(&e));
+  mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
+  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   test(s && right(s, "tp") && right(s, "dp"), s ? "blocking communicators, all in one group" : e.message);
   test(s && right(s, "tp2") && right(s, "dp2"), "and others beside them, which do not block");
   mgrid_state_free(s);
@@ -346,10 +346,10 @@ static void blocking(mgrid_backend *mpi) {
 }
 
 int main(int argc, char **argv) {
-  mgrid_error e;
+  mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
   load();
-  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
   const char    *what = argc > 1 ? argv[1] : "use";
   if (strcmp(what, "use") == 0) use(mpi);
   if (strcmp(what, "split") == 0) split(mpi);

@@ -48,15 +48,15 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
     if (!old && set(c, v, i) == MGRID_OK) continue;
     if (v->number[MGRID_NCCL_OPTIONAL]) continue;
     mgrid_nccl_library_text(old ? n->lib.version : NCCL_VERSION_CODE, text);
-    return mgrid_fail(err, MGRID_REFUSED,
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "%s: nccl field '%s' came with NCCL %s; %s %s, which would ignore it (say "
                       "optional = true to leave it out there)",
                       name, f->name, mgrid_nccl_library_text(f->version, since),
                       old ? "this is NCCL" : "moongrid was built with the headers of", text);
   }
   if (v->number[MGRID_NCCL_CTA_POLICY] > 2 && n->lib.version < 23000)
-    return mgrid_fail(err, MGRID_REFUSED, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64, name,
-                      v->number[MGRID_NCCL_CTA_POLICY]);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: nccl field 'cta_policy' is 0 to 2 before NCCL 2.30, not %" PRId64,
+                      name, v->number[MGRID_NCCL_CTA_POLICY]);
   return MGRID_OK;
 }
 

@@ -37,7 +37,7 @@ static void members_text(const mgrid_comm_spec *spec, char *text, size_t size) {
 static mgrid_status too_late(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err) {
   char members[160];
   members_text(spec, members, sizeof members);
-  return mgrid_fail(err, MGRID_BACKEND,
+  return mgrid_fail(err, MGRID_TIMED_OUT,
                     "nccl: %s was not made within %g seconds: rank %" PRId64 " of it waits for some of its "
                     "%s",
                     spec->name, mgrid_nccl_patience(n, spec), n->base.rank, members);
@@ -169,7 +169,7 @@ static mgrid_outcome never(void *ud) {
 static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
   const double listen = 0.1;
   int64_t      who;
-  if (s != MGRID_BACKEND) return s;
+  if (s / 100 != MGRID_BACKEND / 100) return s;
   return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
 
@@ -202,14 +202,14 @@ static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
-  mgrid_error   why = { 0 };
+  mgrid_error   why = MGRID_ERROR_INIT;
   n->carry->phase(n->carrier, 2 * b->epoch); /* even: creation; odd: use */
   n->begun = mgrid_now();
   n->after = true;
   if (b->whole) {
     mgrid_outcome carried = create_carried(n, nspecs, spec, native, &why);
     mgrid_outcome split = mgrid_nccl_split_all(n, nspecs, spec, native, carried ? NULL : &why);
-    if ((carried || split) && err) *err = why;
+    if (carried || split) mgrid_error_pass(err, &why);
     return carried ? carried : split;
   }
   flight       *f = calloc(nspecs + 1, sizeof *f);
@@ -238,6 +238,6 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     native[i] = f[i].made;
   }
   free(f);
-  if (s && err) *err = why;
+  if (s) mgrid_error_pass(err, &why);
   return s;
 }

@@ -74,7 +74,7 @@ static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
 static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   bool        keep = false;
   derive_job *j = new_job(n->options.parent, err);
-  if (!j) return MGRID_LIMIT;
+  if (!j) return MGRID_NO_MEMORY;
   mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
   if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
@@ -103,11 +103,11 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   bool          keep = false;
   char          text[24];
   if (!n->lib.CommShrink)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
                       mgrid_nccl_library_text(n->lib.version, text));
   if (!old->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
   derive_job *j = new_job(old->comm, err);
-  if (!j) return MGRID_LIMIT;
+  if (!j) return MGRID_NO_MEMORY;
   j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
   mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
@@ -128,7 +128,7 @@ mgrid_outcome mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, v
   nccl_comm    *c = native;
   char          text[24];
   if (!n->lib.CommRevoke)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
                       mgrid_nccl_library_text(n->lib.version, text));
   if (!c->comm || c->revoked) return MGRID_OK;
   c->lost = c->revoked = true;

@@ -88,7 +88,7 @@ mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, doubl
   *nids = several ? (int)((spec->size + each - 1) / each) : 1;
   size_t        bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
   parcel       *p = malloc(bytes);
-  mgrid_error   why = { 0 };
+  mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
   if (p) p->epoch = n->base.epoch, p->digest = digest_of(spec);
@@ -100,10 +100,8 @@ mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, doubl
     return MGRID_OK;
   }
   free(p);
-  if (strncmp(why.message, "nccl:", 5) == 0 || s == MGRID_LIMIT) {
-    if (err) *err = why;
-    return s;
-  }
-  mgrid_fail(err, MGRID_BACKEND, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  if (strncmp(why.message, "nccl:", 5) != 0 && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, "nccl: %s: waiting for its unique id: %.600s", spec->name, why.message);
+  mgrid_error_pass(err, &why);
   return s;
 }

@@ -29,7 +29,7 @@ static void *open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (lib) return lib; /* stays loaded: it has threads of its own */
   const char *why = dlerror();
-  return mgrid_null(err, MGRID_BACKEND, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
+  return mgrid_null(err, MGRID_MISSING, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
 }
 
@@ -39,7 +39,7 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   if (!nccl) return MGRID_BACKEND;
 #define X(name) \
   if (!symbol(nccl, "nccl" #name, &lib->name)) \
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: libnccl.so.2 has no function nccl%s", #name);
+    return mgrid_fail(err, MGRID_MISSING, "nccl: libnccl.so.2 has no function nccl%s", #name);
   NCCL_FUNCTIONS(X)
 #undef X
 #define X(name) symbol(nccl, "nccl" #name, &lib->name);
@@ -49,7 +49,7 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   if (lib->GetVersion(&lib->version) != ncclSuccess)
     return mgrid_fail(err, MGRID_BACKEND, "nccl: ncclGetVersion failed");
   if (lib->version < OLDEST)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: this is NCCL %s; moongrid needs %s or later (it was built with the headers of "
                       "%s)",
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
@@ -63,7 +63,7 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   if (!cuda) return MGRID_BACKEND;
 #define X(name) \
   if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s has no function cuda%s", cudart, #name);
+    return mgrid_fail(err, MGRID_MISSING, "nccl: %s has no function cuda%s", cudart, #name);
   CUDA_FUNCTIONS(X)
 #undef X
   return MGRID_OK;
@@ -79,26 +79,26 @@ static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   r = lib->cudaGetDeviceCount(&devices);
   const char *name = lib->cudaGetErrorName(r);
   if (r == cudaErrorStubLibrary)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: the CUDA driver on host %s is the toolkit's stub library, which works "
                       "nowhere (cudaGetDeviceCount: %s); NCCL %s is present",
                       lib->machine, name, nccl);
   if (lib->driver == 0)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: no CUDA driver on host %s (cudaGetDeviceCount: %s, driver version 0); NCCL "
                       "%s is present",
                       lib->machine, name, nccl);
   if (r == cudaErrorInsufficientDriver)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: the CUDA driver on host %s is too old: it knows CUDA %d.%d, the runtime is "
                       "%d.%d; NCCL %s is present",
                       lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, lib->runtime / 1000,
                       lib->runtime % 1000 / 10, nccl);
   if (r != cudaSuccess && r != cudaErrorNoDevice)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present",
+    return mgrid_fail(err, MGRID_MISSING, "nccl: cudaGetDeviceCount on host %s: %s (%s); NCCL %s is present",
                       lib->machine, name, lib->cudaGetErrorString(r), nccl);
   if (r == cudaErrorNoDevice || devices == 0)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: no GPU is visible on host %s (CUDA_VISIBLE_DEVICES?); driver %d.%d and NCCL "
                       "%s are present",
                       lib->machine, lib->driver / 1000, lib->driver % 1000 / 10, nccl);

@@ -23,7 +23,7 @@ mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaErro
 }
 
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err) {
-  mgrid_fail(err, MGRID_BACKEND, "nccl: rank %" PRId64 " gave up", who);
+  mgrid_fail(err, MGRID_OTHER_RANK, "nccl: rank %" PRId64 " gave up", who);
   return MGRID_GAVE_UP;
 }
 
@@ -74,7 +74,7 @@ static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
     return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
                       n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
   if (wanted < 0 && n->local_size > n->lib.devices && !o->share_gpu)
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_MISSING,
                       "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
                       "(--share-gpu, mgrid_nccl_options.share_gpu)",
                       n->lib.machine, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
@@ -102,7 +102,7 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
 ** communicator. Every rank makes the same calls here, whatever it finds. */
 static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
   gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
-  mgrid_error  own = { 0 };
+  mgrid_error  own = MGRID_ERROR_INIT;
   mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
   mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
@@ -148,13 +148,12 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
 static void nccl_close(mgrid_backend *b) {
   nccl_backend  *n = (nccl_backend *)b;
   mgrid_backend *carrier = n->carrier;
-  bool           owns = n->owns_carrier;
   n->carry->deadline(carrier, 0);
   free(n);
-  if (owns && --carrier->users == 0) carrier->ops->close(carrier);
+  if (--carrier->users == 0) carrier->ops->close(carrier);
 }
 
-static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *given, bool owns, mgrid_error *err) {
+static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   static const mgrid_backend_ops ops = {
     .allreduce_min = over_allreduce,
     .allgather = over_allgather,
@@ -174,21 +173,22 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     .collective = mgrid_nccl_collective,
   };
   nccl_backend *n = calloc(1, sizeof *n);
-  mgrid_error   why = { 0 };
+  mgrid_error   why = MGRID_ERROR_INIT;
   if (!n) return mgrid_null_oom(err); /* the others wait for us, until their deadline */
-  n->base = (mgrid_backend){
-    .kind = &mgrid_backends[MGRID_NATIVE_NCCL], .ops = &ops, .rank = carrier->rank, .world = carrier->world, .users = 1
-  };
+  n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
+                             .kind = &mgrid_backends[MGRID_NATIVE_NCCL],
+                             .ops = &ops,
+                             .rank = carrier->rank,
+                             .world = carrier->world,
+                             .users = 1 };
   n->carrier = carrier;
   n->carry = carrier->ops->carrier;
-  n->owns_carrier = owns;
-  n->options = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT;
-  if (given) memcpy(&n->options, given, given->size < sizeof n->options ? given->size : sizeof n->options);
+  n->options = *options;
   if (n->options.ranks_per_id < 1) n->options.ranks_per_id = MGRID_NCCL_RANKS_PER_ID;
   n->base.whole = n->options.parent != NULL;
   if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
   mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
-  if (!s || s == MGRID_LIMIT) { /* the carrier works: what fails on one rank fails on all */
+  if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
     if (!s) s = mgrid_nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
@@ -199,10 +199,13 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     s = mgrid_verdict(carrier, s, &why, &why);
   }
   n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
-  if (!s) return &n->base;
+  if (!s) {
+    carrier->users++;
+    return &n->base;
+  }
   n->carry->deadline(carrier, 0);
   free(n);
-  if (err) *err = why;
+  mgrid_error_pass(err, &why);
   return NULL;
 }
 
@@ -218,4 +221,4 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   return MGRID_OK;
 }
 
-MGRID_ENTRY(nccl) = { .over = nccl_over, .probe = nccl_probe };
+MGRID_ENTRY(nccl) = { MGRID_LAYOUT, .over = nccl_over, .probe = nccl_probe };

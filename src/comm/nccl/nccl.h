@@ -28,7 +28,6 @@ typedef struct nccl_backend {
   mgrid_backend            base; /* first: ops get a pointer to it */
   mgrid_backend           *carrier;
   const mgrid_carrier_ops *carry; /* of the carrier */
-  bool                     owns_carrier;
   nccl_library             lib;
   mgrid_nccl_options       options;
   int                      device, local_rank, local_size;

@@ -100,7 +100,7 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   mgrid_outcome outcome = mgrid_wait(in_stream, &l, mgrid_now() + n->options.timeout, n->carrier, &who);
   if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
   if (outcome == MGRID_LATE)
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: %s for %s did not end within %g seconds", call, name,
+    return mgrid_fail(err, MGRID_TIMED_OUT, "nccl: %s for %s did not end within %g seconds", call, name,
                       n->options.timeout);
   return outcome;
 }
@@ -192,16 +192,17 @@ static mgrid_outcome prove(const proof *p, mgrid_error *err) {
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   mgrid_outcome s = exchange(p, MGRID_ALLREDUCE, mine, 0, &got, err);
   if (!s && got != want)
-    s = mgrid_fail(err, MGRID_BACKEND, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got, want);
+    s = mgrid_fail(err, MGRID_UNPROVED, "nccl: the ranks of %s sum to %" PRId64 ", not %" PRId64, spec->name, got,
+                   want);
   for (int64_t root = 0; root < spec->size && !s; root++) {
     s = exchange(p, MGRID_BROADCAST, root == spec->position ? mine : -1, root, &got, err);
     if (!s && got != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_BACKEND, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
+      s = mgrid_fail(err, MGRID_UNPROVED, "nccl: position %" PRId64 " of %s is rank %" PRId64 ", not %" PRId32, root,
                      spec->name, got, spec->ranks[root]);
   }
   if (!s) s = exchange(p, MGRID_SENDRECV, mine, 0, &got, err);
   if (!s && got != spec->ranks[(spec->position + spec->size - 1) % spec->size])
-    s = mgrid_fail(err, MGRID_BACKEND, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
+    s = mgrid_fail(err, MGRID_UNPROVED, "nccl: the ring of %s brought rank %" PRId64, spec->name, got);
   return s;
 }
 
@@ -210,7 +211,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->prove(n->carrier, spec, native, err);
   if (n->broken) { /* its members wait for us */
     mgrid_nccl_tell(n, spec);
-    mgrid_fail(err, MGRID_BACKEND, "nccl: %s is not proved after an earlier failure", spec->name);
+    mgrid_fail(err, MGRID_UNPROVED, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
   proof p = { n, spec, native, mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err), NULL };

@@ -49,7 +49,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
     *left_behind = true;
     pthread_detach(thread);
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
-    return mgrid_fail(err, MGRID_BACKEND,
+    return mgrid_fail(err, MGRID_TIMED_OUT,
                       "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
                       "the process",
                       what, name, seconds);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+**
+** hooks.c - memory and log lines by way of the host, where it wants that.
+*/
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes) {
+  if (h && h->allocate) return h->allocate(h->ud, block, was, bytes);
+  if (bytes > 0) return realloc(block, bytes);
+  free(block);
+  return NULL;
+}
+
+void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
+  if (!h || !h->allocate) return calloc(1, bytes);
+  void *block = h->allocate(h->ud, NULL, 0, bytes);
+  return block ? memset(block, 0, bytes) : NULL;
+}
+
+void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
+  char    line[1024];
+  va_list args;
+  if (!h || !h->log) return;
+  va_start(args, fmt);
+  vsnprintf(line, sizeof line, fmt, args);
+  va_end(args);
+  h->log(h->ud, level, line);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+**
+** policy.h - what a policy is inside: policy.c finds and calls it, policy_result.c reads what it returned.
+*/
+#ifndef MGRID_SCRIPT_POLICY_H
+#define MGRID_SCRIPT_POLICY_H
+
+#include "comm/compare.h"
+#include "script/runtime.h"
+
+struct mgrid_policy {
+  mgrid_runtime *rt;
+  mgrid_state   *state;
+  int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
+  char           name[64];
+  char           agreed[64]; /* who compares its results: "world" or a family; "": nobody */
+  char           where[256]; /* "file:line: " of the function */
+  mgrid_peers    peers;      /* those who compare */
+};
+
+#endif
