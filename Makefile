@@ -99,10 +99,16 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
+# What the libraries export, and since which version of the interface.
+MAP := $(B)/gen/exports.map
+$(MAP): Makefile
+	@mkdir -p $(@D)
+	echo 'mgrid_$(SOVER) { global: mgrid_*; luaopen_moongrid; local: *; };' > $@
+
 # Tables of names are relocations, one per name; packed they are 12 KiB less of the library.
-$(LIB): $(OBJ)
+$(LIB): $(OBJ) $(MAP)
 	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic-functions -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $^ $(LIBS)
+	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=$(MAP) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic-functions -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $(OBJ) $(LIBS)
 	ln -sf $(@F) $(B)/libmoongrid.so
 
 $(B)/libmoongrid.a: $(OBJ)
@@ -115,9 +121,9 @@ define backend
 OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
-$$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a
+$$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
 	$$(call SAY,LD,$$@)
-	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL $$(if $$(SAN),,-Wl,-z,defs) -Wl,-soname,$$(@F) -o $$@ $$^ $$(LIBS_$(1))
+	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,--version-script=$$(MAP) $$(if $$(SAN),,-Wl,-z,defs) -Wl,-soname,$$(@F) -o $$@ $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(LIBS_$(1))
 	ln -sf $$(@F) $$(B)/libmoongrid_$(1).so
 
 $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
@@ -160,7 +166,9 @@ format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-HEADERS := src/moongrid.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
+HEADERS := $(patsubst %,src/%.h,moongrid moongrid_recipe moongrid_lua) $(wildcard $(BACKENDS:%=src/moongrid_%.h))
+PC      = $(D)$(LIBDIR)/pkgconfig
+CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
@@ -175,13 +183,21 @@ install: all man
 	  ln -sf lib$$name.so.$(SOVER) $(D)$(LIBDIR)/lib$$name.so && \
 	  install -m 644 $(B)/lib$$name.a $(D)$(LIBDIR)/ || exit 1; \
 	done
-ifeq ($(HAVE_MPI),yes)
-	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
-endif
 	install -d $(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3
 	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
 	install -m 644 build/man/moongrid.3 $(D)$(MANDIR)/man3/
-	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(D)$(LIBDIR)/pkgconfig/moongrid.pc && chmod 644 $(D)$(LIBDIR)/pkgconfig/moongrid.pc
+	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(PC)/moongrid.pc
+ifeq ($(HAVE_MPI),yes)
+	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(PC)/moongrid_mpi.pc
+endif
+ifeq ($(HAVE_NCCL),yes)
+	scripts/pkgconfig moongrid_nccl $(VERSION) $(PREFIX) $(LIBDIR) $(NCCL_DIR:/=) > $(PC)/moongrid_nccl.pc
+endif
+	install -d $(CMAKE)
+	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
+	  scripts/cmake-package $$file $(VERSION) $(PREFIX) $(LIBDIR) > $(CMAKE)/$$file || exit 1; \
+	done
+	chmod 644 $(PC)/moongrid*.pc $(CMAKE)/*
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
@@ -193,9 +209,10 @@ install-lua: all
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(ALL_BACKENDS:%=moongrid_%.h))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe lua $(ALL_BACKENDS)))
 	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(ALL_BACKENDS:%=moongrid_%),$(l).so $(l).so.$(SOVER) $(l).a))
-	rm -f $(D)$(LIBDIR)/pkgconfig/moongrid.pc $(D)$(LIBDIR)/pkgconfig/moongrid_mpi.pc
+	rm -f $(addprefix $(PC)/,moongrid.pc $(ALL_BACKENDS:%=moongrid_%.pc))
+	rm -rf $(CMAKE)
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
 

@@ -33,7 +33,7 @@ local function output(command)
   return (text:gsub("%s+$", ""))
 end
 
-local header = read "src/moongrid.h"
+local header, recipe = read "src/moongrid.h", read "src/moongrid_recipe.h"
 local version = header:match 'MGRID_VERSION "([%d.]+)"'
 put('.\\" Made by scripts/man.lua; do not edit.')
 put('.TH MOONGRID %s "" "moongrid %s" "moongrid"', section, version)
@@ -53,7 +53,7 @@ if section == "1" then
 else
   put "moongrid \\- the C library of moongrid"
   put ".SH SYNOPSIS"
-  block "#include <moongrid.h>\n#include <moongrid_mpi.h>\n#include <moongrid_nccl.h>"
+  block "#include <moongrid.h>\n#include <moongrid_mpi.h>\n#include <moongrid_nccl.h>\n#include <moongrid_lua.h>"
   put ".SH DESCRIPTION"
   block((header:match "^/%*.-\n%*%*\n(.-)%*/":gsub("\n%*%* ?", "\n"):gsub("^%*%* ?", "")))
   -- sections are set off by lines of dashes with a name
@@ -65,7 +65,9 @@ else
     end
     body = {}
   end
-  for line in header:gmatch "([^\n]*)\n" do
+  -- moongrid_recipe.h goes on where moongrid.h ends, and begins with its first section
+  local whole = header:gsub("\n#ifdef __cplusplus\n}.*", "\n") .. recipe:match "\n(/%* %-%-%-.*)$"
+  for line in whole:gmatch "([^\n]*)\n" do
     local name = line:match "^/%* %-%-%-%-+ ([%l ]+)"
     if line:find '^extern "C" {' then
       title, body = "version", {}
@@ -79,7 +81,7 @@ else
       body[#body + 1] = line
     end
   end
-  for _, name in ipairs { "src/moongrid_mpi.h", "src/moongrid_nccl.h" } do
+  for _, name in ipairs { "src/moongrid_mpi.h", "src/moongrid_nccl.h", "src/moongrid_lua.h" } do
     put(".SH %s", name:match "[%w_.]+$")
     block((read(name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))
   end

@@ -2,7 +2,9 @@
 **
 ** luaopen.c - moongrid.so: the name that `require "moongrid"` looks for.
 */
-#include "script/module.h"
+#include "moongrid_lua.h"
+
+#include <lua.h>
 
 MGRID_API int luaopen_moongrid(lua_State *L);
 

@@ -3,7 +3,7 @@
 ** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in a runtime of its
 ** own), and communicators for scripts under mpirun.
 */
-#include "script/module.h"
+#include "moongrid_lua.h"
 
 #include "script/runtime.h"
 #include "types/values.h"

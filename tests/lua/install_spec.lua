@@ -85,11 +85,78 @@ describe("make install", function()
     assert.equal(0, code)
   end)
 
+  it("has a pkg-config file for each backend", function()
+    for _, name in ipairs { "mpi", "nccl" } do
+      if io.open(("%s/lib/libmoongrid_%s.so"):format(prefix, name)) then
+        local out, err, code = run(("PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config --print-requires moongrid_%s"):format(prefix, name))
+        assert.equal(0, code, err)
+        assert.truthy(out:find "^moongrid\n")
+      end
+    end
+    if not io.open(prefix .. "/lib/libmoongrid_nccl.so") then return end
+    local source = os.tmpname() -- the header finds those of NCCL and CUDA
+    local file = assert(io.open(source .. ".c", "w"))
+    file:write "#include <moongrid_nccl.h>\nint main(void) { return mgrid_nccl_comm(0) != 0; }\n"
+    file:close()
+    local _, err, code = run(("cc %s.c -o %s $(PKG_CONFIG_PATH=%s/lib/pkgconfig %s --cflags --libs moongrid_nccl) && LD_LIBRARY_PATH=%s/lib %s")
+      :format(source, source, prefix, pkg:gsub("^%S+ ", ""), prefix, source))
+    run(("rm -f %s %s.c"):format(source, source))
+    assert.equal(0, code, err)
+  end)
+
+  it("is found by CMake, with its components", function()
+    if select(3, run "command -v cmake") ~= 0 then return pending("no cmake here") end
+    local folder = (run "mktemp -d"):gsub("\n", "")
+    local function write(name, text)
+      local file = assert(io.open(folder .. "/" .. name, "w"))
+      file:write(text)
+      file:close()
+    end
+    write("mpi.c", mpi_program)
+    write("plain.c", program)
+    write("CMakeLists.txt", [[
+      cmake_minimum_required(VERSION 3.13)
+      project(trainer C)
+      find_package(moongrid 0.1 REQUIRED COMPONENTS mpi)
+      add_executable(plain plain.c)
+      target_link_libraries(plain moongrid::moongrid)
+      add_executable(mpi mpi.c)
+      target_link_libraries(mpi moongrid::mpi)
+    ]])
+    local _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s . && make"):format(folder, prefix))
+    assert.equal(0, code, err)
+    local out
+    out, err = run(folder .. "/plain")
+    assert.equal("0.1.0 6 families\n", out, err)
+    _, err, code = run(("scripts/launch 2 %s/mpi"):format(folder))
+    assert.equal(0, code, err)
+    write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid 0.2 REQUIRED)\n")
+    _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s ."):format(folder, prefix))
+    assert.truthy(code ~= 0 and err:find "0.1.0", err)
+    write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid REQUIRED COMPONENTS ucc)\n")
+    _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s ."):format(folder, prefix))
+    assert.truthy(code ~= 0 and err:find "without its ucc%s+backend", err)
+    run("rm -rf " .. folder)
+  end)
+
   it("compiles as C++ too", function()
     local _, _, have = run "command -v c++"
     if have ~= 0 then return pending("no C++ compiler here") end
-    local _, err, code = run(("echo '#include <moongrid.h>' | c++ -Wall -Wextra -Werror -x c++ -fsyntax-only -I%s/include -")
-      :format(prefix))
+    local inits, n = {}, 0 -- every MGRID_NAME_INIT makes an mgrid_name
+    for header in io.popen("ls " .. prefix .. "/include/moongrid*.h"):lines() do
+      for name in io.open(header):read("a"):gmatch "#define MGRID_([%u_]+)_INIT" do
+        n = n + 1
+        inits[n] = ("mgrid_%s s%d = MGRID_%s_INIT; (void)s%d;"):format(name:lower(), n, name, n)
+      end
+    end
+    assert.truthy(n > 10)
+    local source = os.tmpname()
+    local file = assert(io.open(source .. ".cc", "w"))
+    file:write("#include <moongrid.h>\n#include <moongrid_lua.h>\n#include <moongrid_recipe.h>\nvoid inits() {\n",
+      table.concat(inits, "\n"), '\nmgrid_arg a = mgrid_arg_text("a", "b"); (void)a;\n}\n')
+    file:close()
+    local _, err, code = run(("c++ -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I%s/include %s.cc"):format(prefix, source))
+    run(("rm -f %s %s.cc"):format(source, source))
     assert.equal(0, code, err)
   end)
 
@@ -120,8 +187,10 @@ describe("make install", function()
     local one, three = io.open(prefix .. "/share/man/man1/moongrid.1"), io.open(prefix .. "/share/man/man3/moongrid.3")
     assert.truthy(one:read("a"):find("usage: moongrid plan RECIPE", 1, true))
     local text = three:read "a"
-    for name in io.open("src/moongrid.h"):read("a"):gmatch "\nMGRID_API [^\n;]-(mgrid_[%w_]+)%(" do
-      assert.truthy(text:find(name .. "(", 1, true), name)
+    for header in (run "ls src/moongrid*.h"):gmatch "[^\n]+" do
+      for name in io.open(header):read("a"):gmatch "\nMGRID_API [^\n;]-(mgrid_[%w_]+)%(" do
+        assert.truthy(text:find(name .. "(", 1, true), name)
+      end
     end
     one:close()
     three:close()

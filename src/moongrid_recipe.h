@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid_recipe.h - recipes, their queries and their policies: what moongrid does with Lua. moongrid.h
+** includes it; its words, errors, ownership, structs and threads hold here, too.
+**
+**     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+**     mgrid_runtime_load(rt, "layout.lua", &e);
+**     mgrid_plan    *plan = mgrid_runtime_plan(rt, world, n, args, &e);         // "tp=2", ...
+**     mgrid_state   *state = mgrid_materialize(plan, backend, "train", &e);     // collective
+**     mgrid_policy  *p = mgrid_policy_new(rt, state, "microbatches", &e);
+**     mgrid_arg      q = mgrid_arg_integer("global_batch", 64);
+**     mgrid_policy_call(p, 1, &q, &e);
+**     mgrid_policy_integer(p, NULL, &n_micro, &e);
+*/
+#ifndef MOONGRID_RECIPE_H
+#define MOONGRID_RECIPE_H
+
+#include "moongrid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------------- recipes */
+
+typedef struct mgrid_runtime mgrid_runtime; /* a capped Lua state with one recipe */
+
+typedef struct mgrid_limits {
+  size_t   size;         /* sizeof(mgrid_limits) */
+  size_t   memory;       /* bytes of Lua heap; default 64 MiB */
+  uint64_t instructions; /* Lua instructions per call; default 200 million */
+  double   seconds;      /* wall clock per call, which may only abort; default 20 */
+} mgrid_limits;
+#define MGRID_LIMITS_INIT \
+  { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
+
+/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, and go over to the runtimes that
+** mgrid_reload makes of this one. */
+MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
+MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
+MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
+/* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
+** runtime. */
+MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
+/* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value". The runtime stays
+** usable after a failure and outlives the plan. */
+MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
+                                         mgrid_error *err);
+/* The same with parameters out of a file, which args override: a JSON object (a path that ends with
+** .json), or Lua that returns a table, return { tp = 2 }, run as a recipe is. path NULL: no file. */
+MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                                              const char *const *args, mgrid_error *err);
+/* The same with C values (mgrid_arg is below, at policies). */
+typedef struct mgrid_arg mgrid_arg;
+MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                                   mgrid_error *err);
+/* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
+** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
+** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
+** NULL) is that of the whole. "null": no value on this rank. Local. */
+MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                         char *buf, size_t len, size_t *length, mgrid_error *err);
+/* The same where the answer is a number or a truth value (1, 0); -1 for no value. MGRID_REFUSED
+** where it is something else. */
+MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                                 int64_t *answer, mgrid_error *err);
+/* Doc, parameters, policies and queries of the loaded recipe, for a person or as JSON. */
+MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
+                                              mgrid_error *err);
+/* ---------------------------------------------------------------- policies
+** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
+** a decision that changes without recompiling. It sees the state, its families, groups, grids and
+** machine read-only, the arguments by name in q, and in p what the plan was made with; policies.NAME
+** of a recipe makes bundled ones, whose arguments and results lua/moongrid/meta_recipe.lua tells. Every call has the
+** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
+** keeps in a local of the recipe stays until the next reload. */
+
+typedef enum mgrid_kind {
+  MGRID_IS_NONE, /* nil */
+  MGRID_IS_BOOLEAN,
+  MGRID_IS_INTEGER,
+  MGRID_IS_NUMBER,
+  MGRID_IS_TEXT,
+  MGRID_IS_INTEGERS, /* a list */
+  MGRID_IS_NUMBERS,  /* a list, of which some are no integers */
+  MGRID_IS_TABLE,    /* by key, or empty */
+  MGRID_IS_LIST      /* a list of anything else; of results alone */
+} mgrid_kind;
+
+/* A named value of the host's, for a policy or as a parameter. Everything in it is borrowed for the
+** call. The functions below fill one; an array of them is one type, of one size. */
+struct mgrid_arg {
+  size_t      size; /* sizeof(mgrid_arg) */
+  const char *name; /* key in q */
+  mgrid_kind  kind;
+  union {
+    bool        boolean;
+    int64_t     integer;
+    double      number;
+    const char *text;
+    struct {
+      size_t         n;
+      const int64_t *at;
+    } integers;
+    struct {
+      size_t        n;
+      const double *at;
+    } numbers;
+    struct {
+      size_t           n;
+      const mgrid_arg *at;
+    } table;
+  } as;
+};
+#define MGRID_ARG_INIT \
+  { \
+    sizeof(mgrid_arg), NULL, MGRID_IS_NONE, { false } \
+  }
+
+static inline mgrid_arg mgrid_arg_of(const char *name, mgrid_kind kind) {
+  mgrid_arg a = MGRID_ARG_INIT;
+  a.name = name, a.kind = kind;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_boolean(const char *name, bool value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_BOOLEAN);
+  a.as.boolean = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_integer(const char *name, int64_t value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGER);
+  a.as.integer = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_number(const char *name, double value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBER);
+  a.as.number = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_text(const char *name, const char *value) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TEXT);
+  a.as.text = value;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_integers(const char *name, size_t n, const int64_t *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_INTEGERS);
+  a.as.integers.n = n, a.as.integers.at = at;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_numbers(const char *name, size_t n, const double *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_NUMBERS);
+  a.as.numbers.n = n, a.as.numbers.at = at;
+  return a;
+}
+static inline mgrid_arg mgrid_arg_table(const char *name, size_t n, const mgrid_arg *at) {
+  mgrid_arg a = mgrid_arg_of(name, MGRID_IS_TABLE);
+  a.as.table.n = n, a.as.table.at = at;
+  return a;
+}
+
+typedef struct mgrid_policy mgrid_policy;
+
+/* Look up a policy of the loaded recipe for a state of its plan. MGRID_UNKNOWN_NAME with the nearest
+** name where there is none. It keeps the runtime alive; free it before the state. Local. */
+MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
+MGRID_API void          mgrid_policy_free(mgrid_policy *p);
+/* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
+** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
+** collective over the world or this rank's group of that family (whose groups share no ranks), and
+** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
+** it failed gets its own error instead. An integer and a number of equal value are not the same. */
+MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
+
+/* The result is read by path: NULL or "" is the whole, "lr" what is at that key, "layers[0].first" goes
+** on from there. Lists count from 0, as everywhere in C; a key that is no name is written ["so"]. */
+
+/* The kind of what is at the path; MGRID_IS_NONE where there is nothing. */
+MGRID_API mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path);
+/* Elements of the list, or keys of the table, at the path. */
+MGRID_API mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err);
+/* Text keys of the table at the path, by their bytes, at most `room` of them; *length (may be NULL) is how many
+** there are. Borrowed until the next call. */
+MGRID_API mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room,
+                                         size_t *length, mgrid_error *err);
+/* Read what is at the path. MGRID_BAD_VALUE where it is of another kind, naming the policy, the path
+** and both kinds; *out is 0, false or NULL then. A number is read from an integer as well, an integer
+** from a number that is one, alone and in lists; {} is an empty list, too. Text is borrowed until the
+** next call; lists are copied, at most `room` elements, *length (may be NULL) the whole. */
+MGRID_API mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room,
+                                             size_t *length, mgrid_error *err);
+MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
+                                            size_t *length, mgrid_error *err);
+
+/* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same
+** one) with n arguments, agree, and materialize beside what runs: communicators that are equal are
+** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
+** caller's, who frees the policies, the state and the runtime that were, which destroys what is not
+** used any more. On failure, of this rank or another, every rank gets the error and what runs is
+** untouched. change may be NULL. Parameters are not carried over: args are all there are. A trainer
+** that has them in a file or as C values does the same by mgrid_runtime_new, _load, _plan_file or
+** _plan_values, and mgrid_materialize over the same backend while the old state is still there. */
+MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
+                                    const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
+                                    mgrid_change *change, mgrid_error *err);
+
+/* Names of the bundled recipes, NULL at the end. */
+MGRID_API const char *const *mgrid_recipe_names(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
