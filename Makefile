@@ -30,42 +30,42 @@ B   := build/san
 OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 
-DEPS      := lua5.4 jansson libxxhash
-MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
-HAVE_MPI  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
-MPI_FLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
-MPI_LIBS  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
+DEPS := lua5.4 jansson libxxhash
 
 BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 
+# The backends, each a library of its own: src/comm/NAME*.c and src/comm/NAME/*.c. A backend says whether
+# it can be built here (HAVE_), how it is compiled (FLAGS_), what it links (LIBS_), and what its
+# pkg-config file is told (PC_).
+ALL_BACKENDS := mpi nccl
+
+MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
+HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
+FLAGS_mpi := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
+LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
+PC_mpi    := $(MPI)
+
 # NCCL is opened at run time: its backend is built where the headers are (of 2.28.7 or later; the
 # library that runs may be older), and links nothing of it.
-CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /usr/local/cuda-*[0-9]) /usr)
-NCCL_DIR  := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h)))
-HAVE_NCCL := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCCL_DIR)cuda_runtime_api.h && echo yes)
-NCCL_FLAGS := $(if $(HAVE_NCCL),-isystem $(NCCL_DIR))
+CUDA_HOME  ?= $(firstword $(wildcard /usr/local/cuda /usr/local/cuda-*[0-9]) /usr)
+NCCL_DIR   := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h)))
+HAVE_nccl  := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCCL_DIR)cuda_runtime_api.h && echo yes)
+FLAGS_nccl := $(if $(HAVE_nccl),-isystem $(NCCL_DIR))
+LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -lm -pthread
+PC_nccl    := $(NCCL_DIR:/=)
 
-# The library's stages, in the order of dependencies; the backends are libraries of their own.
+BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
+
+# The library's stages, in the order of dependencies.
 STAGES := base algebra plan comm types script
-SRC    := $(filter-out src/comm/mpi%.c src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
+SRC    := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm/%_%.c) src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUATEXT := lua/prelude lua/moongrid/recipes $(wildcard lua/prelude/*.lua lua/moongrid/recipes/*.lua)
-
-# A backend: its files, how they are compiled, what its library links. Only those are built whose
-# headers are here.
-ALL_BACKENDS := mpi nccl
-BACKENDS     := $(if $(HAVE_MPI),mpi) $(if $(HAVE_NCCL),nccl)
-SRC_mpi   := $(wildcard src/comm/mpi*.c)
-FLAGS_mpi := $(MPI_FLAGS)
-LIBS_mpi  := $(MPI_LIBS)
-SRC_nccl   := $(wildcard src/comm/nccl/*.c)
-FLAGS_nccl := $(NCCL_FLAGS)
-LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -lm -pthread
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
@@ -118,7 +118,7 @@ $(B)/libmoongrid.a: $(OBJ)
 # A library for each backend. What it needs of libmoongrid it takes from the archive, as a copy that
 # nobody else sees, and nothing is missing (-z defs): it works wherever it is loaded.
 define backend
-OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
+OBJ_$(1) := $$(patsubst src/%.c,$$(B)/%.o,$$(wildcard src/comm/$(1).c src/comm/$(1)_*.c src/comm/$(1)/*.c))
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
@@ -163,7 +163,7 @@ docs: $(B)/moongrid.so
 
 # The C style, by .clang-format.
 format:
-	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
 HEADERS := $(patsubst %,src/%.h,moongrid moongrid_recipe moongrid_lua) $(wildcard $(BACKENDS:%=src/moongrid_%.h))
@@ -187,12 +187,7 @@ install: all man
 	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
 	install -m 644 build/man/moongrid.3 $(D)$(MANDIR)/man3/
 	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(PC)/moongrid.pc
-ifeq ($(HAVE_MPI),yes)
-	scripts/pkgconfig moongrid_mpi $(VERSION) $(PREFIX) $(LIBDIR) $(MPI) > $(PC)/moongrid_mpi.pc
-endif
-ifeq ($(HAVE_NCCL),yes)
-	scripts/pkgconfig moongrid_nccl $(VERSION) $(PREFIX) $(LIBDIR) $(NCCL_DIR:/=) > $(PC)/moongrid_nccl.pc
-endif
+	$(foreach b,$(BACKENDS),scripts/pkgconfig moongrid_$(b) $(VERSION) $(PREFIX) $(LIBDIR) $(PC_$(b)) > $(PC)/moongrid_$(b).pc &&) true
 	install -d $(CMAKE)
 	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
 	  scripts/cmake-package $$file $(VERSION) $(PREFIX) $(LIBDIR) > $(CMAKE)/$$file || exit 1; \

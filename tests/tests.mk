@@ -6,16 +6,16 @@
 
 TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
-MPI_SRC  := $(if $(HAVE_MPI),$(sort $(wildcard tests/mpi/*.c)))
+MPI_SRC  := $(if $(HAVE_mpi),$(sort $(wildcard tests/mpi/*.c)))
 MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
 
 # What a trainer links: the shared libraries, which lie one folder up or two.
-AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(MPI_LIBS)
+AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(LIBS_mpi)
 
 tests: all $(TEST_BIN) $(MPI_BIN)
 
-$(B)/tests/mpi/%.o: TEST_FLAGS = $(MPI_FLAGS)
-$(B)/tests/nccl/%.o: TEST_FLAGS = $(MPI_FLAGS) $(NCCL_FLAGS) -Itests/mpi
+$(B)/tests/mpi/%.o: TEST_FLAGS = $(FLAGS_mpi)
+$(B)/tests/nccl/%.o: TEST_FLAGS = $(FLAGS_mpi) $(FLAGS_nccl) -Itests/mpi
 $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
@@ -31,7 +31,7 @@ $(MPI_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
-ifeq ($(HAVE_MPI)$(HAVE_NCCL),yesyes)
+ifeq ($(HAVE_mpi)$(HAVE_nccl),yesyes)
 tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
 endif
 
@@ -43,14 +43,14 @@ build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/sta
 	CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 
 # The example of a trainer that exists, as its author would build it: C, and C++ for the headers.
-ifeq ($(HAVE_MPI),yes)
+ifeq ($(HAVE_mpi),yes)
 tests: $(B)/tests/multi_gpu
 endif
 
 $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(MPI_FLAGS) $(if $(HAVE_NCCL),-DWITH_NCCL $(NCCL_FLAGS)) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(if $(HAVE_nccl),-DWITH_NCCL $(FLAGS_nccl)) -c $< -o $@
 
 $(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
