@@ -58,8 +58,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   json_t *lines = json_array();
   for (size_t i = 0; i < c.worlds.n; i++) {
     mgrid_plan_checked v = MGRID_PLAN_CHECKED_INIT;
-    mgrid_plan        *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
-    mgrid_status       s = p ? mgrid_plan_check(p, &v, &err) : err.status;
+    mgrid_error_clear(&err); /* of the world before */
+    mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
+    mgrid_status s = p ? mgrid_plan_check(p, &v, &err) : err.status;
     if (c.json)
       json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));
     else if (!s)

@@ -261,6 +261,13 @@ describe("moongrid plan and the memory of NCCL", function()
 end)
 
 describe("moongrid check", function()
+  it("tells of each world that is refused its own reason", function()
+    local out, _, code = run "build/moongrid check picotron --world 6,8,10 tp=4"
+    assert.equal(1, code)
+    assert.truthy(out:find("^ +6  refused [^\n]* tp 4 does not divide the 6 ranks[^\n]*\n +8  ok [^\n]*\n"
+      .. " +10  refused [^\n]* tp 4 does not divide the 10 ranks"), out)
+  end)
+
   it("checks several worlds and keeps going after a refusal", function()
     local out, _, code = run("build/moongrid check " .. moe .. " --world 8,12,64,1048576,2147483640 tp=4 pp=2")
     assert.equal(1, code)
