@@ -111,6 +111,17 @@ static void machines(mgrid_runtime *rt, mgrid_state *s) {
   free(all);
 }
 
+/* The communicator bears the name of the state that made it, also one that a reload made. */
+static bool is_named(const mgrid_state *s, const char *family) {
+  char               name[MPI_MAX_OBJECT_NAME] = "", want[64];
+  int                length;
+  const mgrid_group *g = mgrid_state_group(s, family, NULL);
+  if (!g || mgrid_group_size(g) == 1) return true;
+  MPI_Comm_get_name(mgrid_mpi_comm(g), name, &length);
+  snprintf(want, sizeof want, "train/%s[%d]", family, (int)mgrid_group_index(g));
+  return strcmp(name, want) == 0;
+}
+
 static void reload(mgrid_runtime **rt, mgrid_state **s) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *new_rt;
@@ -123,6 +134,7 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   mgrid_status status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
   test(status == MGRID_OK && new_s && mgrid_mpi_comm(mgrid_state_group(new_s, "tp", anew(&e))) == tp,
        "a family more: tp keeps its communicator");
+  test(is_named(*s, "tp") && is_named(new_s, "all"), "what a reload makes has the state's name");
   test(c.created == pairs && c.dropped == 0 && c.kept == (size > 2 ? 2 : pairs), "and what changes is counted");
   mgrid_state_free(*s);
   mgrid_runtime_free(*rt);

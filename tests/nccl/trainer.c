@@ -4,7 +4,7 @@
 ** split from a parent, shrink, revoke, a rank that does not come. Under mpirun with the stand-in
 ** libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
 **
-**     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone
+**     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone|owners
 */
 #include "tap.h"
 
@@ -345,6 +345,28 @@ static void blocking(mgrid_backend *mpi) {
   mgrid_grid_free(g);
 }
 
+/* The state keeps its backend, and that its carrier: the host may give them up in any order. */
+static void owners(mgrid_backend *mpi) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_backend     *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, &e), *b = mgrid_nccl_backend(carrier, NULL, &e);
+  mgrid_plan        *p = two(false, true, &e);
+  int64_t            proved = 0;
+  mgrid_backend_free(carrier);
+  mgrid_state *s = mgrid_materialize(p, b, "train", &e), *other = mgrid_materialize(p, b, "other", &e);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  test(e.status == MGRID_OK && right(s, "tp") && right(s, "dp"), e.status ? e.message : "NCCL's are good without owners");
+  mgrid_state_free(s);
+  const mgrid_group *some = mgrid_state_group(other, "some", &e);
+  test(mgrid_state_prove(other, &proved, &e) == MGRID_OK && proved == (some ? 3 : 2), "and the carrier's");
+  mgrid_state_free(other); /* the last owner of all */
+  b = mgrid_nccl_backend(mpi, NULL, &e);
+  mgrid_backend *again = mgrid_backend_ref(b);
+  mgrid_backend_free(b);
+  test(again && strcmp(mgrid_backend_name(again), "nccl") == 0, "another owner keeps a backend");
+  mgrid_backend_free(again);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
@@ -360,6 +382,7 @@ int main(int argc, char **argv) {
   if (strcmp(what, "failing") == 0) failing(mpi);
   if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
+  if (strcmp(what, "owners") == 0) owners(mpi);
   mgrid_backend_free(mpi);
   return tap_end();
 }
