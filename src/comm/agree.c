@@ -174,8 +174,9 @@ enum {
 };
 
 mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
-  mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
-  if (!b) return MGRID_USAGE;
+  mgrid_error  mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
+  mgrid_status s = b ? mgrid_layout_check(b->layout, "the backend's library", err) : MGRID_USAGE;
+  if (s) return s;
   if (!plan) {
     if (failed && failed->status)
       mine = *failed;
@@ -191,8 +192,7 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   uint64_t          words[WORDS] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
   if (plan) mgrid_pair(words + FIRST, d0), mgrid_pair(words + SECOND, d1);
   if (!b->place.machines) mgrid_pair(words + MACHINE, mgrid_machine_id());
-  mgrid_status s = mgrid_peers_min(&all, words, WORDS, &told);
-  if (s) return mgrid_error_pass(err, &told);
+  if (mgrid_peers_min(&all, words, WORDS, &told)) return mgrid_error_pass(err, &told);
   if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
     b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
   if (words[MISS] != 0) { /* nobody has a plan: to each its own reason */

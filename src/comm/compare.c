@@ -18,12 +18,11 @@ typedef struct statement {
 
 mgrid_peers mgrid_peers_all(mgrid_backend *b) { return (mgrid_peers){ .backend = b }; }
 
-mgrid_status mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err) {
+bool mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err) {
   mgrid_backend *b = g ? g->state->backend : NULL;
   *p = (mgrid_peers){ .backend = b, .group = g, .alone = !g || g->size == 1 || !b->ops->collective };
-  if (p->alone) return MGRID_OK;
-  p->buffer = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(statement), err);
-  return p->buffer ? MGRID_OK : MGRID_BACKEND;
+  if (!p->alone) p->buffer = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(statement), err);
+  return p->alone || p->buffer;
 }
 
 void mgrid_peers_close(mgrid_peers *p) {

@@ -20,9 +20,9 @@ typedef struct mgrid_peers {
 
 mgrid_peers mgrid_peers_all(mgrid_backend *b);
 /* The members of g, which outlives *p. Alone where g is NULL or has one member, and in a dry state. Makes
-** the buffer, so that no rank misses a comparison for want of memory. Local. */
-mgrid_status mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err);
-void         mgrid_peers_close(mgrid_peers *p);
+** the buffer, so that no rank misses a comparison for want of memory; false where there is none for it. Local. */
+bool mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err);
+void mgrid_peers_close(mgrid_peers *p);
 
 /* Collective over the peers, who are not alone; of a group n words or bytes of at most a statement of
 ** mgrid_compare. The words become the element-wise minimum. */

@@ -181,7 +181,8 @@ static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root,
 
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (usable(m, err)) return MGRID_BACKEND;
+  mgrid_status s = usable(m, err);
+  if (s) return s;
   if (m->seconds > 0) return timed_allreduce(m, words, n, err);
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
@@ -191,7 +192,8 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
 
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  if (usable(m, err)) return MGRID_BACKEND;
+  mgrid_status s = usable(m, err);
+  if (s) return s;
   if (m->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
   MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
   int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);

@@ -20,10 +20,11 @@ mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
 
 mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err) {
   if (!b) return MGRID_USAGE;
-  if (b->settled)
-    return mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
   mgrid_hooks  h = MGRID_HOOKS_INIT;
-  mgrid_status s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
+  mgrid_status s = mgrid_layout_check(b->layout, "the backend's library", err);
+  if (!s && b->settled)
+    s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
+  if (!s) s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
   if (!s) b->hooks = h;
   return s;
 }
@@ -206,8 +207,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (!status) status = create(s, NULL, &mine);
   s->batch.n = 0;
-  if (status) mgrid_error_pass(err, &mine);
-  return status;
+  return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
 
 mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
@@ -221,9 +221,8 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
     n++;
   }
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);
-  if (status) mgrid_error_pass(err, &mine);
   if (proved) *proved = n;
-  return status;
+  return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
 
 /* --------------------------------------------------------------- questions */

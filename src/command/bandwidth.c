@@ -50,7 +50,7 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
     rows[i].comm = c;
     rows[i].send = b->ops->buffer_new(b, c->backend, bytes, err);
     if (rows[i].send) rows[i].recv = b->ops->buffer_new(b, c->backend, bytes, err);
-    if (!rows[i].recv) return MGRID_BACKEND;
+    if (!rows[i].recv) return err->status;
   }
   return MGRID_OK;
 }
@@ -97,6 +97,5 @@ mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err) {
     if (rows[i].recv) b->ops->buffer_free(b, rows[i].comm->backend, rows[i].recv);
   }
   free(rows);
-  if (status && err) *err = why;
-  return status;
+  return status ? mgrid_error_pass(err, &why) : MGRID_OK;
 }

@@ -44,9 +44,13 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
   evaluation e = { rt->recipe, world, push, params, NULL };
-  if (mgrid_runtime_protected(rt, plan_body, &e, err) == MGRID_OK) return e.plan;
-  mgrid_plan_free(e.plan);
-  return NULL;
+  if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
+    mgrid_plan_free(e.plan);
+    return NULL;
+  }
+  mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO, "recipe %s is planned for %" PRId64 " ranks: %zu families", rt->recipe,
+            world, mgrid_plan_nfamilies(e.plan));
+  return e.plan;
 }
 
 /* ------------------------------------------------------------------------ strings */
@@ -88,7 +92,7 @@ typedef struct arguments {
 
 static void push_arguments(lua_State *L, const void *arguments_) {
   const arguments *a = arguments_;
-  mgrid_push_args(L, a->n, a->at, "a plan");
+  mgrid_push_args(L, a->n, a->at);
 }
 
 mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
@@ -99,7 +103,7 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < i; k++)
       if (strcmp(mgrid_arg_at(args, i)->name, mgrid_arg_at(args, k)->name) == 0)
-        return mgrid_null(err, MGRID_USAGE, "a parameter is given twice");
+        return mgrid_null(err, MGRID_DUPLICATE, "a parameter is given twice");
   return mgrid_runtime_plan_with(rt, world, push_arguments, &(arguments){ n, args }, err);
 }
 
@@ -129,13 +133,14 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
     *object = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!*object && why.line <= 0) return mgrid_fail(err, MGRID_REFUSED, "%s: %s", path, why.text);
     if (json_is_object(*object)) return MGRID_OK;
-    mgrid_fail(err, MGRID_REFUSED, "%s:%d: %s", path, why.line > 0 ? why.line : 1,
+    mgrid_error e = MGRID_ERROR_INIT;
+    mgrid_fail(&e, MGRID_REFUSED, "%s:%d: %s", path, why.line > 0 ? why.line : 1,
                *object ? "a file of parameters is a JSON object" : why.text);
-    if (err) err->line = why.line > 0 ? why.line : 1;
-    if (err) snprintf(err->file, sizeof err->file, "%.199s", path);
+    e.line = why.line > 0 ? why.line : 1;
+    snprintf(e.file, sizeof e.file, "%.199s", path);
     json_decref(*object);
     *object = NULL;
-    return MGRID_REFUSED;
+    return mgrid_error_pass(err, &e);
   }
   table_file   f = { path, NULL };
   mgrid_status s = mgrid_runtime_protected(rt, run_file, &f, err);

@@ -18,11 +18,11 @@
 /* ----------------------------------------------------------------------- look-up */
 
 /* The peers that a policy is agreed with: none where this rank is in no group of the family. */
-static mgrid_status find_peers(mgrid_policy *p, mgrid_error *err) {
+static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
     return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
   p->peers = mgrid_peers_all(p->state->backend);
-  return MGRID_OK;
+  return true;
 }
 
 static int new_body(lua_State *L) {
@@ -52,9 +52,7 @@ mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *na
   p->rt = mgrid_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
-  mgrid_status status = mgrid_runtime_protected(rt, new_body, p, err);
-  if (!status && *p->agreed) status = find_peers(p, err);
-  if (!status) return p;
+  if (mgrid_runtime_protected(rt, new_body, p, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
   mgrid_policy_free(p);
   return NULL;
 }
@@ -97,7 +95,7 @@ static int call_body(lua_State *L) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
   if (!c->from)
-    mgrid_push_args(L, c->n, c->args, "a policy");
+    mgrid_push_args(L, c->n, c->args);
   else if (!mgrid_copy_value(c->from, c->at, L, MGRID_ANY_KEYS))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);

@@ -115,8 +115,11 @@ mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path) {
 
 static mgrid_status wrong_kind(const mgrid_policy *p, const char *path, mgrid_kind is, mgrid_kind wanted,
                                mgrid_error *err) {
-  return mgrid_fail(err, MGRID_BAD_VALUE, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
-                    path && *path ? " at '" : "", path ? path : "", path && *path ? "'" : "", kind_names[wanted]);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_fail(&e, MGRID_BAD_VALUE, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
+             path && *path ? " at '" : "", path ? path : "", path && *path ? "'" : "", kind_names[wanted]);
+  mgrid_budget_position(&e);
+  return mgrid_error_pass(err, &e);
 }
 
 /* ------------------------------------------------------------------------ values */

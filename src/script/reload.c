@@ -5,28 +5,48 @@
 */
 #include "script/runtime.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+/* All that is local: the recipe, its plan, and what that changes here. NULL after filling *err. */
+static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_state *s, const char *recipe, size_t n,
+                            const char *const *args, mgrid_change *what, mgrid_error *err) {
+  mgrid_plan *plan = NULL;
+  if (err->status) return NULL;
+  if (mgrid_runtime_load(fresh, recipe, err) == MGRID_OK)
+    plan = mgrid_runtime_plan(fresh, mgrid_plan_world(s->plan), n, args, err);
+  if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;
+  mgrid_plan_free(plan);
+  return NULL;
+}
 
 mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                           const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change,
                           mgrid_error *err) {
-  mgrid_error mine = MGRID_ERROR_INIT;
+  mgrid_error    mine = MGRID_ERROR_INIT;
+  mgrid_change   what = MGRID_CHANGE_INIT;
+  mgrid_runtime *fresh = NULL;
   *new_rt = NULL;
   *new_s = NULL;
-  if (!rt || !s) return MGRID_USAGE;
-  mgrid_runtime *fresh = mgrid_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
-  mgrid_runtime_load(fresh, recipe ? recipe : rt->recipe, &mine);
-  mgrid_plan *plan = mgrid_runtime_plan(fresh, mgrid_plan_world(s->plan), n, args, &mine);
+  if (!s) return MGRID_USAGE;
+  if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
+  if (!rt)
+    mgrid_fail(&mine, MGRID_USAGE, "there is no runtime to reload");
+  else if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
+    fresh = mgrid_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
+  mgrid_plan *plan = evaluate(fresh, s, recipe || !rt ? recipe : rt->recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part too, so that every rank is told. */
   mgrid_state *state = mgrid_materialize(plan, s->backend, s->name, &mine);
-  if (state && change) mgrid_plan_diff(s->plan, plan, s->view.rank, change, NULL, NULL, NULL);
   mgrid_plan_free(plan);
-  if (state) {
-    *new_rt = fresh;
-    *new_s = state;
-    return MGRID_OK;
+  if (!state) {
+    mgrid_runtime_free(fresh);
+    return mgrid_error_pass(err, &mine);
   }
-  mgrid_runtime_free(fresh);
-  if (!mine.status) mgrid_fail(&mine, MGRID_BACKEND, "the new state was not made");
-  return mgrid_error_pass(err, &mine);
+  mgrid_struct_write(change, &what, sizeof what);
+  mgrid_log(&rt->budget.hooks, MGRID_LOG_INFO,
+            "recipe %s is taken anew: %" PRId64 " communicators kept, %" PRId64 " created, %" PRId64 " to go",
+            fresh->recipe, what.kept, what.created, what.dropped);
+  *new_rt = fresh;
+  *new_s = state;
+  return MGRID_OK;
 }

@@ -60,8 +60,10 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = lua_newstate(mgrid_budget_alloc, &rt->budget);
   if (!rt->L) {
+    bool starved = rt->budget.starved;
     free(rt);
-    return mgrid_null(err, MGRID_NO_MEMORY, "no memory for a Lua state");
+    if (starved) return mgrid_null_oom(err);
+    return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
   if (mgrid_runtime_protected(rt, open_body, &rt->budget, err)) {
     mgrid_runtime_free(rt);

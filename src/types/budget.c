@@ -28,6 +28,7 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   } else { /* Lua collects garbage and asks once more: the second refusal counts */
     b->no_memory |= b->refused == nsize;
     b->refused = nsize;
+    b->starved = fits;
   }
   return block;
 }
@@ -45,10 +46,11 @@ static mgrid_budget *budget_of(lua_State *L) {
   return b;
 }
 
-static void say_memory(const mgrid_budget *b, char *text, size_t size) {
+static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
   bool mib = b->limits.memory >> 20;
-  snprintf(text, size, "the recipe needs more than %zu %s of memory", b->limits.memory >> (mib ? 20 : 10),
-           mib ? "MiB" : "KiB");
+  if (b->starved) return mgrid_oom(err);
+  return mgrid_fail(err, MGRID_LIMIT, "the recipe needs more than %zu %s of memory",
+                    b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
 }
 
 static void budget_hook(lua_State *L, lua_Debug *ar);
@@ -63,7 +65,7 @@ static void spend(lua_State *L, mgrid_budget *b, uint64_t work) {
     mgrid_lua_where(L);
     const char *where = lua_tostring(L, -1);
     if (b->no_memory)
-      say_memory(b, b->verdict, sizeof b->verdict);
+      snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
     else if (slow)
       snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %g seconds", where, b->limits.seconds);
     else
@@ -102,7 +104,7 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
 
 void mgrid_budget_start(lua_State *L, mgrid_budget *b) {
   b->count = 0, b->started = mgrid_now();
-  b->over = b->no_memory = false;
+  b->over = b->no_memory = b->starved = false;
   b->refused = 0;
   b->status = MGRID_OK;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
@@ -138,23 +140,21 @@ static const char *without_prelude(const char *message) {
 /* Outside of any pcall: nothing here may allocate in the Lua state. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err) {
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
+  mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
-  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L)) { /* also when the recipe caught it */
-    char text[64];
-    say_memory(b, text, sizeof text);
-    return mgrid_fail(err, MGRID_LIMIT, "%s", text);
-  }
+  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L))
+    return no_memory(b, err); /* also when the recipe caught it */
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t      length;
     const char *message = lua_tolstring(L, -1, &length);
     if (!b->over) s = noted(b, message, length);
-    mgrid_fail(err, s, "%s", without_prelude(message));
+    mgrid_fail(&e, s, "%s", without_prelude(message));
   } else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
-    mgrid_fail(err, s, "%lld", (long long)lua_tointeger(L, -1));
+    mgrid_fail(&e, s, "%lld", (long long)lua_tointeger(L, -1));
   else if (lua_type(L, -1) == LUA_TNUMBER)
-    mgrid_fail(err, s, "%.14g", lua_tonumber(L, -1));
+    mgrid_fail(&e, s, "%.14g", lua_tonumber(L, -1));
   else /* never call a script's __tostring */
-    mgrid_fail(err, s, "(error object is a %s value)", luaL_typename(L, -1));
-  if (err) mgrid_budget_position(err);
-  return s;
+    mgrid_fail(&e, s, "(error object is a %s value)", luaL_typename(L, -1));
+  mgrid_budget_position(&e);
+  return mgrid_error_pass(err, &e);
 }

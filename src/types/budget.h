@@ -17,7 +17,8 @@ typedef struct mgrid_budget {
   uint64_t     count;        /* instructions of this call */
   double       started;      /* this call, in seconds of the monotonic clock */
   bool         over;         /* spent: `verdict` is raised again and again */
-  bool         no_memory;    /* the cap was hit in this call, also after a collection */
+  bool         no_memory;    /* there was none in this call, also after a collection: */
+  bool         starved;      /* not for the cap, but because the process or the host's allocator has no more */
   size_t       refused;      /* size of the last block that was refused; Lua collects and asks again */
   mgrid_status status;       /* of the error that C raised last, */
   size_t       length;       /* characters of its text, which may follow a position, */

@@ -34,9 +34,10 @@ static void *open_library(const char *file, mgrid_error *err) {
 }
 
 static mgrid_status load(nccl_library *lib, mgrid_error *err) {
-  char  cudart[32];
-  void *nccl = open_library("libnccl.so.2", err);
-  if (!nccl) return MGRID_BACKEND;
+  char        cudart[32];
+  mgrid_error newest = MGRID_ERROR_INIT;
+  void       *nccl = open_library("libnccl.so.2", err);
+  if (!nccl) return MGRID_MISSING;
 #define X(name) \
   if (!symbol(nccl, "nccl" #name, &lib->name)) \
     return mgrid_fail(err, MGRID_MISSING, "nccl: libnccl.so.2 has no function nccl%s", #name);
@@ -58,9 +59,9 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
   for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA;
        major--) { /* all of them have the functions that we call */
     snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
-    cuda = open_library(cudart, major == CUDA_MAJOR ? err : NULL);
+    cuda = open_library(cudart, &newest); /* the first error stays: the newest is the one to install */
   }
-  if (!cuda) return MGRID_BACKEND;
+  if (!cuda) return mgrid_error_pass(err, &newest);
 #define X(name) \
   if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
     return mgrid_fail(err, MGRID_MISSING, "nccl: %s has no function cuda%s", cudart, #name);

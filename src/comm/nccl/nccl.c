@@ -172,9 +172,8 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     .copy = mgrid_nccl_copy,
     .collective = mgrid_nccl_collective,
   };
-  nccl_backend *n = calloc(1, sizeof *n);
-  mgrid_error   why = MGRID_ERROR_INIT;
-  if (!n) return mgrid_null_oom(err); /* the others wait for us, until their deadline */
+  nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
+  mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
                              .kind = &mgrid_backends[MGRID_NATIVE_NCCL],
                              .ops = &ops,
@@ -189,6 +188,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   if (!(n->options.timeout > 0)) n->options.timeout = MGRID_NCCL_TIMEOUT;
   mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
+    if (!s && !made) s = mgrid_oom(&why);
     if (!s) s = mgrid_nccl_open(&n->lib, &why);
     if (!s) s = choose_device(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
@@ -198,13 +198,14 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     s = check_sharing(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);
   }
-  n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
   if (!s) {
+    n->base.place.gpus = n->lib.devices, n->base.place.gpu = n->device;
+    *made = own;
     carrier->users++;
-    return &n->base;
+    return &made->base;
   }
   n->carry->deadline(carrier, 0);
-  free(n);
+  free(made);
   mgrid_error_pass(err, &why);
   return NULL;
 }
