@@ -42,7 +42,7 @@
 **   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
 **   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
 **   checked once: a call that is given NULL where a failed call should have made an object
-**   returns NULL, -1 or MGRID_USAGE and says nothing. Pointers that a call wants are not NULL
+**   returns NULL, -1 or MGRID_USAGE and leaves it to that call to say why. Pointers that a call wants are not NULL
 **   unless it says so. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
@@ -59,7 +59,8 @@
 ** STRUCTS
 **   A struct that the host allocates begins with `size`, which its ..._INIT macro sets; this holds
 **   for arguments and for results. A host that was built with an older header gets the fields it
-**   knows. A larger struct than this library knows is MGRID_BAD_STRUCT unless the rest is zero.
+**   knows. A larger struct than this library knows is MGRID_BAD_STRUCT unless the rest is zero,
+**   and so is one without a size; an error alone is taken as it is, since nobody could be told.
 **   mgrid_dim and mgrid_window never change.
 **
 ** THREADS
@@ -103,7 +104,8 @@ MGRID_API const char *mgrid_version(void);
 typedef enum mgrid_status {
   MGRID_OK = 0,
 
-  MGRID_REFUSED = 100,      /* a recipe, sizes or options that contradict each other or do not fit */
+  MGRID_REFUSED = 100,      /* a recipe, sizes or options that contradict each other or do not fit; what the
+                               Lua of a recipe raises by itself */
   MGRID_UNKNOWN_NAME = 101, /* no dim, grid, family, parameter, option, policy, backend ... of that name */
   MGRID_BAD_VALUE = 102,    /* a value of another kind or form than was expected */
   MGRID_OUT_OF_RANGE = 103, /* a number outside of its range, which the message has */
@@ -112,7 +114,7 @@ typedef enum mgrid_status {
 
   MGRID_USAGE = 200,      /* the call is wrong: an argument that no program should pass, NULL among them */
   MGRID_BAD_STRUCT = 201, /* a struct without its size, or of a later version with new fields set */
-  MGRID_NOT_NOW = 202,    /* not in this state of the object: loaded already, not created yet */
+  MGRID_NOT_NOW = 202,    /* not in this state of the object: loaded already, not created yet, of another recipe */
 
   MGRID_LIMIT = 300,     /* a budget was spent: memory, instructions or time of a recipe, memory of a GPU */
   MGRID_NO_MEMORY = 301, /* the process has no memory left */
@@ -155,7 +157,8 @@ typedef enum mgrid_level {
 
 /* What a host does itself for a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks).
 ** A function that is NULL leaves it to the library, which then uses realloc and free and logs
-** nothing. Hooks are called in the thread of the call that needs them, and may not call moongrid. */
+** nothing. Hooks are called in the thread of the call that needs them, and may not call moongrid. A call
+** whose allocator gives NULL fails with MGRID_NO_MEMORY and has given back what it had. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
   void  *ud;   /* goes to both functions */
@@ -414,7 +417,7 @@ MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, 
 
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
 ** each creation until all members are there. MGRID_UNPROVED when they would wait for ever
-** or do not see the same group; the message names rank, family and group. O(members). */
+** or do not see the same group; the message names rank, family and group. O(members). out may be NULL. */
 typedef struct mgrid_rehearsal {
   size_t  size;          /* sizeof(mgrid_rehearsal) */
   int64_t communicators; /* of the job */
@@ -464,7 +467,7 @@ typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
   int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
   bool       share_gpu;    /* let several ranks use one GPU: for tests; slow */
-  double     timeout;      /* seconds that a creation, or a call over all ranks, may take (> 0) */
+  double     timeout;      /* seconds that a creation, or a call over all ranks, may take; not above 0: 120 */
   int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
   void      *parent;       /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
                         communicators are split from it (ncclCommSplit; with its splitShare they share
@@ -474,7 +477,7 @@ typedef struct mgrid_nccl_options {
   const int *devices;      /* with device -1: [ndevices], the GPU of each rank of a machine by that index; */
   int        ndevices;     /* 0: GPU i for index i, around again where ranks share */
   int        ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
-                           rank (ncclCommInitRankScalable, NCCL 2.23.4); > 0, equal on all ranks */
+                           rank (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; below 1: 128 */
 } mgrid_nccl_options;
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
@@ -490,8 +493,8 @@ MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
 /* One owner less. States are owners too: with the last owner of all the backend ends, and with it
 ** what nobody freed. Collective where it finalizes MPI. */
 MGRID_API void mgrid_backend_free(mgrid_backend *b);
-/* The host's own allocator and log; `hooks` is copied. Before the first state of the backend, else
-** MGRID_NOT_NOW. Local. */
+/* The host's own allocator and log; `hooks` (NULL: none) is copied. Before the first state of the backend,
+** else MGRID_NOT_NOW. Local. */
 MGRID_API mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks, mgrid_error *err);
 MGRID_API const char  *mgrid_backend_name(const mgrid_backend *b);
 MGRID_API int64_t      mgrid_backend_rank(const mgrid_backend *b);
@@ -502,7 +505,7 @@ MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 /* Collective over the backend: do all ranks hold the same plan? A rank whose planning
 ** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
 ** MGRID_DISAGREE on every rank, naming the first family that differs and who differs;
-** where all ranks failed alike each gets its own error back. failed may be NULL. */
+** where all ranks failed alike each gets its own error back. failed may be NULL, or err itself. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
                                    mgrid_error *err);
 /* Collective over the backend: agree, then create this rank's communicators in schedule
@@ -524,12 +527,12 @@ MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mg
 ** ids or a word to the lost, and ends what was running on those; groups that lost nobody keep
 ** theirs. Called by every rank that remains of groups that lost somebody, with the same n ranks;
 ** not over the world: the lost cannot answer. The old state is freed as ever, what lost ranks is
-** aborted then. MPI's communicators cannot shrink (MGRID_BACKEND). */
+** aborted then. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                           mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
 ** lost rank returns with an error. They are good for mgrid_state_shrink and mgrid_state_free alone
-** afterwards. NCCL 2.28.7 and later, else MGRID_BACKEND. Local. */
+** afterwards. NCCL 2.28.7 and later, else MGRID_UNSUPPORTED; MPI's go on. Local. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every

@@ -55,12 +55,12 @@ typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
 /* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
-** the names they know ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
+** the names they know ("pipeline_model_parallel_next_rank"), else MGRID_UNKNOWN_NAME. args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
 ** NULL) is that of the whole. "null": no value on this rank. Local. */
 MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                          char *buf, size_t len, size_t *length, mgrid_error *err);
-/* The same where the answer is a number or a truth value (1, 0); -1 for no value. MGRID_REFUSED
+/* The same where the answer is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE
 ** where it is something else. */
 MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                                  int64_t *answer, mgrid_error *err);
@@ -88,7 +88,8 @@ typedef enum mgrid_kind {
 } mgrid_kind;
 
 /* A named value of the host's, for a policy or as a parameter. Everything in it is borrowed for the
-** call. The functions below fill one; an array of them is one type, of one size. */
+** call. The functions below fill one; an array of them is one type, of one size. Tables are at most 16
+** deep in each other. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -164,7 +165,7 @@ typedef struct mgrid_policy mgrid_policy;
 ** name where there is none. It keeps the runtime alive; free it before the state. Local. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
 MGRID_API void          mgrid_policy_free(mgrid_policy *p);
-/* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
+/* Call it; args may be NULL where n is 0 (p NULL: MGRID_USAGE, and nobody is told). What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and
 ** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which

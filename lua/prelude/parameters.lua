@@ -95,7 +95,7 @@ local function value_of(p, given)
   if value == nil or not kind.check(value) then
     local near = kind.nearest and kind.nearest(value)
     core.raise_at(p.where, string.format("parameter '%s' is %s, not %s%s", p.name, kind.what, show(given),
-      near and "; nearest is " .. near or ""))
+      near and "; nearest is " .. near or ""), near and "out of range" or "bad value")
   end
   return value
 end
@@ -156,7 +156,7 @@ local function values_of(self, given)
     if p then
       if from[p.name] then
         core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'",
-          p.name, from[p.name], name))
+          p.name, from[p.name], name), "given twice")
       end
       from[p.name], values[p.name] = name, value_of(p, given[name])
     end

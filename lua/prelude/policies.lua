@@ -235,7 +235,7 @@ end
 local function check(where, policy, what, name, kind, value)
   if kind.check(value) then return value end
   core.raise_at(where, string.format("policies.%s: %s '%s' is %s, not %s", policy, what, name, kind.what,
-    uncalled(value) or show(value)))
+    uncalled(value) or show(value)), "bad value")
 end
 
 -- The settings that a recipe gives, with defaults; second, the list of those that are functions.

@@ -5,7 +5,7 @@
 -- recipes get only these three words from it.
 --
 -- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
--- raise_at(where, message), unknown(what, name, known [, where]); where(), where_of(function) and
+-- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and
 -- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
 -- the text; library(name, ...) runs a file beside this; is_topology(value); note(topology, name, text)
 -- records a parameter, params(state) gives those back, digest(state) is that of its plan,

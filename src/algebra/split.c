@@ -181,7 +181,8 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
   int64_t product = 1;
   for (size_t i = 0; i < n; i++)
     if (sizes[i] < 1 || __builtin_mul_overflow(product, sizes[i], &product) || product > MGRID_WORLD_MAX)
-      return mgrid_fail(err, MGRID_REFUSED, "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
+      return mgrid_fail(err, sizes[i] < 1 ? MGRID_OUT_OF_RANGE : MGRID_OVERFLOW,
+                        "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
   if (n == 0 || product != f->size)
     return mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
                       n ? product : 0, f->size);

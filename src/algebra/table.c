@@ -134,7 +134,7 @@ mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, 
 mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t *starts, const int32_t *ranks,
                                  mgrid_coverage declared, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
-    return mgrid_null(err, MGRID_REFUSED, "the table's window does not fit its world");
+    return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])

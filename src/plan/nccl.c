@@ -47,8 +47,8 @@ static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, 
                                mgrid_error *err) {
   const mgrid_nccl_field *f = &mgrid_nccl_fields[field];
   if (!is_number || number < f->low || number > f->high)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", f->name,
-                      f->low, f->high, text);
+    return mgrid_fail(err, is_number ? MGRID_OUT_OF_RANGE : MGRID_BAD_VALUE,
+                      "nccl field '%s' is %" PRId64 " to %" PRId64 ", not '%s'", f->name, f->low, f->high, text);
   v->number[field] = number;
   v->given[field] = true;
   return MGRID_OK;
@@ -56,7 +56,7 @@ static mgrid_status set_number(mgrid_nccl_values *v, int field, int64_t number, 
 
 static mgrid_status set_word(mgrid_nccl_values *v, int field, const char *text, mgrid_error *err) {
   if (strlen(text) > MGRID_NCCL_TEXT_MAX)
-    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' has at most %d characters", mgrid_nccl_fields[field].name,
+    return mgrid_fail(err, MGRID_BAD_VALUE, "nccl field '%s' has at most %d characters", mgrid_nccl_fields[field].name,
                       MGRID_NCCL_TEXT_MAX);
   memcpy(v->net_name, text, strlen(text) + 1);
   v->given[field] = true;
@@ -74,7 +74,7 @@ mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *te
   char   *end;
   int64_t number = strtoll(text, &end, 10);
   if (strpbrk(text, " ,=\t\n")) /* it would pass for another field of the canonical text */
-    return mgrid_fail(err, MGRID_REFUSED, "nccl field '%s' is text without blanks and commas, not '%s'",
+    return mgrid_fail(err, MGRID_BAD_VALUE, "nccl field '%s' is text without blanks and commas, not '%s'",
                       mgrid_nccl_fields[field].name, text);
   return mgrid_nccl_fields[field].kind == TEXT ? set_word(v, field, text, err)
                                                : set_number(v, field, number, end != text && *end == '\0', text, err);

@@ -33,7 +33,7 @@ _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID
 
 static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, mgrid_error *err) {
   if (!(*seconds >= 0 && *seconds <= 1e9))
-    return mgrid_fail(err, MGRID_REFUSED, "a %s is 0 (the default) to 1e9 seconds, not %g", row->name, *seconds);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a %s is 0 (the default) to 1e9 seconds, not %g", row->name, *seconds);
   double us = round(*seconds * 1e6);
   if (*seconds > 0 && us < 1) us = 1; /* 0 would mean the default */
   *seconds = us / 1e6;

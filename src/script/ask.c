@@ -72,7 +72,7 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
-  if (!*answer) status = mgrid_fail(err, MGRID_REFUSED, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
+  if (!*answer) status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
   lua_settop(rt->L, 0);
   return status;
 }

@@ -12,9 +12,13 @@
 
 static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
 
+/* raise_at(where, message [, the words of its status: "bad value"]) */
 static int core_raise_at(lua_State *L) {
+  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_OUT_OF_RANGE, MGRID_DUPLICATE };
+  const char               *message = luaL_checkstring(L, 2), *words = luaL_optstring(L, 3, "");
   luaL_checkstring(L, 1);
-  luaL_checkstring(L, 2);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(words, mgrid_status_text(kinds[i])) == 0) mgrid_lua_note(L, kinds[i], message);
   lua_settop(L, 2);
   lua_concat(L, 2);
   return lua_error(L);

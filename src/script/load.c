@@ -92,16 +92,19 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
     return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
   if (rc != LUA_ERRFILE) return lua_error(L);
-  size_t n = 0;
-  char   tail[512];
+  size_t      n = 0;
+  char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
   while (mgrid_bundled_names[n]) n++;
   mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
+  if (looks_like_path(name))
+    mgrid_fail(&e, MGRID_REFUSED, "%s", message);
+  else
+    mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
+  mgrid_lua_note(L, e.status, e.message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
     lua_pushliteral(L, ""); /* a host asked, no recipe */
-  if (looks_like_path(name))
-    lua_pushfstring(L, "%s%s", lua_tostring(L, -1), message);
-  else
-    lua_pushfstring(L, "%sno recipe '%s': neither bundled nor a file%s", lua_tostring(L, -1), name, tail);
+  lua_pushfstring(L, "%s%s", lua_tostring(L, -1), e.message);
   return lua_error(L);
 }
 

@@ -271,8 +271,8 @@ static int read_global(lua_State *L) {
   }
   mgrid_sort_names(known, n); /* so that every rank suggests the same of equally near names */
   const char *near = mgrid_nearest(name, known, n);
-  if (near) return mgrid_lua_raise(L, "undefined global '%s'; nearest is '%s'", name, near);
-  return mgrid_lua_raise(L, "undefined global '%s'", name);
+  if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
+  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);
 }
 
 static int no_new_global(lua_State *L) {

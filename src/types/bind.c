@@ -18,22 +18,33 @@ void mgrid_lua_where(lua_State *L) {
   lua_pushliteral(L, "");
 }
 
-int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
-  char    text[1024];
-  va_list args;
-  va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args);
-  va_end(args);
+static int raise(lua_State *L, mgrid_status status, const char *text) {
+  mgrid_lua_note(L, status, text);
   mgrid_lua_where(L);
   lua_pushstring(L, text);
   lua_concat(L, 2);
   return lua_error(L);
 }
 
-int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) {
-  mgrid_lua_note(L, e->status, e->message);
-  return mgrid_lua_raise(L, "%s", e->message);
+int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
+  char    text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return raise(L, MGRID_REFUSED, text);
 }
+
+int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) {
+  char    text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return raise(L, status, text);
+}
+
+int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) { return raise(L, e->status, e->message); }
 
 int mgrid_lua_oom(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -69,7 +80,7 @@ void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *con
     lua_pop(L, 1);
     if (list && lua_isinteger(L, -1)) continue;
     if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise(L, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
     bool        found = false;
     for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
@@ -190,7 +201,8 @@ int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1))
-      mgrid_lua_raise(L, "element %d of the list is %s, not an integer", (int)k, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer", (int)k,
+                         luaL_typename(L, -1));
     lua_pop(L, 1);
   }
   int64_t *list = malloc((*n + 1) * sizeof *list);

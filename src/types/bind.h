@@ -32,8 +32,9 @@ typedef struct mgrid_lua_family {
 
 /* Push "file:line: " of the innermost Lua function of the user's that is running; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
-/* Raise at that position. Never return. */
+/* Raise at that position, for a host with MGRID_REFUSED, or with another status. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
+int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
 /* Return an error as values: push nil, message, status, return 3. For what the job did wrong (a lost rank);

@@ -44,7 +44,7 @@ static int family_levels(lua_State *L) {
   mgrid_family     *out[MAX];
   size_t            n = 0;
   luaL_checktype(L, 2, LUA_TTABLE);
-  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise(L, "levels: at most %d", MAX);
+  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
   for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
@@ -81,7 +81,7 @@ static int call_pick(lua_State *L) { /* function, call */
     else
       lua_pushvalue(L, (int)i + 3);
     if (!lua_isinteger(L, -1))
-      return mgrid_lua_raise(L, "pick: the function gave %s, not positions", luaL_typename(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "pick: the function gave %s, not positions", luaL_typename(L, -1));
     c->positions[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -99,13 +99,15 @@ static int call_map(lua_State *L) { /* function, call */
   lua_pushinteger(L, c->group);
   lua_call(L, 2, 1);
   if (!lua_istable(L, -1))
-    return mgrid_lua_raise(L, "map: the function gave %s, not a list of ranks", luaL_typename(L, -1));
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: the function gave %s, not a list of ranks",
+                              luaL_typename(L, -1));
   c->n = (int64_t)lua_rawlen(L, -1);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
     lua_rawgeti(L, -1, i + 1);
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1) || rank < 0 || rank > MGRID_WORLD_MAX)
-      return mgrid_lua_raise(L, "map: element %d of group %d is no rank", (int)i + 1, (int)c->group);
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: element %d of group %d is no rank", (int)i + 1,
+                                (int)c->group);
     c->ranks[i] = (int32_t)rank;
     lua_pop(L, 1);
   }
@@ -245,7 +247,7 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
   enum { MAX = 64 };
   const mgrid_family *fs[MAX];
   int                 n = lua_gettop(L);
-  if (n > MAX) return mgrid_lua_raise(L, "at most %d families at once", MAX);
+  if (n > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "at most %d families at once", MAX);
   for (int i = 1; i <= n; i++) { /* families over the same ranks are compared rank by rank: charge for it */
     fs[i - 1] = mgrid_lua_check_family(L, i)->f;
     for (int k = 0; k + 1 < i; k++)
@@ -285,7 +287,8 @@ static int family_ranks(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t       group = luaL_checkinteger(L, 2);
   if (group < 0 || group >= f->count)
-    return mgrid_lua_raise(L, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group, f->count - 1);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
+                              f->count - 1);
   push_ranks(L, f, group);
   return 1;
 }
@@ -295,7 +298,8 @@ static int family_locate(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   int64_t       rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
   if (rank < 0 || rank >= f->world)
-    return mgrid_lua_raise(L, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank, f->world - 1);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
+                              f->world - 1);
   if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
   lua_pushinteger(L, group);
   lua_pushinteger(L, position);

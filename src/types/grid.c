@@ -16,12 +16,14 @@ static int world_window(lua_State *L) {
   mgrid_window w = mgrid_lua_check_window(L, 1);
   int64_t      offset = luaL_checkinteger(L, 2);
   if (offset < 0 || offset >= w.size)
-    return mgrid_lua_raise(L, "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
-                           w.size, w.size - 1);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
+                              w.size, w.size - 1);
   int64_t size = luaL_optinteger(L, 3, w.size - offset);
   if (size < 1 || size > w.size - offset)
-    return mgrid_lua_raise(L, "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
-                           w.size - offset, size);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
+                              w.size - offset, size);
   *mgrid_lua_new_world(L) = (mgrid_window){ w.world, w.offset + offset, size };
   return 1;
 }
@@ -36,19 +38,21 @@ static int world_table(lua_State *L) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
-      return mgrid_lua_raise(L, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
-                             luaL_typename(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
+                                luaL_typename(L, -1));
     int64_t n = (int64_t)lua_rawlen(L, -1);
     mgrid_lua_charge(L, 16 * n);
     for (int64_t i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
       int64_t rank = lua_tointeger(L, -1);
       if (!lua_isinteger(L, -1))
-        return mgrid_lua_raise(L, "group %" PRId64 " of the table holds %s, not a rank", g - 1, luaL_typename(L, -1));
+        return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table holds %s, not a rank", g - 1,
+                                  luaL_typename(L, -1));
       if (rank < 0 || rank > MGRID_WORLD_MAX)
-        return mgrid_lua_raise(
-            L, "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64 " to %" PRId64, rank, g - 1,
-            w.offset, w.offset + w.size - 1);
+        return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                                  "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64
+                                  " to %" PRId64,
+                                  rank, g - 1, w.offset, w.offset + w.size - 1);
       lua_pop(L, 1);
     }
     total += n;
@@ -107,7 +111,8 @@ static int world_eq(lua_State *L) {
 static int new_world(lua_State *L) {
   int64_t size = luaL_checkinteger(L, 1);
   if (size < 1 || size > MGRID_WORLD_MAX)
-    return mgrid_lua_raise(L, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX, size);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
+                              MGRID_WORLD_MAX, size);
   *mgrid_lua_new_world(L) = mgrid_world(size);
   return 1;
 }
@@ -122,21 +127,21 @@ static size_t push_order(lua_State *L, int i, const char **names) {
   if (lua_istable(L, i)) {
     size_t len = lua_rawlen(L, i);
     for (size_t k = 1; k <= len; k++) {
-      if (n == MGRID_DIMS_MAX) mgrid_lua_raise(L, "a grid has at most %d dims", MGRID_DIMS_MAX);
+      if (n == MGRID_DIMS_MAX) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
       if (lua_rawgeti(L, i, (lua_Integer)k) != LUA_TSTRING)
-        mgrid_lua_raise(L, "dim %d of the order is %s, not a name", (int)k, luaL_typename(L, -1));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "dim %d of the order is %s, not a name", (int)k, luaL_typename(L, -1));
       names[n++] = lua_tostring(L, -1);
     }
     return n;
   }
   const char *s = luaL_checkstring(L, i);
-  if (*s == '\0') mgrid_lua_raise(L, "the order is empty");
+  if (*s == '\0') mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the order is empty");
   while (true) {
     size_t len = strcspn(s, "-");
-    if (n == MGRID_DIMS_MAX) mgrid_lua_raise(L, "a grid has at most %d dims", MGRID_DIMS_MAX);
+    if (n == MGRID_DIMS_MAX) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
     lua_pushlstring(L, s, len);
     names[n] = lua_tostring(L, -1);
-    if (len == 0) mgrid_lua_raise(L, "order '%s' has an empty name", luaL_checkstring(L, i));
+    if (len == 0) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order '%s' has an empty name", luaL_checkstring(L, i));
     n++;
     if (s[len] == '\0') return n;
     s += len + 1;
@@ -146,13 +151,16 @@ static size_t push_order(lua_State *L, int i, const char **names) {
 static int64_t dim_size(lua_State *L, const char *name) {
   if (lua_islightuserdata(L, -1) && lua_touserdata(L, -1) == &fill_key) return MGRID_FILL;
   if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1))
-    mgrid_lua_raise(L, "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
-                    lua_tonumber(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
+                       lua_tonumber(L, -1));
   if (!lua_isinteger(L, -1))
-    mgrid_lua_raise(L, "the size of dim '%s' is a %s, not an integer or fill", name, luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the size of dim '%s' is a %s, not an integer or fill", name,
+                       luaL_typename(L, -1));
   int64_t size = lua_tointeger(L, -1);
   if (size < 1)
-    mgrid_lua_raise(L, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size, MGRID_WORLD_MAX);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size,
+                       MGRID_WORLD_MAX);
   return size;
 }
 
@@ -164,11 +172,13 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   lua_pushnil(L);
   while (lua_next(L, sizes)) {
     lua_pop(L, 1);
-    if (lua_type(L, -1) != LUA_TSTRING) mgrid_lua_raise(L, "sizes are by name; a key is a %s", luaL_typename(L, -1));
+    if (lua_type(L, -1) != LUA_TSTRING)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is a %s", luaL_typename(L, -1));
     const char *name = lua_tostring(L, -1); /* the table of sizes keeps the string alive */
     bool        found = false;
     for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
-    if (!found && n + nextra == MGRID_DIMS_MAX) mgrid_lua_raise(L, "a grid has at most %d dims", MGRID_DIMS_MAX);
+    if (!found && n + nextra == MGRID_DIMS_MAX)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
     if (!found) extra[nextra++] = name;
   }
   mgrid_sort_names(extra, nextra);
@@ -226,7 +236,8 @@ static int along(lua_State *L, mgrid_order order) {
     if (chosen) nindex = push_order(L, lua_gettop(L), index);
   } else {
     for (int i = 2; i <= lua_gettop(L); i++) {
-      if (n == MGRID_DIMS_MAX) return mgrid_lua_raise(L, "a grid has at most %d dims", MGRID_DIMS_MAX);
+      if (n == MGRID_DIMS_MAX)
+        return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
       inside[n++] = luaL_checkstring(L, i);
     }
   }
@@ -284,10 +295,12 @@ static int grid_rank(lua_State *L) {
     if (lua_getfield(L, 2, known[i]) != LUA_TNIL) {
       coords[i] = lua_tointeger(L, -1);
       if (!lua_isinteger(L, -1))
-        return mgrid_lua_raise(L, "the coordinate of dim '%s' is %s, not an integer", known[i], luaL_typename(L, -1));
+        return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the coordinate of dim '%s' is %s, not an integer", known[i],
+                                  luaL_typename(L, -1));
       if (coords[i] < 0 || coords[i] >= g->axis[i].size)
-        return mgrid_lua_raise(L, "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i],
-                               known[i], g->axis[i].size - 1);
+        return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                                  "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i],
+                                  known[i], g->axis[i].size - 1);
     }
     lua_pop(L, 1);
   }

@@ -11,9 +11,11 @@
 
 static void read_seconds(lua_State *L, const char *name, double *out) {
   if (lua_type(L, -1) != LUA_TNUMBER)
-    mgrid_lua_raise(L, "option '%s' is a number of seconds above 0, not a %s", name, luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a number of seconds above 0, not a %s", name,
+                       luaL_typename(L, -1));
   *out = lua_tonumber(L, -1);
-  if (!(*out > 0)) mgrid_lua_raise(L, "option '%s' is a number of seconds above 0, not %g", name, *out);
+  if (!(*out > 0))
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' is a number of seconds above 0, not %g", name, *out);
 }
 
 static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
@@ -42,13 +44,15 @@ static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   else if (lua_type(L, -1) == LUA_TSTRING)
     s = mgrid_nccl_set_text(v, field, lua_tostring(L, -1), &e);
   else
-    mgrid_lua_raise(L, "nccl field '%s' is %s", mgrid_nccl_fields[field].name, luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "nccl field '%s' is %s", mgrid_nccl_fields[field].name,
+                       luaL_typename(L, -1));
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
 static void read_fields(lua_State *L, const char *name, mgrid_nccl_values *v) {
   const char *known[MGRID_NCCL_FIELDS];
-  if (!lua_istable(L, -1)) mgrid_lua_raise(L, "option '%s' is %s, not a table of fields", name, luaL_typename(L, -1));
+  if (!lua_istable(L, -1))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not a table of fields", name, luaL_typename(L, -1));
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) known[i] = mgrid_nccl_fields[i].name;
   mgrid_lua_check_keys(L, -1, "nccl field", known, MGRID_NCCL_FIELDS, false);
   memset(v, 0, sizeof *v);
@@ -63,7 +67,7 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   switch (row->kind) {
   case MGRID_OPTION_FLAG:
     if (!lua_isboolean(L, -1))
-      mgrid_lua_raise(L, "option '%s' is %s, not true or false", row->name, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not true or false", row->name, luaL_typename(L, -1));
     *(bool *)at = lua_toboolean(L, -1);
     return;
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;

@@ -28,13 +28,14 @@ static int new_topology(lua_State *L) {
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
-    return mgrid_lua_raise(L, "a topology holds families by name; the key is %s", luaL_typename(L, 2));
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
+                              luaL_typename(L, 2));
   const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
   if (!f && !g)
-    return mgrid_lua_raise(L, "'%s' is assigned %s; a topology holds families and grids", name,
-                           lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families and grids", name,
+                              lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
                            f ? "family" : "grid", name);
@@ -42,8 +43,9 @@ static int topology_newindex(lua_State *L) {
   if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
-    return mgrid_lua_raise(L, "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name,
-                           len ? ", since " : "", len > 2 ? len - 2 : 0, where);
+    return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
+                              "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name,
+                              len ? ", since " : "", len > 2 ? len - 2 : 0, where);
   }
   lua_pop(L, 1);
   mgrid_error  e = MGRID_ERROR_INIT;
@@ -131,7 +133,8 @@ static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
   int64_t rank = luaL_checkinteger(L, i);
   if (rank < 0 || rank >= p->content.world)
-    mgrid_lua_raise(L, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, p->content.world - 1);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+                       p->content.world - 1);
   return rank;
 }
 

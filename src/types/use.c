@@ -37,7 +37,7 @@ static int group_buffer(lua_State *L) {
   int                type = luaL_checkoption(L, 3, "float", type_names);
   mgrid_error        e = MGRID_ERROR_INIT;
   if (n < 1 || n > (lua_Integer)1 << 40)
-    return mgrid_lua_raise(L, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a buffer has 1 to 2^40 elements, not %lld", (long long)n);
   buffer *b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = (buffer){ g->state->backend, mgrid_group_kind(g), NULL, (mgrid_type)type, (size_t)n };
   luaL_setmetatable(L, MGRID_LUA_BUFFER);
@@ -95,7 +95,8 @@ static int buffer_set(lua_State *L) {
 static int buffer_get(lua_State *L) {
   buffer     *b = check_buffer(L, 1);
   lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)b->n);
-  if (n < 0 || (size_t)n > b->n) return mgrid_lua_raise(L, "%lld elements of a buffer of %zu", (long long)n, b->n);
+  if (n < 0 || (size_t)n > b->n)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%lld elements of a buffer of %zu", (long long)n, b->n);
   void       *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
   mgrid_error e = MGRID_ERROR_INIT;
   if (b->backend->ops->copy(b->backend, b->kind, copy, b->data, (size_t)n * type_sizes[b->type], false, &e))
@@ -148,8 +149,8 @@ static mgrid_reduction reduction(lua_State *L, int i) {
 static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   lua_Integer p = luaL_checkinteger(L, i);
   if (p < 0 || p >= g->size)
-    mgrid_lua_raise(L, "position %lld is out of range; the group has positions 0 to %lld", (long long)p,
-                    (long long)g->size - 1);
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %lld is out of range; the group has positions 0 to %lld",
+                       (long long)p, (long long)g->size - 1);
   return p;
 }
 

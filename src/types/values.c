@@ -124,30 +124,23 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
 
-mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) {
+static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, mgrid_error *err) {
   if (n == 0) return MGRID_OK;
+  if (depth > ARGS_DEPTH) return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
   mgrid_status s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
   for (size_t i = 0; i < n && !s; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
     if (a->size != args->size)
       return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i, a->size, args->size);
     s = mgrid_struct_check(a, sizeof *a, "mgrid_arg", err);
-    if (!s && a->kind == MGRID_IS_TABLE) s = mgrid_args_check(a->as.table.n, a->as.table.at, err);
+    if (!s && a->kind == MGRID_IS_TABLE) s = check_args(a->as.table.n, a->as.table.at, depth + 1, err);
   }
   return s;
 }
 
-static bool is_sound(const mgrid_arg *a, int depth);
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) { return check_args(n, args, 0, err); }
 
-static bool are_sound(size_t n, const mgrid_arg *args, int depth) {
-  for (size_t i = 0; i < n; i++) {
-    const mgrid_arg *a = mgrid_arg_at(args, i);
-    if (!a->name || !is_utf8(a->name, strlen(a->name)) || !is_sound(a, depth)) return false;
-  }
-  return true;
-}
-
-static bool is_sound(const mgrid_arg *a, int depth) {
+static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
   switch (a->kind) {
   case MGRID_IS_NONE:
@@ -159,28 +152,21 @@ static bool is_sound(const mgrid_arg *a, int depth) {
     for (size_t i = 0; i < a->as.numbers.n; i++) finite &= isfinite(a->as.numbers.at[i]) != 0;
     return finite;
   case MGRID_IS_TEXT: return a->as.text && is_utf8(a->as.text, strlen(a->as.text));
-  case MGRID_IS_TABLE: return depth < ARGS_DEPTH && are_sound(a->as.table.n, a->as.table.at, depth + 1);
+  case MGRID_IS_TABLE: return mgrid_args_are_sound(a->as.table.n, a->as.table.at);
   case MGRID_IS_LIST: return false;
   }
   return false;
 }
 
-bool mgrid_args_are_sound(size_t n, const mgrid_arg *args) { return are_sound(n, args, 0); }
-
-static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int depth);
-
-static void push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what, int depth) {
-  lua_createtable(L, 0, (int)n);
+bool mgrid_args_are_sound(size_t n, const mgrid_arg *args) {
   for (size_t i = 0; i < n; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
-    if (!a->name) mgrid_lua_raise(L, "an argument of %s has no name", what);
-    push_arg(L, a, what, depth);
-    lua_setfield(L, -2, a->name);
+    if (!a->name || !is_utf8(a->name, strlen(a->name)) || !is_sound(a)) return false;
   }
+  return true;
 }
 
-static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int depth) {
-  if (depth > ARGS_DEPTH) mgrid_lua_raise(L, "argument '%s' of %s is nested too deep", a->name, what);
+static void push_arg(lua_State *L, const mgrid_arg *a) {
   mgrid_lua_stack(L, 8);
   switch (a->kind) {
   case MGRID_IS_NONE: lua_pushnil(L); return;
@@ -202,14 +188,20 @@ static void push_arg(lua_State *L, const mgrid_arg *a, const char *what, int dep
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return;
-  case MGRID_IS_TABLE: push_args(L, a->as.table.n, a->as.table.at, what, depth + 1); return;
+  case MGRID_IS_TABLE: mgrid_push_args(L, a->as.table.n, a->as.table.at); return;
   case MGRID_IS_LIST: break;
   }
-  mgrid_lua_raise(L, "argument '%s' of %s has no kind (%d)", a->name, what, (int)a->kind);
+  mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument '%s' has no kind (%d)", a->name, (int)a->kind);
 }
 
-void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what) {
-  push_args(L, n, args, what, 0);
+void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args) {
+  lua_createtable(L, 0, (int)n);
+  for (size_t i = 0; i < n; i++) {
+    const mgrid_arg *a = mgrid_arg_at(args, i);
+    if (!a->name) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "an argument has no name");
+    push_arg(L, a);
+    lua_setfield(L, -2, a->name);
+  }
 }
 
 /* ------------------------------------------------------------------- other Lua */

@@ -16,14 +16,15 @@
 json_t *mgrid_json_of(lua_State *L, int i);
 /* Push a value. May raise for lack of memory: the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
-/* Push values of C as a table by name. Raises when one has no name, no kind, or is nested too deep; the
-** message calls them arguments of `what`. */
-void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args, const char *what);
+/* Push values of C, which mgrid_args_check has seen, as a table by name. Raises when one has no name or no kind. */
+void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args);
 /* The ith of an array of arguments, whose elements have the size that the host was built with. */
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
-/* Are they all structs of one size that this library can read, those inside tables too? MGRID_BAD_STRUCT. */
+/* Are they all structs of one size that this library can read, those inside tables too? MGRID_BAD_STRUCT; and
+** MGRID_USAGE where tables are nested too deep, or in themselves. */
 mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err);
-/* Have all of them, and those inside tables, a name and a kind, is all text UTF-8, every number finite? */
+/* Of arguments that were checked: have all, and those inside tables, a name and a kind, is all text UTF-8, every
+** number finite? */
 bool mgrid_args_are_sound(size_t n, const mgrid_arg *args);
 
 /* Which tables, numbers and strings are plain, when a value is copied between Lua states. */

@@ -352,7 +352,7 @@ static void test_plan_values(void **state) {
   mgrid_plan_free(p);
   mgrid_plan_free(q);
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 2, twice, anew(&why)));
-  refused(NULL, why.status, MGRID_USAGE, "a parameter is given twice");
+  refused(NULL, why.status, MGRID_DUPLICATE, "a parameter is given twice");
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, none, anew(&why)));
   refused(NULL, why.status, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
   const mgrid_arg unsound[] = { mgrid_arg_text("tp", "\xff"), mgrid_arg_number("tp", INFINITY),
@@ -362,7 +362,7 @@ static void test_plan_values(void **state) {
     refused(NULL, why.status, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
   }
   assert_null(mgrid_runtime_plan_values(f->rt, 8, 1, wrong, anew(&why)));
-  refused(NULL, why.status, MGRID_REFUSED, "parameter 'tp' is an integer, not 'many'");
+  refused(NULL, why.status, MGRID_BAD_VALUE, "parameter 'tp' is an integer, not 'many'");
 }
 
 int main(int argc, char **argv) {

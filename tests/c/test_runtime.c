@@ -127,7 +127,7 @@ static void test_what_a_recipe_returns(void **state) {
   expect_refused("return recipe {}", MGRID_REFUSED,
                  ": a recipe needs 'build', a function (world, p) that returns a topology", NULL);
   expect_refused("error { code = 1 }", MGRID_REFUSED, "(error object is a table value)", NULL);
-  expect_refused("return recipe { build = function(world) return topolgy(world) end }", MGRID_REFUSED,
+  expect_refused("return recipe { build = function(world) return topolgy(world) end }", MGRID_UNKNOWN_NAME,
                  ":1: undefined global 'topolgy'; nearest is 'topology'", NULL);
 }
 
