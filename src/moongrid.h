@@ -42,8 +42,8 @@
 **   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
 **   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
 **   checked once: a call that is given NULL where a failed call should have made an object
-**   returns NULL, -1 or MGRID_USAGE and leaves it to that call to say why. Pointers that a call wants are not NULL
-**   unless it says so. The library never prints, exits or aborts.
+**   returns NULL, -1 or MGRID_USAGE and leaves it to that one to say why. Pointers that a call
+**   wants are not NULL unless it says so. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
 **   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
@@ -158,7 +158,7 @@ typedef enum mgrid_level {
 /* What a host does itself for a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks).
 ** A function that is NULL leaves it to the library, which then uses realloc and free and logs
 ** nothing. Hooks are called in the thread of the call that needs them, and may not call moongrid. A call
-** whose allocator gives NULL fails with MGRID_NO_MEMORY and has given back what it had. */
+** whose allocator gives NULL fails with MGRID_NO_MEMORY. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
   void  *ud;   /* goes to both functions */

@@ -165,11 +165,12 @@ typedef struct mgrid_policy mgrid_policy;
 ** name where there is none. It keeps the runtime alive; free it before the state. Local. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
 MGRID_API void          mgrid_policy_free(mgrid_policy *p);
-/* Call it; args may be NULL where n is 0 (p NULL: MGRID_USAGE, and nobody is told). What it returns stays in the policy until the next call.
+/* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and
 ** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
-** it failed gets its own error instead. An integer and a number of equal value are not the same. */
+** it failed gets its own error instead. An integer and a number of equal value are not the same. A rank that
+** has no such policy (p NULL) takes no part, and the others wait: look at mgrid_policy_new on every rank. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 
 /* The result is read by path: NULL or "" is the whole, "lr" what is at that key, "layers[0].first" goes

@@ -5,6 +5,7 @@
 */
 #include "program.h"
 
+#include "comm/backend.h"
 #include "moongrid_recipe.h"
 
 #include <unistd.h>
@@ -63,6 +64,14 @@ static void all_is_back(const heap *h) {
 
 /* ------------------------------------------------------------------------ the tests */
 
+/* A dry backend that wants its members written out, as those do that make communicators. */
+static mgrid_backend *a_backend(mgrid_error *e) {
+  static const mgrid_descriptor kind = { .name = "dry", .lists = true };
+  mgrid_backend                *b = mgrid_backend_dry(16, 5, e);
+  b->kind = &kind;
+  return b;
+}
+
 static mgrid_plan *a_plan(mgrid_error *e) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
   mgrid_runtime_load(rt, "megatron", e);
@@ -93,7 +102,7 @@ static void test_memory_of_a_backend(void **state) {
   mgrid_hooks    hooks = hooks_of(&h);
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = a_plan(&e);
-  mgrid_backend *b = mgrid_backend_dry(16, 5, &e);
+  mgrid_backend *b = a_backend(&e);
   (void)state;
   assert_int_equal(mgrid_backend_set_hooks(b, &hooks, &e), MGRID_OK);
   assert_int_equal(h.calls, 0);
@@ -109,15 +118,15 @@ static void test_memory_of_a_backend(void **state) {
 
 /* The nth call gets nothing, nor do those after it, for every n: one clean error, and nothing left. */
 static void test_an_allocator_that_fails(void **state) {
-  heap          h;
-  mgrid_hooks   hooks = hooks_of(&h);
-  mgrid_error   e = MGRID_ERROR_INIT;
-  mgrid_plan   *p = a_plan(&e);
-  bool          made = false;
-  long          n;
+  heap        h;
+  mgrid_hooks hooks = hooks_of(&h);
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_plan *p = a_plan(&e);
+  bool        made = false;
+  long        n;
   (void)state;
   for (n = 0; !made; n++) {
-    mgrid_backend *b = mgrid_backend_dry(16, 5, &e);
+    mgrid_backend *b = a_backend(&e);
     hooks_of(&h);
     h.until_failure = n;
     mgrid_backend_set_hooks(b, &hooks, &e);
@@ -199,15 +208,14 @@ static void test_log(void **state) {
   mgrid_plan  *p = mgrid_runtime_plan(rt, 4, 2, (const char *const[]){ "tp_size=2", "dp_size=2" }, &e);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e);
   assert_non_null(s);
-  snprintf(want, sizeof want,
-           "D recipe picotron is loaded\nI recipe picotron is planned for 4 ranks: %zu families\n",
+  snprintf(want, sizeof want, "D recipe picotron is loaded\nI recipe picotron is planned for 4 ranks: %zu families\n",
            mgrid_plan_nfamilies(p));
   assert_string_equal(of_rt.lines, want);
   assert_non_null(strstr(h.lines, "D train/tp[0]: made by dry, 0 of 2\n"));
   assert_non_null(strstr(h.lines, "I state 'train' is made: rank 0 of 4, "));
   *of_rt.lines = '\0';
-  assert_int_equal(mgrid_reload(rt, s, NULL, 2, (const char *const[]){ "tp_size=4", "dp_size=1" }, &fresh, &next, &c, &e),
-                   MGRID_OK);
+  assert_int_equal(
+      mgrid_reload(rt, s, NULL, 2, (const char *const[]){ "tp_size=4", "dp_size=1" }, &fresh, &next, &c, &e), MGRID_OK);
   snprintf(want, sizeof want, "I recipe picotron is taken anew: %d communicators kept, %d created, %d to go\n",
            (int)c.kept, (int)c.created, (int)c.dropped);
   assert_true(c.dropped > 0);
@@ -230,12 +238,9 @@ static void test_log(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_heap_of_a_runtime),
-    cmocka_unit_test(test_memory_of_a_backend),
-    cmocka_unit_test(test_an_allocator_that_fails),
-    cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
-    cmocka_unit_test(test_hooks_come_first),
-    cmocka_unit_test(test_log),
+    cmocka_unit_test(test_heap_of_a_runtime),       cmocka_unit_test(test_memory_of_a_backend),
+    cmocka_unit_test(test_an_allocator_that_fails), cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
+    cmocka_unit_test(test_hooks_come_first),        cmocka_unit_test(test_log),
   };
   return run_program("hooks", tests, argc, argv);
 }

@@ -149,8 +149,8 @@ static void test_layouts(void **state) {
     int         layout;
     const char *says;
   } cases[] = { { MGRID_LAYOUT, "" },
-                { 0x6d000000 + 10203, "the library is of moongrid 1.2.3, this is " MGRID_VERSION
-                                      "; install both from one version" },
+                { 0x6d000000 + 10203,
+                  "the library is of moongrid 1.2.3, this is " MGRID_VERSION "; install both from one version" },
                 { 0, "the library is not of any moongrid" },
                 { 0x7f454c46, "the library is not of any moongrid" } };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -161,9 +161,9 @@ static void test_layouts(void **state) {
     assert_int_equal(mgrid_layout_check(cases[i].layout, "the library", &e), *cases[i].says ? MGRID_MISSING : MGRID_OK);
     assert_string_equal(e.message, cases[i].says);
   }
-  mgrid_hooks         hooks = MGRID_HOOKS_INIT;
-  mgrid_backend       strange = { .layout = 0x6d000000 + 10203 }; /* all else is NULL: using it would crash */
-  static const char   says[] = "is of moongrid 1.2.3, this is " MGRID_VERSION;
+  mgrid_hooks       hooks = MGRID_HOOKS_INIT;
+  mgrid_backend     strange = { .layout = 0x6d000000 + 10203 }; /* all else is NULL: using it would crash */
+  static const char says[] = "is of moongrid 1.2.3, this is " MGRID_VERSION;
   assert_null(mgrid_materialize(j.plan, &strange, "", anew(&e)));
   assert_true(e.status == MGRID_MISSING && strstr(e.message, says));
   assert_int_equal(mgrid_agree(&strange, j.plan, NULL, anew(&e)), MGRID_MISSING);

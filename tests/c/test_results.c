@@ -115,7 +115,7 @@ static void test_kinds(void **state) {
     { "layers[ 0]", MGRID_IS_NONE, -1 },
     { "layers[0x0]", MGRID_IS_NONE, -1 },
     { "layers[0]first", MGRID_IS_NONE, -1 },
-    { "layers[0] .first", MGRID_IS_NONE, -1 },
+    { "layers[0] first", MGRID_IS_NONE, -1 },
     { "layers]", MGRID_IS_NONE, -1 },
     { "[\"layers", MGRID_IS_NONE, -1 },
     { "[\"layers\"", MGRID_IS_NONE, -1 },

@@ -94,8 +94,7 @@ static void test_codes_of_the_algebra(void **state) {
   gives_null(MGRID_USAGE, mgrid_family_union(0, NULL, &e));
   gives_null(MGRID_DUPLICATE, mgrid_family_table(mgrid_world(8), 1, starts, again, MGRID_COVER, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_family_table(mgrid_world(8), 1, starts, outside, MGRID_PARTIAL, &e));
-  gives_null(MGRID_OUT_OF_RANGE,
-             mgrid_family_table((mgrid_window){ 8, 0, 9 }, 1, starts, outside, MGRID_PARTIAL, &e));
+  gives_null(MGRID_OUT_OF_RANGE, mgrid_family_table((mgrid_window){ 8, 0, 9 }, 1, starts, outside, MGRID_PARTIAL, &e));
   gives_null(MGRID_REFUSED, mgrid_family_table(mgrid_world(8), 0, starts, again, MGRID_PARTIAL, &e));
   mgrid_family_free(f);
   mgrid_grid_free(g);
@@ -135,12 +134,9 @@ static void test_codes_of_plan_and_state(void **state) {
   static const struct {
     const char  *fields;
     mgrid_status want;
-  } nccl[] = { { "max_ctsa=4", MGRID_UNKNOWN_NAME },
-               { "max_ctas=0", MGRID_OUT_OF_RANGE },
-               { "max_ctas=many", MGRID_BAD_VALUE },
-               { "max_ctas", MGRID_BAD_VALUE },
-               { "max_ctas=4 max_ctas=4", MGRID_DUPLICATE },
-               { "min_ctas=8 max_ctas=4", MGRID_REFUSED } };
+  } nccl[] = { { "max_ctsa=4", MGRID_UNKNOWN_NAME },         { "max_ctas=0", MGRID_OUT_OF_RANGE },
+               { "max_ctas=many", MGRID_BAD_VALUE },         { "max_ctas", MGRID_BAD_VALUE },
+               { "max_ctas=4 max_ctas=4", MGRID_DUPLICATE }, { "min_ctas=8 max_ctas=4", MGRID_REFUSED } };
   for (size_t i = 0; i < sizeof nccl / sizeof *nccl; i++) {
     mgrid_options with = MGRID_OPTIONS_INIT;
     with.nccl = nccl[i].fields;
@@ -253,8 +249,8 @@ static void test_codes_of_a_runtime(void **state) {
                   aliases[] = { mgrid_arg_integer("tp", 2), mgrid_arg_integer("tensor", 2) },
                   text = mgrid_arg_text("tp", "two"), nothing = mgrid_arg_of("tp", MGRID_IS_LIST),
                   nameless = mgrid_arg_integer(NULL, 1);
-  const char     *again[] = { "tp=2", "tp=2" };
-  int64_t         number;
+  const char *again[] = { "tp=2", "tp=2" };
+  int64_t     number;
   (void)state;
   none.seconds = 0;
   gives_null(MGRID_OUT_OF_RANGE, mgrid_runtime_new(&none, NULL, &e));
@@ -291,8 +287,10 @@ static void test_codes_of_a_runtime(void **state) {
   gives(MGRID_BAD_VALUE, mgrid_runtime_ask_integer(rt, s, "f", NULL, &number, &e));
   gives(MGRID_OUTPUT, mgrid_runtime_describe(rt, true, full, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "noe", &e));
-  gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "a name of a policy that is longer than any that there could "
-                                                         "be, whatever a recipe is about, and longer still", &e));
+  gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s,
+                                                  "a name of a policy that is longer than any that there could "
+                                                  "be, whatever a recipe is about, and longer still",
+                                                  &e));
   assert_int_equal(mgrid_policy_call(one, 0, NULL, &e), MGRID_OK);
   const char *what;
   gives(MGRID_BAD_VALUE, mgrid_policy_text(one, NULL, &what, &e));
@@ -313,7 +311,7 @@ static void test_codes_of_a_runtime(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_every_status_has_words), cmocka_unit_test(test_codes_of_the_algebra),
+    cmocka_unit_test(test_every_status_has_words),  cmocka_unit_test(test_codes_of_the_algebra),
     cmocka_unit_test(test_codes_of_plan_and_state), cmocka_unit_test(test_codes_through_a_recipe),
     cmocka_unit_test(test_codes_of_a_runtime),
   };

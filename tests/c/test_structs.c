@@ -65,7 +65,7 @@ static mgrid_status nccl_options(things *w, void *x) {
   static const mgrid_backend_ops ops = { .allreduce_min = alone_min, .bcast = alone_bcast, .carrier = &carry };
   mgrid_backend                  b = { .layout = MGRID_LAYOUT, .ops = &ops, .world = 1, .users = 1 };
   assert_null(mgrid_nccl_backend(&b, x, &w->e));
-  assert_int_equal(b.users, 1); /* given back */
+  assert_int_equal(b.users, 1);                                  /* given back */
   if (w->e.status != MGRID_BAD_STRUCT) mgrid_error_clear(&w->e); /* it has no start, or the library is not here */
   return w->e.status;
 }
@@ -113,8 +113,8 @@ static const struct {
   mgrid_status (*call)(things *w, void *x);
   const void *init;
   size_t      size;
-  bool        result;     /* the call writes to it */
-  size_t      least;      /* bytes that it may not be shorter than: what has no default */
+  bool        result; /* the call writes to it */
+  size_t      least;  /* bytes that it may not be shorter than: what has no default */
 } rows[] = {
   { "mgrid_limits", limits, &a_limits, sizeof a_limits, false, 0 },
   { "mgrid_hooks", hooks_of_runtime, &a_hooks, sizeof a_hooks, false, 0 },
@@ -213,11 +213,11 @@ static void test_strides(void **state) {
     mgrid_arg     arg;
     unsigned char more[MORE];
   } args[N] = { 0 };
-  things            *w = *state;
-  const char        *names[] = { "a", "b", "c" }, *keys[N];
-  char               path[16];
-  size_t             n;
-  int64_t            value;
+  things     *w = *state;
+  const char *names[] = { "a", "b", "c" }, *keys[N];
+  char        path[16];
+  size_t      n;
+  int64_t     value;
   for (int i = 0; i < N; i++) {
     args[i].arg = mgrid_arg_integer(names[i], 10 + i);
     args[i].arg.size = sizeof args[i];
