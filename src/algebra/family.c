@@ -61,7 +61,7 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   if (!f) return NULL;
   mgrid_family *twin = malloc(sizeof *twin);
   if (!twin) return mgrid_null_oom(err);
-  size_t after = offsetof(mgrid_family, form); /* not the count, which others may be changing */
+  size_t after = offsetof(mgrid_family, form); /* not the count of owners, which other threads may change */
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
   twin->origin = mgrid_family_ref(f);

@@ -3,7 +3,7 @@
 ** family.h - what a family is inside. The forms, from the usual to the last resort:
 **
 **   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
-**   PICKED   the same, with p going through a list of positions that is no run
+**   PICKED   the same, with p taken from a list of positions that follows no rule of modes
 **   PAIRS    position i of a group of the base, and position i + step
 **   UNION    the groups of one child after those of another
 **   ZIP      group i of each child, joined
@@ -23,7 +23,7 @@ typedef enum mgrid_form { MGRID_STRIDED, MGRID_PICKED, MGRID_PAIRS, MGRID_UNION,
 
 /* A mode as one digit of (rank - offset): digit = what larger digits leave / stride. */
 typedef struct mgrid_digit {
-  int64_t stride, size; /* of the mode */
+  int64_t stride, size; /* of the mode, in ranks and in steps */
   int64_t weight;       /* what one step of it adds to the group index or to the position */
   bool    inside;       /* is it an inside mode, which gives the position? */
 } mgrid_digit;
@@ -39,9 +39,9 @@ typedef struct mgrid_strided {
 } mgrid_strided;
 
 struct mgrid_family {
-  atomic_int    refs;
+  atomic_int    refs;        /* owners */
   mgrid_form    form;        /* which member of `as` is set */
-  bool          twin;        /* wants communicators of its own */
+  bool          twin;        /* its groups never share a communicator */
   mgrid_family *origin;      /* of a twin: what it was made from, whose arrays it uses */
   bool          overlapping; /* a rank may be in several groups */
   int64_t       world;       /* ranks of the world */
@@ -99,9 +99,9 @@ const mgrid_family *mgrid_union_child(const mgrid_family *f, int64_t *group);
 int64_t mgrid_table_group(const mgrid_family *f, int64_t slot);
 /* How many pairs a group of n members has. */
 int64_t mgrid_pairs_of(int64_t n, int64_t step, bool wrap);
-/* Are both made by the same rule? True says that the groups are equal; false says nothing. */
+/* Are both made by the same rule? True: the groups are equal. False: they may still be equal. */
 bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b);
-/* Add what mgrid_family_describe gives. */
+/* Append the text of mgrid_family_describe. */
 void mgrid_family_text(const mgrid_family *f, mgrid_text *t);
 
 /* ----------------------------------------------------------------- listing.c */
@@ -111,21 +111,20 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
 
 /* -------------------------------------------------------------------- join.c */
 
-/* A union or zip of n children; takes them and the array over, also on failure. The caller has checked
-** that they fit together. */
+/* A union or zip of n children. It owns them and the array from now on, also on failure. The caller has
+** checked that they fit together. */
 mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err);
-/* The union of what op makes of each child of a union, by which an operation on groups treats unions;
-** NULL at the first child that it fails on. */
+/* Apply op to each child of a union and join the results to a union again; NULL if op fails on a child. */
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
 
 /* ------------------------------------------------------------------- table.c */
 
-/* Table that takes over `starts` and `ranks`, also on failure; either may be NULL where there was no
-** memory for it. With `recognize` lists that follow a rule of modes become STRIDED. */
+/* Table that owns `starts` and `ranks` from now on, also on failure; if either is NULL the error is out of
+** memory. With `recognize` lists that follow a rule of modes become STRIDED. */
 mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
                                 bool recognize, mgrid_error *err);
-/* What a table of some of f's members, group by group, is declared as. */
+/* The coverage to declare for a table that holds some of f's members, group by group. */
 mgrid_coverage mgrid_table_coverage(const mgrid_family *f);
 /* Refuse an operation that needs explicit lists, and say how to get them; always NULL. */
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err);

@@ -34,8 +34,8 @@ static void product_text(mgrid_text *t, size_t n, const mgrid_dim *dims, int64_t
   if (shown > 1) mgrid_text_add(t, " = %" PRId64, product);
 }
 
-/* Add the sizes that would fit, 0 standing for none: "; nearest: tp 2 or 4" for a dim, and ", or a world of 6
-** or 9 ranks" for a place, after something was said. True if there was a size to add. */
+/* Append the sizes that would fit (0: there is none): "; nearest: tp 2 or 4" for a dim, ", or a world of 6 or
+** 9 ranks" for a place. `said`: not the first such text of the message. True if there was a size to add. */
 static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *place, int64_t below, int64_t above) {
   if (!below && !above) return false;
   mgrid_text_add(t, said ? ", or " : "; nearest: ");
@@ -47,7 +47,7 @@ static bool nearest_text(mgrid_text *t, int said, const char *dim, const char *p
   return true;
 }
 
-/* Refuse, naming the first dim that another size of which would make the grid fit, and worlds that would. */
+/* Refuse. The message names the first dim that could be resized to make the grid fit, and worlds that fit. */
 static mgrid_status refuse_product(mgrid_window w, size_t n, const mgrid_dim *dims, int64_t product, bool fill,
                                    mgrid_error *err) {
   mgrid_text t = { 0 };

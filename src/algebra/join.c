@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------- the two forms */
 
-/* Group numbers and sizes of a union, whose children each bring their groups. */
+/* Group numbers and sizes of a union: the groups of its children, one child after the other. */
 static void size_union(mgrid_family *f) {
   bool any = false;
   for (size_t i = 0; i < f->as.parts.n; i++) {
@@ -22,7 +22,7 @@ static void size_union(mgrid_family *f) {
   }
 }
 
-/* The same of a zip, whose children each bring a part of every group. */
+/* The same of a zip: each child has a part of every group. */
 static void size_zip(mgrid_family *f) {
   f->count = f->as.parts.child[0]->count;
   for (size_t i = 0; i < f->as.parts.n; i++) {
@@ -37,7 +37,7 @@ static void size_zip(mgrid_family *f) {
     if (size > f->max_size) f->max_size = size;
     if (size < least) least = size;
   }
-  if (least == f->max_size) f->size = least; /* sizes differ in the parts, not in the sums */
+  if (least == f->max_size) f->size = least; /* the sums are equal though the parts differ */
 }
 
 mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err) {

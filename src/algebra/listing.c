@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** listing.c - the members written out: of a group, of a piece of one, of many groups.
+** listing.c - write out members: of a group, of a piece of one, of many groups.
 */
 #include "algebra/family.h"
 

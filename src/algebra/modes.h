@@ -14,19 +14,19 @@
 
 #include "base/base.h"
 
-enum { MGRID_MODES_MAX = 31 };
+enum { MGRID_MODES_MAX = 31 }; /* modes of a list, at most */
 
 typedef struct mgrid_mode {
-  int64_t size, stride;
+  int64_t size, stride; /* how many steps; ranks from one step to the next */
 } mgrid_mode;
 
 /* The array belongs to whoever made the list: a family, or a function that fills one. */
 typedef struct mgrid_modes {
-  int         n;
-  mgrid_mode *at;
+  int         n;  /* modes in the list */
+  mgrid_mode *at; /* [n] */
 } mgrid_modes;
 
-/* A local, empty list with room for whatever comes. */
+/* Declare a local, empty list with room for MGRID_MODES_MAX modes. */
 #define MGRID_MODES(list) \
   mgrid_mode  list##_room[MGRID_MODES_MAX]; \
   mgrid_modes list = { 0, list##_room }

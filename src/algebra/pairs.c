@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pairs.c - partners at a distance inside every group: neighbours, with or without the way around the
+** pairs.c - pairs of ranks at a fixed distance inside every group, with or without those around the
 ** end.
 */
 #include "algebra/family.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Of groups that differ in size: the pairs written out. */
+/* Write out the pairs as a table, because groups differ in size. */
 static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   int64_t count = 0, at = 0;
   for (int64_t g = 0; g < f->count; g++) {

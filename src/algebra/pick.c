@@ -10,7 +10,7 @@
 
 /* ----------------------------------------------------------------- positions */
 
-/* Pairs of numbers, by the first, then by the second. */
+/* Compare pairs of numbers: by the first, then by the second. */
 static int ascending(const void *a, const void *b) {
   const int64_t *x = a, *y = b;
   if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
@@ -35,8 +35,8 @@ static int64_t drop_repeats(int64_t *positions, int64_t n, mgrid_error *err) {
   return kept;
 }
 
-/* What the user wrote as positions in [0, size), in place: range checked, counted from the end where
-** negative, without repeats. How many, or -1 after filling *err. */
+/* Turn positions as the user wrote them into positions in [0, size), in place: check the range, count
+** negative ones from the end, drop repeats. Return how many are left, or -1 after filling *err. */
 static int64_t resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error *err) {
   if (n <= 0) {
     mgrid_fail(err, MGRID_REFUSED, "an empty pick: name at least one position of groups of %" PRId64, size);
@@ -114,7 +114,7 @@ static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *p
   for (size_t i = 0; i < f->as.parts.n && !failed; i++) {
     const mgrid_family *part = f->as.parts.child[i];
     size_t              picks = 0;
-    if (part->size < 0) break; /* a position has no part of its own where sizes vary */
+    if (part->size < 0) break; /* sizes vary: no fixed part holds a position */
     for (; at < n && positions[at] >= before && positions[at] < before + part->size; at++)
       own[picks++] = positions[at] - before;
     before += part->size;
@@ -130,7 +130,7 @@ static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *p
   return only || failed ? only : mgrid_needs_lists("this pick", f, err);
 }
 
-/* Of groups of one size: the function is asked once. */
+/* All groups have one size, so the function is called once. */
 static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
   int64_t  cap = f->size < 32768 ? 2 * f->size + 16 : 65536;
   int64_t *positions = malloc((size_t)cap * sizeof *positions);

@@ -2,8 +2,8 @@
 **
 ** rounds.c - the groups of a cover in rounds, so that a rank is in at most one group of a
 ** round. Pairs along a line take two rounds, around an odd ring three; explicit covers are
-** coloured greedily in group order. All of it is a function of the family alone, so every
-** rank finds the same rounds.
+** coloured greedily in group order. Rounds depend on the family alone, so every rank finds
+** the same ones.
 */
 #include "algebra/family.h"
 

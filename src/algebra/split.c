@@ -2,7 +2,7 @@
 **
 ** split.c - groups cut into smaller ones, and several made into one: split, levels, bundle. Modes are
 ** moved between inside and index wherever a layout exists; elsewhere the operation is refused with the
-** sizes that fit, and not silently done by lists.
+** sizes that fit, rather than silently made as lists.
 */
 #include "algebra/family.h"
 
@@ -87,7 +87,7 @@ static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family *
   int64_t at = 0, group = 0;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t runs = (from[g + 1] - from[g]) / k;
-    for (int64_t p = 0; p < k; p++) { /* a group of what is at position p of each run */
+    for (int64_t p = 0; p < k; p++) { /* one group: the ranks at position p of each run */
       out_starts[group++] = at;
       for (int64_t r = 0; r < runs; r++) out_ranks[at++] = f->as.table.ranks[from[g] + r * k + p];
     }
@@ -99,7 +99,7 @@ static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family *
   return *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
-/* Where no layout exists: the groups written out, and split as lists. */
+/* No layout exists: write the groups out and split the lists. */
 static mgrid_status split_as_table(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
                                    mgrid_error *err) {
   mgrid_family *table = mgrid_family_lists(f, err);
@@ -189,7 +189,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
   mgrid_status s = MGRID_OK;
   int64_t      below = 1; /* product of the sizes of the levels before */
   for (size_t i = 0; i < n; i++) out[i] = NULL;
-  for (size_t i = 0; i < n && !s; i++) { /* cut runs up to this level; the ranks at equal positions of the runs below */
+  for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);
     if (!s) s = mgrid_family_split(runs, below, false, NULL, &out[i], err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** table.c - families of explicit lists, the last resort: what users list themselves, what their own
-** functions make (map), what is left without some ranks. Lists that follow a rule of modes become strided.
+** table.c - families of explicit lists, the last resort: lists of the user, results of map and of
+** without. Lists that follow a rule of modes become strided.
 */
 #include "algebra/family.h"
 
@@ -28,8 +28,8 @@ static mgrid_status check_members(mgrid_window w, int64_t count, const int64_t *
   return MGRID_OK;
 }
 
-/* Walk the members sorted by rank: are they as declared, and does a rank occur twice (*overlap)? With `hint`
-** the message says what the user can declare instead. */
+/* Walk the members sorted by rank: check them against the declared coverage, and set *overlap if a rank occurs
+** twice. With `hint` the message says what the user can declare instead. */
 static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_coverage declared, bool hint,
                                    bool *overlap, mgrid_error *err) {
   const uint64_t *key = f->as.table.by_rank;
@@ -80,7 +80,7 @@ static mgrid_family *recognized(const mgrid_family *f) {
   return s;
 }
 
-/* Sort the members by rank, for mgrid_family_locate, and check what that shows. */
+/* Sort the members by rank, for mgrid_family_locate, and check their coverage. */
 static mgrid_status index_by_rank(mgrid_window w, mgrid_family *f, mgrid_coverage declared, bool hint,
                                   mgrid_error *err) {
   if (f->total > (int64_t)UINT32_MAX) return mgrid_fail(err, MGRID_OVERFLOW, "a table of more than 2^32 members");
@@ -161,7 +161,7 @@ void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_erro
                     operation, form[f->form]);
 }
 
-/* The lists of a table with f's groups; *starts and *ranks are the caller's, also on failure. */
+/* Write f's groups as the lists of a table; the caller frees *starts and *ranks, also on failure. */
 static bool write_out(const mgrid_family *f, int64_t **starts, int32_t **ranks) {
   *starts = malloc((size_t)(f->count + 1) * sizeof **starts);
   *ranks = malloc((size_t)(f->total > 0 ? f->total : 1) * sizeof **ranks);
@@ -238,7 +238,7 @@ mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_
   for (size_t i = 0; i < n; i++)
     for (int64_t nth = 0; mgrid_family_locate(f, ranks[i], nth, &group, &position); nth++)
       members[starts[group] + position] = -1;
-  int64_t groups = 0, kept = 0; /* in place: written behind what is read */
+  int64_t groups = 0, kept = 0; /* in place: the write position never passes the read position */
   for (int64_t g = 0, at = 0; g < f->count; g++) {
     for (int64_t end = starts[g + 1]; at < end; at++)
       if (members[at] >= 0) members[kept++] = members[at];

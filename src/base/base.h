@@ -15,38 +15,38 @@
 enum { MGRID_NAME_MAX = 31 }; /* longest name of a dim, grid or family */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
-/* Return the status, and tell *err (which may be NULL) unless it has an error already: the first one
-** of a chain of calls is the one to see. error.c */
+/* Put status and message into *err (which may be NULL) unless it holds an error already: of a chain of
+** calls the first error stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
 /* The same for constructors: always NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
-/* Hand an error on, unless *err has one; or in its place. Return its status. */
+/* Copy the error `from` to *err: _pass only where *err holds none, _replace always. Return its status. */
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
-/* Another text for the same error, which may quote the one that it replaces. */
+/* Change the message of *err; the arguments may point to the old message. Return its status. */
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
 
-/* Structs that a host allocates begin with their size, which grows with versions of moongrid.h.
-** `known` is what this library knows of it, `what` names it in the error. */
-enum { MGRID_STRUCT_MAX = 4096 }; /* no struct is larger: another size was never set */
-/* Has it a size, and where it is of a later version, nothing set that this library does not know? */
+/* Structs that a host allocates begin with their size, which grows with versions of moongrid.h. `known`
+** is the size in this version, `what` names the struct in the error. */
+enum { MGRID_STRUCT_MAX = 4096 }; /* a larger size was never set by the INIT macro */
+/* Check that the struct has a size, and that the bytes behind `known`, if there are any, are zero. */
 mgrid_status mgrid_struct_check(const void *given, size_t known, const char *what, mgrid_error *err);
-/* Check it, and copy its fields over the defaults in *own; given NULL leaves the defaults. */
+/* Check it, and copy its fields over the defaults in *own; `given` NULL leaves the defaults. */
 mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const char *what, mgrid_error *err);
-/* Copy results to a struct that was checked; given NULL: nobody wants them. */
+/* Copy results to a struct that was checked; `given` NULL: do nothing. */
 void mgrid_struct_write(void *given, const void *own, size_t known);
 
-/* The host's allocator where it has one, else the process's: `was` is the size of `block`, bytes 0 gives
-** it back. And zeroed memory, of at least one byte. hooks.c */
+/* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of
+** `block`; bytes 0 frees it. mgrid_zeroed gives zeroed memory, bytes 1 or more. hooks.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
-/* A line for the host's log; nothing where it has none. h may be NULL. */
+/* Write a line to the host's log, if it has set one. h may be NULL. */
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MGRID_PRINTF(3, 4);
 
 /* Growing text; { 0 } is an empty one. After a failed allocation `failed` stays set and further calls do
-** nothing, so that who makes a long text looks at it once, at the end. text.c */
+** nothing, so a caller that adds many pieces checks it once, at the end. text.c */
 typedef struct mgrid_text {
   char  *data;     /* NULL or 0-terminated */
   size_t len, cap; /* characters in data without the final 0; bytes that it has room for */
@@ -64,7 +64,7 @@ size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
 char *mgrid_strdup(const char *s); /* NULL when out of memory */
 
-/* Is it a name of a dim, grid or family? */
+/* May a dim, grid or family have this name? */
 bool mgrid_is_name(const char *s);
 void mgrid_sort_names(const char **names, size_t n); /* by their bytes, not by the locale */
 /* The candidate that is most like `word`, or NULL when none is alike. */
@@ -72,7 +72,7 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 /* Write the tail of a message about an unknown name: "; nearest is 'tp' (tp, cp, dp)". */
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n);
 
-/* Seconds since some moment, by a clock that never goes back. clock.c */
+/* Seconds of a clock that never goes back; only differences mean anything. clock.c */
 double mgrid_now(void);
 /* Wait a little before looking again whether something has happened. `look` counts the looks so far: the
 ** first 200 pauses only let other processes run, those up to the 1000th take 50 us, later ones 1 ms. */

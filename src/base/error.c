@@ -9,7 +9,7 @@
 
 const char *mgrid_version(void) { return MGRID_VERSION; }
 
-/* A word for each code, and by its hundreds what the command exits with. */
+/* The text of each status. */
 static const struct {
   mgrid_status status;
   const char  *text;
@@ -93,7 +93,7 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
   va_list args;
   if (!err) return MGRID_OK;
   va_start(args, fmt);
-  vsnprintf(text, sizeof text, fmt, args); /* the arguments may be the message that goes */
+  vsnprintf(text, sizeof text, fmt, args); /* the arguments may point into err->message */
   va_end(args);
   memcpy(err->message, text, sizeof text);
   return err->status;

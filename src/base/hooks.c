@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** hooks.c - memory and log lines by way of the host, where it wants that.
+** hooks.c - memory and log lines through the hooks of the host, if it has set them.
 */
 #include "base/base.h"
 

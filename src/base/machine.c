@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-/* A machine is a host name and a boot, as it is to NCCL: several machines may have the same name, and the
-** containers of one machine may have different ones. */
+/* Machines are told apart by host name and boot id, as NCCL does: several machines may have the same name,
+** and the containers of one machine may have different ones. */
 uint64_t mgrid_machine_id(void) {
   char    text[160] = "";
   size_t  len;

@@ -117,7 +117,7 @@ void mgrid_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *na
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;
-  for (size_t i = 0; i < n; i++) { /* of equally near ones the one with the same first letter */
+  for (size_t i = 0; i < n; i++) { /* among equally near words prefer one with the same first letter */
     int  d = distance(word, candidates[i]);
     bool nearer = best && d == least && *best != *word && *candidates[i] == *word;
     if (!best || d < least || nearer) best = candidates[i], least = d;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** backends.h - what is known of each backend before it is opened: one descriptor each, in one table.
-** A plan needs two facts of it: which names the option `backend` may have, and what a communicator
-** takes of a GPU. The table itself is in comm/backends.c, because the rest is comm's business; plan
-** declares it here, so that includes go one way, from comm to plan, and the linker joins them.
+** backends.h - a descriptor of each backend, which can be read before the backend is opened. A plan reads
+** the names that the option `backend` may have, and the GPU memory of a communicator; comm reads the rest.
+** The table is defined in comm/backends.c and declared here, so that includes go one way, comm to plan.
 */
 #ifndef MGRID_BACKENDS_H
 #define MGRID_BACKENDS_H
@@ -13,20 +12,20 @@
 typedef struct mgrid_descriptor mgrid_descriptor;
 struct mgrid_descriptor {
   const char  *name;   /* as the option, the command and mgrid_backend_open say it; NULL ends the table */
-  mgrid_native native; /* what its handles are, and its place in the table */
-  /* The library to load and the mgrid_backend_entry (comm/backend.h) that it exports. NULL: it is a
-  ** part of this library, and no family can ask for it. */
+  mgrid_native native; /* the type of its handles; index of its row in the table */
+  /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports. NULL:
+  ** the backend is in this library, and no family can ask for it. */
   const char             *library, *entry;
-  const mgrid_descriptor *carrier;          /* the backend that it stands on, or NULL */
-  bool                    lists;            /* create wants the ranks of each group written out */
+  const mgrid_descriptor *carrier;          /* the backend that carries its messages, or NULL */
+  bool                    lists;            /* create reads mgrid_comm_spec.ranks */
   bool                    shrinks, revokes; /* mgrid_state_shrink and mgrid_state_revoke work */
-  /* Bytes of GPU memory of a communicator of `size` ranks: when it is made, and by the first
-  ** all-reduce on top of that. NULL: it takes none. */
+  /* Bytes of GPU memory that a communicator of `size` ranks takes when it is made, and that the first
+  ** all-reduce adds. NULL: none. */
   void (*gpu_memory)(const mgrid_nccl_values *v, int64_t size, int64_t *created, int64_t *first_use);
 };
 
-/* By mgrid_native. Each backend library has a copy of the table: two descriptors are of one backend
-** where their `native` is equal, not their address. */
+/* Indexed by mgrid_native. Each backend library has a copy of the table, so compare descriptors by
+** `native`, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
 enum { MGRID_BACKENDS_MAX = 8 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** cost.c - what the communicators of a plan take of a GPU.
+** cost.c - GPU memory of the communicators of a plan.
 */
 #include "plan/plan.h"
 
 #include <string.h>
 
-/* A family that names no backend may be made by any of them: the one that takes most is counted. */
+/* A family that names no backend may be made by any: count the one that takes most memory. */
 static void add(const mgrid_entry *e, int64_t size, int64_t times, mgrid_gpu_memory *out) {
   int64_t created = 0, first_use = 0;
   for (const mgrid_descriptor *d = mgrid_backends; d->name && size >= 2; d++) {
@@ -29,7 +29,8 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
   if (s) return s;
   for (size_t i = 0; i < v.ncomms; i++) add(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &m);
   mgrid_view_free(&v);
-  for (size_t i = 0; rank < 0 && i < p->content.nentries; i++) { /* in each round a rank is in one group at most */
+  for (size_t i = 0; rank < 0 && i < p->content.nentries;
+       i++) { /* bound for any rank: it is in at most one group of each round */
     const mgrid_entry *e = &p->content.entry[i];
     if (p->shares[i] < 0) add(e, e->family->max_size, mgrid_family_rounds(e->family), &m);
   }

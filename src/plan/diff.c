@@ -109,8 +109,8 @@ static int64_t count_now(const mgrid_plan *p, const mgrid_view *v) {
   return n;
 }
 
-/* Communicators of a rank that the other plan has too: equal members, options that may share. What is
-** lazy in either is as if nobody had asked for it. */
+/* Count the communicators of a rank that both plans have: equal members, options that may share. Lazy ones
+** do not count, because they may not have been created. */
 static mgrid_status count_kept(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *out,
                                mgrid_error *err) {
   mgrid_view   va = { 0 }, vb = { 0 };

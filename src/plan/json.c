@@ -15,7 +15,7 @@ enum { BUFFER = 16384, PIECE = 1024 };
 typedef struct writer {
   mgrid_sink sink;
   void      *ud;
-  mgrid_text text;   /* what the sink did not get yet */
+  mgrid_text text;   /* not yet given to the sink */
   bool       failed; /* the sink stopped, or a value could not be made: nothing more is written */
   bool       first;  /* no comma before the next item */
 } writer;
@@ -68,7 +68,7 @@ static void put_field(writer *w, const char *name, json_t *value) {
   put_value(w, value);
 }
 
-/* A parameter is kept as text; what is JSON (a number, true, a list) goes out as it is, the rest as text. */
+/* Parameters are text: if the text is JSON (a number, true, a list) print it as it is, else as a string. */
 static json_t *param_value(const char *text) {
   json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
   return value ? value : json_string(text);
@@ -213,7 +213,7 @@ static void put_membership(writer *w, const mgrid_plan *p, const mgrid_member *m
   close(w, "}");
 }
 
-/* A rank is in one group of a family or in none; of a cover it gets a list. */
+/* The rank's group of each family: a group or null; for a cover a list of groups. */
 static void put_rank(writer *w, const mgrid_plan *p, const mgrid_view *v) {
   size_t at = 0;
   key(w, "\n  ", "families");

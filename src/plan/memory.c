@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - what one communicator of NCCL takes of a GPU; plan/nccl.h has the formula in words.
+** memory.c - GPU memory of one NCCL communicator; plan/nccl.h explains the formula.
 */
 #include "plan/nccl.h"
 

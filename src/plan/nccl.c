@@ -73,7 +73,7 @@ mgrid_status mgrid_nccl_set(mgrid_nccl_values *v, int field, int64_t number, mgr
 mgrid_status mgrid_nccl_set_text(mgrid_nccl_values *v, int field, const char *text, mgrid_error *err) {
   char   *end;
   int64_t number = strtoll(text, &end, 10);
-  if (strpbrk(text, " ,=\t\n")) /* it would pass for another field of the canonical text */
+  if (strpbrk(text, " ,=\t\n")) /* it would read as another field in the canonical text */
     return mgrid_fail(err, MGRID_BAD_VALUE, "nccl field '%s' is text without blanks and commas, not '%s'",
                       mgrid_nccl_fields[field].name, text);
   return mgrid_nccl_fields[field].kind == TEXT ? set_word(v, field, text, err)

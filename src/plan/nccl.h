@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.h - what a recipe may say about NCCL communicators, and what they will cost: a table of the
-** fields of ncclConfig_t, the values of those that were given, and the memory of a communicator.
-** Arithmetic and text alone: NCCL itself belongs to comm/nccl.
+** nccl.h - options of NCCL communicators and the GPU memory that they take: a table of the fields of
+** ncclConfig_t, the values that a family gives them, and the memory of one communicator. Only
+** arithmetic and text; calls of NCCL are in comm/nccl.
 */
 #ifndef MGRID_PLAN_NCCL_H
 #define MGRID_PLAN_NCCL_H
@@ -40,9 +40,9 @@ typedef enum mgrid_nccl_kind {
 typedef struct mgrid_nccl_field {
   const char     *name;
   mgrid_nccl_kind kind;
-  int64_t         low, high; /* INT32_MAX: no upper bound of NCCL's */
-  int             version;   /* the first NCCL that reads the field, 21800 is 2.18.0; older ones ignore it and
-                              say nothing. 0: ours, not NCCL's */
+  int64_t         low, high; /* INT32_MAX: NCCL has no upper bound */
+  int             version;   /* the first NCCL that reads the field, 21800 is 2.18.0; older ones ignore it
+                              silently. 0: moongrid's own field */
   const char     *doc;       /* for the annotations and the README; begins in lower case */
 } mgrid_nccl_field;
 extern const mgrid_nccl_field mgrid_nccl_fields[MGRID_NCCL_FIELDS]; /* by name */
@@ -65,15 +65,15 @@ mgrid_status mgrid_nccl_read(const char *text, mgrid_nccl_values *v, mgrid_error
 /* The same in canonical form: by name, one blank between. */
 void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 
-/* memory.c. Bytes of GPU memory of a communicator of n ranks when it is made: of C channels each has a
-** table of pointers (8 B a rank), of peers (600 B) and of ranks (4 B), and the communicator two
-** blocks more, each rounded up to the 2 MiB that NCCL's cuMem allocations take: (3 C + 2) 2 MiB for
-** small groups. NCCL 2.28.9, src/channel.cc and alloc.h, and the same in runs of its host code.
-** C is max_ctas; where that is not given, MGRID_NCCL_CHANNELS, which a node of H100 uses at most. */
+/* memory.c. Bytes of GPU memory that a communicator of n ranks takes when it is made. Each of its C
+** channels has three tables: pointers (8 bytes a rank), peers (600) and ranks (4); the communicator has two
+** blocks more. Each is rounded up to the 2 MiB of NCCL's cuMem allocations: (3 C + 2) 2 MiB for small
+** groups. Read in NCCL 2.28.9, src/channel.cc and alloc.h, and seen in runs of its CPU code. C is max_ctas;
+** if that is not given, MGRID_NCCL_CHANNELS, the most that a node of H100 uses. */
 enum { MGRID_NCCL_CHANNELS = 32 };
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n);
-/* What the first all-reduce adds: 18.4 MiB per channel of buffers (in pinned host memory where
-** the network takes them from there). */
+/* Bytes that the first all-reduce adds: 18.4 MiB of buffers per channel (some networks use pinned CPU
+** memory instead). */
 int64_t mgrid_nccl_buffers(const mgrid_nccl_values *v, int64_t n);
 
 #endif

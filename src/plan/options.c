@@ -35,7 +35,7 @@ static mgrid_status canonical_seconds(const mgrid_option *row, double *seconds, 
   if (!(*seconds >= 0 && *seconds <= 1e9))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a %s is 0 (the default) to 1e9 seconds, not %g", row->name, *seconds);
   double us = round(*seconds * 1e6);
-  if (*seconds > 0 && us < 1) us = 1; /* 0 would mean the default */
+  if (*seconds > 0 && us < 1) us = 1; /* 0 means the default */
   *seconds = us / 1e6;
   return MGRID_OK;
 }
@@ -77,7 +77,7 @@ static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_tex
   }
 }
 
-/* The text, taken over; "" is a constant. NULL when out of memory. */
+/* Turn the text into a string that the record owns; "" is a constant. NULL when out of memory. */
 static const char *taken(mgrid_text *t) {
   if (!t->failed && t->len > 0) return t->data;
   bool failed = t->failed;

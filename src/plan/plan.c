@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Groups up to this many are compared one by one where the rules leave it open whether a
-** whole family is shared. It affects what is reported, never what is created. */
+/* If the rules do not tell whether a whole family is shared, compare up to this many groups one by one.
+** This affects mgrid_plan_shares alone, not what is created. */
 enum { COMPARE_MAX = 4096 };
 
 static bool may_share(const mgrid_plan *p, int later, int earlier) {
@@ -52,7 +52,7 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
     p->shares[i] = -1;
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
-      /* one that shares itself is led by a family before it, which is looked at as well */
+      /* a family that shares is led by an earlier one, which this loop looks at too */
       if (p->shares[j] < 0 && may_share(p, i, j) && all_within(p->content.entry[i].family, p->content.entry[j].family))
         p->shares[i] = j;
     }
@@ -104,7 +104,7 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form == MGRID_TABLE && f->overlapping;
 }
 
-/* Is the group led by one of an earlier family, or of its own family? */
+/* Is the group led by an earlier group, of another family or its own? */
 static bool is_led(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
@@ -117,7 +117,7 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
 int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   const mgrid_family *f = p->content.entry[i].family;
   if (p->shares[i] >= 0 || f->max_size < 2) return 0;
-  bool open = f->size < 0 || may_repeat(f); /* must every group be looked at? */
+  bool open = f->size < 0 || may_repeat(f); /* must every group be compared? */
   for (size_t e = 0; p->order[e] != i && !open; e++)
     open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
   if (!open) return round < 0 ? f->count : mgrid_family_in_round(f, round);

@@ -28,7 +28,7 @@ struct mgrid_plan {
 
 typedef enum mgrid_overlap {
   MGRID_NONE, /* no group */
-  MGRID_SOME, /* some groups may be; the rules alone do not tell which */
+  MGRID_SOME, /* some groups may be; the rules do not tell which */
   MGRID_ALL   /* every group */
 } mgrid_overlap;
 /* How many groups of a are groups of b too, members in the same order? Groups of one rank do not count.
@@ -38,8 +38,8 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit);
-/* Groups of entry i that no earlier group leads: the communicators it adds to the job.
-** `round` >= 0 counts that round alone. O(modes) where the rules decide, else O(groups). */
+/* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
+** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
 
 typedef struct mgrid_member { /* a group that this rank is in */
@@ -50,15 +50,16 @@ typedef struct mgrid_member { /* a group that this rank is in */
   int     comm;               /* its communicator: index into mgrid_view.comm; -1 for a group of one rank */
 } mgrid_member;
 
-typedef struct mgrid_creation { /* a communicator that this rank creates, for the first group that needs it */
-  int     entry;                /* the family of that group */
-  int64_t group;                /* index in the family */
-  int64_t round;                /* of the group: mgrid_family_round */
-  int64_t position;             /* of this rank */
-  int64_t size;                 /* ranks of the group */
+typedef struct
+    mgrid_creation { /* a communicator that this rank creates; the fields are of the first group that uses it */
+  int     entry;     /* the family of that group */
+  int64_t group;     /* index in the family */
+  int64_t round;     /* of the group: mgrid_family_round */
+  int64_t position;  /* of this rank */
+  int64_t size;      /* ranks of the group */
 } mgrid_creation;
 
-/* What the plan is for one rank. */
+/* The plan as one rank sees it. */
 typedef struct mgrid_view {
   int64_t         rank;
   size_t          nmembers, ncomms;
@@ -70,18 +71,19 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
 void         mgrid_view_free(mgrid_view *v);
 
 /* Check the premises of the proof above, for all ranks or (sample > 0) for about `sample` ranks spread
-** over the world. Memory does not grow with the world; *out counts what was looked at. MGRID_BACKEND, with
-** rank, family and group, where one does not hold. verify.c */
+** over the world. Memory does not grow with the world; *out counts what was checked. If a premise fails,
+** MGRID_UNPROVED with rank, family and group. verify.c */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
 
-/* The creations of every rank, each rank's in its own order; tests change them. rehearse.c */
+/* The creations of every rank, in the order of that rank. A struct of its own so that tests can change it.
+** rehearse.c */
 typedef struct mgrid_itinerary {
   int64_t         world;
   int64_t        *start; /* [world + 1]: rank r makes step[start[r]] .. step[start[r + 1] - 1] */
   mgrid_creation *step;
 } mgrid_itinerary;
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err);
-/* Does every rank come through? As mgrid_plan_rehearse, which plays the plan's own itinerary. */
+/* Does every rank reach its end? mgrid_plan_rehearse is this with the plan's own itinerary. */
 mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);

@@ -102,7 +102,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
       int64_t rounds = mgrid_family_rounds(f);
       for (int64_t r = 0; r < rounds; r++) {
         int64_t led = mgrid_plan_led(p, p->order[k], rounds > 1 ? r : -1);
-        if (led == 0) continue; /* every group of the round is led by an earlier one */
+        if (led == 0) continue; /* nothing to create: earlier groups lead all of the round */
         mgrid_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
         mgrid_text_add(&t, "%" PRId64 " communicators at once, ", led);

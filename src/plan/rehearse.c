@@ -48,11 +48,11 @@ void mgrid_itinerary_free(mgrid_itinerary *it) {
 
 /* --------------------------------------------------------------- rehearsal */
 
-/* How far every rank has come. Group g of entry e is number base[e] + g of all groups of the plan. */
+/* Progress of every rank. Group g of entry e has the number base[e] + g. */
 typedef struct progress {
   int64_t *base;    /* [nentries] */
-  int32_t *arrived; /* of each group: members that wait there */
-  int64_t *at;      /* [world]: the step that a rank is at; start[rank + 1] when it is through */
+  int32_t *arrived; /* by number of the group: members that wait in it */
+  int64_t *at;      /* [world]: the step of a rank; start[rank + 1]: it has finished */
   int64_t *ready;   /* [world]: a stack of the ranks that wait for nobody */
   int64_t  nready;
 } progress;
@@ -74,7 +74,7 @@ static mgrid_status stuck(const progress *now, const mgrid_itinerary *it, const 
                     rank, e->name, c->group, now->arrived[now->base[c->entry] + c->group], c->size, absent);
 }
 
-/* Each rank that waits for nobody goes to its next group; the last member to come lets all go on. */
+/* Each rank that does not wait goes to its next group; the last member to arrive lets all members go on. */
 static mgrid_status walk(progress *now, const mgrid_itinerary *it, const mgrid_plan *p, mgrid_rehearsal *out,
                          mgrid_error *err) {
   while (now->nready > 0) {

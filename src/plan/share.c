@@ -4,8 +4,8 @@
 */
 #include "plan/plan.h"
 
-/* Is every first rank of a group of a that of a group of b? True is always right. False may be wrong, but not
-** for families of grids: there each index mode of a steps along one index mode of b without carrying. */
+/* Is the first rank of every group of a the first rank of some group of b? True is exact. False may be wrong,
+** but not for families of grids: there each index mode of a steps along one index mode of b without carrying. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   int64_t digit[MGRID_MODES_MAX], rest = a->offset - b->offset;
   if (rest < 0) return false;
@@ -19,7 +19,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
   }
   if (rest != 0) return false;
   for (int i = 0; i < a->index.n; i++) {
-    mgrid_mode left = a->index.at[i]; /* a long mode of a may run over several modes of b */
+    mgrid_mode left = a->index.at[i]; /* one mode of a may cover several modes of b */
     for (int k = b->index.n - 1; k >= 0 && left.size > 1; k--) {
       mgrid_mode m = b->index.at[k];
       if (left.stride % m.stride != 0 || left.stride / m.stride >= m.size) continue;
@@ -30,7 +30,7 @@ static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
       } else if (digit[k] == 0 && m.size % step == 0 && left.size % (m.size / step) == 0) {
         digit[k] = m.size - 1; /* all of it is stepped through; what is left of the mode steps by multiples of it */
         left = (mgrid_mode){ left.size / (m.size / step), m.size * m.stride };
-        k = b->index.n; /* any mode may take the carry */
+        k = b->index.n; /* the carry may go to any mode */
       }
     }
     if (left.size > 1) return false;

@@ -35,7 +35,7 @@ static void *grow(void *array, size_t n, size_t each) {
   return realloc(array, (n ? 2 * n : 1) * each);
 }
 
-/* Names of families and grids are one name space: what has the name, as mgrid_index.slot has it. */
+/* Look a name up, in the form of mgrid_index.slot. Families and grids share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (c->names.room == 0) return 0;
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
@@ -171,7 +171,7 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, con
   return MGRID_OK;
 }
 
-/* A NULL where something belongs: the call that should have made it has told why. */
+/* The argument is NULL: the call that failed to make it has filled *err already, so do not fill it again. */
 static mgrid_status made_of_nothing(const char *what, const char *name, mgrid_error *err) {
   if (err && err->status) return MGRID_USAGE;
   return mgrid_fail(err, MGRID_USAGE, "%s '%s' or its topology is NULL", what, name ? name : "");
@@ -215,7 +215,7 @@ static bool is_one_line(const char *text) {
 mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
   if (!is_one_line(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter is one line of text");
-  if (!is_one_line(value)) /* it would pass for another line of the canonical text */
+  if (!is_one_line(value)) /* it would read as another line of the canonical text */
     return mgrid_fail(err, MGRID_BAD_VALUE,
                       "the value of parameter '%s' is one line of text, without control characters", name);
   return add_param(&t->content, name, value, err);

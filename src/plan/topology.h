@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.h - ordered, named families, their options, the named grids and what led here.
+** topology.h - ordered, named families with their options, named grids, and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -9,10 +9,10 @@
 #include "algebra/grid.h"
 #include "plan/options.h"
 
-typedef struct mgrid_entry {
+typedef struct mgrid_entry { /* a family in a topology or plan */
   char          name[MGRID_NAME_MAX + 1];
   mgrid_family *family;
-  mgrid_choice *choice; /* of a twin always unique */
+  mgrid_choice *choice; /* its options; of a twin always with `unique` */
 } mgrid_entry;
 
 typedef struct mgrid_named_grid {
@@ -21,7 +21,7 @@ typedef struct mgrid_named_grid {
 } mgrid_named_grid;
 
 typedef struct mgrid_param {
-  char *name, *value;
+  char *name, *value; /* of the recipe, as text */
 } mgrid_param;
 
 /* Where the families and grids are, by name: open addressing, at most half full. */
@@ -32,14 +32,14 @@ typedef struct mgrid_index {
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
-  int64_t           world;
+  int64_t           world;    /* ranks */
   char             *recipe;   /* "" where there is none */
-  uint64_t          policies; /* of a recipe with policies: a hash of its text, which ranks compare; else 0 */
+  uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
   size_t            nentries, ngrids, nparams;
-  mgrid_entry      *entry;
-  mgrid_named_grid *grid;
-  mgrid_param      *param;
-  mgrid_index       names;
+  mgrid_entry      *entry; /* [nentries], in the order of the calls; so are the next two */
+  mgrid_named_grid *grid;  /* [ngrids] */
+  mgrid_param      *param; /* [nparams] */
+  mgrid_index       names; /* of entries and grids */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
@@ -49,7 +49,7 @@ int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* 
 
 struct mgrid_topology {
   mgrid_content content;
-  mgrid_choice *plain; /* of all families that ask for nothing */
+  mgrid_choice *plain; /* the record of all families without options */
 };
 
 /* mgrid_topology_add with options that are a record already; NULL: none. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** verify.c - the laws of a plan, looked at member by member and rank by rank, in memory that does not
-** grow with the world. Of the families: the questions about them answer each other. Of the schedule,
-** the premises of the proof in plan.h: every rank creates its groups in the one order of all groups,
-** stands in each where it thinks it stands, and all members of a group go there.
+** verify.c - check the laws of a plan member by member and rank by rank, in memory that does not grow
+** with the world. Families: the questions "rank at a position" and "position of a rank" agree. Schedule:
+** the premises of the proof in plan.h hold, namely that every rank creates its groups in one order of all
+** groups, has in each the position that its view says, and that all members of a group create it.
 */
 #include "plan/plan.h"
 
@@ -13,7 +13,7 @@
 
 /* ---------------------------------------------------------------- schedule */
 
-/* A number for a member of a creation; two members have the same one with a chance of 2^-64. */
+/* A hash of one member of one creation. */
 static uint64_t mark(const mgrid_creation *c, int64_t position) {
   const int64_t what[3] = { c->entry, c->group, position };
   return XXH3_64bits(what, sizeof what);
@@ -47,8 +47,8 @@ static mgrid_status check_own(const mgrid_plan *p, const int *place, const mgrid
   return MGRID_OK;
 }
 
-/* Does the next member of each of the rank's groups create it too? Asked of all ranks this finds what the sum
-** of the marks finds, and names who does not come; it costs several times more. */
+/* Does the next member of each of the rank's groups create it too? Over all ranks this finds the same faults as
+** the sum of marks and names the missing rank, but costs several times more. */
 static mgrid_status check_next(const mgrid_plan *p, const mgrid_view *v, mgrid_error *err) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
@@ -73,7 +73,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
   int64_t      world = p->content.world, step = sample > 0 && sample < world ? world / sample : 1;
   uint64_t     sum = 0;
   mgrid_status s = MGRID_OK;
-  int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* of an entry in the order */
+  int         *place = malloc((p->content.nentries + 1) * sizeof *place); /* of an entry in schedule order */
   if (!place) return mgrid_oom(err);
   for (size_t k = 0; k < p->content.nentries; k++) place[p->order[k]] = (int)k;
   *out = (mgrid_rehearsal)MGRID_REHEARSAL_INIT;
@@ -93,7 +93,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
     }
     mgrid_view_free(&v);
   }
-  for (int64_t r = 0; r < world && !s && step == 1 && sum != 0; r++) { /* somebody is missing: who? */
+  for (int64_t r = 0; r < world && !s && step == 1 && sum != 0; r++) { /* a member is missing: find it */
     mgrid_view v;
     if ((s = mgrid_view_init(&v, p, r, err))) break;
     s = check_next(p, &v, err);
@@ -125,8 +125,9 @@ static bool inverse_holds(const mgrid_family *f, int64_t group, int64_t position
   return false;
 }
 
-/* Every member of every group, in pieces. A rank in two groups would be found again in one of
-** them only, so no two members are one rank; a partition is then as many members as ranks. */
+/* Check every member of every group, in pieces. Except in covers mgrid_family_locate finds a rank in one group
+** only. So if all members are found where they are listed, no rank is listed twice; a partition then has as
+** many members as ranks. */
 static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   int32_t             ranks[PIECE];
