@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** agree.c - do all ranks hold the same plan? One all-reduce of 64 bytes when they do, which also
-** tells whether they all are on one machine. When they do not, a few more exchanges tell every rank
-** the same story: what differs first, and who.
+** tells whether all are on one machine. When they do not, a few more exchanges give every rank the
+** same message: the first difference, and the ranks that differ.
 */
 #include "comm/compare.h"
 
@@ -17,7 +17,7 @@ typedef struct line {
   char     text[176];
 } line;
 
-/* A plan as lines: the head (world, parameters, grids), then the families. */
+/* A plan as lines of text: the head (world, parameters, grids), then the families. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line  *at;       /* [n] */
@@ -59,7 +59,7 @@ static mgrid_status make_sheet(sheet *s, const mgrid_plan *p, mgrid_error *err) 
   return status;
 }
 
-/* Index of the first line in which a and b differ, where one that is missing differs; UINT32_MAX for none. */
+/* Index of the first line in which a and b differ (a missing line differs); UINT32_MAX if none does. */
 static uint64_t first_difference(const line *a, size_t na, const line *b, size_t nb) {
   for (size_t i = 0; i < na || i < nb; i++)
     if (i >= na || i >= nb || memcmp(a[i].hash, b[i].hash, sizeof a->hash) != 0) return i;
@@ -102,8 +102,8 @@ static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int
   return s ? s : mgrid_peers_tell(all, reference, theirs->at, theirs->n * sizeof *theirs->at, err);
 }
 
-/* Add to the story the first line in which any rank differs from the reference, as both have it. The lines
-** are na of this rank's and nr of the reference's, which all ranks hold. */
+/* Add to the message the first line in which any rank differs from the reference, as both have it. a: the na
+** lines of this rank; r: the nr lines of the reference, which all ranks hold. */
 static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, const line *r, size_t nr,
                               int64_t reference, mgrid_text *story, mgrid_error *err) {
   uint64_t     first = first_difference(a, na, r, nr);
@@ -122,7 +122,7 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   return MGRID_OK;
 }
 
-/* All ranks have a plan; tell what differs between the reference and the first that differs. */
+/* All ranks have a plan: describe the difference between the reference and the first rank that differs. */
 static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, const uint64_t *digest, int64_t reference,
                             mgrid_error *err) {
   sheet        mine = { 0 }, theirs = { 0 };
@@ -130,7 +130,7 @@ static mgrid_status explain(const mgrid_peers *all, const mgrid_plan *plan, cons
   mgrid_status s = make_sheet(&mine, plan, err);
   s = mgrid_verdict(all->backend, s, err, err);
   if (!s) s = get_reference(all, &mine, reference, &theirs, err);
-  if (!s) /* families first: they matter more */
+  if (!s) /* families before the head: they matter more */
     s = tell_line(all, mine.at + mine.nhead, mine.n - mine.nhead, theirs.at + theirs.nhead, theirs.n - theirs.nhead,
                   reference, &story, err);
   if (!s) s = tell_line(all, mine.at, mine.nhead, theirs.at, theirs.nhead, reference, &story, err);
@@ -163,13 +163,13 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   return MGRID_DISAGREE;
 }
 
-/* Words of the one all-reduce, of which every rank gets the minimum. */
+/* Words of the one all-reduce; every rank gets the minimum of each. */
 enum {
-  HAVE,        /* 1: I have a plan */
-  MISS,        /* 1: I have none */
+  HAVE,        /* 1: this rank has a plan */
+  MISS,        /* 1: this rank has none */
   FIRST,       /* [2] first half of the plan's digest, as mgrid_pair */
   SECOND = 4,  /* [2] the other half, and the text of policies */
-  MACHINE = 6, /* [2] the machine I am on */
+  MACHINE = 6, /* [2] the machine of this rank */
   WORDS = 8
 };
 
@@ -195,7 +195,7 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   if (mgrid_peers_min(&all, words, WORDS, &told)) return mgrid_error_pass(err, &told);
   if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
     b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
-  if (words[MISS] != 0) { /* nobody has a plan: to each its own reason */
+  if (words[MISS] != 0) { /* no rank has a plan: each returns its own error */
     if (err && err == failed) mgrid_error_clear(err);
     return mgrid_error_pass(err, &mine);
   }
@@ -208,6 +208,6 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
                          : explain(&all, plan, digest, majority(digest, b->world), &told);
   free(digest);
   if (!s) return MGRID_OK;
-  if (err && err == failed) mgrid_error_clear(err); /* it becomes what all ranks are told */
+  if (err && err == failed) mgrid_error_clear(err); /* replaced by the error that all ranks return */
   return mgrid_error_pass(err, &told);
 }

@@ -11,7 +11,7 @@ static void nccl_memory(const mgrid_nccl_values *v, int64_t size, int64_t *creat
   *first_use = mgrid_nccl_buffers(v, size);
 }
 
-/* A backend with a library of its own: what the Makefile calls it, and what MGRID_ENTRY exports. */
+/* Name of the library of a backend, as the Makefile builds it, and of what MGRID_ENTRY exports in it. */
 #define OF_LIBRARY(backend) \
   .name = backend, .library = "libmoongrid_" backend ".so." MGRID_SOVER, .entry = "mgrid_" backend "_entry"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** compare.c - what ranks tell each other to compare what they have: over all ranks by the backend's own
-** few collectives, over a group by those of its communicator.
+** compare.c - compare digests between ranks: over all ranks by the backend's own collectives, over a
+** group by those of its communicator.
 */
 #include "comm/compare.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank has: told to the others where they differ. Whole words, since GPUs carry it too. */
+/* What a rank sends to the others when digests differ. Whole words, since collectives on GPUs carry it too. */
 typedef struct statement {
   uint64_t digest;
   int64_t  rank;
@@ -48,7 +48,7 @@ static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t ro
   return s;
 }
 
-/* Groups have a minimum of signed words: with the highest bit flipped they have the same order. */
+/* Collectives of groups take the minimum of signed words: flip the highest bit to keep the unsigned order. */
 static void flip(uint64_t *words, size_t n) {
   for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
 }
@@ -74,7 +74,7 @@ mgrid_status mgrid_compare(const mgrid_peers *p, uint64_t digest, const char *te
   if (s || mgrid_pair_same(words)) return s;
   statement first = { digest, p->backend->rank, "" };
   snprintf(first.text, sizeof first.text, "%s", text);
-  statement other = first; /* each side is told by the rank that has it */
+  statement other = first; /* each side is broadcast by the rank that has it */
   s = mgrid_peers_tell(p, 0, &first, sizeof first, err);
   who = first.digest == digest ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
   if (!s) s = mgrid_peers_min(p, &who, 1, err);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static mgrid_status dry_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
-  (void)b, (void)words, (void)n, (void)err; /* the minimum over one */
+  (void)b, (void)words, (void)n, (void)err; /* the minimum over one rank */
   return MGRID_OK;
 }
 
@@ -34,7 +34,7 @@ static mgrid_outcome dry_create(mgrid_backend *b, size_t n, const mgrid_comm_spe
 static void dry_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
 
 static mgrid_status dry_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
-  (void)b, (void)n, (void)spec, (void)err; /* whatever the families ask for, none of it is made */
+  (void)b, (void)n, (void)spec, (void)err; /* nothing is created, so all options are fine */
   return MGRID_OK;
 }
 
@@ -66,6 +66,6 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
                         .rank = rank,
                         .world = world,
                         .users = 1 };
-  b->place = (mgrid_place){ 1, 0, world, rank, 0, 0 }; /* the whole job is here */
+  b->place = (mgrid_place){ 1, 0, world, rank, 0, 0 }; /* as if the whole job ran on this machine */
   return b;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - the machine that this rank is on, and how the job lies over machines. It takes no call
-** of its own: the first agreement of a backend also tells whether there is one machine alone, and
-** where there are several, the verdict on its first creation carries who is where.
+** machine.c - the machine of this rank, and how the job is spread over machines. No call of its own is
+** needed: the first agreement of a backend also tells whether there is only one machine; if there are
+** several, the verdict on its first creation carries the machine of every rank.
 */
 #include "comm/state.h"
 
@@ -21,7 +21,7 @@ static int by_machine(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
-/* Sorted by machine, then rank: a machine is a run, and begins with its lowest rank. */
+/* Sort by machine, then rank: each machine is then a run that begins with its lowest rank. */
 static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
   qsort(at, (size_t)world, sizeof *at, by_machine);
@@ -44,10 +44,11 @@ mgrid_status mgrid_locations_new(const mgrid_backend *b, mgrid_location **locati
   return *locations ? MGRID_OK : mgrid_oom(err);
 }
 
-/* Each rank knows its own machine: the minimum over all ranks of what each knows is everybody's. */
+/* Each rank fills in its own machine and leaves the maximum elsewhere, so the minimum has all of them. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err) {
-  if (b->place.machines) return mgrid_verdict(b, mine, failed, err); /* one machine: the agreement saw it */
+  if (b->place.machines)
+    return mgrid_verdict(b, mine, failed, err); /* known already: the agreement found one machine */
   uint64_t *words = (uint64_t *)locations, own = mgrid_machine_id(); /* words first, in one half of the room */
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;

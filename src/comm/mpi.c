@@ -57,8 +57,9 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
   if (comm == MPI_COMM_NULL)
     return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
-  MPI_Comm *box = malloc(sizeof *box); /* only now: without memory we still take part above */
-  if (!box) return mgrid_oom(err);     /* comm is not freed: that is a call over its members as well */
+  MPI_Comm *box =
+      malloc(sizeof *box);         /* allocated only now: a rank without memory still takes part in the call above */
+  if (!box) return mgrid_oom(err); /* comm is not freed: that would be a call over its members */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
@@ -68,9 +69,9 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   return MGRID_OK;
 }
 
-/* One after the other: each is three rounds of messages among its members, and MPI has no call
-** that starts a creation and goes on. Duplicates in flight (MPI_Comm_idup) for equal members,
-** threads, and another order did not pay: scripts/README.md. */
+/* One after the other: each is three rounds of messages among its members, and MPI has no non-blocking
+** creation. MPI_Comm_idup for equal members, threads, and another order were not faster: see
+** scripts/README.md. */
 static mgrid_outcome mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err) {
   mpi_backend   *m = (mpi_backend *)b;
@@ -94,7 +95,7 @@ static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   }
 }
 
-/* Keep the first fault. The calls after it are made all the same: the other members wait in them. */
+/* Keep the first failure. Later calls are made all the same, because the other members wait in them. */
 static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec, int rc, const char *call) {
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
@@ -111,7 +112,7 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
   int32_t   mine = (int32_t)b->rank, before = -1;
   long long sum = mine, want = 0;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
-  for (int root = 0; root < size; root++) { /* every member says who it is */
+  for (int root = 0; root < size; root++) { /* each member broadcasts its rank */
     int32_t sent = rank == root ? mine : -1;
     keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
     if (!s && sent != spec->ranks[root])
@@ -257,7 +258,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
   return &m->base;
 }
 
-/* For mgrid_backend_open: initialize MPI where the host has not, and then finalize it in the end. */
+/* For mgrid_backend_open: initialize MPI if nobody has; if so, close finalizes it. */
 static mgrid_backend *mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;
   MPI_Initialized(&ready);

@@ -11,20 +11,20 @@
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
   MPI_Comm      parent;
-  MPI_Group     members; /* of the parent */
-  bool          finalize;
-  /* Of a carrier (mgrid_mpi_carrier.start): our own duplicates of the parent, since a call that never
-  ** ends would block the host's. */
-  MPI_Comm own, notes;
-  double   seconds;        /* deadline of a call over all ranks; 0: none */
-  uint64_t phase;          /* whose words are heard: mgrid_carrier_ops.phase */
-  uint64_t few[8], *words; /* [world + 1]: what a call with a deadline works on; left behind where it did not end */
-  uint64_t calls;          /* over all ranks with a deadline, so far: equal on all */
-  bool     broken;         /* a call over all ranks did not end: MPI cannot be relied on any more */
+  MPI_Group     members;  /* of the parent */
+  bool          finalize; /* mpi_open has initialized MPI, so close finalizes it */
+  /* Of a carrier, made by its `start`: duplicates of the parent, so that a call that never ends does not
+  ** block the host's communicator. */
+  MPI_Comm own, notes;     /* for calls over all ranks; for messages between two */
+  double   seconds;        /* a call over all ranks may take; 0: no limit */
+  uint64_t phase;          /* notices of this phase count: mgrid_carrier_ops.phase */
+  uint64_t few[8], *words; /* [world + 1]. Both: memory of calls with a deadline; leaked if one did not end */
+  uint64_t calls;          /* calls over all ranks with a deadline so far; equal on all ranks */
+  bool     broken;         /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
-/* The error handler of a communicator while we use it, and what it was before. */
+/* Let errors of a communicator return while we use it: _quiet gives the handler that it had before. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 

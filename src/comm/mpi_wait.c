@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_wait.c - what waits for other ranks. A backend without a deadline calls MPI on the host's
-** communicator and waits as MPI does. A carrier (of the nccl backend) has a deadline: it works
-** on duplicates of its own, looks at its clock, and when somebody does not come, finds out who.
+** mpi_wait.c - calls that wait for other ranks. Without a deadline they are plain calls of MPI on the
+** host's communicator. A carrier (of the nccl backend) has a deadline: it uses duplicates of the
+** communicator, watches the clock, and if ranks are missing finds out which.
 */
 #include "comm/mpi.h"
 
@@ -11,17 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages on `notes`: a rank failed (its phase); it is in the call with that number; text on who is missing. */
+/* Messages on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing (text). */
 enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 };
 
-enum { ANSWER = 256 }; /* bytes of that text */
+enum { ANSWER = 256 }; /* bytes of the text in TAG_MISSING */
 
-typedef struct message { /* or any other call of MPI on its way */
+typedef struct message { /* or any other non-blocking call of MPI */
   MPI_Request request;
-  int         rc; /* what MPI said of it */
+  int         rc; /* result of MPI */
 } message;
 
-/* mgrid_look: is it through? */
+/* mgrid_look: has it finished? */
 static mgrid_outcome is_through(void *ud) {
   message *w = ud;
   int      done = 0;
@@ -30,9 +30,9 @@ static mgrid_outcome is_through(void *ud) {
 }
 
 /* ------------------------------------------------------------------ roll call
-** When a call over all ranks takes long, every rank in it reports to rank 0, which notes who is
-** there while it waits itself, and tells the others at its deadline who is not. So a rank is missing
-** if it has not come, not if its clock runs out first. */
+** When a call over all ranks takes long, every rank in it reports to rank 0. Rank 0 collects reports
+** while it waits itself, and at its deadline tells the others who is missing. So a rank is called
+** missing because it did not report, not because its own clock ran out first. */
 
 typedef struct waiting { /* one call over all ranks */
   message      call;
@@ -51,7 +51,7 @@ static void report(waiting *w) {
     MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
-/* Rank 0: who has reported so far? */
+/* Rank 0: take the reports that have arrived. */
 static void take_reports(waiting *w) {
   mpi_backend *m = w->m;
   for (int there = 1; there && m->base.rank == 0;) {
@@ -76,14 +76,14 @@ static void list_missing(const waiting *w, char *text, size_t size) {
   if (n > SHOWN) snprintf(text + len, size - len, " and %" PRId64 " more", n - SHOWN);
 }
 
-/* After the deadline: rank 0 tells those who reported who is missing. A rank that came after rank 0's
-** deadline is not told: it can only say that rank 0 is not there. */
+/* After the deadline: rank 0 tells all that reported who is missing. A rank that comes after rank 0's
+** deadline gets no answer, and reports rank 0 as missing. */
 static void end_roll(waiting *w, char *missing, size_t size) {
   mpi_backend *m = w->m;
   char         text[ANSWER] = "";
   message      answer;
   if (m->base.rank != 0) {
-    double until = mgrid_now() + m->seconds + 1; /* rank 0 may have come later than we did */
+    double until = mgrid_now() + m->seconds + 1; /* one second more, because rank 0 may have begun later */
     answer.rc = MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &answer.request);
     bool there = mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK;
     if (!there && !answer.rc) {
@@ -111,7 +111,7 @@ static mgrid_outcome have_all_come(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* Wait for a call over all ranks. Its buffers are our own: MPI may still write there after a failure. */
+/* Wait for a call over all ranks. Its buffers belong to the backend: MPI may still write there after a failure. */
 static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid_error *err) {
   waiting       w = { call, m, ++m->calls, mgrid_now(), false, NULL };
   mgrid_outcome came = mgrid_wait(have_all_come, &w, w.begun + m->seconds, NULL, NULL);
@@ -139,7 +139,7 @@ static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
 }
 
 /* ------------------------------------------------------ over the whole parent
-** With a deadline, data goes through memory of our own. It is not freed where the call did not end,
+** With a deadline, data goes through memory of the backend, which is leaked if the call does not end,
 ** because MPI may still write there. */
 
 static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
@@ -243,14 +243,14 @@ static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_r
   MPI_Comm_free(&local);
   m->seconds = seconds;
   if (!m->words) m->words = malloc((size_t)(b->world + 1) * sizeof *m->words);
-  return m->words ? MGRID_OK : mgrid_oom(err); /* the eight words of `few` are enough for a verdict */
+  return m->words ? MGRID_OK : mgrid_oom(err); /* a verdict needs only the eight words of `few` */
 }
 
 static void carrier_deadline(mgrid_backend *b, double seconds) { ((mpi_backend *)b)->seconds = seconds; }
 
 static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
 
-/* Until the message is through. */
+/* Wait until the message is sent or received. */
 static mgrid_outcome finish_message(mpi_backend *m, message *w, const char *call, int64_t peer, double seconds,
                                     mgrid_error *err) {
   int64_t       who;
@@ -271,7 +271,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
   memcpy(own, data, bytes);
   w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
-  if (outcome == MGRID_OK || w.rc) free(own); /* else it stays: MPI cannot take back what is being sent */
+  if (outcome == MGRID_OK || w.rc) free(own); /* else leaked: a send cannot be cancelled */
   return outcome;
 }
 
@@ -281,7 +281,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   message      w;
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
-  if (outcome != MGRID_OK && !w.rc) { /* take it back: the memory is the caller's */
+  if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
     MPI_Cancel(&w.request);
     MPI_Wait(&w.request, MPI_STATUS_IGNORE);
   }

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The file that this code is in: libmoongrid, or a program that is linked with libmoongrid.a. Of a
-** program the loader may know only the name it was called by, so we ask /proc. */
+/* Path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. For a
+** program the loader may know only argv[0], so ask /proc. */
 static bool own_file(char path[PATH_MAX]) {
   Dl_info info;
   bool    found = dladdr((void *)(uintptr_t)&mgrid_backend_open, &info) && info.dli_fname;
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
-/* Load a backend's library: from beside that file (build tree), from ../lib (a command in bin/), else
-** from where the loader looks. */
+/* Load a backend's library: from the folder of that file (build tree), from ../lib (a command in bin/), else
+** by the loader's search path. */
 static void *load(const mgrid_descriptor *d, mgrid_error *err) {
   static const char *const folders[] = { "", "../lib/" };
   char                     self[PATH_MAX], path[PATH_MAX + 64];
@@ -38,7 +38,7 @@ static void *load(const mgrid_descriptor *d, mgrid_error *err) {
   return lib; /* stays loaded: an MPI library must not be unloaded */
 }
 
-/* The way into a backend's library, or NULL. */
+/* The entry points of a backend's library, or NULL. */
 static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_error *err) {
   void *lib = load(d, err), *found = lib ? dlsym(lib, d->entry) : NULL;
   if (lib && !found) mgrid_fail(err, MGRID_MISSING, "%s does not have %s", d->library, d->entry);
@@ -65,11 +65,11 @@ mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_optio
   } else {
     const mgrid_backend_entry *entry =
         mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(nccl, &why);
-    mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* all ranks have it, or none goes on */
+    mgrid_status s = mgrid_verdict(carrier, why.status, &why, &why); /* go on only if it opened on all ranks */
     if (!s) b = entry->over(carrier, &o, &why);
     if (!b) mgrid_error_pass(err, &why);
   }
-  mgrid_backend_free(carrier); /* a backend over it is an owner of its own */
+  mgrid_backend_free(carrier); /* a backend over it holds its own reference */
   return b;
 }
 
@@ -79,7 +79,7 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
   mgrid_error                why = MGRID_ERROR_INIT;
   const mgrid_backend_entry *entry = entry_of(&mgrid_backends[MGRID_NATIVE_NCCL], &why);
   uint64_t                   all = entry && entry->probe(text, sizeof text, &why) == MGRID_OK;
-  if (options) o = *options; /* of the command: of this version */
+  if (options) o = *options; /* from the command, which is of this version: no size to check */
   if (carrier->ops->allreduce_min(carrier, &all, 1, &why) || !all) return mgrid_backend_ref(carrier);
   mgrid_backend *nccl = entry->over(carrier, &o, &why);
   return nccl ? nccl : mgrid_backend_ref(carrier);

@@ -7,12 +7,12 @@
 
 #include "comm/backend.h"
 
-/* What a backend finds on this machine (its library's version, GPUs), or what is missing, without
-** opening it. Local. MGRID_MISSING where its library is not here. */
+/* Write what a backend finds on this machine (version of its library, GPUs) to buf, without opening it; or
+** fail and name what is missing. Local. MGRID_MISSING: its library is not installed. */
 mgrid_status mgrid_backend_probe(const mgrid_descriptor *d, char *buf, size_t len, mgrid_error *err);
 
-/* nccl over this carrier where every rank can have it, else another owner of the carrier itself.
-** Collective. */
+/* The nccl backend over this carrier if every rank can open it, else the carrier itself (with one owner
+** more). Collective. */
 mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_options *options);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** pool.c - the communicators of a backend on this rank, shared by equal groups of one state
-** or of several. No rank asks another whether to share: all members see the same plans in the same
-** order, so each of them finds the same communicator here.
+** or of several. Ranks need not agree on sharing: all members see the same plans in the same order,
+** so each finds the same communicator in its pool.
 */
 #include "comm/state.h"
 
@@ -45,7 +45,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   if (!c) return mgrid_null_oom(err);
   mgrid_text_add(&name, "%s%s%s[%" PRId64 "]", state, *state ? "/" : "", e->name, made->group);
   c->users = 1;
-  c->name = name.data; /* taken over */
+  c->name = name.data; /* owned by *c now */
   c->options = mgrid_choice_ref(e->choice);
   c->family = mgrid_family_ref(e->family);
   c->group = made->group;
@@ -193,7 +193,7 @@ static void unlink_entry(mgrid_backend *b, const mgrid_shared *c) {
 
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch) {
   size_t made = 0;
-  for (size_t i = n; i > 0; i--) { /* the last one made goes first */
+  for (size_t i = n; i > 0; i--) { /* destroy in reverse order of creation */
     mgrid_shared *one = c[i - 1];
     if (!one || --one->users > 0) continue;
     unlink_entry(b, one);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** shrink.c - ranks that are lost: what remains of a family's groups, as a state of its own.
+** shrink.c - after ranks are lost: the remaining members of a family's groups as a new state.
 */
 #include "comm/state.h"
 
@@ -16,11 +16,11 @@ static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error
   return p;
 }
 
-/* This rank's communicator: that of its old group where nobody is lost, else made out of it. */
+/* This rank's communicator: the old one if its group lost nobody, else one made out of that. */
 static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const mgrid_group *old, size_t n,
                                const int64_t *lost, mgrid_error *err) {
   mgrid_shared *from = NULL;
-  if (now->view.ncomms == 0) return MGRID_OK; /* in no group, or the only one left */
+  if (now->view.ncomms == 0) return MGRID_OK; /* this rank is in no group, or alone in it */
   for (size_t i = 0; i < was->view.ncomms; i++)
     if (old && was->comm[i] == old->comm) from = was->comm[i];
   if (!from) return mgrid_fail(err, MGRID_NOT_NOW, "%s: there is no communicator to shrink", now->comm[0]->name);
@@ -33,7 +33,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   mgrid_status s = MGRID_OK;
   if (gone > 0) {
     s = mgrid_pool_shrink(now->backend, now->comm[0], from, gone, positions, err);
-  } else if (now->comm[0] != from) { /* a unique family's, which nobody else finds */
+  } else if (now->comm[0] != from) { /* of a unique family, which mgrid_pool_take never shares */
     mgrid_pool_release(now->backend, 1, now->comm, &now->batch);
     now->comm[0] = from;
     now->group[0].comm = from;
@@ -43,7 +43,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   return s;
 }
 
-/* Whatever has a lost rank among its members waits for nobody when it ends. */
+/* Communicators with a lost member are aborted at the end, because destroy would wait for that rank. */
 static void lose_all(mgrid_state *s, size_t n, const int64_t *lost) {
   for (size_t i = 0; i < s->view.ncomms; i++) {
     const mgrid_creation *c = &s->view.comm[i];
@@ -77,7 +77,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
   mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
   mgrid_error   why = MGRID_ERROR_INIT;
-  bool          whole = s->backend->whole; /* not over all ranks: the lost are among them */
+  bool          whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;

@@ -22,7 +22,7 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
   if (!b) return MGRID_USAGE;
   mgrid_hooks  h = MGRID_HOOKS_INIT;
   mgrid_status s = mgrid_layout_check(b->layout, "the backend's library", err);
-  if (!s && b->settled)
+  if (!s && b->hooks_fixed)
     s = mgrid_fail(err, MGRID_NOT_NOW, "the %s backend has had a state: hooks come before", b->kind->name);
   if (!s) s = mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err);
   if (!s) b->hooks = h;
@@ -31,7 +31,7 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  while (b->abandoned) { /* each of them counts as a user while it is freed */
+  while (b->abandoned) { /* a state counts as a user while it is freed */
     mgrid_state *s = b->abandoned;
     b->abandoned = s->next;
     b->users += 2;
@@ -52,8 +52,8 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
 }
 
-/* Where a creation is a call over all ranks, each rank takes part for every family and round that creates
-** anything: for its own communicator there, or as one who is in none of them. */
+/* If every creation is a call over all ranks, each rank takes part once per family and round that creates
+** anything, with its own communicator or with none. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms;
   for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
@@ -74,7 +74,7 @@ static void name_all(mgrid_state *s) {
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;
       if (i < s->view.ncomms)
         mgrid_batch_add(&s->batch, s->comm[i]);
-      else if (!wanted || wanted->native == own->native) /* other backends create by members */
+      else if (!wanted || wanted->native == own->native) /* other backends call members only */
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
@@ -86,7 +86,7 @@ static size_t first_bytes(const mgrid_state *s) { return (s->plan->content.nentr
 
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   mgrid_state *s = mgrid_zeroed(&b->hooks, sizeof *s);
-  b->settled = true;
+  b->hooks_fixed = true;
   if (!s) return mgrid_null_oom(err);
   s->backend = mgrid_backend_ref(b);
   return s;
@@ -154,9 +154,10 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_erro
 mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
-  if (!plan && err) mgrid_error_pass(&mine, err);               /* why there is none: the other ranks are told */
-  bool fits = plan && mgrid_plan_world(plan) == b->world;       /* agree tells when not */
-  for (size_t i = 0; plan && i < plan->content.nentries; i++) { /* the same on all ranks, whatever they are in */
+  if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
+  bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
+  for (size_t i = 0; plan && i < plan->content.nentries;
+       i++) { /* over all families, so that it is equal on all ranks */
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
@@ -164,7 +165,7 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
   mgrid_location *locations = NULL;
   mgrid_status    status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
-  /* From here on every rank goes through the same collectives, whatever happened to it. */
+  /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
   if (!status) status = create(s, locations, &mine);
   free(locations);
@@ -202,7 +203,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
     if (wanted) mgrid_batch_add(&s->batch, s->comm[c]);
   }
-  /* what cannot be made here is told before anybody begins */
+  /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (!status) status = create(s, NULL, &mine);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
 **
-** verdict.c - does any rank bring a failure? Then every rank returns it. Part of the core and of
-** the backends that stand on others.
+** verdict.c - if any rank failed, every rank returns that error. Linked into the core and into the
+** backends that have a carrier.
 */
 #include "comm/backend.h"
 
 #include <inttypes.h>
 
-/* Added to the rank of one who gave up because another failed: the minimum over all ranks is then the
-** rank that failed first, wherever there is one. */
+/* Added to the rank of one that gave up because another failed, so that the minimum over all ranks is a rank
+** that failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
 uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine) {
@@ -20,7 +20,7 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
   mgrid_error first = MGRID_ERROR_INIT;
   if (who == UINT64_MAX) return MGRID_OK;
   if (mine && failed) first = *failed;
-  if (mine && failed == err) mgrid_error_clear(err); /* it becomes what all ranks are told */
+  if (mine && failed == err) mgrid_error_clear(err); /* replaced by the error that all ranks return */
   who %= LATER;
   mgrid_status s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
   if (s) return s;

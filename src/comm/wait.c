@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** wait.c - the one loop that waits for other ranks. Part of the core and of every backend that has
+** wait.c - the one loop that waits for other ranks. Linked into the core and into every backend with
 ** deadlines.
 */
 #include "comm/backend.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** config.c - what a family says about NCCL, as the ncclConfig_t of the NCCL that runs.
+** config.c - the NCCL options of a family as an ncclConfig_t for the library that runs.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 
-/* NCCL copies what it knows of the struct and says nothing of the rest: a field is set only where
-** the header has it and the running library reads it. */
+/* Set a field only if the header has it and the running library reads it: NCCL silently ignores fields that it
+** does not know. */
 static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) {
   int n = (int)v->number[field];
   switch ((mgrid_nccl_name)field) {
@@ -34,7 +34,7 @@ static mgrid_status set(ncclConfig_t *c, const mgrid_nccl_values *v, int field) 
 #if NCCL_VERSION_CODE >= 23007
   case MGRID_NCCL_GRAPH_STREAM_ORDERING: c->graphStreamOrdering = n; return MGRID_OK;
 #endif
-  default: return MGRID_REFUSED; /* not in the headers that this was built with */
+  default: return MGRID_REFUSED; /* newer than the headers of this build */
   }
 }
 
@@ -60,7 +60,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
   return MGRID_OK;
 }
 
-/* NCCL refuses one bound of the CTAs without the other: its default is not a number yet then. */
+/* NCCL refuses one bound of the CTAs without the other. */
 static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
@@ -88,7 +88,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   mgrid_status  s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;
-    if (spec[i].size == 0) continue; /* of others */
+    if (spec[i].size == 0) continue; /* this rank is no member */
     if (!mgrid_nccl_makes(spec[i].backend)) {
       s = m->carrier->ops->check(m->carrier, 1, &spec[i], err);
       continue;

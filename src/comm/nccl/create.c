@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - all NCCL communicators of a rank at once. First the ids, in schedule order; then
-** every creation is begun without waiting (config.blocking = 0) and looked at until all are
-** done, or one has failed, or its time is over. Whoever gives up tells the other members of
-** what is not done, who give up at once instead of waiting for their own clocks.
+** create.c - create all NCCL communicators of a rank at once. First send the ids, in schedule
+** order; then begin every creation without waiting (config.blocking = 0) and poll until all are done,
+** one has failed, or a deadline has passed. A rank that gives up tells the other members of its
+** unfinished communicators, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
@@ -11,9 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* One creation on its way. */
+/* One creation in progress. */
 typedef struct flight {
-  const mgrid_comm_spec *spec; /* NULL: not ours */
+  const mgrid_comm_spec *spec; /* NULL: not made by NCCL here */
   nccl_comm             *made;
   ncclUniqueId          *ids;
   int                    nids;
@@ -68,8 +68,8 @@ static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
 }
 
 /* ----------------------------------------------------------- blocking = 1, on demand
-** They are made in one NCCL group, whose end waits for all of them; flights are copies, because
-** the thread may outlive the call. */
+** They are made in one NCCL group, whose end waits for all of them. The thread gets copies, because it
+** may outlive the call. */
 
 typedef struct blocking_job {
   size_t n;
@@ -97,7 +97,7 @@ static mgrid_outcome create_blocking(nccl_backend *n, size_t nflights, flight *f
     if (!f[i].spec || !f[i].made->blocking) continue;
     flight *mine = &job->f[job->n++];
     *mine = f[i];
-    f[i].ids = NULL; /* taken over */
+    f[i].ids = NULL; /* freed with the copy */
     if (mgrid_nccl_patience(n, f[i].spec) > seconds) seconds = mgrid_nccl_patience(n, f[i].spec);
   }
   if (job->n == 0) {
@@ -111,7 +111,7 @@ static mgrid_outcome create_blocking(nccl_backend *n, size_t nflights, flight *f
   for (size_t i = 0; i < nflights; i++) {
     if (!f[i].spec || !f[i].made->blocking) continue;
     if (left_behind)
-      f[i].made = NULL; /* the thread writes there */
+      f[i].made = NULL; /* leaked: the thread may still write there */
     else
       f[i].begun = f[i].made->comm != NULL, f[i].done = s == MGRID_OK;
   }
@@ -128,7 +128,7 @@ typedef struct flights {
   mgrid_error  *err;
 } flights;
 
-/* mgrid_look: each has a deadline of its own. */
+/* mgrid_look: poll all creations, each with its own deadline. */
 static mgrid_outcome in_flight(void *ud) {
   const flights *all = ud;
   nccl_backend  *n = all->n;
@@ -147,7 +147,7 @@ static mgrid_outcome in_flight(void *ud) {
   return left ? MGRID_NOT_YET : MGRID_OK;
 }
 
-/* All that has begun, until it is done. */
+/* Wait for all creations that have begun. */
 static mgrid_outcome wait_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   int64_t       who;
   flights       all = { n, count, f, err };
@@ -163,9 +163,9 @@ static mgrid_outcome never(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* A creation may have failed here because another rank gave up, and its word is still on its way. So a
-** rank that fails listens for a moment before it tells others: the rank that failed first of all hears
-** nothing, and the failure is its own. */
+/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank
+** that fails listens for a moment before it tells others. If no notice arrives, it is the one that failed
+** first. */
 static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
   const double listen = 0.1;
   int64_t      who;
@@ -173,8 +173,8 @@ static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
   return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
 
-/* Tell all members of what is not done, also of what we have not begun: they may wait for us there.
-** All are told before the first abort, because a member may notice an abort sooner than a word. */
+/* Tell the members of all unfinished creations, also of those not begun here, because they may wait there.
+** Tell all before the first abort, because a member may notice an abort sooner than a notice. */
 static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
   for (size_t i = 0; i < nspecs; i++)
     if (mgrid_nccl_makes(spec[i].backend) && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
@@ -186,8 +186,8 @@ static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec,
   }
 }
 
-/* The groups that their families want from the carrier, in schedule order. This may not be left out
-** after a failure: MPI knows no deadline, and other members would wait for ever. */
+/* The groups whose families ask for the carrier, in schedule order. Create them even after a failure: MPI has
+** no deadline, and other members would wait for ever. */
 static mgrid_outcome create_carried(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                     mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -214,13 +214,13 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   }
   flight       *f = calloc(nspecs + 1, sizeof *f);
   mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
-  cudaError_t   e = n->lib.cudaSetDevice(n->device); /* of this thread, which the program may have given another one */
+  cudaError_t   e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
-  bool alone = s != MGRID_OK; /* failed here, before NCCL: no other rank is the reason */
+  bool alone = s != MGRID_OK; /* failed before any call of NCCL, so no other rank caused it */
   for (size_t i = 0; i < nspecs && !s; i++) {
     if (!f[i].spec || f[i].made->blocking) continue;
     s = begin(n, &f[i], &why);

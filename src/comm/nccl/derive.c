@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT
 **
-** derive.c - communicators out of others: split from one that the host handed over, and what
-** remains of one that lost ranks. Both calls block where the older communicator does, whatever the
-** new one is to be, so they run in a thread (watch.c). What NCCL may still write to is never freed.
+** derive.c - make communicators out of others: split one that the host handed over, and shrink one that
+** lost ranks. Both calls block if the older communicator is blocking, so they run in a thread (watch.c).
+** Memory that NCCL may still write to is never freed.
 */
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct derive_job { /* one call; not freed where it does not end: its thread still uses it */
+typedef struct derive_job { /* one call; leaked if it does not end, because its thread still uses it */
   ncclComm_t   from;
   int          color, key;   /* split */
   int          nlost, *lost; /* shrink: NCCL sorts the list in place */
@@ -29,8 +29,8 @@ static ncclResult_t run_shrink(const nccl_library *lib, void *ud) {
   return lib->CommShrink(j->from, j->lost, j->nlost, &j->made->comm, &j->config, NCCL_SHRINK_ABORT);
 }
 
-/* Make the call and wait: first for the call, then for the older communicator, whose child is there
-** when nothing is in progress on it any more, then for the child. */
+/* Make the call and wait three times: for the call; for the older communicator, because the child exists when
+** nothing is in progress on that; for the child. */
 static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive_job *j,
                             ncclResult_t (*call)(const nccl_library *, void *), const char *what, bool listen,
                             bool *keep, mgrid_error *err) {
@@ -47,7 +47,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* The end of a job: the communicator is the backend's, or gone. */
+/* End a job: the new communicator goes to the backend, or is aborted. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
   if (!s && j->made) {
@@ -82,7 +82,7 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, voi
   return s;
 }
 
-/* One after the other: several splits of one parent at once break NCCL. */
+/* One after the other: NCCL fails with several splits of one parent in progress. */
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
@@ -90,7 +90,7 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], &native[i], err);
-  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all */
+  for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all ranks */
   return s;
 }
 
@@ -112,7 +112,7 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
   if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
   j->nlost = count;
-  /* Does not listen: words that others gave up are about the ranks that are lost, and late. */
+  /* Do not listen: notices that arrive now are old ones, about the ranks that are lost. */
   if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", false, &keep, err);
   dispose(n, j, s, keep, native);
   return s;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** end.c - the end of communicators. Destroying a communicator that was used is a call over its
-** members: two of them destroyed in opposite order on two ranks wait for each other for ever. So
-** all of a state go together: streams first, then every one is finalized, then all are destroyed in
-** NCCL groups, the non-blocking ones and the blocking ones. What failed is aborted, which waits for
-** nobody.
+** end.c - destroy communicators. Destroying a communicator that was used is a call over its members,
+** so two of them destroyed in opposite order on two ranks wait for each other for ever. Therefore all
+** of a state are ended together: wait for the streams, finalize every one, then destroy all in two NCCL
+** groups, the non-blocking ones and the blocking ones. What failed is aborted, which waits for no rank.
 */
 #include "comm/nccl/nccl.h"
 
@@ -22,7 +21,7 @@ static mgrid_outcome is_dry(void *ud) {
   return e == cudaErrorNotReady ? MGRID_NOT_YET : e == cudaSuccess ? MGRID_OK : MGRID_BACKEND;
 }
 
-/* Wait until all calls in the stream have ended; false: not before that time, or they failed. */
+/* Wait until all calls in the stream have ended; false: they failed, or not by the time `until`. */
 static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   stream_look l = { n, c };
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
@@ -36,8 +35,8 @@ static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
   return lib->CommFinalize(((finalize_job *)ud)->comm);
 }
 
-/* Finalize one communicator; false: it has to be aborted. One that blocks is done when this returns,
-** and gets until that time; of the others it only begins. */
+/* Finalize one communicator; false: it has to be aborted. For a blocking one this waits, until the time
+** `until`; for the others it only begins. */
 static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   double left = until - mgrid_now();
   if (!c->blocking) {
@@ -58,7 +57,7 @@ static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
   return fine;
 }
 
-/* Those that the carrier made; what remains in the list is NCCL's. */
+/* Destroy those that the carrier made, and leave those of NCCL in the list. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
     if (!native[i] || mgrid_nccl_find(n, native[i])) continue;
@@ -67,7 +66,7 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* All that are finalized, of one kind. */
+/* Destroy all finalized ones, blocking or not. */
 static void destroy_group(nccl_backend *n, size_t count, void **native, bool blocking) {
   n->lib.GroupStart();
   for (size_t i = 0; i < count; i++) {
@@ -100,7 +99,7 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
     if (c->comm) n->lib.CommAbort(c->comm);
     c->comm = NULL;
   }
-  for (size_t i = 0; i < count; i++) { /* all have begun on this rank: now they may end in any order */
+  for (size_t i = 0; i < count; i++) { /* finalize has begun for all: they may end in any order */
     nccl_comm *c = native[i];
     double     left = until - mgrid_now();
     if (!c || !c->comm) continue;

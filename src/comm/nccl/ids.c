@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** ids.c - a unique id goes from the first member of a group to all, down a binomial tree of
-** messages between two ranks each; nobody else takes part. Above ranks_per_id members there are
-** several ids, each made by another member, because the member that makes one serves the sockets of
-** all who use it.
+** ids.c - send a unique id from the first member of a group to all, along a binomial tree of
+** messages; only members take part. Above ranks_per_id members there are several ids, each made by
+** another member, because the maker of an id serves the sockets of all ranks that use it.
 **
-** A rank goes through its groups in schedule order, so nobody waits for ever: the proof in
+** A rank goes through its groups in schedule order, so no rank waits for ever: the proof in
 ** plan/plan.h holds for any call over members.
 */
 #include "comm/nccl/nccl.h"
@@ -14,13 +13,13 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What travels: of which creation it is, members and options as the sender sees them, then the ids. */
+/* The message: which creation it is for, a digest of members and options as the sender has them, the ids. */
 typedef struct parcel {
   uint64_t     epoch, digest;
   ncclUniqueId id[]; /* [nids] */
 } parcel;
 
-/* Receive a message of this creation. What was sent in an earlier one, which failed, is dropped. */
+/* Receive a message of this creation; drop those of an earlier one that failed. */
 static mgrid_outcome receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
                              mgrid_error *err) {
   double        until = mgrid_now() + seconds;
@@ -45,7 +44,7 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclGetUniqueId", spec->name);
 }
 
-/* Ids that others made come to the first member. */
+/* The first member collects the ids that others made. */
 static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
                             mgrid_error *err) {
   struct {
@@ -64,8 +63,8 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
   return s;
 }
 
-/* Position p has its parcel from p without its lowest bit, and passes it to p + 1, p + 2, p + 4, ...
-** below that bit. */
+/* Position p receives from position p without its lowest set bit, and sends to p + 1, p + 2, p + 4, ... below
+** that bit. */
 static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
                             mgrid_error *err) {
   int64_t       at = spec->position, low = at & -at;

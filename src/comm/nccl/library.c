@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.c - dlopen, and the probe. NCCL must not be asked to make a communicator where there is
-** no driver: ncclCommInitRankConfig fails then, and leaves its thread's group open.
+** library.c - open the libraries and probe the machine. Without a driver no communicator may be
+** created: ncclCommInitRankConfig would fail and leave an NCCL group open in its thread.
 */
 #include "comm/nccl/library.h"
 
@@ -12,7 +12,7 @@
 enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
-  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 it was 2804 */
+  int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the form was 2804 */
   int rest = version >= 10000 ? version % 10000 : version % 1000;
   snprintf(text, 24, "%d.%d.%d", major, rest / 100, rest % 100);
   return text;
@@ -27,7 +27,7 @@ static bool symbol(void *lib, const char *name, void *function) {
 
 static void *open_library(const char *file, mgrid_error *err) {
   void *lib = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (lib) return lib; /* stays loaded: it has threads of its own */
+  if (lib) return lib; /* stays loaded: its threads may still run */
   const char *why = dlerror();
   return mgrid_null(err, MGRID_MISSING, "nccl: %s is not here (is its folder in LD_LIBRARY_PATH?): %s", file,
                     why ? why : "unknown reason");
@@ -72,7 +72,7 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
 
 static mgrid_status probe_driver(nccl_library *lib, mgrid_error *err) {
   char        nccl[24];
-  int         devices = 0; /* left alone where the call fails */
+  int         devices = 0; /* a call that fails does not set it */
   cudaError_t driver = lib->cudaDriverGetVersion(&lib->driver), r;
   if (driver != cudaSuccess) lib->driver = 0;
   lib->cudaRuntimeGetVersion(&lib->runtime);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** library.h - NCCL and the CUDA runtime, opened when they are asked for: a table of functions.
+** library.h - NCCL and the CUDA runtime, opened at run time: a table of their functions.
 ** Types come from the headers, so the compiler sees every call as it would a linked one.
 */
 #ifndef MGRID_NCCL_LIBRARY_H
@@ -11,7 +11,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-/* Every one is needed, but for those of NCCL_OPTIONAL: from 2.23.4, 2.18.1, 2.27.3 and 2.28.7 on. */
+/* All are needed but NCCL_OPTIONAL_FUNCTIONS, NULL if the library is older than CommInitRankScalable (2.23.4),
+** CommSplit (2.18.1), CommShrink (2.27.3) or CommRevoke (2.28.7). */
 /* clang-format off */
 #define NCCL_FUNCTIONS(X) \
   X(GetVersion) X(GetUniqueId) X(GetErrorString) X(CommInitRankConfig) X(CommCount) X(CommUserRank) X(CommCuDevice) \
@@ -32,13 +33,13 @@ typedef struct nccl_library {
 #define X(name) __typeof__(cuda##name) *cuda##name;
   CUDA_FUNCTIONS(X)
 #undef X
-  int  version; /* of the NCCL that runs: 22809 */
-  int  runtime, driver, devices;
-  char machine[64]; /* its host name, for messages */
+  int  version;                  /* of the NCCL that runs: 22809 */
+  int  runtime, driver, devices; /* versions of CUDA: 13000; GPUs that this process sees */
+  char machine[64];              /* its host name, for messages */
 } nccl_library;
 
-/* Open and probe, without a call of NCCL that needs a GPU: is the library there, is it new enough, is
-** there a driver, a real one, a GPU? MGRID_BACKEND names the first thing that is missing. */
+/* Open both libraries and check their versions, the driver (which may be a stub) and the GPUs, without a call
+** of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
 /* "2.28.9" */
 const char *mgrid_nccl_library_text(int version, char text[24]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.c - the nccl backend: which GPU this rank has, messages, life.
+** nccl.c - the nccl backend: the GPU of this rank, calls over all ranks, opening and closing.
 */
 #include "comm/nccl/nccl.h"
 
@@ -33,8 +33,8 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
 
 /* ---------------------------------------------------------------- over all ranks */
 
-/* After a creation or a call, ranks come here at very different times: some at once, some only when
-** its own deadline has passed. Those who are early wait that long, and these seconds more. */
+/* After a creation or a collective, ranks get here at different times: some at once, others only when a deadline
+** has passed. Ranks that are early wait for that deadline and these seconds more. */
 #define AFTER_DEADLINE 3.0
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
@@ -83,7 +83,7 @@ static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
 }
 
-typedef struct gpu_use { /* of one rank: which GPU, and whether others may have it too */
+typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
   uint64_t machine;
   char     bus[32];
   bool     share;
@@ -97,9 +97,9 @@ static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
 }
 
-/* Refuse two ranks on one GPU, as NCCL would, but on all ranks at once. Where ranks are to share, NCCL
-** is told by NCCL_HOSTID that they are on different machines; it reads that before its first
-** communicator. Every rank makes the same calls here, whatever it finds. */
+/* Refuse two ranks on one GPU, as NCCL does, but on all ranks at once. If ranks may share, set NCCL_HOSTID
+** before the first communicator, so that NCCL takes them for ranks on different machines. Collective: every
+** rank makes the same calls here, whatever it finds. */
 static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
   gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
   mgrid_error  own = MGRID_ERROR_INIT;
@@ -128,7 +128,7 @@ static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
   return s;
 }
 
-/* The communicator that the host handed over is of all ranks, in their order, and on this rank's GPU. */
+/* Check that the communicator of the host has all ranks, in their order, and is on this rank's GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclComm_t   parent = n->options.parent;
   int          count = -1, rank = -1, device = -1;

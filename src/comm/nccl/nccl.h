@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.h - what the files of the nccl backend share. The backend stands on a carrier (mpi), which
-** brings ids from rank to rank and knows the ranks of this machine; groups whose family asks for
-** mpi are made there. Use goes one way: nccl.c, watch.c, config.c, ids.c <- comm.c <- derive.c, end.c
-** <- create.c, use.c.
+** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
+** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
+** Calls go one way: nccl.c, watch.c, config.c, ids.c <- comm.c <- derive.c, end.c <- create.c, use.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -13,15 +12,15 @@
 
 typedef struct nccl_comm nccl_comm;
 struct nccl_comm {
-  ncclComm_t    comm; /* first two: what moongrid_nccl.h reads */
+  ncclComm_t    comm; /* the first two are an mgrid_nccl_pair of moongrid_nccl.h */
   cudaStream_t  stream;
-  nccl_comm    *next; /* of the backend */
-  int64_t       bytes;
-  bool          blocking; /* NCCL wants those and the others in groups of their own */
-  bool          lost;     /* some of its ranks do not answer: it is aborted in the end */
-  bool          revoked;
+  nccl_comm    *next;      /* in the backend's list */
+  int64_t       bytes;     /* predicted GPU memory */
+  bool          blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
+  bool          lost;      /* some of its ranks are lost: abort it, do not destroy it */
+  bool          revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
   char          name[128]; /* NCCL keeps the pointer: alive as long as comm is */
-  mgrid_choice *options;   /* its family's: a config that NCCL still reads points there */
+  mgrid_choice *options;   /* of its family; NCCL may still read strings of it */
 };
 
 typedef struct nccl_backend {
@@ -30,16 +29,17 @@ typedef struct nccl_backend {
   const mgrid_carrier_ops *carry; /* of the carrier */
   nccl_library             lib;
   mgrid_nccl_options       options;
-  int                      device, local_rank, local_size;
-  nccl_comm               *made;
-  int64_t                  bytes;  /* predicted memory of all that is there */
-  double                   begun;  /* of the creation that runs: all its deadlines count from there */
-  bool                     after;  /* since the last call over all ranks there was a creation */
-  bool                     used;   /* or a collective: other ranks may come late by a deadline */
+  int                      device;                 /* index of the GPU */
+  int                      local_rank, local_size; /* index of this rank on its machine; ranks there */
+  nccl_comm               *made;                   /* list of all communicators */
+  int64_t                  bytes;                  /* predicted GPU memory of all in the list */
+  double                   begun;  /* mgrid_now() when the current creation began: its deadlines count from there */
+  bool                     after;  /* a creation has run since the last call over all ranks */
+  bool                     used;   /* so has a collective. After either, other ranks may be late by a deadline */
   bool                     broken; /* a collective failed: communicators are aborted, not destroyed */
 } nccl_backend;
 
-/* Does NCCL make it? Else the carrier does. */
+/* Is this backend nccl? If not, the carrier makes the communicator. */
 static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return kind->native == MGRID_NATIVE_NCCL; }
 
 /* "nccl: what for name: ncclInvalidUsage (...)" */
@@ -48,42 +48,42 @@ mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResu
 mgrid_status mgrid_cuda_failed(const nccl_backend *n, mgrid_error *err, cudaError_t r, const char *call,
                                const char *name);
 
-/* A wait ended because that rank gave up: its message, and MGRID_GAVE_UP. */
+/* A wait ended because rank `who` gave up: fill *err, return MGRID_GAVE_UP. */
 mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
-/* Tell all members that we gave up: they need not wait for us. */
+/* Tell all members that this rank gave up, so that they stop waiting for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 
-/* config.c: local checks; and the struct for one communicator, which points to `name` and into the options. */
+/* config.c: local checks; the ncclConfig_t of one communicator, which points to `name` and into the options. */
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
 mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
                                ncclConfig_t *config, mgrid_error *err);
 
-/* ids.c: the unique ids of one communicator, from its first member to all. *ids is malloc'ed. */
+/* ids.c: send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err);
 
-/* watch.c: a call that blocks, in a thread with a deadline. It gets ud, which must outlive it where
-** *left_behind is set. listen: also until another rank gives up. */
+/* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs, so
+** never free ud then. listen: stop waiting also when another rank gives up. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
                                const char *name, bool *left_behind, mgrid_error *err);
 
-/* comm.c: one communicator. One that NCCL has yet to make, with the struct to make it of: */
+/* comm.c: one communicator. Allocate one that NCCL has not made yet, and fill in its ncclConfig_t: */
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
                             mgrid_error *err);
-void         mgrid_nccl_drop(nccl_comm *made); /* the memory alone; NULL is none */
-double       mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec); /* seconds it may take to make */
-/* Wait until nothing is in progress on it any more; `listen`: or another rank gave up. */
+void         mgrid_nccl_drop(nccl_comm *made); /* free the memory alone; made may be NULL */
+double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec); /* seconds that its creation may take */
+/* Wait until nothing is in progress on it; listen: or until another rank gives up. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err);
-/* What NCCL made is what was planned; and a stream for its calls. */
+/* Check that NCCL made what was planned, and create the stream. */
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
-/* The backend's list: what is in it is counted, and destroyed with its users. */
+/* Add to the backend's list, whose memory counts against the budget; find; remove and free. */
 void       mgrid_nccl_keep(nccl_backend *n, nccl_comm *made);
-nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: it is the carrier's */
-void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* and free it */
+nccl_comm *mgrid_nccl_find(nccl_backend *n, const void *native); /* NULL: the carrier made it */
+void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, too */
 
-/* derive.c: communicators out of others. */
+/* derive.c: make communicators out of others. */
 void          mgrid_nccl_lose(mgrid_backend *b, void *native);
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** use.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Every
-** call is waited for, with a deadline, because the first use of a communicator connects its ranks: NCCL
-** itself would wait for ever for one that does not come.
+** use.c - collectives on the library's own buffers, for proofs, self-tests and benchmarks. Each
+** call is waited for with a deadline: the first use of a communicator connects its ranks, and NCCL waits
+** for ever for a rank that does not come.
 */
 #include "comm/nccl/nccl.h"
 
@@ -47,7 +47,7 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
 
 /* ------------------------------------------------------------------------- calls */
 
-/* Send and receive in one NCCL group: one after the other, two ranks would wait for each other. */
+/* Send and receive in one NCCL group, since two ranks that both send first would wait for each other. */
 static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
@@ -105,7 +105,7 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
   return outcome;
 }
 
-/* A group of one rank has no communicator: copy what was sent to what is received. */
+/* A group of one rank has no communicator: copy the send buffer to the receive buffer. */
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
@@ -114,7 +114,7 @@ static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
-/* The call of a communicator that blocks: its first use waits on the CPU until all have come. */
+/* A call on a blocking communicator: the first use blocks the thread until all ranks have come. */
 typedef struct issue_job {
   nccl_comm  comm;
   mgrid_work work;
@@ -125,7 +125,7 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   return issue(lib, &job->comm, &job->work);
 }
 
-/* Make the call, which then runs in the stream. */
+/* Make the call; the work then runs in the stream. */
 static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
@@ -158,7 +158,7 @@ mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spe
   if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
   n->used = true;
   if (!s) return MGRID_OK;
-  mgrid_nccl_tell(n, spec); /* they wait for us in NCCL, which knows no deadline */
+  mgrid_nccl_tell(n, spec); /* the other members wait in NCCL, which has no deadline */
   if (c->comm) n->lib.CommAbort(c->comm);
   c->comm = NULL;
   n->broken = true;
@@ -209,7 +209,7 @@ static mgrid_outcome prove(const proof *p, mgrid_error *err) {
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->prove(n->carrier, spec, native, err);
-  if (n->broken) { /* its members wait for us */
+  if (n->broken) { /* the other members wait for this rank */
     mgrid_nccl_tell(n, spec);
     mgrid_fail(err, MGRID_UNPROVED, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
@@ -218,7 +218,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
   if (p.send) p.recv = mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err);
   mgrid_outcome s = p.recv ? prove(&p, err) : MGRID_BACKEND;
   n->used = true;
-  if (s && !n->broken) { /* failed before NCCL: nobody else knows yet */
+  if (s && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }

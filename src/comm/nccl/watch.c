@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** watch.c - a deadline for calls of NCCL that block: they run in a thread, and we wait for that. A
-** call whose time is over cannot be ended; its thread and what it uses are never freed.
+** watch.c - a deadline for calls of NCCL that block: they run in a thread, which is waited for. A call
+** whose deadline has passed cannot be ended, so its thread and the memory that it uses are never freed.
 */
 #include "comm/nccl/nccl.h"
 
