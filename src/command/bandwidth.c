@@ -55,8 +55,8 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
   return MGRID_OK;
 }
 
-/* Measure the three collectives of one communicator in GB/s that each link of a ring would carry, as
-** nccl-tests counts it ("bus bandwidth"): a number that can be compared between group sizes. */
+/* Measure the three collectives of one communicator in GB/s per link of a ring, the "bus bandwidth" of
+** nccl-tests, which can be compared between group sizes. */
 static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
   size_t           n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
   mgrid_status     s = MGRID_OK;

@@ -14,7 +14,7 @@
 
 enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16 };
 
-/* What a command line says to every subcommand. A subcommand with options of its own has a struct
+/* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
 typedef struct cli {
   const struct cli_command *command;
@@ -24,9 +24,9 @@ typedef struct cli {
   const char               *params;             /* a file; NULL: none */
   const char               *color;              /* as typed; NULL: auto */
   bool                      help;
-  int64_t                   me, ranks;      /* from the launcher's environment: 0 of 1 without one */
-  bool                      launched, bold; /* bold: stdout shows colour */
-  mgrid_status              code;           /* what to end with where cli_parse is false */
+  int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
+  bool         launched, bold; /* by a launcher; print colour */
+  mgrid_status code;           /* what to return if cli_parse is false */
 } cli;
 
 /* Reads the value of an option into *to, or says what is wrong with it. `name` is the option's,
@@ -62,14 +62,13 @@ typedef struct cli_command {
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 } cli_command;
 
-/* Read the command line of `command` into the struct that begins with *c. False when nothing is
-** left to do, because it asked for help or was refused: c->code says which then. */
+/* Read the command line of `command` into the struct that begins with *c. False when nothing is left to do,
+** because help was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
-/* "moongrid: message" on stderr; returns the status. cli_say is for what all ranks know alike: rank
-** 0 alone speaks. cli_say_own is for what may be true on this rank alone: every rank speaks, rank 0
-** first, and where its exit ends the job the others no longer repeat it. cli_usage is a cli_say_own
-** with MGRID_USAGE. */
+/* Print "moongrid: message" on stderr; return the status. cli_say is for errors that all ranks have: only rank
+** 0 prints. cli_say_own is for errors that this rank may have alone: every rank prints, rank 0 first, whose exit
+** may end the job before the others repeat it. cli_usage is a cli_say_own with MGRID_USAGE. */
 mgrid_status cli_say(const cli *c, const mgrid_error *e);
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e);
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -83,10 +82,10 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
 
-/* The plan at a glance: grids, a line per family, communicators, digest. */
+/* Print an overview of the plan: grids, a line per family, communicators, digest. */
 mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
 
-/* Measure every communicator of a state; rank 0 prints. Collective. */
+/* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** diff.c - moongrid diff: what changes between two recipes, sets of parameters or worlds; what a
-** running job would keep, create and destroy.
+** diff.c - moongrid diff: the differences between two recipes, sets of parameters or worlds, and the
+** communicators that a running job would keep, create and destroy.
 */
 #include "command/cli.h"
 

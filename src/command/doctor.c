@@ -26,7 +26,7 @@ typedef struct finding {
   char        text[1100];
 } finding;
 
-/* Returns how many findings there are. */
+/* Fill in the findings; return how many there are. */
 static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   mgrid_error err = MGRID_ERROR_INIT;
   f[0] = (finding){ "planning", true, "" };

@@ -35,7 +35,7 @@ static void print_help(FILE *out) {
         out);
 }
 
-/* The hundreds of a status are its kind. */
+/* The hundreds of a status are the exit code. */
 static int exit_code(mgrid_status s) { return (int)s / 100; }
 
 int main(int argc, char **argv) {

@@ -26,14 +26,14 @@ static const char help[] =
 typedef struct options {
   cli     cli;
   int64_t world;
-  int64_t rank;       /* whose view; -1: the whole plan */
+  int64_t rank;       /* print this rank's view; -1: the whole plan */
   int64_t gpu_memory; /* MiB; 0: no budget */
   bool    json, schedule, text;
 } options;
 
 static mgrid_status check_budget(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* refuses a rank that the plan does not have */
+  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* refuses a rank outside the plan */
   if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
   return mgrid_fail(err, MGRID_LIMIT,
                     "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64

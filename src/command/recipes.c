@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** recipes.c - moongrid recipes: what is bundled, and what a recipe takes.
+** recipes.c - moongrid recipes: the bundled recipes, and the parameters of one.
 */
 #include "command/cli.h"
 #include "script/runtime.h"

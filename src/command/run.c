@@ -39,11 +39,11 @@ enum { DEVICES_MAX = 64 };
 
 typedef struct options {
   cli         cli;
-  int64_t     world; /* 0: whatever the launcher started */
+  int64_t     world; /* 0: as many as the launcher started */
   const char *backend;
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
-  int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; none: by rank */
+  int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */
   bool        json, share_gpu, bandwidth;
 } options;
 
@@ -76,8 +76,8 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   return s;
 }
 
-/* How many communicators all ranks hold together, each counted by each of its members; -1: unknown.
-** Backends cannot add up over ranks, they find the least alone; so it is counted in the plan. */
+/* How many communicators all ranks hold together, one for each member; -1: unknown. Counted in the plan,
+** because the only reduction over all ranks that backends have is a minimum. */
 static int64_t held_in_all(const mgrid_plan *p) {
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   return mgrid_plan_rehearse(p, &r, NULL) == MGRID_OK ? r.memberships : -1;
@@ -95,7 +95,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
              mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b));
     fflush(stdout);
   }
-  if (c->bandwidth) { /* the verdict: rank 0 may have failed to print, and then no rank measures */
+  if (c->bandwidth) { /* if rank 0 failed to print, no rank measures */
     s = mgrid_verdict(b, s, err, err);
     if (!s) s = cli_bandwidth(state, err);
   }
@@ -125,7 +125,7 @@ static mgrid_status recipe_devices(options *c, const mgrid_plan *p, mgrid_error 
 static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, const mgrid_plan *p,
                              mgrid_error *err) {
   mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_status       s = recipe_devices(c, p, err); /* the same on all ranks: they have one plan */
+  mgrid_status       s = recipe_devices(c, p, err); /* equal on all ranks, because the plan is */
   if (s || (wanted && !wanted->carrier)) return s ? NULL : mgrid_backend_ref(b);
   o.share_gpu = c->share_gpu;
   o.devices = c->devices, o.ndevices = c->ndevices;
@@ -147,11 +147,11 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
                c->world, world);
   else if (rt)
     p = cli_plan(&c->cli, rt, world, planning);
-  /* A rank without a plan comes here too: the others would wait for it, and learn now that it has none. */
+  /* A rank without a plan takes part too, because the others wait for it; they get its error. */
   s = mgrid_agree(b, p, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
-  /* Tell now, not after MPI_Finalize: the launcher kills all ranks when the first exits with an error. */
+  /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
   if (s) cli_say(&c->cli, err);
   mgrid_plan_free(p);
   mgrid_backend_free(chosen);

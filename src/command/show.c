@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** show.c - a plan at a glance.
+** show.c - an overview of a plan.
 */
 #include "command/cli.h"
 #include "plan/plan.h"

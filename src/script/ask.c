@@ -38,7 +38,7 @@ static int close_body(lua_State *L) {
   return 0;
 }
 
-/* Close the State that a query was given: the recipe may have kept it, or a Group of it. Nothing here
+/* Close the State that a query was given, because the recipe may have kept it or a Group of it. Nothing here
 ** allocates, so the calls cannot fail. */
 static void close_asked(lua_State *L) {
   int top = lua_gettop(L);

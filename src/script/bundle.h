@@ -3,9 +3,9 @@
 ** bundle.h - Lua inside the library; bundle.c is made by scripts/embed.lua.
 **
 ** Each chunk is embedded twice: as text, and compiled when the library was built. The compiled form
-** loads ten times faster, but only the release of Lua that made it is sure to run it right: another
-** release gets the text (mgrid_bundle_load). Compiled code is loaded from here alone; a recipe of a
-** user's is always text.
+** loads ten times faster, but is safe only for the release of Lua that made it; for another release
+** mgrid_bundle_load takes the text. Only this code is loaded in compiled form: recipes of users are
+** always text.
 */
 #ifndef MGRID_BUNDLE_H
 #define MGRID_BUNDLE_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 typedef struct mgrid_chunk {
-  const char          *name; /* in messages; a bundled recipe's own */
+  const char          *name; /* in messages; of a bundled recipe the name of the recipe */
   const char          *text;
   size_t               text_size;
   const unsigned char *binary;

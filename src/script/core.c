@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** core.c - `core`, the functions of C that the prelude stands on: messages, keys in order, JSON, what
-** a topology and a plan keep of a recipe. Those that load a file are in load.c.
+** core.c - `core`, the C functions that the prelude uses: messages, keys in order, JSON, data of a recipe
+** in its topology and plan. The functions that load a file are in load.c.
 */
 #include "script/prelude.h"
 #include "types/values.h"
@@ -68,10 +68,10 @@ static int core_place(lua_State *L) {
 }
 
 typedef struct key {
-  const char *name; /* NULL: no string */
+  const char *name; /* NULL: the key is no string */
   size_t      len;
   double      number;
-  int         other; /* of a boolean, table, ...: sorts by type, false before true */
+  int         other; /* rank of a boolean, table, ...: by type, false before true */
   int         place; /* in the order of lua_next */
 } key;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** describe.c - what a recipe has: its doc, parameters, policies and queries, for people and programs.
+** describe.c - the doc, parameters, policies and queries of a recipe, as text and as JSON.
 */
 #include "script/prelude.h"
 #include "script/runtime.h"

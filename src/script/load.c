@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** load.c - turns Lua text into functions: files of recipes, and what is embedded in the library.
+** load.c - turns Lua text into functions: files of recipes, and the Lua embedded in the library.
 */
 #include "script/bundle.h"
 #include "script/prelude.h"
@@ -22,7 +22,7 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   snprintf(name, sizeof name, "=%s", c->name);
   if (strstr(lua_ident, mgrid_bundle_release)) {
     if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
-    lua_pop(L, 1); /* another number format, or no memory: try the text */
+    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
   }
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
@@ -35,8 +35,8 @@ static int file_failed(lua_State *L, const char *what, const char *path) {
   return LUA_ERRFILE;
 }
 
-/* Push a file as a function, as luaL_loadfilex does; *hash is of its text, which ranks compare. Reads the
-** file once, so that both are of the same text when somebody edits it meanwhile. */
+/* Push a file as a function, as luaL_loadfilex does; *hash is the hash of its text, which ranks compare. The file
+** is read once, so that function and hash are of the same text even if somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   char       piece[4096];
   mgrid_text t = { 0 };
@@ -103,7 +103,7 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
     mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
   mgrid_lua_note(L, e.status, e.message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
-    lua_pushliteral(L, ""); /* a host asked, no recipe */
+    lua_pushliteral(L, ""); /* called by the host, not by a recipe */
   lua_pushfstring(L, "%s%s", lua_tostring(L, -1), e.message);
   return lua_error(L);
 }
@@ -143,7 +143,7 @@ int mgrid_core_library(lua_State *L) {
 
 void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
-  if (load_file(L, path, &hash)) lua_error(L); /* the message has the place, or why it cannot be read */
+  if (load_file(L, path, &hash)) lua_error(L); /* the message says where, or why it cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 }

@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-/* A table of values by name in a host's Lua, to be copied into a runtime's. */
+/* A table of values by name in the host's Lua state, to be copied into that of a runtime. */
 typedef struct values {
   lua_State  *from;
-  int         at; /* a table, or nil for none */
+  int         at; /* stack index of a table or nil */
   const char *what;
 } values;
 
@@ -62,7 +62,7 @@ static int recipe_plan(lua_State *L) {
   return *box ? 1 : raise_runtime(L, &e);
 }
 
-/* Push a copy of the value on the top of a runtime's Lua; `what` gave it. */
+/* Push a copy of the value on the top of a runtime's Lua state; `what` names its source in the error. */
 static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
@@ -237,7 +237,7 @@ static int module_missing(lua_State *L) {
   size_t      n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
   for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
-    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all are names */
+    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all keys are names */
   mgrid_sort_names(known, n);
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }

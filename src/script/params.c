@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** params.c - a recipe becomes a plan, with parameters as hosts have them: "name=value" strings (the tail
-** of an argv) and a file together, or C values.
+** params.c - evaluates a recipe to a plan. Parameters come as "name=value" strings (the tail of an argv) on
+** top of a file, or as C values.
 */
 #include "script/runtime.h"
 
@@ -55,8 +55,7 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
 
 /* ------------------------------------------------------------------------ strings */
 
-/* Put "name=value" strings into the object. They replace what a file said; a name that two strings give is
-** an error. */
+/* Put "name=value" strings into the object, over the values of the file; a name in two strings is an error. */
 static mgrid_status add_strings(json_t *object, size_t n, const char *const *args, mgrid_error *err) {
   json_t      *given = json_object();
   mgrid_status s = given ? MGRID_OK : mgrid_oom(err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up
-** once: its function, its State and its parameters wait in the registry of the runtime, so that a
-** call is a lua_pcall and a table of arguments. A policy that is agreed cannot split the job: one that
-** failed somewhere, or gave something else, is an error everywhere.
+** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up once:
+** its function, State and parameters are kept in the registry of the runtime, so that a call is a table of
+** arguments and a lua_pcall. If an agreed policy fails or returns something else on one rank, every rank gets
+** an error, so that ranks cannot go on with different decisions.
 */
 #include "script/policy.h"
 
@@ -17,7 +17,7 @@
 
 /* ----------------------------------------------------------------------- look-up */
 
-/* The peers that a policy is agreed with: none where this rank is in no group of the family. */
+/* The peers that compare results of the policy; none if this rank is in no group of the family. */
 static bool find_peers(mgrid_policy *p, mgrid_error *err) {
   if (strcmp(p->agreed, "world") != 0)
     return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
@@ -43,7 +43,7 @@ static int new_body(lua_State *L) {
 }
 
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
-  if (!rt || !s) return NULL; /* the error of what did not make them is the one to see */
+  if (!rt || !s) return NULL; /* the call that failed to make them has filled *err */
   if (mgrid_runtime_check_state(rt, s, err)) return NULL;
   if (strlen(name) >= sizeof((mgrid_policy *)0)->name)
     return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown policy '%s'", name);
@@ -65,7 +65,7 @@ static int close_body(lua_State *L) {
 void mgrid_policy_free(mgrid_policy *p) {
   if (!p) return;
   lua_State *L = p->rt->L;
-  if (p->box != LUA_NOREF) { /* whatever the recipe has kept of the State is closed now */
+  if (p->box != LUA_NOREF) { /* close the State, because the recipe may have kept it */
     lua_pushcfunction(L, close_body);
     lua_rawgeti(L, LUA_REGISTRYINDEX, p->box);
     lua_pcall(L, 1, 0, 0);
@@ -86,7 +86,7 @@ typedef struct call {
   mgrid_policy    *p;
   size_t           n;
   const mgrid_arg *args;
-  lua_State       *from; /* instead of these the value at `at` of another Lua, or NULL */
+  lua_State       *from; /* if not NULL: arguments are the value at `at` of this Lua state instead */
   int              at;
 } call;
 
@@ -104,7 +104,7 @@ static int call_body(lua_State *L) {
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
     return luaL_error(L, "%spolicy '%s' returned a %s; plain values alone leave it", c->p->where, c->p->name,
                       lua_typename(L, type));
-  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* of recipes ours alone have one: they are views */
+  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only read-only views of ours have one */
     return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
                       c->p->where, c->p->name);
   if (c->p->result == LUA_NOREF)
@@ -114,8 +114,8 @@ static int call_body(lua_State *L) {
   return 0;
 }
 
-/* An error without a line of the recipe, such as a limit that was hit in a function of ours, gets that of
-** the policy. */
+/* Give an error without a line of the recipe, such as a limit hit in a function of ours, the line of the
+** policy. */
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
@@ -124,7 +124,7 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* The result in canonical text, which equal values have alike on every rank; NULL: there is none. */
+/* The result in canonical text, equal for equal values on every rank; NULL: it has none. */
 static char *canonical(const mgrid_policy *p) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
@@ -135,9 +135,9 @@ static char *canonical(const mgrid_policy *p) {
   return text;
 }
 
-enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of what is no value; those of values have the bit VALUE */
+enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
 
-/* What the call came to on this rank: a digest for the comparison, and words for the other ranks. */
+/* Result of the call on this rank: a digest to compare, and a text for the other ranks. */
 static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_error *failed, char told[MGRID_TOLD]) {
   if (status) {
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
@@ -154,14 +154,13 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_
   return digest;
 }
 
-/* The call came to `status` here, and to *err: does it, and its result, on all who agree? Collective over
-** them. */
+/* The call ended with `status` and *err here. Compare status and result with the peers. Collective over them. */
 static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char         told[MGRID_TOLD];
   mgrid_error  why = MGRID_ERROR_INIT;
   uint64_t     digest = outcome(p, status, err, told);
   mgrid_status s = mgrid_compare(&p->peers, digest, told, &why);
-  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* its own error is the one to see */
+  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */
   if (s == MGRID_DISAGREE)
     mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
                p->agreed, why.message);
@@ -178,7 +177,7 @@ static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_erro
 
 /* -------------------------------------------------------------------------- calls */
 
-/* A failed call has no result: not that of the call before, nor one that nobody agreed on. */
+/* A failed call has no result: neither that of an earlier call, nor one that was not agreed. */
 static void forget_result(const mgrid_policy *p) {
   if (p->result == LUA_NOREF) return;
   lua_pushnil(p->rt->L);
@@ -186,7 +185,7 @@ static void forget_result(const mgrid_policy *p) {
 }
 
 static mgrid_status run(call *c, mgrid_error *err) {
-  mgrid_error  e = MGRID_ERROR_INIT; /* of this call, which those who agree tell each other */
+  mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
   mgrid_status s = mgrid_args_check(c->n, c->args, &e);
   if (!s) s = mgrid_runtime_protected(c->p->rt, call_body, c, &e);
   if (s) place(c->p, &e);

@@ -13,9 +13,9 @@ struct mgrid_policy {
   mgrid_state   *state;
   int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */
   char           name[64];
-  char           agreed[64]; /* who compares its results: "world" or a family; "": nobody */
+  char           agreed[64]; /* "world" or the family whose groups compare its results; "": not compared */
   char           where[256]; /* "file:line: " of the function */
-  mgrid_peers    peers;      /* those who compare */
+  mgrid_peers    peers;      /* the ranks that compare */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy_result.c - what a policy returned, read by path: "layers[0].first". Nothing here allocates or
-** raises in Lua: the result is walked with raw accesses alone, and keys are compared, never made.
+** policy_result.c - reads the result of a policy by path: "layers[0].first". Nothing here allocates or raises in
+** Lua: only raw accesses are used, and keys are compared with the path, not created.
 */
 #include "script/policy.h"
 
@@ -22,7 +22,7 @@ typedef struct step {
   int64_t     index;
 } step;
 
-/* Read the step that *path begins with and go on behind it; false where there is none of this form. */
+/* Read the first step of *path and move *path behind it; false if it is malformed. */
 static bool next_step(const char **path, bool first, step *out) {
   const char *at = *path;
   *out = (step){ NULL, 0, 0 };
@@ -52,7 +52,7 @@ static bool is_key(lua_State *L, int at, const step *s) {
   return key && length == s->length && memcmp(key, s->key, length) == 0;
 }
 
-/* In place of the table on the top what is at one step in it; nil where there is nothing. */
+/* Replace the table on the top by its value at one step; nil if there is none. */
 static void enter(lua_State *L, const step *s) {
   int table = lua_gettop(L);
   if (lua_type(L, table) != LUA_TTABLE) {
@@ -68,7 +68,7 @@ static void enter(lua_State *L, const step *s) {
   lua_settop(L, table);
 }
 
-/* Of the list on the top: integers, numbers, or anything. */
+/* Kind of the list on the top: integers, numbers, or anything. */
 static mgrid_kind list_kind(lua_State *L) {
   bool whole = true;
   for (lua_Integer i = 1, n = (lua_Integer)lua_rawlen(L, -1); i <= n; i++) {
@@ -80,7 +80,7 @@ static mgrid_kind list_kind(lua_State *L) {
   return whole ? MGRID_IS_INTEGERS : MGRID_IS_NUMBERS;
 }
 
-/* Push what is at the path, nil where that leads nowhere, and say what it is. */
+/* Push the value at the path (nil if there is none) and return its kind. */
 static mgrid_kind push_at(const mgrid_policy *p, const char *path) {
   lua_State  *L = p->rt->L;
   const char *at = path ? path : "";
@@ -164,14 +164,14 @@ mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const ch
 
 /* ------------------------------------------------------------------------- lists */
 
-/* Elements of the list on the top into one of the arrays; an empty table is an empty list. */
+/* Copy the list on the top into one of the arrays; an empty table is an empty list. */
 static mgrid_status copy_list(const mgrid_policy *p, const char *path, mgrid_kind is, mgrid_kind wanted,
                               int64_t *integers, double *numbers, size_t room, size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
   bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
   int        fits = is == MGRID_IS_INTEGERS || is == MGRID_IS_NUMBERS || empty;
-  bool       all = wanted == MGRID_IS_INTEGERS; /* each must be a whole number, also beyond the room */
+  bool       all = wanted == MGRID_IS_INTEGERS; /* also those beyond `room` must be whole numbers */
   for (size_t i = 0; fits && i < n && (i < room || all); i++) {
     lua_rawgeti(L, -1, (lua_Integer)i + 1);
     int64_t whole = all ? lua_tointegerx(L, -1, &fits) : 0;
@@ -219,7 +219,7 @@ mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t
   return is_table(is) ? MGRID_OK : wrong_kind(p, path, is, MGRID_IS_TABLE, err);
 }
 
-/* Keep the `room` smallest of the keys seen so far, in order, without another array. */
+/* Insert a key into the sorted list of the `room` smallest keys so far. */
 static size_t insert(const char **keys, size_t n, size_t room, const char *key) {
   size_t at = n;
   while (at > 0 && strcmp(keys[at - 1], key) > 0) at--;

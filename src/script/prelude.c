@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** prelude.c - furnishes a Lua state for recipes: Lua's libraries, what recipes see of them, the
-** vocabulary of C and that of the prelude.
+** prelude.c - prepares a Lua state for recipes: Lua's libraries, the sandbox, the vocabulary of C and that of
+** the prelude.
 */
 #include "script/prelude.h"
 
@@ -37,7 +37,7 @@ void mgrid_prelude_open(lua_State *L) {
   mgrid_lua_open_topology(L);
   mgrid_lua_open_state(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
-  for (int i = 0; i < 2; i++) { /* of the vocabulary for scripts: build is given its world, and returns no plan */
+  for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */
     lua_pushnil(L);
     lua_setfield(L, env, not_for_recipes[i]);
   }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** reload.c - takes a changed recipe while the trainer runs. Makes the new runtime and state beside the old
-** ones, which stay as they are until the new ones are complete on every rank.
+** reload.c - loads a changed recipe while the trainer runs. It makes a new runtime and state and leaves the
+** old ones alone, so a failure on any rank changes nothing.
 */
 #include "script/runtime.h"
 
@@ -35,7 +35,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   else if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = evaluate(fresh, s, recipe || !rt ? recipe : rt->recipe, n, args, &what, &mine);
-  /* Collective from here on: a rank without a plan takes part too, so that every rank is told. */
+  /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
   mgrid_state *state = mgrid_materialize(plan, s->backend, s->name, &mine);
   mgrid_plan_free(plan);
   if (!state) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under lua_pcall and
-** a budget. Other files use the recipe: params.c plans, ask.c answers queries, policy.c calls policies,
-** describe.c tells what it has, reload.c takes a changed one.
+** a budget. Other files use the recipe: params.c makes plans, ask.c answers queries, policy.c calls policies,
+** describe.c lists its contents, reload.c loads a changed one.
 */
 #include "script/runtime.h"
 
@@ -108,8 +108,9 @@ mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_err
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE; /* mgrid_runtime_new has told why, in the same err */
-  if (!rt->recipe && rt->unloaded.status) return mgrid_error_pass(err, &rt->unloaded); /* why the load failed */
+  if (!rt) return MGRID_USAGE; /* mgrid_runtime_new has filled *err */
+  if (!rt->recipe && rt->unloaded.status)
+    return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */
   return rt->recipe ? MGRID_OK
                     : mgrid_fail(err, MGRID_NOT_NOW, "the runtime has no recipe: call mgrid_runtime_load first");
 }

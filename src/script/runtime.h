@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** runtime.h - a runtime inside: what the command, the Lua module and the files of script/ use beyond moongrid.h.
+** runtime.h - what a runtime is inside, for the command, the Lua module and the files of script/.
 */
 #ifndef MGRID_RUNTIME_H
 #define MGRID_RUNTIME_H
@@ -12,9 +12,9 @@
 struct mgrid_runtime {
   lua_State   *L;
   mgrid_budget budget;
-  int          users;    /* owners: _ref, _free, and each policy */
+  int          users;    /* owners: the caller, each _ref, each policy */
   char        *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_error  unloaded; /* why loading failed */
+  mgrid_error  unloaded; /* the error if loading failed */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -23,11 +23,11 @@ extern const char mgrid_recipe_key; /* its address: the registry key of the load
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same; the one value that body returns is left on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
-/* Fail unless a recipe is loaded; unless the state's plan is of this recipe. */
+/* _loaded fails unless a recipe is loaded; _state, unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* Pushes a table of values by name, made of what a host gave (with values.h); may raise. */
+/* Pushes a table of values by name, converted from those of the host by values.h; may raise. */
 typedef void mgrid_push(lua_State *L, const void *values);
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
@@ -39,12 +39,11 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
 /* The same in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
-/* mgrid_policy_call with the table at `at` of a host's Lua as arguments; push the result in a host's Lua, or
-** raise there. */
+/* For a host's Lua state: mgrid_policy_call with the table at `at` of `from` as arguments; push the result to `to`,
+** or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Doc, parameters, policies and queries as a table by name, left on the top of rt->L; and as JSON, a new
-** reference. */
+/* Doc, parameters, policies and queries: as a table on the top of rt->L; as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */

@@ -37,7 +37,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
     if (!right && j < hi) {
       lua_geti(L, from, j + 1);
       lua_geti(L, from, i + 1);
-      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* strictly before: stable */
+      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* only if strictly before, so that the sort is stable */
       lua_pop(L, 2);
     }
     lua_geti(L, from, (right ? j++ : i++) + 1);
@@ -80,7 +80,7 @@ static int next_pair(lua_State *L) {
 
 static int ordered_pairs(lua_State *L) {
   luaL_checkany(L, 1);
-  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* our own values: recipes have no metatables */
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* a value of ours: recipes cannot set metatables */
     lua_pushvalue(L, 1);
     lua_call(L, 1, 3);
     return 3;
@@ -110,7 +110,7 @@ static int ordered_pairs(lua_State *L) {
 
 static lua_Integer list_length(lua_State *L, int i) {
   luaL_checktype(L, i, LUA_TTABLE);
-  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* a read-only view of ours */
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* a read-only view */
   return (lua_Integer)lua_rawlen(L, i);
 }
 
@@ -269,7 +269,7 @@ static int read_global(lua_State *L) {
     if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
     lua_pop(L, 1);
   }
-  mgrid_sort_names(known, n); /* so that every rank suggests the same of equally near names */
+  mgrid_sort_names(known, n); /* so that every rank suggests the same among equally near names */
   const char *near = mgrid_nearest(name, known, n);
   if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
   return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
 **
-** sandbox.h - what a recipe can see.
+** sandbox.h - the globals that a recipe can see.
 */
 #ifndef MGRID_SANDBOX_H
 #define MGRID_SANDBOX_H
 
 #include <lua.h>
 
-/* Push the environment of recipes: an allow list of Lua's own functions, changed where they
+/* Push the environment of recipes: an allow list of Lua's own functions, replaced where they
 ** would differ between processes or run without end. The caller adds the vocabulary and then
-** calls mgrid_sandbox_seal with the table on the top, which replaces it by a read-only view;
-** `on_read` is told the name of every global that is read. */
+** calls mgrid_sandbox_seal with the table on the top, which replaces it by a read-only view.
+** on_read is called with the name of every global that is read. */
 void         mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
 void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);

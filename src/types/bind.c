@@ -71,7 +71,7 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
   return mgrid_lua_raise_error(L, &e);
 }
 
-/* Of several unknown keys the message names the first in the alphabet, so that it is the same on every rank. */
+/* With several unknown keys the message names the first by bytes, so that it is the same on every rank. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
   const char *bad = NULL;
   i = lua_absindex(L, i);

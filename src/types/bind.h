@@ -30,21 +30,21 @@ typedef struct mgrid_lua_family {
   mgrid_choice *choice; /* NULL: none */
 } mgrid_lua_family;
 
-/* Push "file:line: " of the innermost Lua function of the user's that is running; "" if there is none. */
+/* Push "file:line: " of the innermost running Lua function of the user; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
 /* Raise at that position, for a host with MGRID_REFUSED, or with another status. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);
 int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e);
 int mgrid_lua_oom(lua_State *L);
-/* Return an error as values: push nil, message, status, return 3. For what the job did wrong (a lost rank);
-** what the script did wrong is raised. */
+/* Return an error as values: push nil, message, status, return 3. For failures of the job (a lost rank);
+** mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
 /* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
-/* Tell the budget of a runtime's Lua state (budget.c) of work that was done in C, counted as instructions of
-** Lua: raises when the budget is spent. And of the status and text of an error that is about to be raised. In a Lua state
-** without a budget, a host's own, neither does anything. */
+/* For the budget of a runtime's Lua state (budget.c). _charge counts work done in C as so many instructions of Lua,
+** and raises when the budget is spent. _note records the status and text of an error that is about to be raised.
+** Neither does anything in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* Raise about an unknown name, with the nearest of the n candidates. */
@@ -54,27 +54,28 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
 ** allowed as well. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
-/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Nobody lists the names
-** again: messages take them from here, fields first. */
+/* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list the names from
+** here, fields first. */
 typedef struct mgrid_lua_class {
   const char     *name;           /* of the metatable: "moongrid.Family" */
   const luaL_Reg *fields;         /* each a function (object) that pushes one value */
-  const luaL_Reg *methods, *more; /* more: those that another file has */
+  const luaL_Reg *methods, *more; /* more: methods of another file */
   const luaL_Reg *meta;           /* metamethods; __index answers fields and methods unless it is here */
 } mgrid_lua_class;
 
-void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* `c` stays where it is */
+void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c); /* c must outlive L */
 /* Push the method or the value of the field `key` of the object at `object`; false, with nothing pushed,
 ** if there is none. */
 bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key);
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
 
-/* Push an empty userdata and return where its C object goes. The caller stores one there, with a reference
-** that __gc will give up. */
+/* Push an empty userdata and return the place of its C object. The caller stores an object there, and __gc
+** frees it. */
 mgrid_window     *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
-mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like); /* like: options, or NULL */
+mgrid_lua_family *mgrid_lua_new_family(lua_State              *L,
+                                       const mgrid_lua_family *like); /* with the options of `like`; NULL: none */
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
 mgrid_window      mgrid_lua_check_window(lua_State *L, int i); /* a World */
@@ -90,12 +91,12 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
 mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
 void          mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
-/* The group at i, to communicate over. Raises for the State that a query or policy is given: one rank asks it
-** alone, and a collective would hang. */
+/* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a
+** query runs on one rank alone and a collective would hang. */
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
 extern const luaL_Reg        mgrid_lua_group_use[];                                      /* collectives: use.c */
-void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine: machine.c */
-extern const mgrid_lua_class mgrid_lua_state_class; /* no family may have a name of its fields */
+void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
+extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** budget.c - limits of memory, instructions and time that a recipe cannot get around, and their messages.
+** budget.c - enforces the limits of memory, instructions and time, and words their errors.
 */
 #include "types/budget.h"
 
@@ -25,7 +25,7 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   if (block) {
     b->used = b->used - old + nsize;
     if (nsize > old) b->refused = 0;
-  } else { /* Lua collects garbage and asks once more: the second refusal counts */
+  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
     b->no_memory |= b->refused == nsize;
     b->refused = nsize;
     b->starved = fits;
@@ -38,7 +38,7 @@ void mgrid_budget_attach(lua_State *L, mgrid_budget *b) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
 }
 
-/* NULL for a host's own Lua state. */
+/* NULL in a Lua state without a budget. */
 static mgrid_budget *budget_of(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &budget_key);
   mgrid_budget *b = lua_touserdata(L, -1);
@@ -94,8 +94,8 @@ void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   b->text = XXH3_64bits(text, b->length);
 }
 
-/* The status that the message was raised with; a recipe may have caught that error and raised another.
-** What a wrong call of the host's would be is a refusal here: the recipe made it. */
+/* The noted status, if this is the noted message: a recipe may have caught that error and raised another. Kinds
+** that only hosts cause (MGRID_USAGE) become MGRID_REFUSED, because here the recipe made the call. */
 static mgrid_status noted(const mgrid_budget *b, const char *message, size_t length) {
   int  kind = b->status / 100;
   bool same = b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
@@ -131,7 +131,7 @@ static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
-/* Cut a position in the prelude off, which helps no user: "moongrid/recipe.lua:265: text" -> "text". */
+/* Cut off a position in the prelude, which does not help a user: "moongrid/recipe.lua:265: text" -> "text". */
 static const char *without_prelude(const char *message) {
   const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
   return text ? text + 2 : message;

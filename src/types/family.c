@@ -12,7 +12,7 @@ static int done(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
   return box->f ? 1 : mgrid_lua_raise_error(L, e);
 }
 
-/* An explicit list takes memory and time by rank: charge the recipe's budget for it. */
+/* Explicit lists cost memory and time per rank: charge the recipe's budget. */
 static void charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
 
 /* family:split(k [, { table = true }]) -> inner, outer */

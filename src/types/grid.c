@@ -164,7 +164,7 @@ static int64_t dim_size(lua_State *L, const char *name) {
   return size;
 }
 
-/* Add the dims that have a size and are not in the order: one of size 1 goes last, a larger one is an error. */
+/* Append the dims that have a size but are not in the order: those of size 1; a larger one is an error. */
 static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t n, const char *order) {
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
   size_t      nextra = 0, nordered = n;

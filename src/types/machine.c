@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** machine.c - state.machine: where this rank runs, and how the job lies over machines. Read only.
+** machine.c - state.machine: where this rank runs, and how the job is spread over machines. Read only.
 */
 #include "types/bind.h"
 
@@ -38,8 +38,7 @@ static int machine_pairs(lua_State *L) {
   return 3;
 }
 
-/* Push an empty table whose metatable has the values: every assignment is a new field, which __newindex
-** refuses. */
+/* Push an empty table whose metatable holds the values, so that __newindex sees and refuses every assignment. */
 void mgrid_lua_push_machine(lua_State *L, const mgrid_state *s) {
   static const luaL_Reg meta[] = { { "__newindex", machine_fixed }, { "__pairs", machine_pairs }, { NULL, NULL } };
   mgrid_machine         m = MGRID_MACHINE_INIT;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the options of a family for Lua: what family:with reads, and moongrid.options(), which tells
-** what there is. Both go through the tables of plan/options.h and plan/nccl.h.
+** options.c - the options of a family for Lua: family:with reads them, moongrid.options() lists them. Both go through the tables of plan/options.h and plan/nccl.h.
 */
 #include "types/bind.h"
 
@@ -20,7 +19,7 @@ static void read_seconds(lua_State *L, const char *name, double *out) {
 
 static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_type(L, -1) == LUA_TSTRING) {
-    *out = lua_tostring(L, -1); /* which word it is, the record looks up */
+    *out = lua_tostring(L, -1); /* the record checks the word */
     return;
   }
   lua_pushfstring(L, "option '%s' is", row->name);

@@ -4,7 +4,7 @@
 **
 ** A trainer reads `state.tp.rank` in every step, so it is as fast as reading a Lua table, and allocates
 ** nothing. Every State and Group has a metatable of its own, whose __index is a table of answers that
-** never change. What is not in there yet goes to a function, that table's own __index, which adds it.
+** never change. A name that is not there yet goes to a function, that table's own __index, which adds it.
 ** Closing a state empties these tables; from then on its groups raise.
 */
 #include "types/bind.h"
@@ -22,7 +22,7 @@ typedef struct group_box { /* user value 2 is the State userdata, whose box is `
   const state_box   *from;
 } group_box;
 
-enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; of a Group its State */
+enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; the State of a Group */
 
 /* Keys in the metatables, by their addresses: they tell a State and a Group from other userdata. */
 static const char state_key = 's', group_key = 'g';
@@ -120,7 +120,8 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------- State */
 
-/* Push the Group userdata of a handle; the same one each time, kept among the answers by the handle's address. */
+/* Push the Group userdata of a handle. It is kept among the answers by the handle's address, so each call pushes
+** the same one. */
 static int push_group(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
@@ -406,7 +407,7 @@ static int group_ranks(lua_State *L) { /* a list of the caller's own each time *
 
 static int group_eq(lua_State *L) {
   bool both = test_own(L, 1, &group_key)
-              && test_own(L, 2, &group_key); /* Lua calls this for a Group and any other userdata */
+              && test_own(L, 2, &group_key); /* Lua also calls this to compare a Group with another userdata */
   if (both) {
     const mgrid_group *a = check_group(L, 1), *b = check_group(L, 2);
     both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
@@ -457,7 +458,7 @@ static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, grou
 static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  check_group(L, GROUP); /* a closed one has no methods either */
+  check_group(L, GROUP); /* raises if it is closed */
   if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
   if (strcmp(key, "ranks") != 0) keep(L, 1, key);
   return 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** use.c - collectives for Lua, on buffers that the library allocates: for self-tests and small benchmarks
-** as scripts, the same over MPI and NCCL. They take no tensors of a trainer. A call that fails returns
-** nil, message, status.
+** use.c - collectives for Lua, the same over MPI and NCCL, on buffers that the library allocates: for
+** self-tests and small benchmarks, not for tensors of a trainer. A call that fails returns nil, message,
+** status.
 */
 #include "types/bind.h"
 
@@ -12,8 +12,8 @@
 #define MGRID_LUA_BUFFER "moongrid.Buffer"
 
 typedef struct buffer {
-  mgrid_backend          *backend; /* the buffer is one of its users */
-  const mgrid_descriptor *kind;    /* whose memory */
+  mgrid_backend          *backend; /* holds a reference */
+  const mgrid_descriptor *kind;    /* backend that allocated the memory */
   void                   *data;
   mgrid_type              type;
   size_t                  n; /* elements */
@@ -30,7 +30,7 @@ static buffer *check_buffer(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------ Buffer */
 
-/* group:buffer(n [, type]) -> Buffer of n zeros, in host memory or on the GPU, as the group's backend has it */
+/* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or the GPU, as the group's backend needs */
 static int group_buffer(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_Integer        n = luaL_checkinteger(L, 2);
@@ -232,7 +232,8 @@ static int group_barrier(lua_State *L) {
   mgrid_backend     *b = g->state->backend;
   mgrid_error        e = MGRID_ERROR_INIT;
   if (!b->ops->buffer_new) return mgrid_lua_raise(L, "a %s state has no communicators", b->kind->name);
-  void        *one = b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* NCCL's is an all-reduce */
+  void *one =
+      b->ops->buffer_new(b, mgrid_group_kind(g), sizeof(int32_t), &e); /* on NCCL a barrier is an all-reduce of this */
   mgrid_work   w = { .call = MGRID_BARRIER, .type = MGRID_INT32, .send = one, .recv = one, .count = 1 };
   mgrid_status s = one ? mgrid_group_work(g, &w, &e) : e.status;
   b->ops->buffer_free(b, mgrid_group_kind(g), one);

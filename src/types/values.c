@@ -11,7 +11,7 @@
 
 enum { DEPTH = 32, ARGS_DEPTH = 16 };
 
-/* What JSON can say of the table at i: every key has a say. */
+/* The form that the table at i has in JSON; every key must fit it. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
 static shape shape_of(lua_State *L, int i) {
@@ -35,7 +35,7 @@ static json_t *list_of(lua_State *L, int i, int depth) {
     lua_rawgeti(L, i, k);
     json_t *v = convert(L, lua_gettop(L), depth + 1);
     lua_pop(L, 1);
-    if (json_array_append_new(list, v) != 0) { /* refuses NULL as well */
+    if (json_array_append_new(list, v) != 0) { /* fails for v NULL, too */
       json_decref(list);
       return NULL;
     }

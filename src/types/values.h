@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** values.h - plain values (nil, booleans, numbers, strings, lists, tables by name) between C, JSON and
-** Lua states: one function for each way there is.
+** Lua states: one function for each direction.
 */
 #ifndef MGRID_VALUES_H
 #define MGRID_VALUES_H
@@ -11,31 +11,31 @@
 #include <jansson.h>
 #include <lua.h>
 
-/* The value at i as JSON: a new reference, or NULL when it is none that JSON has (see MGRID_AS_JSON) or
-** memory is out. Never raises. */
+/* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON) or memory is
+** out. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
 /* Push a value. May raise for lack of memory: the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
-/* Push values of C, which mgrid_args_check has seen, as a table by name. Raises when one has no name or no kind. */
+/* Push values of C, which mgrid_args_check has checked, as a table by name. Raises if one has no name or kind. */
 void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args);
 /* The ith of an array of arguments, whose elements have the size that the host was built with. */
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i);
-/* Are they all structs of one size that this library can read, those inside tables too? MGRID_BAD_STRUCT; and
+/* MGRID_BAD_STRUCT unless all, also those inside tables, are structs of one size that this library can read;
 ** MGRID_USAGE where tables are nested too deep, or in themselves. */
 mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err);
-/* Of arguments that were checked: have all, and those inside tables, a name and a kind, is all text UTF-8, every
-** number finite? */
+/* Of arguments that were checked: do all, also those inside tables, have a name and a kind, UTF-8 text and
+** finite numbers? */
 bool mgrid_args_are_sound(size_t n, const mgrid_arg *args);
 
-/* Which tables, numbers and strings are plain, when a value is copied between Lua states. */
+/* Which tables, numbers and strings may be copied between Lua states. */
 typedef enum mgrid_plain {
   MGRID_ANY_KEYS, /* tables by integers and names, any number, any string */
   MGRID_NO_VIEWS, /* the same, but no table with a metatable: recipes have none of their own */
   MGRID_AS_JSON   /* lists or tables by name, finite numbers, UTF-8 */
 } mgrid_plain;
 
-/* Push a copy of the plain value at i of `from`, which it leaves as it is. May raise in `to` for lack of
-** memory, and then, as when it returns false (not plain, or nested too deep), leaves values behind. */
+/* Push a copy of the plain value at i of `from` to `to`. False: it is not plain, or nested too deep. May raise in
+** `to` when memory is out. After false or an error some values may be left on the stack of `to`. */
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain);
 
 #endif

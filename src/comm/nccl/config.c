@@ -60,7 +60,7 @@ static mgrid_status set_all(const nccl_backend *n, const mgrid_nccl_values *v, c
   return MGRID_OK;
 }
 
-/* NCCL refuses one bound of the CTAs without the other. */
+/* Set both bounds of the CTAs or none, because NCCL refuses the lower one alone. */
 static void set_both_bounds(ncclConfig_t *c, const mgrid_nccl_values *v) {
   bool min = v->given[MGRID_NCCL_MIN_CTAS], max = v->given[MGRID_NCCL_MAX_CTAS];
   if (min && !max) c->maxCTAs = 64;
