@@ -38,12 +38,12 @@
 **
 ** ERRORS
 **   A constructor returns NULL on failure, other functions a status that is not MGRID_OK; both
-**   tell *err (which may be NULL). Nothing is half made: on failure the arguments are as before.
+**   fill *err (which may be NULL). Nothing is half made: on failure the arguments are as before.
 **   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
 **   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
-**   checked once: a call that is given NULL where a failed call should have made an object
-**   returns NULL, -1 or MGRID_USAGE and leaves it to that one to say why. Pointers that a call
-**   wants are not NULL unless it says so. The library never prints, exits or aborts.
+**   checked once, at the end: a call whose argument is NULL because an earlier call failed returns
+**   NULL, -1 or MGRID_USAGE and leaves *err alone. No other pointer may be NULL unless the call says
+**   so. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
 **   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
@@ -155,16 +155,15 @@ typedef enum mgrid_level {
   MGRID_LOG_WARN   /* what a person should look at, though the call goes on */
 } mgrid_level;
 
-/* What a host does itself for a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks).
-** A function that is NULL leaves it to the library, which then uses realloc and free and logs
-** nothing. Hooks are called in the thread of the call that needs them, and may not call moongrid. A call
-** whose allocator gives NULL fails with MGRID_NO_MEMORY. */
+/* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks)
+** calls. Where one is NULL the library uses realloc and free, and logs nothing. Hooks are called in the
+** thread of the call that needs them, and may not call moongrid. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
-  void  *ud;   /* goes to both functions */
-  /* A block of `bytes` with what `block` of `was` bytes had in it, or NULL where there is no memory,
-  ** `block` being as before then. block NULL: a new one. bytes 0: give it back, return NULL. Of a
-  ** runtime: the Lua heap. Of a backend: states, handles and members of communicators. */
+  void  *ud;   /* first argument of both functions */
+  /* As realloc: resize `block`, which has `was` bytes, to `bytes`, and return it; or return NULL and leave
+  ** it as it was when memory is out. block NULL: a new block. bytes 0: free it, return NULL. A runtime uses
+  ** this for its Lua heap, a backend for states, handles and members of communicators. */
   void *(*allocate)(void *ud, void *block, size_t was, size_t bytes);
   /* One line without an end of line. */
   void (*log)(void *ud, mgrid_level level, const char *message);
@@ -341,7 +340,7 @@ MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, c
 /* Name a grid, so that coordinates can be asked of the plan and the state. */
 MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                                mgrid_error *err);
-/* Remember a parameter that led here: printed, and part of the digest. */
+/* Record a parameter of the recipe: printed, and part of the digest. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
 /* The recipe's name: printed, not part of the digest (paths differ between machines). */
 MGRID_API mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err);
@@ -388,9 +387,9 @@ MGRID_API mgrid_status mgrid_plan_count_rank(const mgrid_plan *p, int64_t rank, 
                                              mgrid_error *err);
 
 /* What changes from plan a to plan b, as text for the sink (which may be NULL): a line for each
-** parameter, grid and family that is new (+), gone (-) or another (~), and in one world what a rank
-** keeps of its communicators when a trainer reloads (also in *change, which may be NULL; rank < 0: 0).
-** Those of unique families and twins are made anew; lazy ones are not counted. */
+** parameter, grid and family that is new (+), gone (-) or changed (~), and if both have one world, how
+** many communicators a rank keeps when a trainer reloads (also in *change, which may be NULL; rank < 0:
+** rank 0). Those of unique families and twins are made anew; lazy ones are not counted. */
 typedef struct mgrid_change {
   size_t  size;                   /* sizeof(mgrid_change) */
   int64_t kept, created, dropped; /* communicators of the rank */
@@ -400,15 +399,15 @@ typedef struct mgrid_change {
 MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t rank, mgrid_change *change,
                                        mgrid_sink sink, void *ud, mgrid_error *err);
 
-/* What NCCL communicators would take of a GPU, by the sizes of its allocations (the source of the
-** formula is told in src/comm/README.md): when they are made, and by the first all-reduce on each.
-** Channels are max_ctas of the family; where that is not given 32, which a node of H100 has at
-** most. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
+/* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
+** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds.
+** The number of channels is max_ctas of the family; if that is not given, 32, the most on a node of
+** H100. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
 typedef struct mgrid_gpu_memory {
   size_t  size;          /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */
   int64_t created;       /* bytes that they take when they are made */
-  int64_t first_use;     /* bytes on top of these, at the first all-reduce of each */
+  int64_t first_use;     /* bytes that the first all-reduce on each adds */
 } mgrid_gpu_memory;
 #define MGRID_GPU_MEMORY_INIT \
   { sizeof(mgrid_gpu_memory), 0, 0, 0 }
@@ -428,20 +427,19 @@ typedef struct mgrid_rehearsal {
   { sizeof(mgrid_rehearsal), 0, 0, 0 }
 MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgrid_error *err);
 
-/* Check the laws of the plan. Of every family: the rank at (group, position) is found there again by
-** mgrid_family_locate and is the one that is listed there, so that a partition has each rank once; there
-** are as many members as it says. Of the schedule: every rank creates its groups in one order of all
-** groups, stands in each where its position says, and all members of a group come. MGRID_UNPROVED for a
-** family, naming it, group and position; MGRID_UNPROVED for the schedule, naming rank, family and group.
-** A plan that was made by this library keeps them: a failure is a fault of the library. Worlds above
-** 2^20 ranks are sampled, in every process the same. O(members x modes), in memory that does not grow
-** with the world. Local. out may be NULL. */
+/* Check the laws of the plan. Every family: mgrid_family_locate finds each listed member at its group and
+** position, a partition has each rank once, and the number of members is mgrid_family_total. The
+** schedule: every rank creates its groups in one order of all groups, has in each the position that its
+** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
+** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is
+** a bug in it. Worlds above 2^20 ranks are sampled, in the same way in every process. O(members x
+** modes), in memory that does not grow with the world. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
   size_t  size;          /* sizeof(mgrid_plan_checked) */
-  bool    sampled;       /* not all members and ranks were looked at */
-  int64_t members;       /* looked at, over all families */
-  int64_t communicators; /* that the ranks looked at create, and their places in these */
-  int64_t memberships;
+  bool    sampled;       /* only some members and ranks were checked */
+  int64_t members;       /* checked, over all families */
+  int64_t communicators; /* created by the checked ranks */
+  int64_t memberships;   /* of the checked ranks in communicators */
   int64_t most_per_rank; /* communicators of the rank that has most */
 } mgrid_plan_checked;
 #define MGRID_PLAN_CHECKED_INIT \
@@ -450,19 +448,19 @@ MGRID_API mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked 
 
 /* ------------------------------------------------------ backends and state */
 
-typedef struct mgrid_backend mgrid_backend; /* who creates communicators */
+typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 typedef struct mgrid_state   mgrid_state;   /* a plan made real, seen from this rank */
 typedef struct mgrid_group   mgrid_group;   /* a handle: this rank's group of a family */
 
-/* Open a backend by name: "mpi", "nccl", or "auto", which is nccl where every rank can have it and
-** mpi elsewhere. "mpi": loads libmoongrid_mpi, initializes MPI where nobody
-** has (and then finalizes it in mgrid_backend_free) and takes MPI_COMM_WORLD; collective.
+/* Open a backend by name: "mpi", "nccl", or "auto", which is nccl if every rank can open it, else mpi.
+** "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
+** it) and uses MPI_COMM_WORLD. Collective.
 ** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err);
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
-/* "nccl": NCCL communicators on the GPUs of the ranks. It stands on the mpi backend, which carries
-** NCCL's unique ids between ranks and makes the groups whose family asks for mpi. */
+/* "nccl": NCCL communicators on the GPUs of the ranks. It needs the mpi backend, which sends NCCL's
+** unique ids between ranks and makes the groups whose family asks for mpi. */
 typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
   int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
@@ -490,8 +488,8 @@ MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_
                                             mgrid_error *err);
 /* Another owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
-/* One owner less. States are owners too: with the last owner of all the backend ends, and with it
-** what nobody freed. Collective where it finalizes MPI. */
+/* Give up one owner. States are owners too; when the last owner is gone the backend ends, and with it
+** all communicators that were not freed. Collective if it finalizes MPI. */
 MGRID_API void mgrid_backend_free(mgrid_backend *b);
 /* The host's own allocator and log; `hooks` (NULL: none) is copied. Before the first state of the backend,
 ** else MGRID_NOT_NOW. Local. */
@@ -504,17 +502,17 @@ MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 
 /* Collective over the backend: do all ranks hold the same plan? A rank whose planning
 ** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
-** MGRID_DISAGREE on every rank, naming the first family that differs and who differs;
-** where all ranks failed alike each gets its own error back. failed may be NULL, or err itself. */
+** MGRID_DISAGREE on every rank, naming the first family that differs and the ranks that differ;
+** if planning failed on all ranks, each gets its own error back. failed may be NULL. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
                                    mgrid_error *err);
 /* Collective over the backend: agree, then create this rank's communicators in schedule
 ** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
 ** with equal members and options share a communicator, also with earlier states of the
 ** same backend. `name` (NULL: "") goes into the names of the communicators.
-** A rank whose planning failed calls with plan NULL and the error of that in *err: it takes
-** part, so that nobody waits for it, and every rank is told. Of a recipe with policies the texts are
-** compared as well: ranks with equal groups and another file are MGRID_DISAGREE. */
+** A rank whose planning failed calls with plan NULL and that error in *err: it takes part, so that
+** nobody waits for it, and every rank gets the error. If the recipe has policies its text is compared as
+** well: ranks with equal groups but different files are MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);
 /* Collective like mgrid_materialize, in the same order on all ranks. Communicators that
 ** other states use stay. The state's group handles end here. */
@@ -522,17 +520,17 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 /* Create the communicators of a lazy family. Collective over the backend; calling it
 ** again is harmless. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
-/* Ranks are lost: the groups of a family without them, in the same order, as a state of its own
-** with that one family. NCCL (2.27 and later) makes its communicators out of the old ones, without
-** ids or a word to the lost, and ends what was running on those; groups that lost nobody keep
-** theirs. Called by every rank that remains of groups that lost somebody, with the same n ranks;
-** not over the world: the lost cannot answer. The old state is freed as ever, what lost ranks is
-** aborted then. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
+/* After ranks are lost: make the groups of a family without them, in the same order, as a new state with
+** that one family. NCCL (2.27 and later) makes the communicators out of the old ones, without ids or
+** messages to the lost ranks, and ends what runs on the old ones; groups without lost ranks keep theirs.
+** Collective over the remaining ranks of each group that lost some, with the same n ranks on all; not
+** over the world, since lost ranks cannot answer. Free the old state as usual; its communicators with
+** lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_BACKEND). */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                           mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
-** lost rank returns with an error. They are good for mgrid_state_shrink and mgrid_state_free alone
-** afterwards. NCCL 2.28.7 and later, else MGRID_UNSUPPORTED; MPI's go on. Local. */
+** lost rank returns with an error. Afterwards only mgrid_state_shrink and mgrid_state_free
+** work on them. NCCL 2.28.7 and later, else MGRID_BACKEND. Local. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every
@@ -545,16 +543,16 @@ MGRID_API int64_t           mgrid_state_rank(const mgrid_state *s);
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
 
-/* The machine this rank runs on, and how the job lies over machines: what is called a machine is a
-** host name and a boot. They are numbered by their lowest rank. Learned with the first state of a
-** backend, so local here; of a dry state as if the whole job ran where it is planned. */
+/* The machine this rank runs on, and how the job is spread over machines, which are told apart by host
+** name and boot id and numbered by their lowest rank. Known since the first state of the backend was
+** made, so this is local. A dry state answers as if the whole job ran on this machine. */
 typedef struct mgrid_machine {
   size_t  size;                   /* sizeof(mgrid_machine) */
-  int64_t machines, index;        /* machines of the job; which of them this is, 0 to machines - 1 */
-  int64_t local_size, local_rank; /* ranks of the job on this machine; where this one is among them */
-  int64_t cores, usable_cores;    /* logical processors online; those that this process is bound to */
+  int64_t machines, index;        /* machines of the job; index of this one, 0 to machines - 1 */
+  int64_t local_size, local_rank; /* ranks of the job on this machine; index of this rank among them */
+  int64_t cores, usable_cores;    /* logical processors: online; that this process is bound to */
   int64_t memory;                 /* bytes of the machine */
-  int64_t gpus, gpu;              /* that this process sees by the nccl backend, and its own's index; else 0, -1 */
+  int64_t gpus, gpu;              /* with the nccl backend: GPUs that this process sees, index of its own; else 0, -1 */
   char    name[64];               /* its host name */
 } mgrid_machine;
 #define MGRID_MACHINE_INIT \
@@ -565,7 +563,7 @@ MGRID_API mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *
 ** (MGRID_UNKNOWN_NAME, with the nearest one). Looked up once; the handle then costs a pointer read
 ** and lives as long as the state. */
 MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, mgrid_error *err);
-/* The nth of them, for covers; NULL past the last. */
+/* For covers: the nth of this rank's groups of a family (nth = 0, 1, ...); NULL past the last. */
 MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
                                                    mgrid_error *err);
 /* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (no error) or for
@@ -587,8 +585,8 @@ MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
 /* Write all members in order, mgrid_group_size(g) of them. */
 MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
-/* Who made the group's communicator: "mpi" or "nccl" (a family may ask for one with the option
-** `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
+/* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
+** option `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* The communicator, or NULL: a group of one rank, a lazy family not created yet, a dry state. See
 ** mgrid_mpi_comm in moongrid_mpi.h and mgrid_nccl_comm in moongrid_nccl.h, which read it. */

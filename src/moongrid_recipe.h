@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_recipe.h - recipes, their queries and their policies: what moongrid does with Lua. moongrid.h
-** includes it; its words, errors, ownership, structs and threads hold here, too.
+** moongrid_recipe.h - recipes, their queries and their policies. moongrid.h includes this header, and its
+** rules on words, errors, ownership, structs and threads hold here, too.
 **
 **     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
 **     mgrid_runtime_load(rt, "layout.lua", &e);
@@ -23,7 +23,7 @@ extern "C" {
 
 /* ----------------------------------------------------------------- recipes */
 
-typedef struct mgrid_runtime mgrid_runtime; /* a capped Lua state with one recipe */
+typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
 
 typedef struct mgrid_limits {
   size_t   size;         /* sizeof(mgrid_limits) */
@@ -34,8 +34,8 @@ typedef struct mgrid_limits {
 #define MGRID_LIMITS_INIT \
   { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
 
-/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, and go over to the runtimes that
-** mgrid_reload makes of this one. */
+/* limits may be NULL; each is above 0. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload
+** makes of this one. */
 MGRID_API mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
 MGRID_API mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt); /* another owner; never fails */
 MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
@@ -46,18 +46,18 @@ MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe,
 ** usable after a failure and outlives the plan. */
 MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
                                          mgrid_error *err);
-/* The same with parameters out of a file, which args override: a JSON object (a path that ends with
-** .json), or Lua that returns a table, return { tp = 2 }, run as a recipe is. path NULL: no file. */
+/* The same with parameters from a file, which args override: a JSON object (a path that ends with .json),
+** or Lua that returns a table, return { tp = 2 }, run in the sandbox of recipes. path NULL: no file. */
 MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                               const char *const *args, mgrid_error *err);
 /* The same with C values (mgrid_arg is below, at policies). */
 typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
-/* Ask a query of the loaded recipe over a state whose plan it made: what its users ask, under
-** the names they know ("pipeline_model_parallel_next_rank"), else MGRID_UNKNOWN_NAME. args is NULL or a JSON object,
+/* Ask a query of the loaded recipe about a state of its plan. Queries are the getters of the modelled
+** system under its own names ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
-** NULL) is that of the whole. "null": no value on this rank. Local. */
+** NULL) is the length of the whole answer. "null": no value on this rank. Local. */
 MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                          char *buf, size_t len, size_t *length, mgrid_error *err);
 /* The same where the answer is an integer or a truth value (1, 0); -1 for no value. MGRID_BAD_VALUE
@@ -87,9 +87,8 @@ typedef enum mgrid_kind {
   MGRID_IS_LIST      /* a list of anything else; of results alone */
 } mgrid_kind;
 
-/* A named value of the host's, for a policy or as a parameter. Everything in it is borrowed for the
-** call. The functions below fill one; an array of them is one type, of one size. Tables are at most 16
-** deep in each other. */
+/* A named value that the host gives to a policy, or as a parameter. Everything in it is borrowed for the
+** call. The functions below make one. All in an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */
@@ -197,14 +196,14 @@ MGRID_API mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *
 MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
                                             size_t *length, mgrid_error *err);
 
-/* At a step boundary: evaluate the recipe anew (its file may have changed; `recipe` NULL: the same
-** one) with n arguments, agree, and materialize beside what runs: communicators that are equal are
+/* At a step boundary: evaluate the recipe again (its file may have changed; `recipe` NULL: the same
+** one) with n arguments, agree, and materialize beside the old state: communicators that are equal are
 ** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
-** caller's, who frees the policies, the state and the runtime that were, which destroys what is not
-** used any more. On failure, of this rank or another, every rank gets the error and what runs is
-** untouched. change may be NULL. Parameters are not carried over: args are all there are. A trainer
-** that has them in a file or as C values does the same by mgrid_runtime_new, _load, _plan_file or
-** _plan_values, and mgrid_materialize over the same backend while the old state is still there. */
+** caller's, who then frees the old policies, state and runtime; this destroys the communicators that are
+** not used any more. On failure, of this rank or another, every rank gets the error and what runs is
+** untouched. change may be NULL. Parameters are not carried over: args are all there are. With parameters
+** from a file or as C values do the same by mgrid_runtime_new, _load, _plan_file or _plan_values, and
+** mgrid_materialize over the same backend while the old state still exists. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                                     const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
                                     mgrid_change *change, mgrid_error *err);

@@ -258,7 +258,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
   return &m->base;
 }
 
-/* For mgrid_backend_open: initialize MPI if nobody has; if so, close finalizes it. */
+/* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
 static mgrid_backend *mpi_open(mgrid_error *err) {
   int ready = 0, gone = 0, level;
   MPI_Initialized(&ready);

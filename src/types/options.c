@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the options of a family for Lua: family:with reads them, moongrid.options() lists them. Both go through the tables of plan/options.h and plan/nccl.h.
+** options.c - the options of a family for Lua: family:with reads them, moongrid.options()
+** lists them. Both go through the tables of plan/options.h and plan/nccl.h.
 */
 #include "types/bind.h"
 
