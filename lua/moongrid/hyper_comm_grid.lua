@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Megatron-core's HyperCommGrid on moongrid, for stock Lua: its operations under its names, on
--- rules instead of rank lists. What it asks torch to create at once is collected here in a
--- topology; a plan of that shares equal groups and becomes real communicators:
+-- rules instead of rank lists. The original creates groups at once; here they are collected in a
+-- topology, whose plan shares equal groups and becomes real communicators:
 --
 --   local HyperCommGrid = require "moongrid.hyper_comm_grid"
 --   local grid = HyperCommGrid.new(job.world, { 2, 3, 4, 5 }, { "tp", "cp", "pp", "dp" })
@@ -11,7 +11,7 @@
 --   local state = assert(job:materialize(mg.plan(grid:topology())))
 --   print(state.dp.rank, state.weight_gradient.size)      -- nil on a rank outside the grid
 --
--- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
+-- There is no current rank: every rank makes the same calls, and questions name the rank.
 
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
@@ -28,7 +28,7 @@ local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, la
 local HyperCommGrid = {}
 HyperCommGrid.__index = HyperCommGrid
 
----How a group is asked for; what `Family:with` takes may be there as well.
+---Options of a call that names groups; those of `Family:with` may be among them.
 ---@class moongrid.HyperCommGrid.Options: moongrid.Options
 ---@field view? string a registered view; left out: "base"
 ---@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
@@ -55,8 +55,8 @@ local function check_options(options)
   if type(options or {}) ~= "table" then refuse("options are %s; write { view = NAME }", type(options)) end
 end
 
--- The groups that a call speaks of: key, rule, and default name. Dims that are all shared are
--- the base's, whichever view they are asked of.
+-- The groups of a call: key, rule, and default name. If all dims are shared the groups are the
+-- base's, in every view.
 local function resolve(self, dims, options)
   check_options(options)
   for option in pairs(options or {}) do
@@ -87,7 +87,7 @@ end
 ---@param shape integer[] sizes, each 1 or more; their product is at most the ranks from rank_offset on
 ---@param dim_names string[] as many different names as sizes, the first varies fastest
 ---@param rank_offset? integer first rank of the grid, 0 (default) or more
----@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is "mpi": groups on the host)
+---@param backend? "nccl"|"gloo"|"mpi" of all its groups ("gloo" is "mpi": groups on the CPU)
 ---@return moongrid.HyperCommGrid # refused where one of these does not hold
 function HyperCommGrid.new(world, shape, dim_names, rank_offset, backend)
   world, rank_offset = layer.world_of(world), rank_offset or 0
@@ -148,7 +148,7 @@ function HyperCommGrid:family(dims, options)
   return family
 end
 
----Create the groups of some dims: they join the topology. Again is harmless, and with another
+---Create the groups of some dims: they join the topology. A second call is harmless, and with another
 ---`group_desc` gives them a second name; other options than the first time are refused.
 ---@param dims string|string[] as for `family`
 ---@param options? moongrid.HyperCommGrid.Options

@@ -18,17 +18,17 @@ function M.refuse(...)
   error(string.format(...), level)
 end
 
--- What moongrid refused with, without our positions.
+-- The message of a refusal of moongrid, without positions inside this folder.
 local function refusal(value) return (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since [^;%s]+", "")) end
 
----A call of moongrid whose refusal is the caller's, not a layer's.
+---Call moongrid; if it refuses, raise the refusal at the position of the caller.
 function M.attempt(what, fn, ...)
   local ok, value = pcall(fn, ...)
   if not ok then M.refuse("%s: %s", what, refusal(value)) end
   return value
 end
 
----Add to a topology. The hint is for a refused name, with which the message begins.
+---Add to a topology. If the name is refused, the hint goes into the message.
 function M.add(topology, name, value, hint)
   local ok, said = pcall(function() topology[name] = value end)
   if ok then return end
@@ -53,7 +53,7 @@ function M.list(what, value, takes)
   return table.move(value, 1, #value, 1, {})
 end
 
----Refuse what is no size of a dim or axis.
+---Refuse a value that is no size of a dim or axis.
 function M.check_size(size, of)
   if math.type(size) ~= "integer" or size < 1 then
     M.refuse("size %s of %s is no size; sizes are integers of 1 or more", M.shown(size), of)
@@ -83,7 +83,7 @@ function M.backend_of(name)
   return BACKENDS[name]
 end
 
----A topology of a world, or the one to add to, and what adds there under a prefix.
+---A new topology of a world, or `into`; and a function that adds to it under a prefix.
 function M.topology(world, into, prefix)
   into, prefix = into or mg.topology(world), prefix or ""
   M.check("into", into, "Topology", "a topology")

@@ -133,8 +133,8 @@ function Family:neighbours(step, wrap) end
 ---@return moongrid.Family
 function Family:map(fn) end
 
----The groups without these ranks, in the same order; a group that nobody is left of is left out. Ranks
----that are in no group change nothing. O(members); what turns out regular becomes a rule again.
+---The groups without these ranks, in the same order; empty groups are left out. Ranks that are in no
+---group change nothing. O(members); groups that follow a rule become one again.
 ---@param ranks integer[] 0 to world - 1
 ---@return moongrid.Family
 function Family:without(ranks) end
@@ -261,11 +261,11 @@ function Plan:counts(rank) end
 ---@return integer memberships over all ranks
 function Plan:rehearse() end
 
----Check what a plan promises: every family asked by rank gives the groups that it lists, a partition
----has each rank once, all ranks create their groups in one order. Raises, naming family and group,
----where that is broken, which would be a fault of moongrid. Worlds above 2^20 ranks are sampled.
+---Check the laws of the plan: each listed member is found at its group and position, a partition has each
+---rank once, all ranks create their groups in one order. If one is broken, raises and names family and
+---group; that would be a bug in moongrid. Worlds above 2^20 ranks are sampled.
 ---O(members), in memory that does not grow with the world.
----@return integer members looked at, over all families
+---@return integer members checked, over all families
 ---@return integer? communicators nil where the world is sampled
 function Plan:check() end
 
@@ -273,7 +273,7 @@ function Plan:check() end
 ---@return string? other the earlier family whose communicators all its groups use; nil where there is none
 function Plan:shares(family) end
 
----What a rank would see: every question of a State is answered, no communicator exists.
+---The State of one rank without communicators: it answers every question.
 ---@param rank integer 0 to world - 1
 ---@return moongrid.State
 function Plan:dry(rank) end
@@ -305,8 +305,8 @@ function State:groups(family) end
 ---@return integer? coordinate nil outside the grid's window
 function State:coord(grid, dim) end
 
----Is there a family of this name in the plan, whoever is in it? `state[name]` of an unknown
----name is an error. Local.
+---Has the plan a family of this name? This rank need not be in it. `state[name]` of an unknown name
+---is an error. Local.
 ---@param family string
 ---@return boolean
 function State:has(family) end
@@ -318,7 +318,7 @@ function State:has(family) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function State:prove() end
 
----Create the communicators of a `lazy` family; again is harmless. Collective over the job.
+---Create the communicators of a `lazy` family; a second call is harmless. Collective over the job.
 ---@param family string
 ---@return true? created nil on failure
 ---@return string? message
@@ -326,24 +326,24 @@ function State:prove() end
 function State:create(family) end
 
 ---Give the communicators back; its groups answer nothing any more. Collective over the job,
----in the same order on all ranks. Again is harmless.
+---in the same order on all ranks. A second call is harmless.
 function State:close() end
 
----Where this rank runs, and how the job lies over machines (a host name and a boot make one), which
----are numbered by their lowest rank. Read only; `pairs` visits what is there. Of a dry state: as if
----the whole job ran on the machine that plans. A policy that heeds what differs between machines
----decides for its own rank; one that is agreed heeds `machines` alone, or what all machines have alike.
+---Where this rank runs, and how the job is spread over machines, which are told apart by host name and
+---boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. Of a
+---dry state: as if the whole job ran on this machine. A policy that reads fields which differ between
+---machines decides for its own rank; an agreed one may read only those that are equal on all ranks.
 ---@class moongrid.Machine
----@field name string of the host
+---@field name string its host name
 ---@field machines integer of the job
----@field index integer which of them this is, 0 to machines - 1
+---@field index integer of this machine, 0 to machines - 1
 ---@field local_size integer ranks of the job on this machine
----@field local_rank integer where this rank is among them, 0 to local_size - 1
+---@field local_rank integer index of this rank among them, 0 to local_size - 1
 ---@field cores integer logical processors online
 ---@field usable_cores integer those that this process is bound to; a launcher may leave one
 ---@field memory integer bytes of the machine
----@field gpus integer that this process sees by the NCCL backend; 0 with another
----@field gpu integer? index of this rank's; nil without one
+---@field gpus integer that this process sees, with the NCCL backend; 0 with another
+---@field gpu integer? index of this rank's GPU; nil without one
 
 ---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
 ---two are equal when they are the same list of ranks seen from the same position.
@@ -377,10 +377,10 @@ function Group:position(rank) end
 ---@return boolean
 function Group:contains(rank) end
 
----Numbers where the group's communicator wants them: on the GPU for NCCL. For the collectives
----below, which are for self-tests and benchmarks. All are collective over the group, end before
----they return, and give nil, message, status where the job fails. Not in a query, which one rank
----asks alone.
+---A buffer in the memory that the group's communicator uses: on the GPU for NCCL. For the collectives
+---below, which are for self-tests and benchmarks. All are collective over the group, have finished when
+---they return, and return nil, message, status if the job fails. They raise in a query, which runs on one
+---rank alone.
 ---@param n integer elements, 1 or more; zeros at first
 ---@param type? "float"|"double"|"int32"|"int64" "float" by default
 ---@return moongrid.Buffer? buffer closed by the caller, or collected
@@ -474,7 +474,7 @@ function Recipe:plan(world, params) end
 function Recipe:ask(state, query, arguments) end
 
 ---Call one of the recipe's policies, as a trainer in C does by mgrid_policy_call. Collective where the
----policy is agreed: over the job, or this rank's group of the family. What the policy does wrong
+---policy is agreed: over the job, or this rank's group of the family. A mistake of the policy
 ---raises; ranks that do not return the same get nil, message, status.
 ---@param state moongrid.State of a plan of this recipe
 ---@param policy string
@@ -565,15 +565,15 @@ function moongrid.plan(topology) end
 ---@return moongrid.Recipe
 function moongrid.load(recipe) end
 
----Join the MPI job this process was started in: MPI_COMM_WORLD, MPI initialized where nobody
----has yet. Collective. nil, message, status where MPI is not here.
+---Join the MPI job this process was started in: MPI_COMM_WORLD, with MPI initialized if it is not
+---yet. Collective. nil, message, status where MPI is not here.
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
 function moongrid.mpi() end
 
----The same with NCCL communicators on the GPUs of the ranks; MPI carries NCCL's ids and makes what
----a family wants from it. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
+---The same with NCCL communicators on the GPUs of the ranks; MPI sends NCCL's ids and makes the groups
+---of families that ask for it. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
 ---nil, message, status.
 ---@param options? {device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer}
 ---the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
@@ -587,7 +587,7 @@ function moongrid.nccl(options) end
 ---@return string[] names of the bundled recipes
 function moongrid.recipes() end
 
----What `family:with` takes, as the library has it: for messages, documents and tools.
+---The options of `family:with`, from the library's own table: for messages, documents and tools.
 ---@return moongrid.OptionInfo[] options in the order in which they are printed
 ---@return moongrid.FieldInfo[] fields of the option `nccl`, by name
 function moongrid.options() end
@@ -597,8 +597,8 @@ function moongrid.options() end
 ---@field kind "flag"|"seconds"|"word"|"fields"
 ---@field words string[]? what a word may be
 ---@field apart boolean families that differ in it do not share a communicator
----@field backends string who heeds it: "all", or names
----@field unset string what holds where it is left out
+---@field backends string names of the backends that heed it, or "all"
+---@field unset string the value that holds where it is left out
 ---@field doc string
 
 ---@class moongrid.FieldInfo

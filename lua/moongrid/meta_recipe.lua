@@ -37,8 +37,8 @@ function recipe(what) end
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
 ---@field arguments? string[] names of arguments that some query understands; others are refused
----@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; plain values alone leave them
----@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false takes back what the base says
+---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
+---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.
 ---@class moongrid.Param
@@ -59,18 +59,19 @@ function recipe(what) end
 param = {}
 
 ---A bundled policy, for the table `policy` of a recipe: `layers = policies.layers { loss = 1 }`. Each
----setting is a value, or a function (state, q, p) that gives it when the policy is asked; a wrong
----setting, argument or unknown name is an error at the line of the recipe that made the policy, and a
----family that the topology does not have one when the recipe is planned (one that it has sometimes is
----given by a function). Arguments that a policy does not know are the trainer's business. All mean the same on every machine, so ranks can agree on them.
+---setting is a value, or a function (state, q, p) that is called for it in each call of the policy. A wrong
+---setting or argument is an error at the line of the recipe that made the policy. A family that the topology
+---lacks is an error when the recipe is planned; name a family that exists only sometimes by a function.
+---Arguments that a policy does not know are ignored. Results are equal on every machine, so that ranks can
+---agree on them.
 ---@class moongrid.Policies
 local Policies = {}
 
 ---@class moongrid.LayersSettings
 ---@field first? integer layers of the first stage, 0 or more
 ---@field last? integer layers of the last stage, 0 or more
----@field embedding? number what the first stage does besides, in layers; 0 or more (0); not with `first`
----@field loss? number what the last stage does besides, in layers; 0 or more (0); not with `last`
+---@field embedding? number additional work of the first stage, in layers; 0 or more (0); not with `first`
+---@field loss? number additional work of the last stage, in layers; 0 or more (0); not with `last`
 
 ---Layers of each pipeline stage: as even as may be, the larger ones first.
 ---Asked with q.layers (0 or more) and q.stages (1 or more; with an interleaved schedule those of all
@@ -83,13 +84,13 @@ function Policies.layers(settings) end
 ---@field chunks? integer runs of layers per rank, 1 or more (1); more than 1 is interleaved
 ---@field order? "1f1b"|"gpipe"|"interleaved" by default "1f1b", with several chunks "interleaved"
 ---@field microbatch? integer samples of a microbatch, 1 or more; left out, `per_rank` decides
----@field per_rank? integer microbatches for each rank of the pipeline, at most, but for samples whose
----divisors up to that would leave ranks idle (2)
+---@field per_rank? integer microbatches for each rank of the pipeline, at most (2); more if no divisor of
+---the samples up to that gives every rank one
 
----How the samples of one replica go through a pipeline.
+---The pipeline schedule for the samples of one replica.
 ---Asked with q.samples and q.ranks (of the pipeline), each 1 or more. Returns { microbatches, order,
 ---chunks, bubble }: microbatches divide the samples, and with "interleaved" are a multiple of the
----ranks; bubble is the time that a stage waits, in parts of the ideal one, (ranks - 1) / (chunks x microbatches).
+---ranks; bubble is idle time over ideal time of a stage, (ranks - 1) / (chunks x microbatches).
 ---@param settings? moongrid.ScheduleSettings
 ---@return function policy
 function Policies.schedule(settings) end
@@ -107,8 +108,8 @@ function Policies.bucket_bytes(settings) end
 
 ---@class moongrid.GradientSettings
 ---@field dense? string family ("dp_cp")
----@field expert? string family; left out, the one that a bundled recipe has: expert_data, expt_dp, ep_dp, efsdp, or the
----only edp_size_N
+---@field expert? string family; left out, the first of expert_data, expt_dp, ep_dp, efsdp that the plan has, else
+---its only edp_size_N
 
 ---The family over which a parameter's gradient is summed.
 ---Asked with q.expert, true for a parameter of an expert. Returns a name; a family that the plan does
@@ -146,9 +147,9 @@ function Policies.checkpoint(settings) end
 ---@field shrink? string[] families whose groups go on without the lost
 ---@field least? integer ranks of a group that must remain for that, 1 or more (1)
 
----What to do when a call over a family failed, since ranks are lost.
+---The reaction to a call over a family that failed because ranks are lost.
 ---Asked with q.family, q.ranks (of the group, 1 or more) and q.lost (of them, 0 to q.ranks; left out, 1).
----Returns "keep", "shrink" or "stop". Asked by the ranks that remain: not one to declare agreed.
+---Returns "keep", "shrink" or "stop". Called by the remaining ranks alone, so do not declare it agreed.
 ---@param settings? moongrid.LostSettings
 ---@return function policy
 function Policies.on_lost(settings) end

@@ -2,7 +2,7 @@
 --
 -- ColossalAI's ProcessGroupMesh on moongrid, for stock Lua: its operations under its names, on
 -- rules instead of rank lists. Axes, coordinates and indices count from 0, the last axis varies
--- fastest. What it asks torch to create at once is collected here in a topology; a plan of that
+-- fastest. The original creates groups at once; here they are collected in a topology, whose plan
 -- shares equal groups and becomes real communicators:
 --
 --   local ProcessGroupMesh = require "moongrid.process_group_mesh"
@@ -12,7 +12,7 @@
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
 --   print(state.axis_1.rank, state[mesh:name(ends)])                  -- nil between the ends
 --
--- There is no current rank: every rank makes the same calls, and whoever asks says which rank.
+-- There is no current rank: every rank makes the same calls, and questions name the rank.
 
 local mg = require "moongrid"
 local layer = require "moongrid.layer"
@@ -69,7 +69,7 @@ local function axes_and_lists(axis, indices)
   return axis, indices
 end
 
--- The axes, ascending, and the index lists in the same order; none where they leave nothing out.
+-- The axes, ascending, and the index lists in the same order; no lists if they leave nothing out.
 local function selection(self, axis, indices)
   if not indices then return indices_below(#self.shape, "axis", type(axis) == "number" and { axis } or axis) end
   axis, indices = axes_and_lists(axis, indices)
@@ -84,7 +84,7 @@ local function selection(self, axis, indices)
   return axes, some and lists or nil
 end
 
--- The family from now on, or the one there is with these groups and this backend.
+-- Keep the family, or return the kept one that has these groups and this backend.
 local function keep(self, family, name, whole, backend)
   backend = layer.backend_of(backend)
   for _, known in ipairs(self.created) do
@@ -96,13 +96,13 @@ local function keep(self, family, name, whole, backend)
   return family
 end
 
----Create the groups along some axes: every rank of a group differs there only. Ranks of a group
----ascend whatever the order of the axes and indices. Again gives what exists. O(dims), and with
+---Create the groups along some axes: ranks of a group differ in these coordinates only. They ascend,
+---whatever the order of axes and indices. A second call returns the same groups. O(dims), with
 ---indices O(ranks of a group).
 ---@param axis integer|integer[] 0 to #shape - 1, each once; none: a group for each rank
 ---@param indices_at_axis? integer[]|integer[][] coordinates to keep, each once, at least one;
 --- for a list of axes one list for each; left out: all
----@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is "mpi": groups on the host)
+---@param backend? "nccl"|"gloo"|"mpi" of these groups ("gloo" is "mpi": groups on the CPU)
 ---@return moongrid.Family # all groups; `locate(rank)` is nil for a rank that is not selected
 function ProcessGroupMesh:create_group_along_axis(axis, indices_at_axis, backend)
   local axes, indices = selection(self, axis, indices_at_axis)

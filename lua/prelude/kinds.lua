@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
--- table with `what` (a message says: is an integer, not 'x') and check(value). A kind of parameters may
--- have parse(text), which gives the value that a command line writes so, or nil; text(value), which
--- writes it canonically (tostring does, where there is none); nearest(value), one that would do.
+-- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
+-- have parse(text), which reads a value of the command line, or returns nil; text(value), which writes
+-- it in canonical form (default: tostring); nearest(value), an accepted value that is near.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -74,7 +74,7 @@ local declared = {
     end,
     text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
   },
-  any = { -- the recipe itself says what it takes
+  any = { -- the recipe checks it
     what = "a plain value",
     parse = function(text)
       local value = core.decode(text)

@@ -1,11 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The parameters of a recipe: how they are declared, and what values they get.
+-- The parameters of a recipe: their declarations and their values.
 
 local core, shared, kinds = ...
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
 
-local serial = 0 -- counts declarations: parameters are listed in the order in which they are written
+local serial = 0 -- counts declarations, to list parameters in the order in which they are written
 
 local function declare(kind, default, doc, ...)
   serial = serial + 1
@@ -109,8 +109,8 @@ end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
 
--- What build, queries and policies get as `p`: the values by name, read only; an unknown name is an
--- error. A recipe may change a table that it gets here: each `p` has copies of its own.
+-- The argument `p` of build, queries and policies: the values by name, read only; an unknown name is an
+-- error. Values that are tables are copied for each `p`, because a recipe may change them.
 local function view(self, values)
   local own = {}
   local p = setmetatable({}, {
@@ -142,8 +142,8 @@ local function view(self, values)
   return p
 end
 
--- The values of all parameters. given: name -> value or text, or the `p` of another recipe, which may
--- have more names than this one knows.
+-- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
+-- may be unknown here.
 local function values_of(self, given)
   local of_view = views[given]
   local values, from = {}, {}
@@ -169,8 +169,8 @@ end
 
 local function resolve(self, given) return view(self, values_of(self, given)) end
 
--- The same with the parameters of a state's plan, which are text there. They are parsed once for a plan
--- and kept by its digest, which covers them; for the last few plans, so that memory stays bounded.
+-- The same for the parameters of a state's plan, where they are text. They are parsed once per plan and
+-- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.
 local MOST = 16
 
 local function resolve_plan(self, state)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The bundled policies: `policies.NAME { settings }` makes a policy for the table `policy` of a
--- recipe. A setting is a value, or a function (state, q, p) that gives it when the policy is asked.
--- meta_recipe.lua says what each takes from a trainer (q) and returns.
+-- recipe. A setting is a value, or a function (state, q, p) that is called for it in each call of the policy.
+-- meta_recipe.lua has the arguments (q) and results of each.
 --
 -- Use only + - * / and sqrt on floats: IEEE 754 fixes their results to the last bit, so that ranks on
 -- different machines get the same.
@@ -25,15 +25,15 @@ local family_names = {
 }
 local one_of = kinds.one_of
 
--- By name: `settings` and `arguments`, each { name, kind, default }, checked in this order; a setting
--- without a default may be left out, unless it has `needed`. verify(s, refuse) refuses settings that
--- contradict each other. answer(s, q, state, refuse, known) is the policy itself; known(family) refuses
--- a name that the state does not have.
+-- Each entry has `settings` and `arguments`, lists of { name, kind, default }, checked in this order; a
+-- setting without a default is optional unless it has `needed`. verify(s, refuse) refuses settings that
+-- contradict each other. answer(s, q, state, refuse, known) is the policy; known(family) refuses a name
+-- that the state does not have.
 local library = {}
 
--- Layers of each pipeline stage. The stage with the least work gets the next layer; among equals the
--- first does, so that the remainder goes to the front. `embedding` and `loss` are work of the first and
--- the last stage, measured in layers; `first` and `last` fix how many layers those two get.
+-- Layers of each pipeline stage. The next layer goes to the stage with the least work, and to the first of
+-- equal ones, so that the remainder goes to the front. `embedding` and `loss` are additional work of the
+-- first and the last stage, in layers; `first` and `last` fix how many layers those two get.
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
@@ -55,7 +55,7 @@ library.layers = {
       refuse("%d layers on %d stages, of which the first has %s and the last %s", q.layers, n, s.first or "any",
         s.last or "any")
     end
-    while left > 0 do -- a round: one layer for every stage with less than one layer more work than the least
+    while left > 0 do -- a round: one layer for each stage whose work is below the least work plus one layer
       local least, turn = math.huge, {}
       for _, stage in ipairs(open) do least = math.min(least, work[stage]) end
       for _, stage in ipairs(open) do
@@ -65,7 +65,7 @@ library.layers = {
         if work[a] ~= work[b] then return work[a] < work[b] end
         return a < b
       end)
-      local rounds = #turn == #open and left // #turn or 0 -- if every stage gets one, do such rounds at once
+      local rounds = #turn == #open and left // #turn or 0 -- every stage gets a layer: do all such rounds at once
       for i, stage in ipairs(turn) do
         local more = rounds > 0 and rounds or i <= left and 1 or 0
         each[stage], work[stage] = each[stage] + more, work[stage] + more
@@ -88,7 +88,7 @@ local function divisors(n, most, least)
   return below, above
 end
 
--- How the samples of a replica go through a pipeline. `bubble` is idle time over ideal time of a stage,
+-- The schedule of a replica's samples in a pipeline. `bubble` is idle time over ideal time of a stage,
 -- (ranks - 1) / (chunks x microbatches): Narayanan et al. 2021, section 2.2.
 library.schedule = {
   settings = { { "chunks", size, 1 }, { "order", one_of("1f1b", "gpipe", "interleaved") }, { "microbatch", size },
@@ -111,7 +111,7 @@ library.schedule = {
         below > 0 and below .. " or " or "", below + step)
     end
     local n = s.microbatch and q.samples // s.microbatch
-    if not n then -- the most that divide, up to per_rank x ranks; but at least one for each rank
+    if not n then -- the largest divisor up to per_rank x ranks, if that gives each rank one; else the next larger
       local below, above = divisors(q.samples // round, s.per_rank * q.ranks // round, (q.ranks - 1) // round + 1)
       n = round * (below * round >= q.ranks and below or above)
     end
@@ -121,7 +121,7 @@ library.schedule = {
 }
 
 -- Megatron-core's default: max(40e6, 1e6 x ranks) parameters (DistributedDataParallelConfig) of 4 bytes.
--- More ranks have larger buckets, so that latency stays a small part.
+-- Buckets grow with the number of ranks, so that latency stays a small part of the time.
 library.bucket_bytes = {
   settings = { { "least", bytes, 160000000 }, { "per_rank", count, 4000000 } },
   arguments = { { "ranks", size } },
@@ -201,7 +201,7 @@ library.checkpoint = {
   answer = function(s, q) return (q.step + 1) % s.every == 0 or s.last and q.step + 1 == q.steps end,
 }
 
--- What to do when a call over a family failed. `keep`: families that the trainer can do without;
+-- The reaction to a failed call over a family. `keep`: families that the trainer can do without;
 -- `shrink`: families whose groups go on without the lost ranks, if at least `least` remain.
 library.on_lost = {
   settings = { { "keep", family_names, {} }, { "shrink", family_names, {} }, { "least", size, 1 } },
@@ -220,12 +220,12 @@ library.on_lost = {
 
 -- Making them -------------------------------------------------------------------
 
-local makers = {} -- what a recipe sees as policies.NAME
+local makers = {} -- the functions policies.NAME of recipes
 -- By policy: `where`, the "file:line: " of the recipe that made it, and look(topology), which refuses a
 -- topology that lacks a family named in a setting.
 local made = setmetatable({}, { __mode = "k" })
 
--- "policies.layers" if the value is that function itself: somebody forgot to call it.
+-- "policies.layers" if the value is that function itself, which the recipe forgot to call.
 local function uncalled(value)
   for name, make in pairs(makers) do
     if make == value then return "policies." .. name end
@@ -329,7 +329,7 @@ local function maker(name, policy)
       local known = knower(topology)
       for _, setting in ipairs(policy.settings) do
         local value = given[setting[1]]
-        if value == setting[3] then value = nil end -- the default: refused only when the policy is asked
+        if value == setting[3] then value = nil end -- a default is checked only when the policy is called
         if type(value) == "string" and setting[2] == family_name then known(value) end
         local list = type(value) == "table" and setting[2] == family_names and value or {}
         for _, listed in ipairs(list) do known(listed) end

@@ -7,10 +7,10 @@
 -- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
 -- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and
 -- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
--- the text; library(name, ...) runs a file beside this; is_topology(value); note(topology, name, text)
--- records a parameter, params(state) gives those back, digest(state) is that of its plan,
--- note_policies(topology, hash) has ranks compare the texts of the recipe and its base; keys(table)
--- lists them: names by their bytes, then numbers, then the rest; encode(value) and decode(text) speak
+-- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
+-- text) records a parameter, params(state) reads them back; digest(state) is that of its plan;
+-- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; keys(table) is
+-- a sorted list: names by their bytes, then numbers, then the rest; encode(value) and decode(text) are
 -- JSON.
 
 local core = ...
@@ -22,7 +22,7 @@ local M = { param = parameters.param }
 
 -- Policies ------------------------------------------------------------------
 
--- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads one.
+-- policies.NAME { settings } makes a bundled policy. policies.lua is loaded when a recipe first reads a name.
 local makers, made, uncalled = nil, {}, function() end
 M.policies = shared.vocabulary("bundled policy", function()
   if not makers then makers, made, uncalled = core.library("policies", core, shared, kinds) end
@@ -85,10 +85,10 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
-  local file = running[#running] -- nil inside a build, which may define recipes too
+  local file = running[#running] -- nil inside a build function, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))
-  body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes where they are written
+  body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes of names at the line of the recipe
   body.parsed, body.nparsed = {}, 0
   for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
     for name, fn in sorted_pairs(from) do
@@ -96,7 +96,7 @@ local function define(def, where)
       body.queries[name] = fn
     end
   end
-  -- by the name of a policy: its function; the family that compares results, or "world"; where that is written
+  -- by name of a policy: its function; the family that compares results, or "world"; the line that says so
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
     for name, fn in sorted_pairs(from.policy or {}) do
@@ -153,7 +153,7 @@ function M.recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
-  local ok, value = pcall(chunk, arithmetic) -- the recipe that asks may catch the error and ask again
+  local ok, value = pcall(chunk, arithmetic) -- the calling recipe may catch the error and call again
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
@@ -166,7 +166,7 @@ end
 
 -- For C -----------------------------------------------------------------------
 
--- Load the runtime's recipe. Clears these two first: a load that hit a limit did not get to it.
+-- Load the runtime's recipe. Clear these two first, because a load that hit a limit leaves them set.
 function M.load(name)
   loading, running = {}, {}
   return M.recipe(name)
@@ -224,9 +224,9 @@ function M.ask(self, state, name, q)
   return fn(state, q, parameters.resolve_plan(body, state))
 end
 
--- A policy is a function (state, q, p) like a query, called often. C keeps what this returns: the function,
--- p, the family that compares results, and where the policy is defined (a bundled one: where the recipe
--- made it).
+-- A policy is a function (state, q, p) like a query, but called often. C keeps what this returns: the
+-- function, p, the family that compares results, and the line that defines it (of a bundled one: the line of
+-- the recipe).
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]

@@ -33,11 +33,11 @@ local function show(value)
   return "a " .. type(value)
 end
 
--- A key as messages show it: a name has no quotes, for the message puts them.
+-- A key as messages show it: a name without quotes, which the message adds.
 local function word(key) return type(key) == "string" and key or show(key) end
 
--- A table for recipes to read, of what is in the table that all() returns: a name that is not there is
--- an error, and so is an assignment. all() is called when a name is first read.
+-- A read-only view of the table that all() returns. An unknown name is an error, and so is an
+-- assignment. all() is called when a name is first read.
 local function vocabulary(what, all)
   return setmetatable({}, {
     __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,

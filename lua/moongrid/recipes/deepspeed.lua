@@ -8,7 +8,7 @@ local gcd = arithmetic.gcd
 
 local function refuse(...) error(string.format(...), 2) end
 
--- Call something that a parameter is to blame for: what it refuses is said by the parameter's name.
+-- Call fn; if it refuses, name the parameter that caused it in the error.
 local function blame(parameter, fn, ...)
   local ok, value = pcall(fn, ...)
   if ok then return value end
@@ -134,7 +134,7 @@ local function check(p, etp)
   for _, name in ipairs { "get_embedding_ranks", "get_position_embedding_ranks" } do check_stages(name, p[name], pp) end
 end
 
--- Interleaving needs stages. `ranks`: how many of them more stages could share.
+-- Interleaving needs stages. `ranks`: the ranks that more stages could share, for the message.
 local function check_virtual(p, ranks)
   local vpp = p.virtual_pipeline_model_parallel_size
   if vpp and p.pipeline_model_parallel_size == 1 then
@@ -179,7 +179,7 @@ local layout = recipe {
       refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
         .. "a divisor of %d would do", n, dp_cp.size, ep_dp.size, common)
     end
-    local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a split that is refused counts as different
+    local fits, intra, inter = pcall(dp_cp.split, dp_cp, dp_cp.size // n) -- a refused split counts as a different cut
     local intra_ep, inter_ep = ep_dp:split(ep_dp.size // n)
     -- Copies of one tile cover the ranks in one way only, so the first group stands for all.
     if not fits or table.concat(inter:ranks(0), ",") ~= table.concat(inter_ep:ranks(0), ",") then
@@ -248,7 +248,7 @@ local function refuse_context_parallel(given)
   end
 end
 
--- Argument, then config, then default. The tensor-parallel size has a key of DeepSpeed's own besides.
+-- An argument wins over the config, the config over the default. The tensor-parallel size has a second key.
 local function settings(p)
   local config, given = p.config or {}, {}
   local section, same = config.tensor_parallel, config.tensor_model_parallel_size

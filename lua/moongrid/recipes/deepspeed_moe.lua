@@ -11,7 +11,7 @@
 
 local function refuse(...) error(string.format(...), 2) end
 
--- A folding spec says again what other parameters say, and must say the same.
+-- A folding spec repeats other parameters, and must agree with them.
 local function check_folding(world, p)
   local sizes = p.expert_parallel_size_ or {}
   local size = sizes[1] or false -- of all expert groups; false where there is no such size

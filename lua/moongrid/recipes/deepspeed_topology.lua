@@ -23,7 +23,7 @@ local function by_prime_factors(n)
   return sizes
 end
 
--- What is said of one of DeepSpeed's own topologies, such as "num_pp 4".
+-- The given parameters of one of DeepSpeed's own topologies, such as "num_pp 4".
 local function named_params(p)
   local said = {}
   for _, name in ipairs { "topology", "num_pp", "num_mp", "num_dp" } do
@@ -32,7 +32,7 @@ local function named_params(p)
   return said
 end
 
--- Axes and dims as the caller says them.
+-- Axes and dims as given by the caller.
 local function given_axes(p)
   local axes, dims, other = p.axes, p.dims, named_params(p)
   if other[1] then
@@ -121,7 +121,7 @@ local function rank_repr(s, q)
   return table.concat(parts, q.outer_sep or "-")
 end
 
--- An argument that a question cannot do without.
+-- A required argument of a query.
 local function needs(q, name, example)
   if q[name] == nil then refuse("%s is missing; a %s would do", name, example) end
   return q[name]
@@ -146,7 +146,7 @@ local queries = {
   data_parallel_id = function(s) return s.topo.data end,
   is_first_stage = function(s) return s.topo.pipe == 0 end,
   is_last_stage = function(s) return s.topo.pipe == topo(s).pipe - 1 end,
-  stage_to_global = function(s, q) -- the rank of a stage at one's other coordinates, or those asked for
+  stage_to_global = function(s, q) -- the rank of a stage; other coordinates: the asker's own unless given
     local coords = topo(s):coords(s.rank)
     for axis, asked in pairs(q) do coords[axis == "stage_id" and "pipe" or axis] = asked end
     return topo(s):rank(coords)
@@ -154,7 +154,7 @@ local queries = {
   dp_groups = function(s) return axis_comm_lists(s, "data") end,
   pipe_groups = function(s) return axis_comm_lists(s, "pipe") end,
   model_groups = function(s) return s.slice.size > 1 and axis_comm_lists(s, "model") or nil end,
-  p2p_groups = function(s) -- every rank with that of the next stage, around the end
+  p2p_groups = function(s) -- each rank and that of the next stage, around the end
     local pp, buddies = s.plan:family "pp", {}
     for _, line in pairs(pp) do
       for i, rank in ipairs(line) do buddies[rank + 1] = { rank, line[i % #line + 1] } end
@@ -199,7 +199,7 @@ return recipe {
     for _, axis in ipairs(axes) do
       if axis ~= "data" then inside[#inside + 1] = axis end
     end
-    t.ds_model = g:along(table.unpack(inside)) -- everything that shares its data
+    t.ds_model = g:along(table.unpack(inside)) -- all ranks that have the same data
     t.dp = g "data"
     t.pp = g "pipe"
     t.slice = sizes.model and g "model" or g() -- tensor parallelism; without it a group per rank

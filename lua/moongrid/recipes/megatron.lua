@@ -12,7 +12,7 @@ local is_dim = { tp = true, cp = true, ep = true, dp = true, pp = true }
 local in_dense = { gtp_remat = "gtp_remat" } -- name in the order -> name of the dim, where they differ
 local in_expert = { tp = "etp", dp = "edp", gtp_remat = "egtp_remat" }
 
--- A list with pp moved to its end, as an order.
+-- An order from a list of names, with pp moved to the end.
 local function order_of(list)
   local order = {}
   for _, name in ipairs(list) do
@@ -81,7 +81,7 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- The NCCL options of a key. Tried on a family, so that an error can name the key.
+-- The NCCL options of a key, given to a family here so that an error can name the key.
 local function nccl_of(family, key, fields)
   if type(fields) ~= "table" then
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
@@ -111,7 +111,7 @@ local keys = string.split("gtp_remat dp_cp intra_dp_cp gtp_remat_dp gtp_remat_dp
   .. "tp_dp tp_dp_cp tp_cp expt_gtp_remat ep ep_tp tp_ep_mp tp_ep_pp tp_ep_gtp_remat_pp ep_dp intra_ep_dp inter_ep_dp "
   .. "ep_gtp_remat_dp intra_dist_opt_instance", " ")
 
--- key -> options of the families that it speaks of. `all` is any family.
+-- Map each key to the options of its families. `all`: any family, to check the options on.
 local function options(all, p)
   local o, timeout = {}, seconds(p.distributed_timeout_minutes)
   for _, key in ipairs(keys) do o[key] = { timeout = timeout } end
@@ -262,7 +262,7 @@ local function build(world, p)
       error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "
         .. "grid; num_distributed_optimizer_instances 1 would do instead of %d", p.order, n))
     end
-    t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) -- of dense layers as well
+    t.inter_dist_opt = expert_replicas:with(o.inter_ep_dp) -- links replicas of dense layers as well
   end
   t.intra_dp_cp = n > 1 and shards:with(o.intra_dp_cp) or t.dp_cp
   t.intra_dp_cp_gtp_remat = n > 1 and t.intra_dp_cp or t.dp_cp_gtp_remat
@@ -272,15 +272,15 @@ local function build(world, p)
   t.intra_dist_opt = (gtp * egtp > 1 and all or model:bundle(model.count // n))
     :with(o.intra_dist_opt_instance)
 
-  -- Host communicators of the data-parallel groups: gloo in Megatron.
-  local host = { backend = "mpi", timeout = o.dp.timeout }
+  -- Communicators of the data-parallel groups on the CPU: gloo in Megatron.
+  local on_cpu = { backend = "mpi", timeout = o.dp.timeout }
   if p.create_gloo_process_groups and gtp == 1 then
-    t.dp_cp_gloo = dense("cp", "dp"):with(host)
-    t.intra_dp_cp_gloo = shards:with(host)
-    t.dp_gloo = dense "dp":with(host)
+    t.dp_cp_gloo = dense("cp", "dp"):with(on_cpu)
+    t.intra_dp_cp_gloo = shards:with(on_cpu)
+    t.dp_gloo = dense "dp":with(on_cpu)
     if egtp == 1 then
-      t.expt_dp_gloo = expert "edp":with(host)
-      t.intra_expt_dp_gloo = expert_shards:with(host)
+      t.expt_dp_gloo = expert "edp":with(on_cpu)
+      t.intra_expt_dp_gloo = expert_shards:with(on_cpu)
     end
   end
 

@@ -3,7 +3,7 @@
 -- Source: huggingface/nanotron, src/nanotron/parallel/context.py.
 
 -- Members and then groups of each family, fastest first, in the order of creation. The short
--- names of the first two are taken: `state.world` is a number, `local` a word of Lua.
+-- names of the first two cannot be used: `state.world` is a number, `local` a keyword of Lua.
 local families = {
   { "world_pg", { "tp", "cp", "dp", "pp", "ep" } },
   { "local_pg" }, -- the ranks of a node
@@ -17,7 +17,7 @@ local families = {
   { "tp_and_ep", { "tp", "ep", index = { "dp", "pp", "cp" } } },
 }
 
--- A rank's coordinates: those asked for (q.tp_rank, ...), else the asker's own.
+-- Coordinates: as given (q.tp_rank, ...), else those of the asking rank.
 local function coords_of(s, q)
   local coords = {}
   for dim, own in pairs(s.grid) do

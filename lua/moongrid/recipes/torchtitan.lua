@@ -3,7 +3,7 @@
 -- mesh of several axes is a nested list, its first axis outermost.
 -- Source: pytorch/torchtitan, torchtitan/distributed/parallel_dims.py.
 
--- The meshes that axes may be asked of together, slowest axis first as in DeviceMesh.
+-- The meshes with several axes that can be asked for, slowest axis first as in DeviceMesh.
 local meshes = {
   { "pp", "batch", "cp", "tp" }, -- data loading
   { "pp", "dp_replicate", "dp_shard", "cp", "tp" },
@@ -12,7 +12,7 @@ local meshes = {
   { "pp", "dp_replicate", "efsdp", "ep" },
 }
 
--- An axis of one rank is off, but for the ones that shard parameters; without experts efsdp is off.
+-- Axes of one rank are disabled, except those that shard parameters; without experts so is efsdp.
 local function enabled(s, axis, p)
   if axis == "efsdp" then return p.ep > 1 end
   return axis == "dp_shard" or axis == "fsdp" or s[axis].size > 1
