@@ -3,7 +3,7 @@
 --   moongrid plan examples/custom_group.lua --world 8 tp=2 pp=2
 
 return recipe {
-  base = "megatron_deepspeed", -- its parameters, families and queries come along
+  base = "megatron_deepspeed", -- this recipe has its parameters, families and queries, too
   params = { leaders = param.flag(true, "a ring of the first data-parallel rank of each stage") },
   build = function(_, p, t) -- t is the base's topology
     t.muon = t.grid("tp", "dp") -- whole layers for an optimizer that needs full matrices

@@ -1,5 +1,5 @@
--- An encoder and a decoder on ranks of their own: two grids over two windows of one world, each
--- with its own tensor parallelism, joined where the model is.
+-- An encoder and a decoder on different ranks: two grids over two windows of one world, each with its own
+-- tensor parallelism, and families that join the two.
 --
 --   moongrid plan examples/encoder_decoder.lua --world 12 encoder=4 encoder_tp=1 decoder_tp=2 pp=2
 

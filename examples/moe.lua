@@ -17,7 +17,7 @@ return recipe {
   build = function(world, p)
     local dense = grid(world, p.order, { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
     local expert = grid(world, p.order, { tp = p.etp, ep = p.ep, pp = p.pp, dp = fill })
-    same(dense "pp", expert "pp") -- proved, not hoped
+    same(dense "pp", expert "pp") -- an error unless they are equal
 
     local t = topology(world)
     t.dense = dense

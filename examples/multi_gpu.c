@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** multi_gpu.c - moongrid in a trainer that exists. Such trainers set themselves up with a struct of
-** ranks and one communicator over everybody: MPI_Comm_split for the ranks of a machine, a unique id
-** broadcast from rank 0, ncclCommInitRank. set_up below takes that place in 20 lines, and the
-** groups come from a recipe from then on: data parallel by default, with tensor parallelism when
-** somebody asks for it, without another line here.
+** multi_gpu.c - moongrid in an existing trainer. Such a trainer usually has a struct of ranks and one
+** communicator over all of them, made by MPI_Comm_split for the ranks of a machine, a unique id that
+** rank 0 broadcasts, and ncclCommInitRank. set_up below replaces that in 20 lines. Groups then come from
+** a recipe: data parallel by default, with tensor parallelism by an argument, without a change here.
 **
 **     mpirun -n 8 multi_gpu mpi
 **     mpirun -n 8 multi_gpu nccl tp=2          (built with -DWITH_NCCL)
@@ -38,7 +37,7 @@ static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **
   mgrid_plan *plan = mgrid_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
   m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
   m->backend = strcmp(backend, "nccl") == 0 ? mgrid_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
-  m->state = mgrid_materialize(plan, m->backend, "train", err); /* also without a plan: the others are told */
+  m->state = mgrid_materialize(plan, m->backend, "train", err); /* also without a plan: the other ranks get the error */
   mgrid_plan_free(plan);
   mgrid_runtime_free(rt);
   if (!m->state) return err->status ? err->status : MGRID_BACKEND;
@@ -48,7 +47,7 @@ static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **
   m->nccl_comm = mgrid_nccl_comm(m->dp);
   m->nccl_stream = mgrid_nccl_stream(m->dp);
 #endif
-  return mgrid_state_prove(m->state, NULL, err); /* first uses, in one order */
+  return mgrid_state_prove(m->state, NULL, err); /* the first use of all communicators, in one order */
 }
 
 static void tear_down(multi_gpu *m) {

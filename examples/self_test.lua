@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- A self-test as a script: every collective on every group of this rank, with values that tell
--- who took part. The same on MPI and on NCCL:
+-- A self-test: every collective on every group of this rank, with values that show which ranks took
+-- part. The same on MPI and on NCCL:
 --
 --     mpirun -n 4 lua5.4 examples/self_test.lua mpi
 --     mpirun -n 4 lua5.4 examples/self_test.lua nccl

@@ -11,14 +11,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Keys and values of this rank's positions, out of q k v beside each other. */
+/* Copy keys and values of this rank's positions out of rows that hold q, k and v. */
 static void pack(const model *m, const real *qkv, real *kv) {
   int n = m->mine;
   for (int t = 0; t < m->T; t++)
     memcpy(kv + (size_t)t * 2 * n, qkv + (size_t)t * 3 * n + n, 2 * (size_t)n * sizeof *kv);
 }
 
-/* Between [cp, b, s, row], as ranks have it, and [b, cp x s, row], as samples do. */
+/* Reorder between [cp, b, s, row], by rank, and [b, cp x s, row], by sample. */
 static void reorder(const model *m, const real *from, real *to, bool by_sample) {
   size_t run = (size_t)m->s * 2 * (size_t)m->mine, cp = (size_t)m->l.cp.size, b = (size_t)m->b;
   for (size_t r = 0; r < cp; r++)
@@ -32,7 +32,7 @@ static void reorder(const model *m, const real *from, real *to, bool by_sample) 
 static void weigh(const model *m, real *chance) {
   int S = m->c.seq;
   for (int i = 0; i < m->s; i++, chance += S) {
-    int    keys = m->l.cp.rank * m->s + i + 1; /* all up to itself */
+    int    keys = m->l.cp.rank * m->s + i + 1; /* the query's own position and all before it */
     double top = chance[0], sum = 0;
     for (int j = 1; j < keys; j++) top = chance[j] > top ? chance[j] : top;
     for (int j = 0; j < keys; j++) {
@@ -45,9 +45,9 @@ static void weigh(const model *m, real *chance) {
   }
 }
 
-/* What a head of a sample works on. */
+/* Where the data of one head of one sample is. */
 typedef struct head {
-  size_t q, kv, mixed, chance; /* offsets */
+  size_t q, kv, mixed, chance; /* offsets into the arrays of layer_cache */
 } head;
 
 static head head_of(const model *m, int i, int h) {

@@ -3,10 +3,10 @@
 ** checkpoint.c - the whole model in one file, or in memory, whose bytes do not depend on the layout.
 **
 ** A parameter's place in the file is its place in the whole model: three arrays (weights and the
-** optimizer's two moments) of doubles after a head. Every rank writes the rows that it has; of the
-** ranks that have the same ones, one alone does. Reading is the same walk, so a model saved under
-** one layout goes on under another. In a reload the same bytes go from the old model to the new one
-** through memory.
+** optimizer's two moments) of doubles after a head. Every rank writes the rows that it has; if
+** several ranks have the same rows, only one writes them. Reading goes through the same steps, so a model
+** saved under one layout can go on under another. In a reload the same bytes go from the old model to the
+** new one through memory.
 */
 #include "model.h"
 

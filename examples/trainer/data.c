@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** data.c - a text that a small grammar makes, always the same, and the batches cut from it.
+** data.c - a text made by a small grammar, always the same, and the batches cut from it.
 */
 #include "model.h"
 
@@ -35,7 +35,7 @@ static void put(writer *w, const char *word) {
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-/* Number runs from the noun to the verb, so that a reader has something to carry along. */
+/* Noun and verb agree in number, so that the model has to remember it. */
 static void noun_phrase(writer *w, bool plural) {
   static const char *const one[] = { "the ", "a ", "every ", "my " };
   static const char *const many[] = { "the ", "some ", "all ", "my " };
@@ -88,7 +88,7 @@ char *data_read(const char *path, size_t *length) {
   return text;
 }
 
-/* Capitals are read as small letters, whatever else is unknown as a space. */
+/* Capitals are read as small letters, unknown characters as a space. */
 static int symbol(char c) {
   if (c >= 'A' && c <= 'Z') c = (char)(c - 'A' + 'a');
   const char *at = c ? strchr(symbols_of, c) : NULL;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** gradient_check.c - gradients against differences of the loss, some values of every parameter.
+** gradient_check.c - compares gradients with differences of the loss, for some values of every parameter.
 **
-** On one rank; that other layouts train alike is what the script `check` compares. In single
-** precision a difference needs a step so wide that it sends tokens to other experts: give
-** --moe-every 0 there.
+** It runs on one rank; the program `check` compares layouts. In single precision the differences need a
+** step so wide that tokens change experts: use --moe-every 0 there.
 */
 #include "model.h"
 

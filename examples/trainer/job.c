@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** job.c - a recipe made into a model that can train, and made anew at a step boundary.
+** job.c - makes a model from a recipe, and makes it again at a step boundary.
 **
 ** A reload builds the new model beside the one that trains: moongrid evaluates and agrees on the
-** recipe and keeps the communicators that did not change; every rank says whether its new model
-** stands; the values go over. Whatever fails before that leaves the old one training.
+** recipe and keeps the communicators that did not change; then the ranks check that all have a new model;
+** then the values are copied. A failure before that leaves the old model training.
 */
 #include "model.h"
 
@@ -33,11 +33,11 @@ static void part_close(job_part *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Policies, groups and model for a state that is there: on all ranks or, with an error, on none. */
+/* Make policies, groups and model for a state: on all ranks or, with an error, on none. */
 static mgrid_status part_open(const job *j, job_part *p, mgrid_error *err) {
   memset(err, 0, sizeof *err);
   mgrid_status s = layout_open(p->state, &p->layout, err);
-  if (s) return s; /* as on all ranks: they have agreed on the families */
+  if (s) return s; /* the same on all ranks, because they have agreed on the families */
   p->policies = policies_open(p->rt, p->state, j->rank == 0, err);
   if (everybody(&p->layout.job, err)) p->model = model_new(&j->c, &p->layout, p->policies, j->text, j->length, err);
   return err->status;

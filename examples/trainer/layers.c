@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** layers.c - the layers that know one position at a time: norm, activation, linear, the MLP,
+** layers.c - the layers that work on one position at a time: norm, activation, linear, the MLP,
 ** the embedding and the output with its loss.
 **
-** Megatron's cut: `up` has some rows on each rank of tp and `down` the columns that go with
-** them, so that one sum over tp per MLP is enough in each direction: of the result forward, of
-** the gradient of the input backward. Norms are whole on every rank of tp and see equal inputs
-** and equal gradients, so theirs need no sum over tp.
+** MLPs are cut as in Megatron: each rank of tp has some rows of `up` and the matching columns of `down`, so
+** that one sum over tp per MLP is enough in each direction: of the result forward, of the gradient of the
+** input backward. Norms are whole on every rank of tp and get equal inputs and gradients, so their
+** gradients need no sum over tp.
 */
 #include "model.h"
 
@@ -25,8 +25,8 @@ void *room(size_t n, size_t size) {
 
 real *reals(size_t n) { return room(n, sizeof(real)); }
 
-/* Ranks are the parallelism here: OpenBLAS shall not start a thread per core in each. Other BLAS
-** libraries have no such function. */
+/* Each rank uses one core, so keep OpenBLAS from starting a thread per core. Other BLAS libraries have no
+** such function. */
 extern void openblas_set_num_threads(int n) __attribute__((weak));
 
 void gemm_one_thread(void) {
@@ -145,7 +145,7 @@ void mlp_backward(model *m, layer_params *p, layer_cache *c, real *d) {
 
 /* ------------------------------------------------------------ both ends */
 
-/* Each rank of tp has the rows of some symbols; the sum gives every rank the row that one has. */
+/* Each rank of tp has the rows of some symbols and adds zeros for the others; the sum gives all the row. */
 void embed_forward(model *m, slot *s) {
   int          D = m->c.width;
   const param *e = m->embedding, *at = m->position;
@@ -175,8 +175,8 @@ void embed_backward(model *m, slot *s) {
   }
 }
 
-/* Each rank of tp has the scores of its symbols: the largest, the sum of the exponentials and
-** the score of the target are what the ranks tell each other, 3 values per token. */
+/* Each rank of tp has the scores of its symbols. The ranks exchange 3 values per token: the largest score, the
+** sum of the exponentials and the score of the target. */
 double head_forward(model *m, slot *s) {
   const param *e = m->embedding;
   int          V = m->vocab, T = m->T;

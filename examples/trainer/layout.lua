@@ -18,7 +18,7 @@ return recipe {
   build = function(world, p)
     local dense = grid(world, "tp-cp-dp-pp", { tp = p.tp, cp = p.cp, pp = p.pp, dp = fill })
     local expert = grid(world, "tp-ep-edp-pp", { tp = p.tp, ep = p.ep, pp = p.pp, edp = fill })
-    same(dense "tp", expert "tp") -- an expert's matrices are cut as the dense ones are
+    same(dense "tp", expert "tp") -- matrices of experts are cut like the dense ones
     same(dense "pp", expert "pp") -- and the stages are the same
 
     local t = topology(world)
@@ -31,22 +31,22 @@ return recipe {
     t.dp_cp = dense("cp", "dp")           -- gradients of dense parameters
     t.ep = expert "ep"                    -- tokens to experts
     t.expert_data = expert "edp"          -- gradients of expert parameters
-    t.job = dense("tp", "cp", "dp", "pp") -- everybody: what a reload asks and carries
+    t.job = dense("tp", "cp", "dp", "pp") -- all ranks: used by a reload
     t.embedding = dense "pp":pick(0, -1)  -- one matrix is the first stage's input and the last one's output
     return t
   end,
 
-  -- What the trainer asks (policy.c), all of it by bundled policies; any function (state, q, p) would do.
+  -- Decisions that policy.c asks for. All are bundled policies; any function (state, q, p) would do.
   policy = {
-    layers = policies.layers(), -- what does not divide goes to the front: the last stage has the loss besides
+    layers = policies.layers(), -- a remainder goes to the front, because the last stage also has the loss
     schedule = policies.schedule { chunks = function(_, _, p) return p.vpp end },
     bucket_bytes = policies.bucket_bytes { least = 256 << 10, per_rank = 0 }, -- a small model
     gradient_family = policies.gradient_family { dense = "dp_cp", expert = "expert_data" },
     learning_rate = policies.learning_rate { peak = 3e-3, least = 3e-4, warmup = 10 },
-    checkpoint = policies.checkpoint { every = 50 }, -- where the user named a file
-    on_lost = policies.on_lost(),                    -- stop, which is all that MPI can do
+    checkpoint = policies.checkpoint { every = 50 }, -- if the user named a file
+    on_lost = policies.on_lost(),                    -- returns "stop": MPI can do nothing else
   },
-  -- Compared before they count: no rank can cut, sum or stop otherwise than the others.
+  -- Results that ranks compare, so that none can cut, sum or stop differently from the others.
   agreed = {
     layers = "world", schedule = "world", bucket_bytes = "world", gradient_family = "dp_cp",
     learning_rate = "world", checkpoint = "world",

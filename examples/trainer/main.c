@@ -38,7 +38,7 @@ enum { SWITCHES = 16, ARGS = 32 };
 
 typedef struct change_at {
   int64_t     step;
-  char       *text; /* its commas are ends of strings after parse() */
+  char       *text; /* parse() replaces its commas by zeros */
   size_t      n;
   const char *args[ARGS];
 } change_at;
@@ -51,7 +51,7 @@ typedef struct options {
   change_at   switches[SWITCHES];
   int         nswitches;
   int         nrest;
-  const char *at;   /* the option that is wrong, if it is one */
+  const char *at;   /* the option that was refused, if any */
   char      **rest; /* the recipe and its arguments; curves for --plot */
 } options;
 
@@ -79,7 +79,7 @@ static const char *parse_switch(options *o, char *text) {
   return NULL;
 }
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *parse(int argc, char **argv, options *o) {
   int64_t layers = o->c.layers, width = o->c.width, heads = o->c.heads, hidden = o->c.hidden, seq = o->c.seq;
   int64_t experts = o->c.experts, moe = o->c.moe_every, batch = o->c.batch, seed = (int64_t)o->c.seed;
@@ -151,8 +151,8 @@ static void name_layout(const layout *l, char *out, size_t len) {
   snprintf(out, len, "tp%d cp%d pp%d dp%d ep%d", l->tp.size, l->cp.size, l->pp.size, l->dp.size, l->ep.size);
 }
 
-/* A line that moves is for a terminal. mpirun gives rank 0 a terminal of its own, whatever the
-** user's output is; so where Linux tells, the output of who started this process counts too. */
+/* May the progress line be overwritten? Only on a terminal. mpirun gives rank 0 a terminal of its own, so on
+** Linux also look at the output of the parent process. */
 static bool on_terminal(void) {
   char path[32], to[16] = "";
   snprintf(path, sizeof path, "/proc/%ld/fd/1", (long)getppid());
@@ -162,7 +162,7 @@ static bool on_terminal(void) {
 
 typedef struct report {
   FILE   *curve;
-  bool    line; /* one that moves, on a terminal */
+  bool    line; /* overwrite the progress line */
   bool    quiet;
   double  start;
   int64_t first;
@@ -186,7 +186,7 @@ static void fail(int rank, const char *what, const char *why) {
   MPI_Abort(MPI_COMM_WORLD, MGRID_USAGE);
 }
 
-/* Has the recipe's file changed since we asked last? Rank 0 looks, for all. */
+/* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
 static bool changed(const job *j, const char *path, struct timespec *last) {
   double      yes = 0;
   struct stat now;
@@ -198,7 +198,7 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
   return yes != 0;
 }
 
-/* At the boundary after `step` steps: another layout, where it is time or the recipe is another. */
+/* After `step` steps: reload if --switch asks for it now or the recipe has changed. */
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
   const change_at *was = *now;
   bool             asked = o->watch && changed(j, o->rest[0], last);
@@ -312,7 +312,7 @@ int main(int argc, char **argv) {
     code = write_text(o.write_text, text, length);
   } else {
     MPI_Init(NULL, NULL);
-    /* Before the communicators exist, which take it over: the policy on_lost says what a failed call means. */
+    /* Set before communicators are made, which inherit it: the policy on_lost decides on a failed call. */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     gemm_one_thread();
     code = whole_job(&o, text, length);

@@ -7,7 +7,7 @@
 **   cp   sequences, in runs of neighbouring positions
 **   pp   layers
 **   dp   the batch
-**   ep   the experts of a layer, over ranks that are cp and dp to the dense parameters
+**   ep   the experts of a layer, over ranks that are in cp and dp groups of the dense parameters
 **
 ** Shapes are row-major. T tokens of a microbatch on this rank: sample by sample, position by
 ** position. A parameter has its shape in the whole model, and the rows and columns of it that
@@ -55,7 +55,7 @@ typedef struct group {
   MPI_Comm    comm;
   int         rank, size;
   size_t      bucket;   /* bytes of a sum of gradients; 0: none are summed here */
-  policies   *policies; /* who is asked when a call fails */
+  policies   *policies; /* asked when a call fails (on_lost) */
 } group;
 
 typedef struct layout {
@@ -65,20 +65,20 @@ typedef struct layout {
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
 ** in double, whatever `real` is, so that a layout changes results by rounding alone. */
 mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err);
-/* Has no rank an error in *err? Otherwise all have the first one's, and may give up together. */
+/* True if no rank has an error in *err. Else false on all, with the first rank's error, so that all can stop. */
 bool   everybody(const group *all, mgrid_error *err);
 void   layout_ask(layout *l, policies *p);         /* p is asked when a call fails */
 group *layout_find(layout *l, const char *family); /* NULL: the trainer has no such group */
 void   group_sum(const group *g, real *x, int n);
 void   group_sum_double(const group *g, double *x, int n);
 void   group_max(const group *g, real *x, int n);
-/* n values of every rank, one rank after the other. */
+/* Gather n values of every rank, in the order of the ranks. */
 void group_gather(const group *g, const real *mine, real *all, int n);
-/* The other way: sum of all ranks' `all`, n values of it to each rank. */
+/* The reverse: sum `all` over the ranks, and give each rank its n values. */
 void group_scatter_sum(const group *g, const real *all, real *mine, int n);
-/* each numbers to every rank and from every rank. */
+/* Exchange `each` numbers with every rank. */
 void group_exchange_counts(const group *g, const int *out, int *in, int each);
-/* out_rows[i] rows of `width` values to rank i, in_rows[i] from it. */
+/* Send out_rows[i] rows of `width` values to rank i, receive in_rows[i] from it. */
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
@@ -87,13 +87,13 @@ void        group_receive(const group *g, int from, int tag, real *x, int n);
 
 /* --------------------------------------------------------------- policy.c */
 
-/* What the recipe decides (layout.lua, `policy`). The first four are asked when a model is made, on
-** every rank alike, and may fail; the others between steps, where a mistake is told on standard
-** error and what held before holds on. */
+/* Decisions of the recipe (layout.lua, `policy`). The first four are asked for when a model is made, on every
+** rank alike, and may fail; the others between steps, where an error is printed on standard error and the
+** last good answer is used. */
 policies *policies_open(mgrid_runtime *rt, mgrid_state *state, bool talks, mgrid_error *err);
 void      policies_free(policies *p);
-/* For `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
-** "gpipe" or "interleaved", the policy's until it is asked again. */
+/* The schedule for `ranks` of a pipeline. chunks: stages of a rank, 1 but for "interleaved"; order: "1f1b",
+** "gpipe" or "interleaved", borrowed until the next call. */
 mgrid_status policy_schedule(policies *p, int samples, int ranks, int *microbatches, int *chunks, const char **order,
                              mgrid_error *err);
 mgrid_status policy_layers(policies *p, int layers, int stages, int64_t *each, mgrid_error *err); /* each: [stages] */
@@ -101,7 +101,7 @@ mgrid_status policy_bucket_bytes(policies *p, const char *family, int ranks, siz
 mgrid_status policy_gradient_family(policies *p, const char *parameter, bool expert, const char **family,
                                     mgrid_error *err);
 double       policy_learning_rate(policies *p, int64_t step, int64_t steps);
-double       policies_rate(const policies *p); /* the last one: it goes over in a reload */
+double       policies_rate(const policies *p); /* the last one, which a reload keeps */
 void         policies_set_rate(policies *p, double rate);
 bool         policy_checkpoint(policies *p, int64_t step, int64_t steps);
 void         policy_on_lost(policies *p, const char *family, int ranks);
@@ -124,7 +124,7 @@ typedef struct param {
   size_t place;                    /* of its first value in the whole model */
   real   middle, range;            /* first values: middle +- range, uniform */
   bool   expert;
-  group *sum;           /* over which the gradient is summed */
+  group *sum;           /* the group over which the gradient is summed */
   real  *w, *g, *m, *v; /* weight, gradient, optimizer's moments */
 } param;
 
@@ -142,13 +142,13 @@ typedef struct layer_params {
 
 /* ---------------------------------------------------- layers.c, attention.c */
 
-/* What a forward pass leaves for the backward pass of the same microbatch. */
+/* Results of a forward pass that the backward pass of the same microbatch needs. */
 typedef struct norm_cache {
   real *unit, *scale, *y; /* [T, D] normalized, [T] 1 / deviation, [T, D] result */
 } norm_cache;
 
 typedef struct moe_cache {
-  int  *expert, *order;         /* [T] where a token goes; tokens in the order they are sent */
+  int  *expert, *order;         /* [T] the expert of each token; tokens in the order in which they are sent */
   int  *sent, *received;        /* rows per rank of ep */
   int  *rows, *place;           /* [local experts] rows of each; where received row i goes */
   int   total;                  /* rows received */
@@ -209,7 +209,7 @@ real *reals(size_t n);
 /* c = alpha op(a) op(b) + beta c, where op(a) is [m, k] and op(b) is [k, n]. */
 void gemm(bool ta, bool tb, int m, int n, int k, real alpha, const real *a, int lda, const real *b, int ldb, real beta,
           real *c, int ldc);
-void gemm_one_thread(void); /* asks the BLAS library for that */
+void gemm_one_thread(void); /* tells the BLAS library to use one thread */
 
 void norm_room(norm_cache *n, int T, int D);
 void norm_forward(const norm_params *p, norm_cache *n, const real *x, int T, int D);
@@ -249,18 +249,18 @@ double pipeline_step(model *m, int64_t step);
 /* The mean loss of the step, on every rank. */
 double pipeline_loss(model *m, double sum);
 
-void optimizer_reduce(model *m); /* gradients: sums over the groups that policy_gradient_family said */
+void optimizer_reduce(model *m); /* sums gradients over the groups of policy_gradient_family */
 void optimizer_update(model *m, int64_t step, double rate);
 
 /* One file for the whole model, the same bytes whatever the layout. 0, or errno. */
 int checkpoint_write(model *m, const char *path, int64_t step);
 int checkpoint_read(model *m, const char *path, int64_t *step);
-/* All values of a model into one of the same config under another layout; collective over `job`. */
+/* Copy all values of a model to one of the same config under another layout; collective over `job`. */
 void model_carry(model *from, model *to);
 
 /* ------------------------------------------------------------------ job.c */
 
-typedef struct job_part { /* what a reload replaces */
+typedef struct job_part { /* the part that a reload replaces */
   mgrid_runtime *rt;
   mgrid_state   *state;
   policies      *policies;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
 **
-** moe.c - an MLP of several experts, each token to the one that the router likes best.
+** moe.c - an MLP of several experts; each token goes to the one with the highest score of the router.
 **
-** Every token goes to its expert, however many do: there is no capacity that a layout could
-** change. Rows travel in the order of experts, whose owners follow each other in ep, and are
-** put together expert by expert where they arrive. An expert's matrices are cut over tp like
-** the dense ones; the sum over tp is taken where the token came from, over all T tokens, before
-** the gate multiplies, so that each rank of tp has the whole gradient of the gate.
+** Experts have no capacity limit, because a limit would depend on the layout. Rows are sent in the order of
+** experts, whose owners follow each other in ep, and are grouped by expert where they arrive. Matrices of
+** experts are cut over tp like the dense ones. The sum over tp is taken on the rank that the token came
+** from, over all T tokens, before the gate multiplies, so that each rank of tp has the whole gradient of
+** the gate.
 */
 #include "model.h"
 
@@ -30,7 +30,7 @@ void moe_room(model *m, moe_cache *c) {
   c->after = reals(most * (size_t)m->hidden);
 }
 
-/* The best expert of each token and how sure the router is. Equal ones: the first. */
+/* The best expert of each token (the first of equal ones) and its probability. */
 static void route(model *m, layer_params *p, moe_cache *c, const real *x) {
   int E = m->c.experts;
   linear_forward(p->router, x, c->chance, m->T);
@@ -48,7 +48,8 @@ static void route(model *m, layer_params *p, moe_cache *c, const real *x) {
   }
 }
 
-/* Who sends how much to whom, and where each row belongs: c->order, sent, received, rows, place. */
+/* Compute the numbers of rows to send and receive, and the place of each row: c->order, sent, received, rows,
+** place. */
 static void address(model *m, moe_cache *c) {
   int  E = m->c.experts, mine = m->experts, n = m->l.ep.size;
   int *out = room((size_t)E * 3, sizeof *out), *in = out + E, *next = in + E;
@@ -70,7 +71,7 @@ static void address(model *m, moe_cache *c) {
   }
   next[0] = 0;
   for (int e = 1; e < mine; e++) next[e] = next[e - 1] + c->rows[e - 1];
-  for (int r = 0, i = 0; r < n; r++) /* they come rank by rank, expert by expert */
+  for (int r = 0, i = 0; r < n; r++) /* rows arrive rank by rank, expert by expert */
     for (int e = 0; e < mine; e++)
       for (int k = 0; k < in[r * mine + e]; k++) c->place[i++] = next[e]++;
   free(out);
@@ -80,7 +81,7 @@ static void copy_row(real *to, int i, const real *from, int j, int D) {
   memcpy(to + (size_t)i * D, from + (size_t)j * D, (size_t)D * sizeof *to);
 }
 
-/* Rows of tokens to the owners of their experts, sorted by expert there. */
+/* Send the rows of tokens to the owners of their experts, and sort them by expert there. */
 static void dispatch(model *m, const moe_cache *c, const real *x, real *there) {
   int D = m->c.width;
   for (int i = 0; i < m->T; i++) copy_row(m->b2, i, x, c->order[i], D);
@@ -88,7 +89,7 @@ static void dispatch(model *m, const moe_cache *c, const real *x, real *there) {
   for (int i = 0; i < c->total; i++) copy_row(there, c->place[i], m->b3, i, D);
 }
 
-/* And back, summed over tp. */
+/* Send them back, and sum over tp. */
 static void combine(model *m, const moe_cache *c, const real *there, real *x) {
   int D = m->c.width;
   for (int i = 0; i < c->total; i++) copy_row(m->b3, i, there, c->place[i], D);

@@ -2,9 +2,9 @@
 **
 ** optimizer.c - gradients summed over the ranks that share a parameter, then AdamW.
 **
-** Which ranks those are, the policy gradient_family has said: dense parameters over dp x cp, those
-** of an expert over the ranks that have the same expert (the tokens of the others came to it). The
-** embedding is in two stages, whose gradients are added last.
+** The policy gradient_family chooses the groups: dense parameters over dp x cp, those of an expert over the
+** ranks that have the same expert (tokens of other ranks were sent to it). The embedding is in two stages,
+** whose gradients are added last.
 */
 #include "model.h"
 
@@ -13,7 +13,7 @@
 
 static size_t values(const param *p) { return (size_t)p->nrows * (size_t)p->ncols; }
 
-/* Parameters [from, to) of one family, as one sum. */
+/* Sum the gradients of parameters [from, to) of one family in one call. */
 static void reduce_bucket(model *m, const group *g, int from, int to, double *bucket) {
   size_t n = 0;
   for (int round = 0; round < 2; round++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** parallel.c - every word that ranks exchange, each over a group of the layout.
+** parallel.c - all messages between ranks, each over a group of the layout.
 **
-** No other file calls MPI (main.c begins and ends it). Whoever is in a group, which position it
-** has and which communicator it uses is moongrid's answer.
+** No other file calls MPI (main.c begins and ends it). Members, positions and communicators of groups come
+** from moongrid.
 */
 #include "model.h"
 
@@ -48,7 +48,7 @@ group *layout_find(layout *l, const char *family) {
   return NULL;
 }
 
-/* Errors come back (main.c says so to MPI): what to do about a lost rank is a policy. */
+/* MPI returns errors (main.c sets that), and a policy decides what to do about a lost rank. */
 static void check(const group *g, int code, const char *what) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
@@ -60,7 +60,7 @@ static void check(const group *g, int code, const char *what) {
 }
 
 bool everybody(const group *all, mgrid_error *err) {
-  double mine[2] = { err->status ? all->size - all->rank : 0, !err->status }; /* who fails first; who does not */
+  double mine[2] = { err->status ? all->size - all->rank : 0, !err->status }; /* first that failed; any that did not */
   if (all->size > 1) check(all, MPI_Allreduce(MPI_IN_PLACE, mine, 2, MPI_DOUBLE, MPI_MAX, all->comm), "verdict");
   if (mine[0] == 0) return true;
   int from = all->size - (int)mine[0];

@@ -3,10 +3,10 @@
 ** pipeline.c - one step: the microbatches through the stages, forward and backward.
 **
 ** One forward, one backward (1F1B): a rank lets as many microbatches in as there are ranks after
-** it, then takes turns, then lets the rest out. Interleaved, a rank has several stages and takes them
-** in turn, a round of as many microbatches as ranks through each (Narayanan et al., 2021, section 2.2);
-** more are let in before, and every microbatch has a slot in every stage. Sends do not wait: what
-** they send stays in its slot, and is long received when the slot is used again.
+** it, then alternates forward and backward, then finishes the rest. Interleaved, a rank has several stages and
+** runs as many microbatches as there are ranks through each in turn (Narayanan et al., 2021, section 2.2);
+** it starts with more microbatches, and every microbatch has a slot in every stage. Sends do not wait: the
+** data stays in its slot, and has been received when the slot is used again.
 */
 #include "model.h"
 
@@ -19,7 +19,7 @@ typedef struct work {
   const chunk *stage;
   slot        *s;
   int          microbatch;
-  int          in, out; /* tags of what comes from the stage before and goes to the one after */
+  int          in, out; /* tags of messages from the stage before and to the one after */
 } work;
 
 static work nth(model *m, int n, bool back) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** plot.c - loss curves as one SVG: the losses, and how far each curve is from the first.
+** plot.c - loss curves as one SVG: the losses, and the distance of each curve from the first.
 **
-** Curves of layouts that train alike lie on each other, so the lower half is what shows them
-** apart: |loss - first| / first, in powers of ten.
+** Curves of layouts that train alike cover each other, so the lower half shows their differences:
+** |loss - first| / first, in powers of ten.
 */
 #include "model.h"
 
@@ -19,7 +19,7 @@ typedef struct curve {
   double *step, *loss;
 } curve;
 
-/* Where values lie on the page. */
+/* A part of the page, and the range of values in it. */
 typedef struct panel {
   double left, top, width, height;
   double x0, x1, y0, y1;
@@ -82,7 +82,7 @@ static void axes(FILE *f, const panel *p, double dx, double dy, bool powers, con
             px(p, x), p->top, p->height, px(p, x), p->top + p->height + 16, x);
 }
 
-/* Losses of n curves on each other: each shows a dash in turn. Differences are whole lines. */
+/* Losses of n curves cover each other, so each is drawn in dashes. Differences are whole lines. */
 static void line(FILE *f, const panel *p, const curve *c, const curve *first, size_t i, size_t n) {
   fprintf(f, "<polyline fill='none' stroke='%s' ", colors[i % NCOLORS]);
   if (first)
@@ -94,7 +94,7 @@ static void line(FILE *f, const panel *p, const curve *c, const curve *first, si
     if (first) {
       if (k >= first->n) break;
       y = fabs(y - first->loss[k]) / first->loss[k];
-      y = y > 0 ? log10(y) : p->y0; /* equal: on the floor */
+      y = y > 0 ? log10(y) : p->y0; /* equal: at the bottom */
       y = y < p->y0 ? p->y0 : y > p->y1 ? p->y1 : y;
     }
     fprintf(f, "%.1f,%.1f ", px(p, c->step[k]), py(p, y));
@@ -102,7 +102,7 @@ static void line(FILE *f, const panel *p, const curve *c, const curve *first, si
   fprintf(f, "'/>\n");
 }
 
-/* Names come from files: nothing of XML goes through. */
+/* Names come from files: escape characters of XML. */
 static void escape(FILE *f, const char *s) {
   for (; *s; s++) {
     if (*s == '<' || *s == '>' || *s == '&')

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - what this trainer leaves to the recipe: each decision is asked of a policy there, by
-** name and with typed values, and read back as what the trainer needs.
+** policy.c - the decisions that the recipe makes: each calls a policy by name with typed values, and
+** reads its result.
 **
-** What is asked before training may fail, and the layout is refused. What is asked between steps
-** must not end a run: a mistake is told, and the answer of before, or the safe one, holds.
+** A policy called before training may fail, and the layout is refused. One called between steps must not end
+** a run: its error is printed, and the last good answer, or a safe one, is used.
 */
 #include "model.h"
 
@@ -15,8 +15,8 @@
 struct policies {
   mgrid_policy *layers, *schedule, *bucket_bytes, *gradient_family, *learning_rate, *checkpoint, *on_lost;
   double        rate;                                    /* the last good one */
-  bool          talks;                                   /* of all ranks, one says what went wrong */
-  char          said[sizeof((mgrid_error *)0)->message]; /* but not again and again */
+  bool          talks;                                   /* this rank prints errors; only one does */
+  char          said[sizeof((mgrid_error *)0)->message]; /* the last error printed, to print it once */
 };
 
 enum { MOST_CHUNKS = 64 };
@@ -139,8 +139,8 @@ bool policy_checkpoint(policies *p, int64_t step, int64_t steps) {
   return yes;
 }
 
-/* MPI's communicators cannot go on without a lost rank, so there is one thing to do; what the
-** recipe would rather have had done is said. */
+/* MPI's communicators cannot go on without a lost rank, so the job ends; the answer of the recipe is
+** printed. */
 void policy_on_lost(policies *p, const char *family, int ranks) {
   mgrid_arg   q[] = { text("family", family), integer("ranks", ranks) };
   mgrid_error err = MGRID_ERROR_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** weights.c - which part of the model a rank has, and the values it starts from.
+** weights.c - the part of the model that a rank has, and its first values.
 **
 ** Every rank walks over the whole model in the same order and keeps what is its own.
 */
@@ -80,7 +80,7 @@ static void declare_layer(model *m, int layer) {
   }
 }
 
-/* By name and place: the same value for whoever has it. */
+/* First values depend on name and place alone, so all ranks that have a value start with the same one. */
 static void first_values(model *m, param *p) {
   uint64_t key = m->c.seed;
   for (const char *n = p->name; *n; n++) key = data_mix(key, (uint64_t)(unsigned char)*n);
@@ -174,9 +174,9 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
   m->nslots = m->nchunks == 1 && m->warmup < total ? m->warmup + 1 : m->microbatches;
 }
 
-/* Where gradients are summed, and in which portions. After a mistake the other questions are asked all
-** the same, because the policies may be agreed: the families' are the same on every rank, those of the
-** parameters within a dp_cp group. */
+/* Choose the families over which gradients are summed, and the sizes of buckets. After an error ask the other
+** questions all the same, because agreed policies are collective: every rank asks the same about families,
+** and ranks of a dp_cp group ask the same about parameters. */
 static void choose_sums(model *m, policies *ask, mgrid_error *err) {
   group *both[] = { &m->l.dp_cp, &m->l.expert_data };
   for (int i = 0; i < 2; i++) {
@@ -220,7 +220,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   place_values(m);
   make_slots(m);
 
-  /* Scratch: room for the largest of what any layer puts there. */
+  /* Scratch: room for the largest use of any layer. */
   size_t T = (size_t)m->T, D = (size_t)c->width, S = (size_t)c->seq;
   m->scratch = T * (size_t)l->ep.size * (D + (size_t)m->hidden) + 2 * (size_t)m->b * S * D + 3 * T * D
                + (size_t)m->s * S;
