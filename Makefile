@@ -3,7 +3,7 @@
 # make            build/: the command, the libraries, the Lua module
 # make check      every test (scripts/test installs what is missing first)
 # make lint       the rule of dependencies, luacheck, shellcheck
-# make docs       what is written of options, after a change of them
+# make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
 # SAN=1           build into build/san with AddressSanitizer and UBSan
@@ -37,9 +37,8 @@ ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFL
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 
-# The backends, each a library of its own: src/comm/NAME*.c and src/comm/NAME/*.c. A backend says whether
-# it can be built here (HAVE_), how it is compiled (FLAGS_), what it links (LIBS_), and what its
-# pkg-config file is told (PC_).
+# The backends, each a library of its own of src/comm/NAME.c, NAME_*.c and NAME/*.c. HAVE_NAME: can it be
+# built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
 ALL_BACKENDS := mpi nccl
 
 MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
@@ -48,8 +47,8 @@ FLAGS_mpi := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/
 LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
 PC_mpi    := $(MPI)
 
-# NCCL is opened at run time: its backend is built where the headers are (of 2.28.7 or later; the
-# library that runs may be older), and links nothing of it.
+# NCCL is opened at run time: its backend needs only the headers (of 2.28.7 or later; the library that runs
+# may be older), and does not link with NCCL.
 CUDA_HOME  ?= $(firstword $(wildcard /usr/local/cuda /usr/local/cuda-*[0-9]) /usr)
 NCCL_DIR   := $(firstword $(dir $(wildcard $(CUDA_HOME)/include/nccl.h /usr/include/nccl.h /usr/local/include/nccl.h)))
 HAVE_nccl  := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCCL_DIR)cuda_runtime_api.h && echo yes)
@@ -73,8 +72,8 @@ OUT     := $(LIB) $(B)/libmoongrid.a $(LIBS_OF_BACKENDS) $(BACKENDS:%=$(B)/libmo
 
 all: $(OUT)
 
-# Writing members out is bound by memory if its loops are vectorized; -O2 leaves them alone. What
-# waits for Lua, for other ranks or for a reader is as fast when it is small, and a sixth smaller.
+# Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
+# for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller.
 ifndef SAN
 COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,join pairs pick split)
 $(B)/algebra/listing.o: OPT += -O3
@@ -99,13 +98,13 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
-# What the libraries export, and since which version of the interface.
+# The symbols that the libraries export, with the version of the interface.
 MAP := $(B)/gen/exports.map
 $(MAP): Makefile
 	@mkdir -p $(@D)
 	echo 'mgrid_$(SOVER) { global: mgrid_*; luaopen_moongrid; local: *; };' > $@
 
-# Tables of names are relocations, one per name; packed they are 12 KiB less of the library.
+# Tables of names need a relocation per name; packing them saves 12 KiB of the library.
 $(LIB): $(OBJ) $(MAP)
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=$(MAP) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic-functions -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $(OBJ) $(LIBS)
@@ -115,8 +114,8 @@ $(B)/libmoongrid.a: $(OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
-# A library for each backend. What it needs of libmoongrid it takes from the archive, as a copy that
-# nobody else sees, and nothing is missing (-z defs): it works wherever it is loaded.
+# A library for each backend. It links its own hidden copy of what it needs from the archive, and no symbol
+# may be missing (-z defs), so it works in any process.
 define backend
 OBJ_$(1) := $$(patsubst src/%.c,$$(B)/%.o,$$(wildcard src/comm/$(1).c src/comm/$(1)_*.c src/comm/$(1)/*.c))
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
@@ -137,7 +136,7 @@ $(B)/moongrid.so: $(B)/script/luaopen.o $(LIB)
 	$(call SAY,LD,$@)
 	$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< -L$(B) -lmoongrid
 
-# The command has the library in itself: one file to copy, and it sees what is not exported.
+# The command links the archive: it is one file to copy, and can use symbols that are not exported.
 $(B)/moongrid: $(COMMAND) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -157,7 +156,7 @@ check: all
 lint:
 	scripts/lint
 
-# What is told of options in the annotations and in lua/README.md, out of the library's own tables.
+# The tables of options in the annotations and in lua/README.md, from the library's own tables.
 docs: $(B)/moongrid.so
 	LUA_CPATH='$(B)/?.so' $(LUA) scripts/docs.lua
 
@@ -196,7 +195,7 @@ install: all man
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
 
-# For LuaRocks: the Lua module alone, with the libraries beside it, where it looks for them.
+# For LuaRocks: the Lua module alone, with the libraries in its folder, where it finds them.
 install-lua: all
 	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) $(D)$(LUA_CMOD)/

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- docs.lua [--check]: writes what is told of options in lua/moongrid/meta.lua and lua/README.md. It asks the
--- built library, by moongrid.options(), and replaces what stands between two marker lines of each file;
--- what the markers enclose is not edited by hand. With --check it writes nothing, names the files that
+-- docs.lua [--check]: writes the tables of options in lua/moongrid/meta.lua and lua/README.md. It gets them
+-- from the built library, by moongrid.options(), and replaces the lines between two markers in each file;
+-- do not edit these by hand. With --check it writes nothing, names the files that
 -- would change and fails. Run in the project's root by make docs.
 
 local options, fields = require "moongrid".options()

@@ -2,7 +2,7 @@
 --
 -- embed.lua OUT: writes the prelude and the bundled recipes as C, so that the library needs no
 -- files beside it: as text, and compiled by this Lua, which is ten times faster to load. The
--- library takes the compiled form only under the very release that made it; see bundle.h.
+-- library uses the compiled form only with the release of Lua that made it; see bundle.h.
 -- Run in the project's root by make.
 
 local function quoted(bytes)
@@ -21,8 +21,8 @@ local function numbers(bytes)
   return table.concat(list, ",\n  ")
 end
 
--- Take out of a file's text what no message shows: indentation, comments, blanks. Lines are kept, so
--- that line numbers in messages hold. Of a line with a string only the indentation goes. (A long string
+-- Remove from a file's text what no message shows: indentation, comments, blanks. Lines are kept, so
+-- that line numbers in messages stay right. From a line with a string only the indentation is removed. (A long string
 -- that spans lines is refused.)
 local function read(path)
   local lines = {}
@@ -55,7 +55,7 @@ end
 
 local prelude, recipes = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", "")
 
--- What one file of the prelude asks for by name, core.library("x"), is another.
+-- Check that every file that the prelude loads by name, core.library("x"), exists.
 local there = {}
 for _, file in ipairs(prelude) do there[file[3]] = true end
 for _, file in ipairs(prelude) do
@@ -85,7 +85,7 @@ local function write_texts(label, list)
   return chunks
 end
 
--- mgrid_prelude_NAME, so that C which asks for a file that is not there does not link
+-- mgrid_prelude_NAME, so that C code which uses a missing file does not link
 local texts = write_texts("prelude", prelude)
 local pointers = {}
 for i, file in ipairs(prelude) do

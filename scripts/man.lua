@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- man.lua 1|3 OUT: the manual pages, from what there is already: moongrid.1 from the command's own
+-- man.lua 1|3 OUT: the manual pages: moongrid.1 from the command's own
 -- --help, moongrid.3 from the header, whose comments are the manual.
 
 local section, path = arg[1], arg[2]
@@ -8,7 +8,7 @@ local out = {}
 
 local function put(...) out[#out + 1] = string.format(...) end
 
--- Text as it is: nothing of it is a roff command.
+-- Escape text, so that nothing in it is a roff command.
 local function plain(text)
   return (text:gsub("\\", "\\e"):gsub("%-", "\\-"):gsub("\n([.'])", "\n\\&%1"):gsub("^([.'])", "\\&%1"))
 end

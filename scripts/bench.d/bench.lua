@@ -16,7 +16,7 @@ end
 
 -- ------------------------------------------------------------------ processes
 
--- Output of a command line and its exit code; what it says on stderr is shown.
+-- Output of a command line and its exit code; its stderr is shown.
 function B.run(line)
   local pipe = assert(io.popen(line))
   local text = pipe:read "a"
@@ -114,7 +114,7 @@ end
 
 function Table:note(...) table.insert(self.notes, (string.format(...))) end
 
--- A bound that the work was given; `value` is nil where it could not be measured.
+-- A required bound; `value` is nil if it could not be measured.
 function Table:target(text, value, bound, at_least)
   if not value then return end
   local met = at_least and value >= bound or not at_least and value <= bound

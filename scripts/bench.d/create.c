@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - one way of making the communicators of a layout, once cold and once more, under
+** create.c - makes the communicators of a layout in one way, once cold and once again, under
 ** mpirun. Rank 0 prints. Every communicator is checked: size, rank, the sum of its members.
 **
 **     create facts|megatron ours|world|world_kind|split|group|best|idup|split_best|by_size|threads
@@ -121,7 +121,7 @@ static void by_split(job *j) {
   }
 }
 
-/* (c) Members only, nothing shared. */
+/* (c) Members only, without sharing. */
 static void by_group(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
@@ -138,7 +138,7 @@ static void hold_shared(job *j, int k, MPI_Comm c) {
   hold(j, c, mgrid_plan_family(j->plan, (size_t)m->entry), m->group, m->position);
 }
 
-/* The communicators that moongrid makes, by plain C with lists made before: the floor. */
+/* The communicators that moongrid makes, by plain C with lists made before: the lower bound. */
 static void by_best(job *j) {
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     const mgrid_creation *m = &j->view.comm[k];
@@ -160,8 +160,8 @@ static void by_size(job *j) {
     }
 }
 
-/* The same, but a communicator with the members of an earlier one (they are two because their options
-** differ) is duplicated from it, all duplications in flight at once. */
+/* The same, but a communicator with the members of an earlier one (their options differ) is duplicated from
+** it, with all duplications in progress at once. */
 static void by_idup(job *j) {
   MPI_Request wait[MOST];
   int         n = 0, of[MOST], at[MOST];
@@ -188,7 +188,7 @@ static void by_idup(job *j) {
   MPI_Waitall(n, wait, MPI_STATUSES_IGNORE);
 }
 
-/* The same by splits of the world, one for each family that leads anywhere in the job. */
+/* The same by splits of the world, one for each family that creates any communicator in the job. */
 static void by_split_best(job *j) {
   for (int i = 0; i < (int)mgrid_plan_nfamilies(j->plan); i++) {
     const mgrid_family *f = mgrid_plan_family(j->plan, (size_t)i);
@@ -293,7 +293,7 @@ int main(int argc, char **argv) {
   sizes s = { j.size, 2, 2, 2, 2, 2 };
   MPI_Barrier(MPI_COMM_WORLD);
 
-  /* What every rank pays for its plan, all of them at once: from the recipe (megatron), from C. */
+  /* The time of planning on every rank at once: from the recipe (megatron), from C. */
   if (ours && !facts) {
     const char    *args[] = { "tp=2", "cp=2", "pp=2", "ep=2", "etp=2" };
     double         t0 = now();
@@ -372,7 +372,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < j.n && !ours; i++) MPI_Comm_free(&j.comm[i]);
   }
 
-  /* The time of one all-reduce over the world: what all of these are made of. */
+  /* The time of one all-reduce over the world, of which all creations consist. */
   for (int round = 0; round < 20; round++) {
     int    one = 1, sum;
     double a = now();

@@ -20,11 +20,11 @@ enum { DENSE, EXPERT, GRIDS, AXES = 6, RULES_MAX = 40 };
 enum { WHOLE, ENDS, FIRST, BUNDLE }; /* what is done to the groups along the dims */
 
 typedef struct rule {
-  const char *name, *same; /* `same`: the very family of an earlier rule */
+  const char *name, *same; /* same: name of an earlier rule whose family this is */
   int         grid;
   const char *dims[4];
   int         then;
-  bool        host; /* an option apart: a communicator of the host's */
+  bool        gloo; /* with the option backend = "mpi": gloo in Megatron */
 } rule;
 
 typedef struct layout {
@@ -123,23 +123,23 @@ static inline size_t rule_ndims(const rule *r) {
 /* ------------------------------------------------------------ by moongrid */
 
 /* The layout as a topology. NULL with *err filled where anything fails. */
-static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool host, mgrid_error *err) {
+static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool gloo, mgrid_error *err) {
   static const int64_t ends[] = { 0, -1 };
   mgrid_dim            dims[GRIDS][AXES];
   mgrid_family        *made[RULES_MAX];
-  mgrid_options        on_host = MGRID_OPTIONS_INIT;
+  mgrid_options        on_cpu = MGRID_OPTIONS_INIT;
   mgrid_topology      *t = mgrid_topology_new(s.world, err);
   layout_dims(s, dims);
   mgrid_grid  *grid[GRIDS] = { mgrid_grid_new(mgrid_world(s.world), AXES, dims[DENSE], err),
                                mgrid_grid_new(mgrid_world(s.world), AXES, dims[EXPERT], err) };
   mgrid_status status = mgrid_topology_add_grid(t, "dense", grid[DENSE], err);
   if (!status) status = mgrid_topology_add_grid(t, "expert", grid[EXPERT], err);
-  on_host.backend = "mpi";
+  on_cpu.backend = "mpi";
   int n = 0;
   for (int i = 0; i < l->n && !status; i++) {
     const rule *r = &l->rule[i];
     made[n] = NULL;
-    if (r->host && !host) {
+    if (r->gloo && !gloo) {
       n++;
       continue;
     }
@@ -156,7 +156,7 @@ static inline mgrid_topology *layout_topology(const layout *l, sizes s, bool hos
         mgrid_family_free(f);
       }
     }
-    status = mgrid_topology_add(t, r->name, made[n++], r->host ? &on_host : NULL, err);
+    status = mgrid_topology_add(t, r->name, made[n++], r->gloo ? &on_cpu : NULL, err);
   }
   while (n > 0) mgrid_family_free(made[--n]);
   for (int g = 0; g < GRIDS; g++) mgrid_grid_free(grid[g]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - stands in front of the C library's allocator for the whole process, the shared
+** memory.c - replaces the C library's allocator for the whole process, the shared
 ** libraries included, and counts. Not thread-safe.
 */
 #include "bench.h"

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The model behind scripts/model. A creation is three small allreduces over some ranks and some
--- local work; what differs between the ways is how many there are, and over whom.
+-- local work; the ways differ in how many there are and over which ranks.
 
 local json = require "dkjson"
 local mg = require "moongrid"
@@ -14,7 +14,7 @@ local mpi = {
   bandwidth = 10e9, -- bytes per second into a rank, for the allgather of a split
   sort = 2e-9,      -- per rank and comparison, for the sort of a split
 }
-local nccl = { -- NCCL 2.28.9: read in its source, or measured in its host code without a GPU
+local nccl = { -- NCCL 2.28.9: read in its source, or measured in its CPU code without a GPU
   ring_step = 50e-6,    -- a step of the bootstrap ring; it is walked in both directions
   gathers = 3,          -- all-gathers of one creation: addresses, peers, graph
   fixed = 0.15,         -- topology detection of one communicator, 0.15 to 0.5
@@ -59,8 +59,8 @@ end
 
 -- ------------------------------------------------- MPI, against what was measured
 
--- Communicators that one rank gets, and message steps that it goes through: who is no member of a
--- group takes part in the rounds over the world, and makes nothing.
+-- Communicators that one rank gets, and message steps that it takes part in. A rank that is no member of a
+-- group takes part in the rounds over the world, but makes nothing.
 local function steps(way, c, world)
   local n, hops = 0, 0
   local function creation(size, extra)

@@ -217,7 +217,7 @@ function parts.create(B)
   for _, layout in ipairs { "facts", "megatron" } do
     for _, ranks in ipairs(B.quick and { 8 } or { 8, 16, 32, 64 }) do
       local data, unit = {}, {}
-      for _ = 1, launches do -- in turn, so that what else runs here hits all of them
+      for _ = 1, launches do -- in turn, so that other load on the machine affects all of them
         for _, way in ipairs(ways) do
           local one = {}
           if B.samples(one, ("LAUNCH_SECONDS=60 scripts/launch %d %s/create %s %s 2>/dev/null"):format(ranks, B.dir,

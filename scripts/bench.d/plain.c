@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** plain.c - a shared library of one function: what a getter costs whose struct is not the
-** caller's. The measure for mgrid_group_rank.
+** plain.c - a shared library of one function: the cost of a getter in another library,
+** which mgrid_group_rank is compared with.
 */
 #include <stdint.h>
 

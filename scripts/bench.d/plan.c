@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** plan.c - what one rank's whole plan costs.
+** plan.c - the cost of one rank's whole plan.
 **
 **     plan time ROUNDS WORLD...   microseconds, the worlds in turn so that drift hits all
 **     plan once recipe|c WORLD    once, in a function of its own: for callgrind, for memory
@@ -8,13 +8,13 @@
 */
 #include "layout.h"
 
-static int recipe_args(sizes s, bool host, char text[7][48], const char *args[7]) {
+static int recipe_args(sizes s, bool gloo, char text[7][48], const char *args[7]) {
   snprintf(text[0], 48, "tp=%d", (int)s.tp);
   snprintf(text[1], 48, "cp=%d", (int)s.cp);
   snprintf(text[2], 48, "pp=%d", (int)s.pp);
   snprintf(text[3], 48, "ep=%d", (int)s.ep);
   snprintf(text[4], 48, "etp=%d", (int)s.etp);
-  snprintf(text[5], 48, "gloo=%s", host ? "true" : "false");
+  snprintf(text[5], 48, "gloo=%s", gloo ? "true" : "false");
   for (int i = 0; i < 6; i++) args[i] = text[i];
   return 6;
 }
@@ -24,12 +24,12 @@ typedef struct stages { /* seconds */
 } stages;
 
 /* A fresh Lua state, the recipe compiled and run, the plan, this rank's view of it. */
-__attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *spent) {
+__attribute__((noipa)) static int64_t from_recipe(sizes s, bool gloo, stages *spent) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
   char              text[7][48];
   const char       *args[7];
-  int               n = recipe_args(s, host, text, args);
+  int               n = recipe_args(s, gloo, text, args);
   double            t0 = now();
   mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e);
   double            t1 = now();
@@ -47,11 +47,11 @@ __attribute__((noipa)) static int64_t from_recipe(sizes s, bool host, stages *sp
 }
 
 /* The same families through the C functions. */
-__attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) {
+__attribute__((noipa)) static int64_t from_c(sizes s, bool gloo, stages *spent) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_plan_counts mine = MGRID_PLAN_COUNTS_INIT;
   double            t0 = now();
-  mgrid_topology   *t = layout_topology(&MEGATRON, s, host, &e);
+  mgrid_topology   *t = layout_topology(&MEGATRON, s, gloo, &e);
   if (!t) die(e.message);
   double      t1 = now();
   mgrid_plan *p = mgrid_plan_new(t, &e);
@@ -65,8 +65,8 @@ __attribute__((noipa)) static int64_t from_c(sizes s, bool host, stages *spent) 
   return mine.communicators;
 }
 
-/* The least that has to be computed: base, group and position of one rank for every rule,
-** from the dims alone. No names, no sharing, no order, no digest. */
+/* The least work: base, group and position of one rank for every rule, from the dims alone. No names, sharing,
+** order or digest. */
 __attribute__((noipa)) static int64_t descriptors(const bare *b, int n, int64_t rank) {
   int64_t all = 0;
   for (int i = 0; i < n; i++) {
@@ -102,13 +102,13 @@ static void measure(int rounds, int nworlds, char **worlds) {
       for (int k = 0; k < BATCH; k++) sink = descriptors(b, MEGATRON.n, s.world / 2 + 5 + k);
       double least = (now() - t0) / BATCH;
       if (round >= 0) sample(1e6 * least, "least %s", worlds[i]);
-      for (int host = 1; host >= 0; host--) {
+      for (int gloo = 1; gloo >= 0; gloo--) {
         stages      r, c;
-        const char *tail = host ? "" : " nogloo";
-        from_recipe(s, host, &r);
-        from_c(s, host, &c); /* warms up: what follows is what a program sees that plans twice */
+        const char *tail = gloo ? "" : " nogloo";
+        from_recipe(s, gloo, &r);
+        from_c(s, gloo, &c); /* warm up, so that the next call is as in a program that plans twice */
         for (int k = 0; k < 4; k++) {
-          from_c(s, host, &c);
+          from_c(s, gloo, &c);
           if (round < 0) continue;
           sample(1e6 * (c.open + c.plan + c.view), "c%s %s", tail, worlds[i]);
           sample(1e6 * c.open, "c build%s %s", tail, worlds[i]);
@@ -155,14 +155,14 @@ static void check(int64_t world) {
 
 #ifdef WITH_MEMORY
 /* Bytes at most at a time, bytes that the plan itself keeps, and calls of the allocator. */
-static void once(bool recipe, sizes s, bool host) {
+static void once(bool recipe, sizes s, bool gloo) {
   mgrid_error e = MGRID_ERROR_INIT;
   char        text[7][48];
   const char *args[7];
-  int         n = recipe_args(s, host, text, args);
+  int         n = recipe_args(s, gloo, text, args);
   memory      before = memory_used;
   memory_used.peak = memory_used.live;
-  recipe ? from_recipe(s, host, NULL) : from_c(s, host, NULL);
+  recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
   memory      after = memory_used; /* before printf takes its buffer */
   const char *what = recipe ? "recipe" : "c";
   sample((double)(after.peak - before.live), "%s peak %lld", what, (long long)s.world);
@@ -179,7 +179,7 @@ static void once(bool recipe, sizes s, bool host) {
   mgrid_plan_free(p);
 }
 #else
-static void once(bool recipe, sizes s, bool host) { recipe ? from_recipe(s, host, NULL) : from_c(s, host, NULL); }
+static void once(bool recipe, sizes s, bool gloo) { recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL); }
 #endif
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** policies.c - what a decision in Lua costs, in nanoseconds: mgrid_policy_call of a small function
+** policies.c - the cost of a decision in Lua, in nanoseconds: mgrid_policy_call of a small function
 ** with one argument, and the same function called by Lua's own C interface with the same table; a
 ** bundled policy of the largest kind; and a query of a recipe with many parameters.
 **

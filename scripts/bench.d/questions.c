@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** questions.c - what an answer costs in C, in nanoseconds, and that it allocates nothing. A dry
-** state: no MPI is asked for any of these.
+** questions.c - the cost of a question in C, in nanoseconds, and a check that it allocates nothing. On a
+** dry state, since no question calls MPI.
 **
 **     questions ROUNDS
 */

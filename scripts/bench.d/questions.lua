@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- What an answer costs in Lua, in nanoseconds, and how many bytes it leaves for the collector.
--- A dry state: no MPI is asked for any of these. questions.lua ROUNDS
+-- The cost of a question in Lua, in nanoseconds, and the bytes of garbage that it makes.
+-- On a dry state, since no question calls MPI. questions.lua ROUNDS
 
 local mg = require "moongrid"
 

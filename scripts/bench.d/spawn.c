@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** spawn.c - the life of a process: spawn ROUNDS COMMAND... gives milliseconds from fork to its
+** spawn.c - the run time of a process: spawn ROUNDS COMMAND... gives milliseconds from fork to its
 ** end, and the largest resident set in KiB. Output goes to /dev/null.
 */
 #include "bench.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** gpu.h - what the measuring program asks of NCCL and the CUDA runtime. Both are opened when it
-** runs, under the names that moongrid opens: so it builds without the libraries, and both speak to
-** the same copy. Types come from the headers, as for a linked call.
+** gpu.h - the functions of NCCL and the CUDA runtime that the measuring program uses. Both libraries
+** are opened at run time by the names that moongrid uses, so the program builds without them and uses the
+** same copies. Types come from the headers, as for a linked call.
 */
 #ifndef GPU_H
 #define GPU_H
@@ -37,7 +37,7 @@ static struct gpu {
   int devices, device;
 } gpu;
 
-/* One rank that fails ends all: the others would wait for it. */
+/* If one rank fails end all, because the others would wait for it. */
 __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...) {
   va_list args;
   va_start(args, format);

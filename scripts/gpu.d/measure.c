@@ -48,7 +48,7 @@ static void about(void) {
   cuda_must(gpu.cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
   cuda_must(gpu.cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
   cuda_must(gpu.cudaSetDevice(0), "cudaSetDevice");
-  gpu.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0); /* worth no failure */
+  gpu.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0); /* may fail: only for the report */
   gpu.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
   cuda_must(gpu.cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo");
   device_name(name, sizeof name);
@@ -60,7 +60,7 @@ static void about(void) {
   printf("runtime\t%d.%d\ndriver\t%d.%d\n", runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
   say_file("nccl file", "libnccl.so.2", "ncclGetVersion");
   say_file("cudart file", cudart, "cudaRuntimeGetVersion");
-  printf("success\t%s\n", gpu.GetErrorString(ncclSuccess)); /* tells who answers */
+  printf("success\t%s\n", gpu.GetErrorString(ncclSuccess)); /* the real NCCL and the stand-in answer differently */
 }
 
 /* ----------------------------------------------------------------------- create */
@@ -208,7 +208,7 @@ static void create(const char *way) {
 
   int64_t     *data = NULL;
   cudaStream_t stream;
-  cuda_must(gpu.cudaMalloc((void **)&data, sizeof *data), "cudaMalloc"); /* CUDA's own start is nobody's cost */
+  cuda_must(gpu.cudaMalloc((void **)&data, sizeof *data), "cudaMalloc"); /* start CUDA before the clock starts */
   cuda_must(gpu.cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
   bool ours = strcmp(way, "ours") == 0, all = strstr(way, "_all") != NULL;
   if (!ours && strncmp(way, "serial", 6) != 0 && strncmp(way, "split", 5) != 0) fail("no way '%s'", way);
@@ -255,10 +255,11 @@ static void create(const char *way) {
 /* ----------------------------------------------------------------------- memory */
 
 typedef struct level {
-  double device, host; /* MiB in use, as rank 0 sees it while all ranks stand still */
+  double device, cpu; /* MiB in use, as rank 0 sees it while all ranks stand still */
 } level;
 
-static double host_available(void) { /* MiB of the machine: pinned memory shows there, and others' too */
+static double cpu_available(
+    void) { /* MiB of the machine, which includes pinned memory, and memory of other processes */
   FILE  *f = fopen("/proc/meminfo", "r");
   char   line[128];
   double kib = 0;
@@ -272,13 +273,13 @@ static level look(void) {
   cuda_must(gpu.cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   MPI_Barrier(MPI_COMM_WORLD);
   cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
-  level l = { (double)(total - unused) / (1 << 20), -host_available() };
+  level l = { (double)(total - unused) / (1 << 20), -cpu_available() };
   MPI_Barrier(MPI_COMM_WORLD);
   return l;
 }
 
-/* How many ranks' memory rank 0 sees: all of its GPU, which it proves by letting the last of them
-** take some. */
+/* The number of ranks whose GPU memory rank 0 sees: those on its GPU. To check this the last of them allocates
+** some. */
 static int seen_ranks(void) {
   enum { MIB = 64 };
   int   device = gpu.device, on = 0, last = 0;
@@ -342,8 +343,7 @@ static void say(const char *key, double sum, double by) {
   if (gpu.rank == 0) printf("%s\t%.1f\n", key, sum / by);
 }
 
-/* The first communicator of a process brings what all share: it is made and used before anything
-** is measured. */
+/* The first communicator of a process also allocates what all share, so make and use one before measuring. */
 static void cost(const char *spec) {
   mgrid_error      e = MGRID_ERROR_INIT;
   mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;
@@ -369,8 +369,8 @@ static void cost(const char *spec) {
   say("created", made.device - before.device, by);
   say("first_use", used.device - made.device, by);
   say("kept", freed.device - before.device, by);
-  say("host_created", made.host - before.host, all);
-  say("host_first_use", used.host - made.host, all);
+  say("host_created", made.cpu - before.cpu, all);
+  say("host_first_use", used.cpu - made.cpu, all);
   say("predicted_created", (double)predicted.created, COPIES * mib);
   say("predicted_first_use", (double)predicted.first_use, COPIES * mib);
   mgrid_state_free(first);
@@ -383,8 +383,8 @@ static void cost(const char *spec) {
 
 /* ------------------------------------------------------------------------- main */
 
-/* As moongrid chooses: by the index on this machine. Several ranks on one GPU have NCCL believe in
-** a machine each; it reads that once, so it is said before the first call. */
+/* Choose as moongrid does, by the index on this machine. Several ranks on one GPU have to look like different
+** machines to NCCL, which reads NCCL_HOSTID once, so set it before the first call. */
 static void choose_device(void) {
   MPI_Comm here;
   char     id[32];

@@ -172,8 +172,8 @@ write_record() {
   fi
 }
 
-# A record is written only where the libraries and the driver have said who they are. All else
-# stays in this folder, or where nobody keeps it.
+# Write a record only if the libraries and the driver have identified themselves. Anything else stays in
+# this folder.
 finish() {
   local name place=$out file n=1
   trap - INT TERM
@@ -181,7 +181,7 @@ finish() {
   name=${about[name]:-}
   [ -n "$name" ] || kind=failure
   [ "$standin" -eq 0 ] || kind=rehearsal
-  if [ $kind = record ] && [ "$name" = unknown ]; then kind=failure; fi # no driver told its name
+  if [ $kind = record ] && [ "$name" = unknown ]; then kind=failure; fi # no driver has named the GPU
   name=${name//[!A-Za-z0-9]/-}
   if [ $kind != record ]; then
     place=$dir name=$kind

@@ -114,8 +114,8 @@ found_all() { # TEXT CUDART WANTED SPARE
 
 # ----------------------------------------------------------------- environment
 
-# Of this machine alone, and of no Open MPI that may be installed: modules and messages are found
-# by the prefixes, settings of the machine are not read, nobody looks for ssh.
+# Use the packed Open MPI on this machine alone, whatever is installed: find modules and messages by the
+# prefixes, do not read settings of the machine, do not look for ssh.
 set_environment() {
   local pmix
   for pmix in "$dir"/usr/lib/*/pmix2; do
@@ -126,12 +126,12 @@ set_environment() {
   export PMIX_MCA_mca_base_param_files=none OMPI_MCA_orte_default_hostfile=none HWLOC_PLUGINS_PATH=$dir/none
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none
-  # what a killed run leaves goes with the rest; and /dev/shm of a container may be small
+  # files of a killed run are removed with the folder; and /dev/shm of a container may be small
   export OMPI_MCA_btl_vader_backing_directory=$work/mpi OMPI_MCA_orte_tmpdir_base=$work/mpi
   export OMPI_MCA_oob_tcp_if_include=lo PMIX_MCA_pcompress_base_silence_warning=1
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
   export OMPI_MCA_mpi_yield_when_idle=1
-  # ranks that share a GPU are machines of their own to NCCL (moongrid sees to that), and meet here
+  # to NCCL ranks that share a GPU are on different machines (set by moongrid); connect them by loopback
   unset NCCL_HOSTID NCCL_MAX_CTAS NCCL_MIN_CTAS
   export NCCL_DEBUG=WARN
   if [ "${about[devices]:-1}" -lt 8 ]; then
@@ -246,7 +246,7 @@ part_run() {
 }
 
 part_refuse() {
-  local limit=40 # of one command: soon is a part of what is checked
+  local limit=40 # seconds of one command, because refusals must come soon
   if [ "${about[devices]}" = 1 ]; then
     ranks 2 "$moongrid" run "$dir/examples/moe.lua" tp=2 --backend nccl
     check "2 ranks on one GPU without --share-gpu" 4 "*has 1 GPU for 2 ranks*--share-gpu*" "${launch[@]}"
@@ -260,8 +260,8 @@ part_refuse() {
   check "a plan above --gpu-memory" 3 "*the budget is 1 MiB*" "${launch[@]}"
 }
 
-# Channels are few where NCCL finds little between ranks; min_ctas makes them as many as the
-# prediction takes, so that the formula itself is held against the GPU.
+# NCCL may choose few channels; min_ctas forces the number that the prediction uses, so that the formula
+# itself is compared with the GPU.
 part_memory() {
   local n options
   for n in 2 8; do
