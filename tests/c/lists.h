@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** lists.h - the oracle: groups as plain lists of ranks, and every operation done to them in
-** the obvious way. It shares no arithmetic with the library: coordinates are counted up, not
-** divided out. lists_check compares all questions of a family with such lists.
+** lists.h - the reference: groups as plain lists of ranks, and every operation on them done in
+** the obvious way. It shares no arithmetic with the library: coordinates are found by counting, not by
+** dividing. lists_check compares the answers of a family to all questions with such lists.
 */
 #ifndef TEST_LISTS_H
 #define TEST_LISTS_H
@@ -12,11 +12,11 @@
 #include "algebra/family.h"
 
 typedef struct lists {
-  int64_t  n;      /* groups that are closed */
+  int64_t  n;      /* complete groups */
   int64_t  total;  /* members, those of the open group included */
   int64_t *starts; /* [n + 1] */
   int32_t *ranks;  /* [total] */
-  bool     pairs;  /* made by neighbours: called a cover even where no rank is in two */
+  bool     pairs;  /* made by neighbours, so declared a cover even if no rank is in two groups */
 } lists;
 
 static inline void *lists_room(void *array, size_t n, size_t each) {
@@ -38,7 +38,7 @@ static inline void lists_add(lists *l, int64_t rank) {
   l->ranks[l->total++] = (int32_t)rank;
 }
 
-static inline void lists_close(lists *l) { /* the members since the last call are a group */
+static inline void lists_close(lists *l) { /* make a group of the members added since the last call */
   l->starts = lists_room(l->starts, (size_t)l->n + 1, sizeof *l->starts);
   l->starts[++l->n] = l->total;
 }
@@ -399,7 +399,7 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
   }
 }
 
-/* A family of the grid after `steps` operations and perhaps neighbours; *l is what it must be. */
+/* A family of the grid after `steps` operations and perhaps neighbours; *l has the groups that it must have. */
 static inline mgrid_family *draw_family(rng *r, const drawn *d, int steps, lists *l) {
   mgrid_error   err;
   drawn_along   a = draw_along(r, d);

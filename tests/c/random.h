@@ -38,7 +38,7 @@ static inline uint64_t rng_next(rng *r) {
   return z ^ (z >> 31);
 }
 
-/* Both ends included. */
+/* A number from low to high, both included. */
 static inline int64_t rng_between(rng *r, int64_t low, int64_t high) {
   return low + (int64_t)(rng_next(r) % (uint64_t)(high - low + 1));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_algebra.c - laws of the algebra over thousands of random grids: what a family
-** enumerates, what it says by group and position, and what it says by rank are one thing,
-** and it is what the coordinates say.
+** test_algebra.c - laws of the algebra over thousands of random grids: a family lists the same
+** ranks as it answers by group and position, and by rank, and these are the ranks that follow from
+** the coordinates.
 */
 #include "lists.h"
 
@@ -88,7 +88,7 @@ static void test_along(void **unused) {
     mgrid_family_free(written);
     mgrid_family_free(chosen);
   }
-  assert_true(differ > GRIDS / 50); /* else the orders were not told apart at all */
+  assert_true(differ > GRIDS / 50); /* else the test did not tell the orders apart */
 }
 
 /* Dims of size 1 need not be named as index, whatever the grid. */
@@ -148,7 +148,7 @@ static void test_windows(void **unused) {
       f[i] = draw_family(&r, &d[i], (int)rng_between(&r, 0, 2), &want[i]);
       mgrid_grid_free(d[i].grid);
     }
-    int                       first = (int)rng_between(&r, 0, 1); /* the later window may come first */
+    int                       first = (int)rng_between(&r, 0, 1); /* in either order of the windows */
     const mgrid_family *const both[2] = { f[first], f[!first] };
     mgrid_family             *u = mgrid_family_union(2, both, anew(&err));
     check(&r, u != NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_backend.c - a backend that the library has never heard of: the ranks are threads of this process,
-** and a communicator is a list of ranks. Everything that it needs is in its descriptor and its table of
-** operations. Then the table of those that the library knows, and the loop that waits.
+** test_backend.c - a backend that is not in the library: its ranks are threads of this process, and a
+** communicator is a list of ranks. It needs nothing but its descriptor and its table of operations. Then
+** the table of the backends in the library, and the loop that waits.
 */
 #include "random.h"
 
@@ -16,7 +16,7 @@ enum { RANKS = 6 };
 
 /* ------------------------------------------------------------------- the backend */
 
-typedef struct place { /* what all ranks share: from each to each, at most one parcel is on its way */
+typedef struct place { /* shared by all ranks: at most one parcel in progress from each rank to each */
   pthread_mutex_t lock;
   pthread_cond_t  changed;
   void           *parcel[RANKS][RANKS];
@@ -26,7 +26,7 @@ typedef struct place { /* what all ranks share: from each to each, at most one p
 typedef struct loopback {
   mgrid_backend base;
   place        *place;
-  bool          fails; /* to create anything */
+  bool          fails; /* creations of this rank fail */
 } loopback;
 
 typedef struct loop_comm { /* the handle */
@@ -34,7 +34,7 @@ typedef struct loop_comm { /* the handle */
   int32_t ranks[RANKS];
 } loop_comm;
 
-/* Wait until it is full or empty, then put `new` there; what was there. */
+/* Wait until the slot is full or empty, then put `new` there; return the old content. */
 static void *swap(place *p, int64_t from, int64_t to, bool full, void *new) {
   void **at = &p->parcel[from][to], *was;
   pthread_mutex_lock(&p->lock);
@@ -45,7 +45,7 @@ static void *swap(place *p, int64_t from, int64_t to, bool full, void *new) {
   return was;
 }
 
-/* What each of n ranks brings, by position; ranks NULL: all. Every call is made of this one. */
+/* Gather a block from each of n ranks, by position; ranks NULL: all. All other calls use this one. */
 static void gather(loopback *l, int64_t n, const int32_t *ranks, const void *mine, char *all, size_t bytes) {
   for (int64_t i = 0; i < n; i++)
     swap(l->place, l->base.rank, ranks ? ranks[i] : i, false, memcpy(malloc(bytes), mine, bytes));
@@ -166,7 +166,7 @@ static mgrid_plan *plan_of(const char *backend, mgrid_error *err) {
   return p;
 }
 
-typedef struct rank { /* one rank: what it is to do, and what came of it */
+typedef struct rank { /* one rank: its arguments and its results */
   place      *place;
   int64_t     rank;
   const char *wants;    /* the option `backend` of its families */
@@ -240,7 +240,7 @@ static void test_a_family_that_wants_another(void **state) {
   rank ranks[RANKS];
   (void)state;
   live_all(ranks, "nccl", -1);
-  for (int i = 0; i < RANKS; i++) { /* all alike: each has its own reason */
+  for (int i = 0; i < RANKS; i++) { /* all ranks fail, so each returns its own error */
     char want[64];
     snprintf(want, sizeof want, "test/tp[%d] wants nccl", i / 2);
     assert_int_equal(ranks[i].err.status, MGRID_REFUSED);
@@ -267,7 +267,7 @@ static void test_table(void **state) {
     assert_string_equal(names[choices++], d->name);
   }
   assert_int_equal(n, choices);
-  assert_null(mgrid_backend_named("loopback")); /* it is the test's alone */
+  assert_null(mgrid_backend_named("loopback")); /* it is not in the table of the library */
 }
 
 typedef struct watched { /* ends at the nth look */
@@ -298,7 +298,7 @@ static void test_wait(void **state) {
   assert_int_equal(who, 5);
   carrier.rank = 0;
   assert_int_equal(mgrid_wait(look, &(watched){ 0, 3, MGRID_OK }, later, &carrier, &who),
-                   MGRID_OK); /* done comes first */
+                   MGRID_OK); /* "finished" wins over "gave up" */
 }
 
 int main(int argc, char **argv) {

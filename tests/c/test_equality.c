@@ -29,7 +29,7 @@ static void test_twin(void **unused) {
   }
 }
 
-/* What is made from a twin is a family like another, whatever the size of its groups. */
+/* A family made from a twin is no twin, whatever the size of its groups. */
 static void test_twin_ends_with_operations(void **unused) {
   (void)unused;
   mgrid_error err = MGRID_ERROR_INIT;
@@ -91,7 +91,7 @@ static void test_equality(void **unused) {
   assert_true(equal > CASES / 20 && other > CASES / 20);
 }
 
-/* Families that have no groups are equal, however they came about. */
+/* Families without groups are equal, however they were made. */
 static void test_equality_without_groups(void **unused) {
   (void)unused;
   mgrid_error   err = MGRID_ERROR_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** test_limits.c - worlds of up to 2^31 - 1 ranks, and every refusal of the algebra with its
-** message whole: a message is part of what a recipe writer works with.
+** whole message, because authors of recipes rely on messages.
 */
 #include "lists.h"
 
@@ -12,7 +12,7 @@
 
 #define LARGEST INT64_C(2147483647) /* a prime */
 
-/* Does fn come to its end in so many seconds? In a process of its own, which may hang. */
+/* Does fn return within so many seconds? Runs it in another process, which may hang. */
 static bool finishes(void (*fn)(void), unsigned seconds) {
   int   status = -1;
   pid_t child = fork();
@@ -195,7 +195,7 @@ static void test_large_windows(void **unused) {
   }
 }
 
-/* A rank that is nowhere near the window has no coordinate, and that is no overflow. */
+/* A rank far outside the window has no coordinate, and asking does not overflow. */
 static void ask_far_away(void) {
   mgrid_error err = MGRID_ERROR_INIT;
   mgrid_dim   dim = { "a", 4 };

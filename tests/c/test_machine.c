@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_machine.c - how ranks lie over machines: what one rank learns from the others, which are made
-** up here, against counting them one by one.
+** test_machine.c - how ranks are spread over machines: what one rank learns from simulated other ranks,
+** compared with counting them one by one.
 */
 #include "random.h"
 

@@ -36,7 +36,7 @@ static void sweep(mgrid_status (*body)(mgrid_error *err)) {
     until_failure = -1;
     if (done) {
       assert_int_equal(s, MGRID_OK);
-    } else if (s != MGRID_OK) { /* a failure that was survived (a hint left out) is fine, too */
+    } else if (s != MGRID_OK) { /* success in spite of the failure (a hint left out) is fine, too */
       if (s / 100 != MGRID_LIMIT / 100 || !strstr(err.message, "memory"))
         fail_msg("allocation %ld: status %d, '%s'", n, (int)s, err.message);
     }
@@ -112,7 +112,7 @@ static mgrid_status recipe_way(mgrid_error *err) {
   mgrid_status   s = rt ? mgrid_runtime_load(rt, "megatron_deepspeed", err) : MGRID_LIMIT;
   mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 16, 3, args, err);
   if (!s && !p) s = err->status;
-  if (s == MGRID_USAGE && strstr(err->message, "UTF-8")) s = mgrid_oom(err); /* Jansson does not tell apart */
+  if (s == MGRID_USAGE && strstr(err->message, "UTF-8")) s = mgrid_oom(err); /* Jansson has one error for both */
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
   return s;

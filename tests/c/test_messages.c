@@ -81,7 +81,7 @@ static void test_grid_sizes(void **unused) {
   REFUSED(mgrid_grid_new(w8, 0, NULL, anew(&why)), "1 does not make the 8 ranks; nearest: a world of 1 ranks");
 }
 
-/* A message offers only worlds that can be: none has more than 2^31 - 1 ranks. */
+/* A message suggests only possible worlds: none has more than 2^31 - 1 ranks. */
 static void test_grid_offers_what_exists(void **unused) {
   (void)unused;
   const int64_t large = INT64_C(2147483647);
@@ -216,7 +216,7 @@ static void test_split(void **unused) {
         "a split of a picked family works on explicit lists alone: call lists() first, which costs by rank");
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
-  /* lists are no way out where a rank has several groups: the message must not offer them */
+  /* a rank is in several groups, so lists would not help: the message must not suggest them */
   SPLIT(ring, 2, false, "split: the groups share ranks");
   SPLIT(ring, 2, true, "split: the groups share ranks");
   SPLIT(listed, 2, true, "split: the groups share ranks");
@@ -407,7 +407,7 @@ static void test_map(void **unused) {
   REFUSED(mgrid_family_map(f, count_only, &none, anew(&why)), "group 0 of the table is empty");
   REFUSED(mgrid_family_map(f, count_only, &stop, anew(&why)), "stopped at group 0");
   REFUSED(mgrid_family_map(f, count_only, &many, anew(&why)), "map: group 0 came out with 1025 ranks");
-  /* a map cannot declare anything: the message must not say so */
+  /* a map cannot declare a coverage: the message must not suggest it */
   assert_null(mgrid_family_map(f, constant, shared, anew(&why)));
   assert_null(strstr(why.message, "declare"));
   mgrid_family_free(f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_nccl.c - what is known of NCCL communicators without NCCL: their options as text, and their
-** memory against the sizes that its host code was seen to ask for.
+** test_nccl.c - NCCL communicators without NCCL: their options as text, and their memory, compared with
+** the sizes that runs of NCCL's CPU code asked for.
 */
 #include "random.h"
 
@@ -26,7 +26,7 @@ static void test_memory(void **unused) {
   assert_int_equal(memory("max_ctas=16", 8), 100);
   assert_int_equal(memory("max_ctas=32", 512), 196);
   assert_int_equal(memory("max_ctas=64", 8), 388);
-  assert_int_equal(memory("", 8), 196); /* 32 channels where nobody says */
+  assert_int_equal(memory("", 8), 196); /* 32 channels by default */
   assert_int_equal(memory("min_ctas=40", 8), 244);
   assert_int_equal(memory("", 16384), 448 + 4);
   assert_int_equal(memory("", 100000), 1984 + 4);
@@ -49,7 +49,7 @@ static void test_plan_memory(void **unused) {
   (void)unused;
   const mgrid_dim dims[] = { { "tp", 1 }, { "dp", 8 } };
   const char     *dp = "dp", *tp = "tp";
-  mgrid_options   few = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_options   few = MGRID_OPTIONS_INIT, cpu = MGRID_OPTIONS_INIT;
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   mgrid_family   *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)),
@@ -57,11 +57,11 @@ static void test_plan_memory(void **unused) {
   mgrid_family    *pairs = mgrid_family_neighbours(f, 1, true, anew(&why));
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   few.nccl = "max_ctas=1";
-  host.backend = "mpi";
+  cpu.backend = "mpi";
   mgrid_topology_add(t, "dp", f, NULL, anew(&why));
   mgrid_topology_add(t, "same", f, NULL, anew(&why));
   mgrid_topology_add(t, "few", f, &few, anew(&why));
-  mgrid_topology_add(t, "host", f, &host, anew(&why));
+  mgrid_topology_add(t, "cpu", f, &cpu, anew(&why));
   mgrid_topology_add(t, "tp", one, NULL, anew(&why));
   mgrid_plan *p = mgrid_plan_new(t, anew(&why));
   assert_int_equal(mgrid_plan_gpu_memory(p, -1, &m, anew(&why)), MGRID_OK);

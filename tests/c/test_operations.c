@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_operations.c - each operation against the same done to lists, the exact border between
-** what split and bundle accept and refuse, and which tables are recognized.
+** test_operations.c - each operation compared with the same operation on lists; exactly which sizes split
+** and bundle accept; which tables are recognized as rules.
 */
 #include "lists.h"
 
@@ -302,7 +302,7 @@ static void test_table_irregular(void **unused) {
   }
 }
 
-/* Any ranks gone from families of every form; what the rest is, regular or not, is as of its lists. */
+/* Any ranks removed from families of every form: the rest, regular or not, equals the rest of the lists. */
 static void test_without(void **unused) {
   (void)unused;
   int regular = 0, irregular = 0, none = 0;

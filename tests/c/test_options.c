@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_options.c - every row of the table of options: what it reads from C, what it prints, whom it keeps
-** apart. A new row is tested by this as it stands.
+** test_options.c - every row of the table of options: reading from C, printing, keeping families apart.
+** New rows are tested without a change here.
 */
 #include "random.h"
 
@@ -99,7 +99,7 @@ static void test_apart(void **unused) {
   mgrid_grid_free(g);
 }
 
-/* Made once: plan, topology and a second topology have the very record, and a twin one of its own. */
+/* A record is made once: plan, topology and a second topology point to it; a twin has its own. */
 static void test_one_record(void **unused) {
   (void)unused;
   const mgrid_dim dim = { "dp", 8 };
@@ -139,7 +139,7 @@ static void test_older_caller(void **unused) {
   mgrid_choice_free(c);
 }
 
-/* Nobody can tell 1.0000004 seconds from 1: they share, and read back the same. */
+/* 1.0000004 seconds and 1 are the same in microseconds: families share, and read back the same. */
 static void test_microseconds(void **unused) {
   (void)unused;
   mgrid_options a = MGRID_OPTIONS_INIT, b = MGRID_OPTIONS_INIT;

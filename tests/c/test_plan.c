@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_plan.c - shared groups, counts and rounds of a plan against a brute-force dedup of the
-** listed groups, over thousands of random topologies; what the digest sees.
+** test_plan.c - shared groups, counts and rounds of a plan compared with a brute-force dedup of the
+** listed groups, over thousands of random topologies; which changes the digest shows.
 */
 #include "topologies.h"
 
@@ -370,7 +370,7 @@ static void test_digest(void **unused) {
   assert_string_equal(digest[0], digest[1]);
 }
 
-/* A value is not taken for more than one line of the text that is hashed. */
+/* A value cannot pass for several lines of the text that is hashed. */
 static void test_digest_of_odd_values(void **unused) {
   (void)unused;
   mgrid_error err = MGRID_ERROR_INIT;

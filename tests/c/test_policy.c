@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_policy.c - policies: typed arguments in, typed results out, and every way to go wrong; after
-** each the policy is as good as before.
+** test_policy.c - policies: typed arguments, typed results, and every error; after each error the policy
+** works as before.
 */
 #include "random.h"
 
@@ -182,7 +182,7 @@ static void test_whole_numbers(void **state) {
   mgrid_policy_free(p);
 }
 
-/* What a bundled policy is asked for at a size that nobody has ends as every limit does, with its place. */
+/* A bundled policy with an absurdly large argument ends by a limit, with the place of the policy. */
 static void test_bundled_limits(void **state) {
   mgrid_policy *p = policy(state, "split");
   mgrid_arg     q[] = { mgrid_arg_integer("layers", 8), mgrid_arg_integer("stages", 100000000) };
@@ -192,7 +192,7 @@ static void test_bundled_limits(void **state) {
   q[1].as.integer = 3;
   assert_int_equal(mgrid_policy_call(p, 2, q, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_INTEGERS);
-  assert_int_equal(mgrid_policy_call(p, 1, q, anew(&why)), MGRID_REFUSED); /* the result of before is gone */
+  assert_int_equal(mgrid_policy_call(p, 1, q, anew(&why)), MGRID_REFUSED); /* the earlier result is gone */
   assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE);
   mgrid_policy_free(p);
 }
@@ -252,7 +252,7 @@ static void test_errors(void **state) {
     for (int again = 0; again < 2; again++) {
       int64_t n = 0;
       refused(p, mgrid_policy_call(p, 0, NULL, anew(&why)), bad[i].status, bad[i].text);
-      assert_int_equal(mgrid_policy_call(good, 1, &q, anew(&why)), MGRID_OK); /* the runtime is as good as before */
+      assert_int_equal(mgrid_policy_call(good, 1, &q, anew(&why)), MGRID_OK); /* the runtime still works */
       assert_int_equal(mgrid_policy_integer(good, NULL, &n, anew(&why)), MGRID_OK);
     }
     assert_int_equal(mgrid_policy_kind(p, NULL), MGRID_IS_NONE); /* nor a result that was not agreed on */
@@ -267,7 +267,7 @@ static void test_look_up(void **state) {
   fixture *f = *state;
   assert_null(mgrid_policy_new(f->rt, f->state, "microbatch", anew(&why)));
   refused(NULL, why.status, MGRID_UNKNOWN_NAME, "unknown policy 'microbatch'; nearest is 'microbatches' (");
-  assert_null(mgrid_policy_new(f->rt, NULL, "value", &why)); /* the first error is the one to see */
+  assert_null(mgrid_policy_new(f->rt, NULL, "value", &why)); /* the first error stays */
   refused(NULL, why.status, MGRID_UNKNOWN_NAME, "unknown policy 'microbatch'; nearest is 'microbatches' (");
   assert_int_equal(mgrid_policy_call(NULL, 0, NULL, &why), MGRID_USAGE);
   refused(NULL, why.status, MGRID_UNKNOWN_NAME, "unknown policy 'microbatch'; nearest is 'microbatches' (");
@@ -291,7 +291,7 @@ static void test_sees_its_rank(void **state) {
   mgrid_policy_free(p);
 }
 
-/* What a recipe may not say of its policies. */
+/* Wrong definitions of policies in a recipe. */
 static void test_definitions(void **state) {
   fixture *f = *state;
   static const struct {

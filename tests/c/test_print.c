@@ -56,9 +56,10 @@ static void test_topology_errors(void **unused) {
   REFUSED(mgrid_topology_add(t, "a b", tp, NULL, anew(&why)), "'a b'" NO_NAME("family"));
   REFUSED(mgrid_topology_add(t, "a\nb", tp, NULL, anew(&why)), "'a\nb'" NO_NAME("family"));
   REFUSED(mgrid_topology_add_grid(t, "9", g, anew(&why)), "'9'" NO_NAME("grid"));
-  assert_int_equal(mgrid_topology_add(t, "x", NULL, NULL, &why), MGRID_USAGE); /* of a failed call: quiet */
+  assert_int_equal(mgrid_topology_add(t, "x", NULL, NULL, &why),
+                   MGRID_USAGE); /* an argument of a failed call: no new error */
   assert_string_equal(why.message, "'9'" NO_NAME("grid"));
-  mgrid_plan *p = mgrid_plan_new(t, anew(&why)); /* what was refused left no trace */
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why)); /* refused calls have changed nothing */
   assert_int_equal(mgrid_plan_nfamilies(p), 1);
   assert_int_equal(mgrid_plan_ngrids(p), 1);
   assert_int_equal(mgrid_plan_find(p, "one"), -1);

@@ -103,7 +103,7 @@ static void test_budgets(void **state) {
   (void)state;
   few.instructions = 100000;
   expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe runs for more than 100000 instructions", &few);
-  /* a pcall around it does not help */
+  /* a pcall in the recipe does not catch a limit */
   expect_refused("while true do pcall(function() while true do end end) end", MGRID_LIMIT,
                  ":1: the recipe runs for more than 100000 instructions", &few);
   expect_refused("return recipe { build = function() while true do end end }", MGRID_LIMIT,
@@ -224,7 +224,7 @@ static void test_backends_by_name(void **state) {
   assert_string_equal(err.message, "the dry backend has no world of its own: use mgrid_backend_dry");
 }
 
-/* What is no limit is refused, and says so. */
+/* Values that are no limits are refused, with a message. */
 static void test_limits_given(void **state) {
   mgrid_error  err = MGRID_ERROR_INIT;
   mgrid_limits none = { 0 }, odd = MGRID_LIMITS_INIT, small = MGRID_LIMITS_INIT;
@@ -240,7 +240,7 @@ static void test_limits_given(void **state) {
   assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");
 }
 
-/* Calls may be chained: the first error is the one that is seen. */
+/* Calls may be chained: the first error stays. */
 static void test_first_error(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT, was;
   mgrid_machine  m = MGRID_MACHINE_INIT;

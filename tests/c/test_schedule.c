@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** test_schedule.c - every rank of a plan played in one process never waits for ever; a broken
+** test_schedule.c - no rank of a plan waits for ever when all are simulated in one process; a broken
 ** order is noticed; and a dry state answers every question of its rank.
 */
 #include "topologies.h"
@@ -25,7 +25,7 @@ static void test_rehearsals(void **unused) {
     int64_t         most = 0, memberships = 0, leaders = 0;
     check(&r, p != NULL);
     if (mgrid_plan_rehearse(p, &done, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
-    check(&r, mgrid_plan_rehearse(p, NULL, anew(&why)) == MGRID_OK); /* who needs no numbers gives no place */
+    check(&r, mgrid_plan_rehearse(p, NULL, anew(&why)) == MGRID_OK); /* `out` may be NULL */
     mgrid_rehearsal seen = MGRID_REHEARSAL_INIT;
     if (mgrid_plan_verify(p, 0, &seen, anew(&why))) fail_msg("%s; MOONGRID_SEED=%" PRIu64, why.message, seed);
     check(&r, memcmp(&seen, &done, sizeof seen) == 0); /* the premises, and what follows from them */
@@ -115,7 +115,7 @@ static void test_checker_passes(void **unused) {
   assert_int_equal(out.communicators, 5);
   assert_int_equal(out.memberships, 12);
   assert_int_equal(out.most_per_rank, 3);
-  assert_int_equal(tampered(REVERSE_ALL, &out), MGRID_OK); /* another order is fine if it is everybody's */
+  assert_int_equal(tampered(REVERSE_ALL, &out), MGRID_OK); /* another order is fine if all ranks have it */
 }
 
 static void test_checker_fails(void **unused) {
@@ -139,7 +139,7 @@ static void test_checker_fails(void **unused) {
   }
 }
 
-/* Families whose insides are spoiled, as no call can do it. */
+/* Families whose fields are changed directly, which no call does. */
 static void test_verify_fails(void **unused) {
   (void)unused;
   static const char *const missing = "rank 2 would wait for ever in all[0]: rank 3 does not come";
@@ -413,7 +413,7 @@ static void test_materialize_errors(void **unused) {
   assert_null(mgrid_materialize(p, b, "test", anew(&why)));
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
   assert_int_equal(why.status, MGRID_REFUSED);
-  assert_null(mgrid_materialize(p, NULL, "test", &why)); /* of a failed call: quiet */
+  assert_null(mgrid_materialize(p, NULL, "test", &why)); /* an argument of a failed call: no new error */
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");
   assert_null(mgrid_materialize(NULL, b, "test", &why)); /* as the header says of chained calls */
   assert_string_equal(why.message, "the plan is for 4 ranks, the communicator has 8");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** topologies.h - random topologies in which families overlap, repeat each other in part, and
-** differ in their options: what dedup and the schedule have to sort out.
+** differ in their options, to test dedup and the schedule.
 */
 #ifndef TEST_TOPOLOGIES_H
 #define TEST_TOPOLOGIES_H

@@ -1,22 +1,21 @@
 -- SPDX-License-Identifier: MIT
 --
--- How the tables of a system speak about what we make of it. systems/SYSTEM.lua returns an
--- adapter; most are a recipe with a translation of names:
+-- How the recorded tables of a system map to our recipe. systems/SYSTEM.lua returns an adapter; most
+-- are a recipe with a translation of names:
 --
 --   recipe    name of the bundled recipe; its parameters carry the system's argument names
 --   kinds     recorded kind of group -> family: a table, or a function of the kind
 --   query     recorded column -> name of the query, its arguments (default: the column's own)
---   calls     what other calls do: name -> function(job, arguments)
---   arguments function(args): what of the first call's is for the recipe (default: all)
---   lists     function(job, lists): compare recorded rank lists, which the runner does not
+--   calls     other recorded calls: name -> function(job, arguments)
+--   arguments function(args): the arguments of the first call that go to the recipe (default: all)
+--   lists     function(job, lists): compare recorded rank lists, which the runner does not do
 --   ask       function(job, column, rank) in place of `query`, for columns of other forms
 --
--- An adapter of another sort has `open(case)` itself and returns a job (M.job has most of it),
--- which the runner asks:
+-- Other adapters have a function `open(case)` that returns a job (M.job makes most of it) with:
 --
 --   job:kinds()             set of the kinds that exist: kind -> true
 --   job:groups(kind)        list of the groups of a kind, each a list of ranks; nil: no such kind
---   job:plans(), or job.plan  what is left in the end, for real communicators
+--   job:plans(), or job.plan  the plans that exist at the end, for real communicators
 --   job:ask(column, rank)   the value of a recorded column; nil: none; raises if it is unknown
 
 local json = require "dkjson"
@@ -80,7 +79,7 @@ function Job:query(rank, name, args)
 end
 
 function Job:ask(column, rank)
-  if not self.plan then return nil end -- destroyed: there is nobody to ask
+  if not self.plan then return nil end -- destroyed: no plan to ask
   if self.adapter.ask then return self.adapter.ask(self, column, rank) end
   return self:query(rank, (self.adapter.query or M.query)(column))
 end

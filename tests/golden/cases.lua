@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- cases.lua: one recorded case against what moongrid makes of it: groups in the recorded order
--- with the recorded order inside, getters of each recorded rank, refusals. adapter.lua says how
--- a system's table is read.
+-- cases.lua: compares one recorded case with moongrid: groups in the recorded order with the
+-- recorded order inside, getters of each recorded rank, refusals. adapter.lua explains how the table
+-- of a system is read.
 
 local json = require "dkjson"
 

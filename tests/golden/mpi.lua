@@ -29,7 +29,7 @@ end
 -- A configuration may ask for NCCL by name, which this job does not have.
 local function on_mpi(plan) return not plan:text():find(" backend=nccl", 1, true) end
 
--- Members of this rank's groups as the communicators have them, by way of the state.
+-- The members of this rank's groups, as the communicators have them.
 local function prove(plan, name)
   local state, message = job:materialize(plan, name)
   if not state then return message end
@@ -54,7 +54,7 @@ for _, key in ipairs(cases.tables(arg[1])) do
   local system, deviation = adapter.of(key), deviations[key] or {}
   for _, case in ipairs(sample(cases.read(arg[1] .. "/" .. key .. ".json").cases, deviation)) do
     local verdict, problem, made = cases.check(system, case, deviation[case.id] or {})
-    -- every rank has come to the same verdict, so none is left waiting below
+    -- every rank has the same verdict, so none waits below for a rank that stopped
     for i, plan in ipairs(verdict == "pass" and (made.plans and made:plans() or { made.plan }) or {}) do
       problem = problem or on_mpi(plan) and prove(plan, ("%s/%s/%d"):format(key, case.id, i)) or nil
     end

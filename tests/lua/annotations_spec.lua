@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- The editor annotations say what is there: every name that a live object, the module or a recipe
--- answers to is annotated in lua/moongrid/meta.lua or meta_recipe.lua, and every annotated name is
--- answered. Objects do not list their names, so each is asked every word that the library has in it.
+-- The editor annotations match the library: every name that an object, the module or a recipe has is
+-- annotated in lua/moongrid/meta.lua or meta_recipe.lua, and every annotated name exists. Objects do
+-- not list their names, so each is tried with every word in the binary of the library.
 
 local support = dofile "tests/lua/support.lua"
 local moongrid = require "moongrid"
@@ -75,7 +75,7 @@ for _, names in pairs(annotated) do
   for name in pairs(names) do words[name] = true end
 end
 
--- The words that a value answers to.
+-- The words that are names of a value.
 local function answered(value)
   local set = {}
   for word in pairs(words) do

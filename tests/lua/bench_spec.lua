@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The benchmark runs, prints its tables and writes JSON; planning takes no more instructions than
--- was recorded. Nothing here is judged by a clock.
+-- recorded. No test depends on a clock.
 
 local json = require "dkjson"
 local run = dofile("tests/lua/support.lua").run

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command as a user meets it: what it prints, its exit codes, its messages whole.
+-- The command as a user sees it: output, exit codes, whole messages.
 
 local support = dofile("tests/lua/support.lua")
 local json = require "dkjson"
@@ -32,7 +32,7 @@ describe("moongrid", function()
       local options = message:match "known: ([%l%-, ]+), color, help"
       local help = run("build/moongrid " .. name .. " --help")
       for option in options:gmatch "[%l-]+" do
-        local taken = option ~= "params" or name ~= "recipes" -- which has no use for it
+        local taken = option ~= "params" or name ~= "recipes" -- recipes does not take it
         assert.truthy(not taken or help:find("--" .. option, 1, true), name .. " --" .. option)
       end
       commands = commands + 1

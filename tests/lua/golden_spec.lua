@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The golden runner can fail: a table that was tampered with is noticed.
+-- The golden runner can fail: it notices a changed table.
 
 local support = dofile("tests/lua/support.lua")
 local run = support.run

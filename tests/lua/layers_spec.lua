@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The layers over moongrid for stock Lua: HyperCommGrid and ProcessGroupMesh. Every refusal in
--- their text is provoked and compared whole, with the position of whoever called; groups and
+-- their text is provoked and compared whole, with the position of the caller; groups and
 -- their order are those of the originals.
 
 package.path = "lua/?.lua;" .. package.path
@@ -12,7 +12,7 @@ local ProcessGroupMesh = require "moongrid.process_group_mesh"
 
 local folder = "lua/moongrid/"
 
--- The formats that layers refuse with while a function runs: their own ones, not moongrid's.
+-- The formats of the refusals of a layer (not of moongrid) while a function runs.
 local function formats_of(fn)
   local said = {}
   debug.sethook(function()
@@ -26,7 +26,7 @@ local function formats_of(fn)
   return said
 end
 
--- What a script "s.lua" of one line hears; nil where it runs through.
+-- The message that a program "s.lua" of one line gets; nil if it succeeds.
 local function refusal(text)
   local ok, said = pcall(assert(load("local H, M, mg = ... " .. text, "@s.lua")), HyperCommGrid, ProcessGroupMesh, mg)
   if ok then return nil end

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The command and stock Lua under mpirun: the three seed systems become communicators, and
--- ranks that disagree all come back.
+-- The command and stock Lua under mpirun: three systems become communicators, and when ranks disagree
+-- all return an error.
 
 local support = dofile("tests/lua/support.lua")
 local launch = support.launch

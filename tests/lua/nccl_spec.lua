@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- The nccl backend by layers. Where it is not built: one clear message. Against the real NCCL without
--- a driver, or without NCCL: the exact words. On the stand-in libraries (tests/nccl/standin), which
--- are no GPU and say so in every line: everything else, and every failure.
+-- The nccl backend. Not built: one clear message. With the real NCCL but no driver, or without NCCL: the
+-- exact messages. Everything else, and every failure, on the stand-in libraries (tests/nccl/standin), which
+-- are no GPU and say so in every line.
 
 local support = dofile "tests/lua/support.lua"
 
@@ -13,7 +13,7 @@ local function exists(path)
 end
 
 local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
-local TAG = os.tmpname():match "[%w]+$" -- our objects in shared memory: others may be at work here
+local TAG = os.tmpname():match "[%w]+$" -- names our objects in shared memory, since other tests may run on this machine
 local HERE = "export LUA_CPATH='build/?.so;;' LUA_PATH='lua/?.lua;;'; "
 
 -- out, err, code of a command on `ranks` ranks over the stand-in, with `env` in front.
@@ -121,7 +121,7 @@ describe("on the stand-in", function()
       if line:find "^destroy" then destroyed, first_destroy = destroyed + 1, first_destroy or n end
     end
     os.execute("rm -f " .. trace .. "*")
-    -- the schedule, without what megatron wants from the host (gloo); no world communicator of its own
+    -- the schedule without the gloo groups of megatron, which are on the CPU; no world communicator is added
     local schedule = support.run "build/moongrid plan megatron --world 16 tp=2 cp=2 pp=2 ep=2 etp=2 --schedule --rank 5"
     local want = {}
     for name in schedule:gmatch "%d+  ([%w_]+)%[" do
@@ -189,7 +189,7 @@ describe("on the stand-in", function()
     end
   end)
 
-  -- what happens, environment, what every rank is told, longest time
+  -- failure = { environment, message on every rank, longest time }
   for name, case in pairs {
     ["no driver"] = { "STANDIN_NO_DRIVER=1", "^rank 0: nccl: no CUDA driver on host %S+ %(cudaGetDeviceCount: "
       .. "cudaErrorInsufficientDriver, driver version 0%); NCCL 2.28.9 is present$" },
@@ -221,7 +221,7 @@ describe("on the stand-in", function()
     local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 --backend nccl --timeout 3", "STANDIN_DIE=2:1")
     assert.is_true(code ~= 0, err)
     assert.is_true(os.time() - started < 20)
-    support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- the dead cannot tidy up
+    support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") -- left by the process that died
   end)
 
   it("a rank that is late is waited for", function()

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- Every option of a family and every field of NCCL's, by the library's own tables: a new row is tested by
--- this as it stands, and one that is not documented, or that nobody heeds, fails here. What C reads and who
--- shares: tests/c/test_options.c. Whole messages: vocabulary_spec.lua.
+-- Every option of a family and every field of NCCL, from the library's own tables. New rows are tested
+-- without a change here; a row that is not documented or that no backend uses fails. Reading from C and
+-- sharing: tests/c/test_options.c. Whole messages: vocabulary_spec.lua.
 
 local mg = require "moongrid"
 local json = require "dkjson"

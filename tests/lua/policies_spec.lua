@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- The bundled policies, called as a Lua host calls them; what they refuse, with the recipe's line.
+-- The bundled policies, called from Lua; their refusals, with the recipe's line.
 
 local support = dofile("tests/lua/support.lua")
 local mg = require "moongrid"
@@ -464,7 +464,7 @@ describe("recipe:call", function()
       assert(same == 0, message)
       local value, why, status = recipe:call(state, "it", { each = 1 })
       assert(value == nil and status == 500)
-      -- one rank's argument is none: it raises there, and the others are told
+      -- the argument of one rank is wrong: it raises there, and the others get an error
       local ok, got, told = pcall(recipe.call, recipe, state, "it", { each = state.rank == 1 and print or 4 })
       assert(ok == (state.rank ~= 1) and (ok and told or got):find("policy 'it': an argument is no plain value", 1, true), got)
       assert(recipe:call(state, "it", { each = state.rank == 1 and 8.0 or 8 }) == nil) -- 0.0 is not 0

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Recipes as a person writes them: files, loaded by `require "moongrid"` and planned. What is
--- refused is compared whole, with the recipe's own file and line.
+-- Recipes as users write them: files, loaded by `require "moongrid"` and planned. Refusals are
+-- compared whole, with the recipe's own file and line.
 
 local mg = require "moongrid"
 
@@ -29,8 +29,8 @@ local function recipe(text) return mg.load(write("r.lua", text)) end
 
 local function plain(message) return (message:gsub((folder .. "/"):gsub("%p", "%%%0"), "")) end
 
--- What a script "s.lua" hears when a recipe is refused, without the folder. The position is
--- the recipe's; a message that has none gets the script's.
+-- The message that a program "s.lua" gets when a recipe is refused, without the folder. The position is
+-- that of the recipe; a message without one has that of the program.
 local function refusal(text, params, world)
   local script = assert(load("local mg, path, world, params = ... return mg.load(path):plan(world, params)", "@s.lua"))
   local ok, message = pcall(script, mg, write("r.lua", text), world or 8, params or {})
@@ -48,7 +48,7 @@ local function refuses(cases)
   end
 end
 
--- One grid of two dims: what most cases need.
+-- One grid of two dims, for most cases.
 local simple = [[
 return recipe { doc = "two dims", params = { tp = param.size(1, "tensor", "t", "tensor_size") }, build = function(world, p)
   local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Recipes that mean harm, or that would mean something else in every process. Each runs as a
--- person would run it, `timeout 30 build/moongrid plan FILE --world 8`: it ends by itself with
+-- Hostile recipes, and recipes that would differ between processes. Each runs as a
+-- user would run it, `timeout 30 build/moongrid plan FILE --world 8`: it ends by itself with
 -- 1 (refused) or 3 (limit hit), never by the timeout (124) or a signal (above 128).
 
 local folder
@@ -48,10 +48,10 @@ hostile.concat = { "local s, t = ('x'):rep(65536), {} for i = 1, 2000 do t[i] = 
 hostile.recursion = { "local function f() return f() + 1 end f()", 3, memory }
 hostile.many_families = { "return recipe { build = function(w) local g, t = grid(w, 'x', { x = 8 }), {}\n"
   .. "while true do t[#t + 1] = g 'x' end end }", 3, memory }
--- the cap is not the recipe's to catch
+-- a recipe cannot catch the limit
 hostile.caught_memory = { "local t = {}\npcall(function() while true do t[#t + 1] = ('x'):rep(60000) .. #t end end)\nt = nil\n"
   .. "return recipe { build = function(world) return topology(world) end }", 3, memory }
--- garbage is no fault: what is refused after much of it is refused for its own reason
+-- much garbage is no error: a later refusal has its own reason
 hostile.garbage = { "local s, t = ('x'):rep(60000), {} for i = 1, 700 do t[i] = s .. i end\n"
   .. "for i = 1, 3000 do local _ = s .. i end\nerror 'my own reason'", 1, "3: my own reason" }
 
@@ -235,7 +235,7 @@ end)
 describe("the string library of recipes", function()
   local mg = require "moongrid"
 
-  -- what a line of a recipe makes: the text it raises, without the position of this file
+  -- the message that a line of a recipe raises, without the position
   local function says(line)
     local path = os.tmpname()
     local file = assert(io.open(path, "wb"))

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The suite itself: its parts and the tests in C programs run by their names, and a name that
--- nothing has is an error, not a suite of no tests that passes.
+-- The suite itself: parts and tests in C programs run by name, and an unknown name is an error, not an
+-- empty suite that passes.
 
 local run = dofile("tests/lua/support.lua").run
 

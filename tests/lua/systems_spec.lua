@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- Every bundled recipe: each refusal in its text is provoked and compared whole, what a refusal
--- suggests is tried, and layouts are planned, played and asked.
+-- Every bundled recipe: each refusal in its text is provoked and compared whole, values that a refusal
+-- suggests are tried, and layouts are planned, rehearsed and queried.
 
 local mg = require "moongrid"
 
@@ -12,8 +12,8 @@ local function recipe(name)
   return loaded[name]
 end
 
--- What a recipe says to parameters: nil where it takes them, else position and message. It stays
--- useful afterwards, so one of each will do.
+-- The refusal of some parameters: nil if the recipe takes them, else position and message. A recipe can
+-- be used again after a refusal, so each is loaded once.
 local function refusal(name, params, world)
   local r = recipe(name)
   local ok, said = pcall(r.plan, r, world or 8, params)
@@ -82,7 +82,7 @@ for _, name in ipairs(mg.recipes()) do
   systems[name] = chunk and chunk { none = none }
 end
 
--- Kinds of values, and what none of a kind is.
+-- By kind: values that are not of that kind.
 local wrong = {
   size = { 0, "a size (an integer of 1 or more), not 0; nearest is 1" },
   integer = { "x", "an integer, not 'x'" },

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The vocabulary in stock Lua: what every method, field and operator answers, and the whole
--- message of what it refuses. A case is one line of a script "v.lua", which sees:
+-- The vocabulary in stock Lua: results of every method, field and operator, and the whole message of
+-- each refusal. A case is one line of a program "v.lua", which sees:
 
 local mg = require "moongrid"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** materialize.c - what a C trainer does, on real ranks, against the public headers alone:
+** materialize.c - a C trainer on real ranks, with the public headers alone:
 ** groups of grids built in C become communicators; every question; states side by side;
 ** lazy families; failures that come out equal on every rank. Runs on any number of ranks.
 **
-** Every rank gathers its verdicts first; one all-reduce per test then decides, so that a
-** failure on one rank cannot leave the others waiting.
+** Every rank collects its results first; one all-reduce per test then combines them, so that a failure on
+** one rank does not leave the others waiting.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** policy.c - what policies and a reload are across ranks: agreed policies that split, a recipe that is
-** edited while the job runs. TAP from rank 0; every test is judged on all ranks.
+** policy.c - policies and reload across ranks: agreed policies with different results, a recipe that is
+** edited while the job runs. TAP from rank 0; a test passes when it does on all ranks.
 */
 #include "tap.h"
 
@@ -80,7 +80,7 @@ static void policies(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_policy_free(rare);
 }
 
-/* Every third rank gets a host name of its own, where this user may do that: machines are told apart by it. */
+/* Give every third rank another host name, if this user may, because machines are told apart by it. */
 static void move_out(void) {
   if (rank % 3 == 2 && unshare(CLONE_NEWUTS) == 0 && sethostname("elsewhere", 9) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
 }

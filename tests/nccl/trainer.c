@@ -86,13 +86,13 @@ static mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
   const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
   const char     *names[] = { "tp", "dp" };
   const int64_t   first[] = { 0, 1 };
-  mgrid_options   o = MGRID_OPTIONS_INIT, host = MGRID_OPTIONS_INIT;
+  mgrid_options   o = MGRID_OPTIONS_INIT, on_cpu = MGRID_OPTIONS_INIT;
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
   mgrid_topology *t = mgrid_topology_new(size, e);
-  o.unique = unique, host.backend = "mpi";
+  o.unique = unique, on_cpu.backend = "mpi";
   if (some) {
     mgrid_family *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e), *few = mgrid_family_pick(all, 2, first, e);
-    mgrid_topology_add(t, "some", few, &host, e);
+    mgrid_topology_add(t, "some", few, &on_cpu, e);
     mgrid_family_free(few);
     mgrid_family_free(all);
   }
@@ -314,7 +314,7 @@ static void late(mgrid_backend *mpi) {
   if (rank == 0) printf("1..%d\n", number);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
-  _exit(failures ? 1 : 0); /* MPI itself is not good any more */
+  _exit(failures ? 1 : 0); /* MPI cannot be used any more */
 }
 
 static void blocking(mgrid_backend *mpi) {

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What systems_spec.lua tries on the recipe deepspeed; it tells what the fields are.
+-- Cases of the recipe deepspeed for systems_spec.lua, which explains the fields.
 
 local none = (...).none -- as an override: the parameter is left out
 

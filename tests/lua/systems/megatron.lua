@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What systems_spec.lua tries on the recipe megatron; it tells what the fields are.
+-- Cases of the recipe megatron for systems_spec.lua, which explains the fields.
 
 local keys = "gtp_remat, dp_cp, intra_dp_cp, gtp_remat_dp, gtp_remat_dp_cp, dp, cp, hcp, mp, tp, pp, embd, pos_embd, tp_dp, "
   .. "tp_dp_cp, tp_cp, expt_gtp_remat, ep, ep_tp, tp_ep_mp, tp_ep_pp, tp_ep_gtp_remat_pp, ep_dp, intra_ep_dp, inter_ep_dp, "

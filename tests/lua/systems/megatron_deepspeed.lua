@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- What systems_spec.lua tries on the recipe megatron_deepspeed; it tells what the fields are.
+-- Cases of the recipe megatron_deepspeed for systems_spec.lua, which explains the fields.
 
 return {
   refused = {

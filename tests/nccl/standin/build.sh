@@ -3,7 +3,7 @@
 #
 # build.sh OUTDIR: libcudart.so.13 and libnccl.so.2, the stand-ins, against the real headers.
 # CUDA_HOME (/usr/local/cuda-13.0) or CUDA_INCLUDE says where these are; CC, OPT (-O2 -g) and
-# SAN (address,undefined or thread) as one would think.
+# SAN (address,undefined or thread) as usual.
 set -eu
 out=${1:?build.sh OUTDIR}
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** collectives.c - the calls that carry data: what is wrong with the arguments on this rank is
-** found here, what the ranks say differently is found when it runs (run.c).
+** collectives.c - the calls that carry data. Wrong arguments on this rank are found here; arguments
+** that differ between ranks are found when the call runs (run.c).
 */
 #include "comm.h"
 

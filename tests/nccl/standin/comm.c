@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** comm.c - the table of communicators, unique ids, questions, errors, and what is left over at
-** the end of the process.
+** comm.c - the table of communicators, unique ids, questions, errors, and leaks at the end of the
+** process.
 */
 #include "comm.h"
 

@@ -3,7 +3,7 @@
 ** comm.h - what the files of the stand-in libnccl share: communicators, groups, errors.
 **
 ** Two locks. si_lock() guards the communicators of this process; the lock of shm.h guards the
-** shared memory of one. Whoever holds the second never takes the first.
+** shared memory of one. A thread that holds the second never takes the first.
 */
 #ifndef STANDIN_COMM_H
 #define STANDIN_COMM_H
@@ -20,7 +20,7 @@ typedef struct si_group si_group;
 
 typedef enum si_life { LIFE_MAKING, LIFE_LIVE, LIFE_DEAD } si_life;
 
-/* Where this rank is on the way to the first use of a communicator, at which all ranks meet. */
+/* Progress of this rank towards the first use of a communicator, at which all ranks meet. */
 typedef enum si_first { FIRST_NONE, FIRST_SAID, FIRST_HELD } si_first;
 
 /* Never freed: a communicator that is used after its destruction can be reported as that. */
@@ -33,15 +33,15 @@ struct ncclComm {
   char        *net_name;
   char         config_text[SHM_CONFIG];
   char         name[64];  /* the caller's commName as it was at creation */
-  const char  *name_kept; /* the caller's pointer: NCCL keeps it, and so it must stay good */
+  const char  *name_kept; /* the caller's pointer: NCCL keeps it, so the string must stay valid */
   uint64_t     id;
   atomic_int   busy;        /* an operation that was begun without blocking has not ended */
   atomic_int   broken;      /* the error that stays */
-  atomic_int   stop, pause; /* to whoever waits: abort; end what runs (revoke, shrink) */
+  atomic_int   stop, pause; /* flags for waiting threads: abort; end what runs (revoke, shrink) */
   bool         used, finalized, revoked;
   si_first     first;
   uint64_t     first_meeting;
-  uint64_t     issued, executed; /* calls, in the order of the host */
+  uint64_t     issued, executed; /* number of calls made; number of calls executed */
   int          splits;
   long long    memory;
   ncclComm_t   family; /* the oldest of those that share resources with it */
@@ -56,8 +56,9 @@ void si_unlock(void);
 bool si_wait_change(double until); /* under si_lock; false: it is past */
 void si_changed(void);             /* under si_lock */
 
-ncclResult_t si_fail(ncclResult_t r, const char *format, ...) SI_PRINTF(2);  /* as NCCL reports it */
-ncclResult_t si_wrong(ncclResult_t r, const char *format, ...) SI_PRINTF(2); /* and counted: NCCL would not */
+ncclResult_t si_fail(ncclResult_t r, const char *format, ...) SI_PRINTF(2); /* an error that NCCL reports */
+ncclResult_t si_wrong(ncclResult_t r, const char *format, ...)
+    SI_PRINTF(2);                /* a violation, which NCCL would not report */
 ncclResult_t si_no_driver(void); /* ncclSuccess if there is a device to work with */
 
 int         si_version(void);
@@ -86,7 +87,7 @@ typedef enum si_op_kind { OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_CALL } si_op_ki
 typedef struct si_op {
   struct si_op *next;
   si_op_kind    kind;
-  ncclComm_t    comm;                    /* the one whose state shows how it goes */
+  ncclComm_t    comm;                    /* its state shows the progress */
   ncclComm_t    child;                   /* the one that is made */
   ncclResult_t (*run)(struct si_op *op); /* in a thread of its own; not of an OP_CALL */
   void        *data;                     /* freed with it */

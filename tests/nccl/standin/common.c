@@ -87,7 +87,7 @@ static void put(int fd, char *line, size_t room, size_t at, const char *format, 
   at += n < 0 ? 0 : (size_t)n < room - at - 1 ? (size_t)n : room - at - 2;
   line[at++] = '\n';
   ssize_t written = write(fd, line, at);
-  (void)written; /* there is no other place to complain to */
+  (void)written; /* there is no other place to report to */
 }
 
 static void say(const char *format, va_list args) {

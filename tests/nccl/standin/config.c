@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** config.c - ncclConfig_t: what the played version knows of it, the ranges that NCCL checks,
-** the environment over it, and its text, which all ranks of a communicator must share.
+** config.c - ncclConfig_t: the fields that the imitated version knows, the ranges that NCCL checks,
+** values from the environment, and its text, which must be equal on all ranks of a communicator.
 */
 #include "comm.h"
 
@@ -47,7 +47,7 @@ static int *value(ncclConfig_t *config, const field *f) { return (int *)((char *
 
 static void undefine(ncclConfig_t *config) { *config = (ncclConfig_t)NCCL_CONFIG_INITIALIZER; }
 
-/* What both the caller's header and the played library know; the rest is as if it was not set. */
+/* Copy the fields that both the caller's header and the imitated version know; leave the rest unset. */
 static void known_part(ncclConfig_t *to, const ncclConfig_t *from) {
   ncclConfig_t copy;
   unsigned     v = (unsigned)si_version() < from->version ? (unsigned)si_version() : from->version;
@@ -77,7 +77,7 @@ static ncclResult_t check(ncclConfig_t *config) {
   return ncclSuccess;
 }
 
-/* Defaults, then the environment over everything, as in NCCL. */
+/* Fill in defaults, then override with the environment, as NCCL does. */
 static void resolve(ncclConfig_t *config) {
   for (size_t i = 0; i < NFIELDS; i++) {
     int *v = value(config, &fields[i]);
@@ -88,7 +88,7 @@ static void resolve(ncclConfig_t *config) {
   if (config->maxCTAs > CTAS_MOST) config->maxCTAs = CTAS_MOST;
 }
 
-/* The fields that the played version has, without commName: that may differ from rank to rank. */
+/* The fields of the imitated version without commName, which may differ between ranks. */
 static void describe(ncclComm_t c) {
   size_t at = 0, room = sizeof c->config_text;
   int    v = si_version();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - InitRank in its forms, Split, Shrink. The ranks meet in the shared object that
-** the unique id names (children: that their family tree names) and compare what they said.
+** create.c - InitRank in its forms, Split, Shrink. The ranks meet in a shared object, which
+** the unique id names (for children: a name made from the parent's), and compare their arguments.
 */
 #include "comm.h"
 
@@ -28,11 +28,11 @@ static atomic_long creations;
 
 /* ----------------------------------------------------------------- after the meeting */
 
-static uint64_t host_hash(void) {
+static uint64_t machine_hash(void) {
   static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
   static uint64_t        hash;
   char                   name[256] = "";
-  pthread_mutex_lock(&once); /* NCCL looks once in a process, at its first communicator */
+  pthread_mutex_lock(&once); /* NCCL reads it once per process, at the first communicator */
   if (!hash) {
     const char *id = getenv("NCCL_HOSTID");
     if (!id || !*id) {
@@ -45,7 +45,7 @@ static uint64_t host_hash(void) {
   return hash;
 }
 
-/* Where two texts of options part, to show the field and not the whole. */
+/* The first difference of two texts of options, for the message. */
 static void difference(const char *mine, const char *other, char *text, size_t room) {
   size_t i = 0;
   while (mine[i] && mine[i] == other[i]) i++;
@@ -54,7 +54,7 @@ static void difference(const char *mine, const char *other, char *text, size_t r
            other + i);
 }
 
-/* Every rank sees all and comes to the same end. */
+/* Every rank sees all arguments and comes to the same result. */
 static ncclResult_t compare(ncclComm_t c, const char *label) {
   const shm_slot *slot = c->seg.slot, *mine = &slot[c->rank];
   char            text[256];
@@ -68,7 +68,7 @@ static ncclResult_t compare(ncclComm_t c, const char *label) {
   }
   for (int a = 0; a < c->nranks; a++)
     for (int b = a + 1; b < c->nranks; b++) {
-      if (slot[a].host != slot[b].host || slot[a].bus != slot[b].bus) continue;
+      if (slot[a].machine != slot[b].machine || slot[a].bus != slot[b].bus) continue;
       bool me = a == c->rank || b == c->rank;
       return si_fail(me ? ncclInvalidUsage : ncclRemoteError,
                      "Duplicate GPU detected : rank %d and rank %d both on CUDA device %x (%s)%s", a, b, slot[a].bus,
@@ -103,7 +103,7 @@ static ncclResult_t take_memory(ncclComm_t c, const char *label) {
 static void fill_slot(ncclComm_t c, const making *m) {
   shm_slot *mine = &c->seg.slot[c->rank];
   shm_lock(&c->seg);
-  mine->host = host_hash();
+  mine->machine = machine_hash();
   mine->ids = m->ids;
   mine->bus = (0x10 + c->device) << 12;
   snprintf(mine->config, sizeof mine->config, "%s", c->config_text);
@@ -168,7 +168,7 @@ static ncclResult_t make(si_op *op) {
   ncclComm_t   c = op->child;
   shm_stop     stop = si_op_stop(op);
   ncclResult_t r = faults(c, m, stop);
-  if (!r && told(stop)) r = ncclInternalError; /* aborted before it began: the others must not see it come */
+  if (!r && told(stop)) r = ncclInternalError; /* aborted before it began, so do not join the others */
   if (!r) r = meet(c, m, stop);
   if (r) {
     si_comm_break(c, r);
@@ -255,7 +255,7 @@ static ncclResult_t prepare(ncclComm_t *newcomm, int nranks, int rank, int nids,
   for (int i = 1; i < nids; i++) read_id(&ids[i], m->others[m->nothers++]);
   standin_trace("init id=%016llx nids=%d nranks=%d rank=%d device=%d name=%s config=\"%s\"", (unsigned long long)c->id,
                 nids, nranks, rank, c->device, *c->name ? c->name : "-", c->config_text);
-  *newcomm = c; /* before it is made, as in NCCL: who fails later must be aborted */
+  *newcomm = c; /* set before it is made, as in NCCL: after a later failure it must be aborted */
   r = si_group_add(op);
   if (r) {
     give_up(c);
@@ -302,7 +302,7 @@ SI_API ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, in
 
 /* -------------------------------------------------------------------- Split and Shrink */
 
-/* A name that the members of a child find without a word. */
+/* A name for the child that all its members compute without messages. */
 static void child_object(const char *parent, const char *what, int count, uint64_t more, char *name) {
   uint64_t a = si_hash(0, parent, strlen(parent));
   a = si_hash(a, what, strlen(what));
@@ -317,7 +317,7 @@ static bool before(const shm_slot *a, int ra, const shm_slot *b, int rb) {
   return a->key != b->key ? a->key < b->key : ra < rb;
 }
 
-/* One exchange over the whole parent; who has no color is in it too. */
+/* One exchange over the whole parent, including ranks without a color. */
 static ncclResult_t exchange(si_op *op) {
   ncclComm_t p = op->comm;
   making    *m = op->data;
@@ -468,7 +468,7 @@ static ncclResult_t shrink(ncclComm_t comm, int *out, int nout, ncclComm_t *newc
   if (r) return r;
   child->nranks = comm->nranks - nout;
   child->rank = comm->rank - rank;
-  /* without a count: who was left out before has another one; an equal object is unlinked by now */
+  /* no count in the name: counts differ between ranks that were left out before and others */
   child_object(comm->seg.name, "shrink", 0, si_hash(0, out, (size_t)nout * sizeof *out), m.object);
   standin_trace("shrink of=%016llx without=%d flags=%d", (unsigned long long)comm->id, nout, flags);
   return queue_child(comm, child, newcomm, &m);

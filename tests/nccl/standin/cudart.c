@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** cudart.c - devices, errors and memory of the stand-in libcudart. Device memory is host
-** memory in a table: a copy in the wrong direction or a free of something else is found.
+** cudart.c - devices, errors and memory of the stand-in libcudart. Device memory is
+** ordinary memory listed in a table, so that wrong copies and wrong frees are found.
 */
 #include "cudart.h"
 
@@ -200,7 +200,7 @@ SI_API cudaError_t cudaMalloc(void **p, size_t size) {
     standin_take(current, -(long long)size);
     return cuda_answer(cudaErrorMemoryAllocation);
   }
-  memset(at, 0xA5, size); /* who forgets to fill it shall see it */
+  memset(at, 0xA5, size); /* makes use of uninitialized memory visible */
   pthread_mutex_lock(&lock);
   *b = (block){ blocks, at, size, current };
   blocks = b;
@@ -246,7 +246,7 @@ SI_API cudaError_t cudaMemGetInfo(size_t *unused, size_t *total) {
 typedef struct copy {
   char       *to;
   const char *from;
-  char       *stage; /* what a host buffer held when the call was made */
+  char       *stage; /* copy of a CPU buffer as it was when the call was made */
   int         value;
   size_t      bytes;
 } copy;

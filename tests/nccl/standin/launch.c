@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** launch.c - from the end of a group to the streams. The first collective of a communicator
-** and the first send or receive of a pair block the host until the others are there too
+** and the first send or receive of a pair block the calling thread until the others have come
 ** ("first use connects"), all of a group at once; then the calls go to their streams, sends
 ** and receives of one communicator together.
 */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What waits on a stream: one collective, or the sends and receives of a group. */
+/* Work on a stream: one collective, or the sends and receives of a group. */
 typedef struct batch {
   ncclComm_t comm;
   uint64_t   turn;
@@ -88,7 +88,7 @@ static ncclResult_t hold_first(const si_op *op) {
 
 /* -------------------------------------------------------------------- on the stream */
 
-/* The device fails while the host goes on: the error shows, and the kernel sits there. */
+/* The device fails while the CPU goes on: the error is reported, and the kernel does not end. */
 static void strike(ncclComm_t c, shm_stop stop) {
   char   label[160];
   double until = standin_now() + standin_deadline();
@@ -120,7 +120,7 @@ static cudaError_t run(void *arg) {
   shm_stop    stop = { { &c->stop, &c->pause } };
   char        text[SI_TEXT] = "";
   cudaError_t e = cudaSuccess;
-  si_lock(); /* calls of one communicator run in the order of the host, on whatever stream */
+  si_lock(); /* calls of one communicator run in the order in which they were made, on any stream */
   while (c->executed != b->turn) si_wait_change(standin_now() + 1);
   si_unlock();
   if (b->struck) {

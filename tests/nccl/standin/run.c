@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
-** run.c - what a collective and a batch of sends and receives do, on the thread of a stream.
-** A collective goes in rounds: every rank lays a piece into its payload, all meet, every rank
-** takes what it needs, all meet again. The first meeting also compares what the ranks ask for.
+** run.c - runs collectives and batches of sends and receives on the thread of a stream.
+** A collective runs in rounds: every rank copies a piece into its payload, all meet, every rank copies
+** what it needs, all meet again. The first meeting also compares the arguments of the ranks.
 */
 #include "comm.h"
 

@@ -178,7 +178,7 @@ static void one_rank(void) {
   CHECK(cudaMemGetInfo(&after, &total) == cudaSuccess && before == after);
 }
 
-/* All ranks on one device, each as if it were a host: before any other communicator. */
+/* All ranks on one device, each as if on a machine of its own: before any other communicator. */
 static void hostid(void) {
   char text[16];
   snprintf(text, sizeof text, "%d", me);

@@ -58,7 +58,7 @@ line() {
   head -20 "${2:-$out/log}"
 }
 
-export STANDIN_TAG=$$ # others may be at work on this machine
+export STANDIN_TAG=$$ # other tests may run on this machine
 debris() { find /dev/shm -maxdepth 1 -name "mg-standin-$$-*" | wc -l; }
 before=$(debris)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** selftest_wrong.c - what breaks a rule of NCCL, or a fault of the environment, must be found,
-** within the deadline, on the ranks it concerns, with its line.
+** selftest_wrong.c - a broken rule of NCCL, or a fault of the environment, must be found within the
+** deadline, on the ranks it concerns, with its line.
 */
 #include "selftest.h"
 
@@ -69,7 +69,7 @@ static void opposite_creation(void) {
     int k = me % 2 ? 1 - i : i;
     found += init(&c[k], world, id[k], me) == ncclInternalError && said(HANG);
   }
-  CHECK(found); /* who is slow may see the second one come about, and the first one given up */
+  CHECK(found); /* a slow rank may see the second meeting complete, and the first one given up */
   abort_of(c[0]), abort_of(c[1]);
 }
 
@@ -167,7 +167,7 @@ static void busy(void) {
   CHECK(settle(c) == ncclSuccess && ncclCommCount(c, &n) == ncclSuccess && ncclCommDestroy(c) == ncclSuccess);
 }
 
-/* Back to back without blocking: the one whose partner never comes is told apart. */
+/* Two in a row without blocking: the one whose partner never comes is identified. */
 static void one_stuck(void) {
   ncclUniqueId id[2];
   ncclComm_t   c[2] = { NULL, NULL };
@@ -262,7 +262,7 @@ static void opposite_destroy(void) {
   CHECK(cudaStreamDestroy(s) == cudaSuccess && cudaFree(p) == cudaSuccess);
 }
 
-/* A child that shares the parent's resources takes it along. */
+/* Aborting a child that shares resources breaks its parent, too. */
 static void family(void) {
   ncclUniqueId id;
   ncclComm_t   c = NULL, a = NULL, b = NULL;
@@ -289,7 +289,7 @@ static void opposite_first_use(void) {
   CHECK(cudaStreamDestroy(s) == cudaSuccess && cudaFree(p) == cudaSuccess);
 }
 
-/* After a first use the host does not wait, but one stream does. */
+/* After a first use the calling thread does not wait, but one stream does. */
 static void opposite_on_a_stream(void) {
   ncclComm_t   c[] = { world_comm(1, "a"), world_comm(1, "b") };
   cudaStream_t s = new_stream();
@@ -353,7 +353,7 @@ static void parcels(void) {
   ncclComm_t   c = world_comm(1, NULL);
   cudaStream_t s = new_stream();
   int         *p = device_ints(8, 1), peer = me ^ 1;
-  /* nobody receives: the first use says so on the host */
+  /* no rank receives: the first use reports it in the call */
   if (!me) CHECK(ncclSend(p, 1, ncclInt32, 1, c, s) == ncclInternalError && said("has not called") && said(HANG));
   barrier();
   abort_of(c);

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE 0.1 /* seconds: how long a stop may go unseen if its wake was missed */
+#define SLICE 0.1 /* seconds after which a missed wake-up is noticed */
 
 uint64_t si_hash(uint64_t h, const void *data, size_t n) {
   const unsigned char *p = data;
@@ -59,7 +59,7 @@ static shm_head *map_head(int fd) {
   return p == MAP_FAILED ? NULL : p;
 }
 
-/* A rank that died in here left things as they were: each change is a few words. */
+/* A rank may have died while it held the lock; each change is a few words, so the data is usable. */
 static void lock_head(shm_head *h) {
   if (pthread_mutex_lock(&h->lock) == EOWNERDEAD) pthread_mutex_consistent(&h->lock);
 }
@@ -180,7 +180,7 @@ bool shm_join(shm *s, const char *name, int nranks, int rank, bool create, char 
   return false;
 }
 
-/* What failed keeps its name to the end of the process: who comes late shall read the reason. */
+/* A failed object keeps its name until the process ends, so that late ranks can read the reason. */
 typedef struct failed {
   struct failed *next;
   char           name[SHM_NAME];

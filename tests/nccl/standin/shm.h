@@ -20,7 +20,7 @@
 /* The kinds of meetings of all ranks; each kind is counted on its own. */
 enum { MEET_INIT, MEET_SPLIT, MEET_FIRST, MEET_DATA, MEET_END, MEET_KINDS };
 
-/* What all ranks must say alike about a collective. */
+/* Arguments of a collective that must be equal on all ranks. */
 typedef struct shm_call {
   uint64_t number, count;
   int      kind, type, op, root;
@@ -28,7 +28,7 @@ typedef struct shm_call {
 
 typedef struct shm_slot {
   uint64_t met[MEET_KINDS];
-  uint64_t host, ids; /* hashes: of the host, of all ids */
+  uint64_t machine, ids; /* hashes: of the machine, of all ids */
   int      taken, used, finalized, gone;
   int      color, key; /* of the split that is going on */
   int      bus;        /* of the device, as NCCL prints it */
@@ -48,8 +48,8 @@ typedef struct shm_head {
   pthread_mutex_t lock;
   uint32_t        pulse; /* a futex: grows with every change */
   int             ready, nranks, joined, used, unlinked;
-  uint64_t        given_up[MEET_KINDS]; /* the meeting that somebody has stopped waiting for */
-  char            poison[SI_TEXT];      /* why nobody shall wait in here any more */
+  uint64_t        given_up[MEET_KINDS]; /* number of the meeting that a rank has given up */
+  char            poison[SI_TEXT];      /* why all waits here fail from now on; "": they do not */
 } shm_head;
 
 typedef struct shm {
@@ -63,7 +63,7 @@ typedef struct shm {
   bool      child; /* its name may come again */
 } shm;
 
-/* Who asked a wait to end before its time: up to two flags. */
+/* Up to two flags that end a wait early. */
 typedef struct shm_stop {
   atomic_int *flag[2];
 } shm_stop;
@@ -92,8 +92,8 @@ void shm_wake(shm *s);
 /* Under the lock: waits for a change until the time `until`. Returns why not to wait on. */
 shm_end shm_wait(shm *s, double until, shm_stop stop);
 
-/* Nobody shall wait in here any more; the first reason stays. A meeting that is complete still
-** counts, for a rank that is slow to look, unless somebody has given it up. */
+/* Make all waits here fail from now on; the first reason stays. A meeting that is complete still counts for a
+** rank that has not noticed yet, unless some rank has given it up. */
 void shm_poison(shm *s, const char *text);
 void shm_reason(shm *s, char *text); /* under the lock: why */
 

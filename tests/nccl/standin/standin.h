@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** standin.h - what the two stand-in libraries share: the log, the faults, the trace, and the
-** doors of the CUDA part that the NCCL part uses. It lives in libcudart.so.13, so that a
-** process has one log and one count of violations.
+** standin.h - what the two stand-in libraries share: the log, the faults, the trace, and
+** the functions of the CUDA part that the NCCL part calls. It is in libcudart.so.13, so that a process
+** has one log and one count of violations.
 **
-** These libraries are no CUDA and no NCCL: "device memory" is host memory, a stream is a
-** thread, a collective goes over POSIX shared memory. They exist so that the host side of
+** These libraries are no CUDA and no NCCL: "device memory" is CPU memory, a stream is a
+** thread, a collective goes over POSIX shared memory. They exist so that the CPU side of
 ** moongrid can be tested where there is no GPU, and they say so in every line they write.
 */
 #ifndef STANDIN_H
@@ -47,7 +47,7 @@ SI_API bool standin_fault(const char *name, long nth);
 /* "rank:seconds": the seconds, 0 for another rank. */
 SI_API double standin_fault_seconds(const char *name);
 
-/* ------------------------------------------------------------- doors of the CUDA part */
+/* ------------------------------------------------------------- functions of the CUDA part */
 
 /* What every CUDA call answers on this machine: cudaSuccess, no driver, a stub, no device. */
 SI_API cudaError_t standin_driver(void);

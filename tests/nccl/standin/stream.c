@@ -2,8 +2,8 @@
 **
 ** stream.c - streams and events of the stand-in libcudart. A stream is a queue with a thread
 ** that starts with the first work; a ticket is a place in it. The default stream waits for
-** the blocking streams of its device and they for it, as in CUDA. What was destroyed stays
-** in a list, so that its use can be told.
+** the blocking streams of its device and they for it, as in CUDA. Destroyed ones stay in a
+** list, so that their use can be reported.
 */
 #include "cudart.h"
 
@@ -41,7 +41,7 @@ struct CUevent_st {
   bool        gone, timed;
 };
 
-/* One lock and one condition: a stand-in has no need for more. */
+/* One lock and one condition are enough for a stand-in. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
 static cudaStream_t    streams;
@@ -112,7 +112,7 @@ static bool wait_on(work *w, cudaStream_t s, uint64_t ticket) {
   return true;
 }
 
-/* What the order of the default stream asks for. */
+/* Order the work with the default stream. */
 static bool order(work *w, cudaStream_t s) {
   bool ok = true;
   if (s->ours) {
