@@ -71,7 +71,7 @@ MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgri
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
 ** machine read-only, the arguments by name in q, and in p what the plan was made with; policies.NAME
-** of a recipe makes bundled ones, whose arguments and results lua/moongrid/meta_recipe.lua tells. Every call has the
+** of a recipe makes bundled ones, documented in lua/moongrid/meta_recipe.lua. Every call has the
 ** runtime's limits; after an error the runtime and the policy are as good as before. What a policy
 ** keeps in a local of the recipe stays until the next reload. */
 

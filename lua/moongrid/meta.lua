@@ -489,7 +489,7 @@ function Recipe:info() end
 
 ---@class moongrid.PolicyInfo
 ---@field name string
----@field agreed string? the family whose groups compare its results, or "world"; nil where nobody does
+---@field agreed string? the family whose groups compare its results, or "world"; nil: not compared
 
 ---@class moongrid.ParamInfo
 ---@field name string

@@ -32,8 +32,8 @@ typedef struct mgrid_digit {
 ** so the digits of a rank are found by dividing, largest stride first. */
 typedef struct mgrid_strided {
   int64_t      offset;  /* the lowest rank: position 0 of group 0 */
-  mgrid_modes  inside;  /* who is in a group, in order; its array, and the next two, lie behind the family */
-  mgrid_modes  index;   /* where the groups begin; right behind `inside`, so that listing.c reads both as one list */
+  mgrid_modes  inside;  /* the members of a group, in order; its array and the next two follow the family in memory */
+  mgrid_modes  index;   /* the starts of the groups; right behind `inside`, so that listing.c reads both as one list */
   int          ndigits; /* modes of both */
   mgrid_digit *digits;  /* the modes of both, largest stride first */
 } mgrid_strided;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** backends.c - the table of backends: plan/backends.h says what the fields mean.
+** backends.c - the table of backends: plan/backends.h explains the fields.
 */
 #include "plan/backends.h"
 

@@ -40,7 +40,7 @@ typedef struct waiting { /* one call over all ranks */
   uint64_t     number; /* of the call: equal on all ranks */
   double       begun;
   bool         reported;
-  char        *here; /* rank 0: [world], once somebody has reported */
+  char        *here; /* rank 0: [world], which ranks have reported; NULL before the first */
 } waiting;
 
 static void report(waiting *w) {

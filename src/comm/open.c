@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** open.c - backends by name: their libraries are loaded only when somebody asks, so that
-** planning works, and starts fast, where MPI is not installed.
+** open.c - backends by name: their libraries are loaded only when a backend is opened, so
+** that planning works without MPI and starts fast.
 */
 #include "comm/open.h"
 

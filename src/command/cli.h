@@ -29,7 +29,7 @@ typedef struct cli {
   mgrid_status code;           /* what to return if cli_parse is false */
 } cli;
 
-/* Reads the value of an option into *to, or says what is wrong with it. `name` is the option's,
+/* Reads the value of an option into *to, or refuses it with a message. `name` is the option's,
 ** with its dashes; `value` is NULL for cli_flag alone. */
 typedef mgrid_status cli_reader(const cli *c, const char *name, const char *value, void *to);
 

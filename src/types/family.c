@@ -373,7 +373,7 @@ static int family_tostring(lua_State *L) {
   return 1;
 }
 
-/* same(a, b) raises unless two rules make the same groups; the message tells the first difference */
+/* same(a, b) raises unless two rules make the same groups; the message has the first difference */
 static int same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   if (equal(L, a, b)) return 0;
