@@ -157,7 +157,8 @@ typedef enum mgrid_level {
 
 /* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks)
 ** calls. Where one is NULL the library uses realloc and free, and logs nothing. Hooks are called in the
-** thread of the call that needs them, and may not call moongrid. */
+** thread of the call that needs them, and may not call moongrid. A call whose allocator gives NULL fails
+** with MGRID_NO_MEMORY. */
 typedef struct mgrid_hooks {
   size_t size; /* sizeof(mgrid_hooks) */
   void  *ud;   /* first argument of both functions */
@@ -503,7 +504,7 @@ MGRID_API size_t mgrid_backend_ncomms(const mgrid_backend *b);
 /* Collective over the backend: do all ranks hold the same plan? A rank whose planning
 ** failed calls with plan NULL and its own error in *failed, so that nobody waits for it.
 ** MGRID_DISAGREE on every rank, naming the first family that differs and the ranks that differ;
-** if planning failed on all ranks, each gets its own error back. failed may be NULL. */
+** if planning failed on all ranks, each gets its own error back. failed may be NULL, or err itself. */
 MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed,
                                    mgrid_error *err);
 /* Collective over the backend: agree, then create this rank's communicators in schedule
@@ -525,12 +526,13 @@ MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mg
 ** messages to the lost ranks, and ends what runs on the old ones; groups without lost ranks keep theirs.
 ** Collective over the remaining ranks of each group that lost some, with the same n ranks on all; not
 ** over the world, since lost ranks cannot answer. Free the old state as usual; its communicators with
-** lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_BACKEND). */
+** lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                           mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
 ** lost rank returns with an error. Afterwards only mgrid_state_shrink and mgrid_state_free
-** work on them. NCCL 2.28.7 and later, else MGRID_BACKEND. Local. */
+** work on them. NCCL 2.28.7 and later, else MGRID_UNSUPPORTED; MPI's
+** go on. Local. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every

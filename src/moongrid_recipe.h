@@ -55,7 +55,7 @@ typedef struct mgrid_arg mgrid_arg;
 MGRID_API mgrid_plan    *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                                    mgrid_error *err);
 /* Ask a query of the loaded recipe about a state of its plan. Queries are the getters of the modelled
-** system under its own names ("pipeline_model_parallel_next_rank"). args is NULL or a JSON object,
+** system under its own names ("pipeline_model_parallel_next_rank"), else MGRID_UNKNOWN_NAME. args is NULL or a JSON object,
 ** {"virtual_rank": 1} (megatron_deepspeed). The answer is JSON text, as snprintf into (buf, len); *length (may be
 ** NULL) is the length of the whole answer. "null": no value on this rank. Local. */
 MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
