@@ -42,8 +42,8 @@
 **   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
 **   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
 **   checked once, at the end: a call whose argument is NULL because an earlier call failed returns
-**   NULL, -1 or MGRID_USAGE and leaves *err alone. No other pointer may be NULL unless the call says
-**   so. The library never prints, exits or aborts.
+**   NULL, -1 or MGRID_USAGE and leaves *err alone; questions to NULL answer NULL, -1, 0, false or "".
+**   No other pointer may be NULL unless the call says so. The library never prints, exits or aborts.
 **
 ** OWNERSHIP
 **   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
@@ -362,7 +362,7 @@ MGRID_API const char         *mgrid_plan_grid_name(const mgrid_plan *p, size_t i
 MGRID_API const mgrid_grid   *mgrid_plan_grid(const mgrid_plan *p, const char *name); /* or NULL */
 /* The earlier family whose communicators all groups of family i use, or -1. */
 MGRID_API int64_t mgrid_plan_shares(const mgrid_plan *p, size_t i);
-/* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text. */
+/* 32 hexadecimal digits and a 0: XXH3-128 of the canonical text; of plan NULL zeros. */
 MGRID_API void mgrid_plan_digest(const mgrid_plan *p, char out[33]);
 
 /* Receives text piece by piece; returns 0, or anything else to stop. */

@@ -210,17 +210,18 @@ const mgrid_family *mgrid_union_child(const mgrid_family *f, int64_t *group) {
 
 /* --------------------------------------------------------------- questions */
 
-int64_t mgrid_family_world(const mgrid_family *f) { return f->world; }
-int64_t mgrid_family_count(const mgrid_family *f) { return f->count; }
-int64_t mgrid_family_max_size(const mgrid_family *f) { return f->max_size; }
-int64_t mgrid_family_total(const mgrid_family *f) { return f->total; }
+int64_t mgrid_family_world(const mgrid_family *f) { return f ? f->world : -1; }
+int64_t mgrid_family_count(const mgrid_family *f) { return f ? f->count : -1; }
+int64_t mgrid_family_max_size(const mgrid_family *f) { return f ? f->max_size : -1; }
+int64_t mgrid_family_total(const mgrid_family *f) { return f ? f->total : -1; }
 
 mgrid_coverage mgrid_family_coverage(const mgrid_family *f) {
+  if (!f) return MGRID_PARTIAL;
   return f->overlapping ? MGRID_COVER : f->total == f->world ? MGRID_PARTITION : MGRID_PARTIAL;
 }
 
 int64_t mgrid_family_size(const mgrid_family *f, int64_t group) {
-  if (group < 0 || group >= f->count) return -1;
+  if (!f || group < 0 || group >= f->count) return -1;
   if (f->size >= 0) return f->size;
   if (f->form == MGRID_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
   if (f->form == MGRID_UNION) {
@@ -263,7 +264,7 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
 }
 
 bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {
-  if (rank < f->low || rank > f->high || nth < 0) return false;
+  if (!f || rank < f->low || rank > f->high || nth < 0) return false;
   switch (f->form) {
   case MGRID_STRIDED: return nth == 0 && strided_locate(&f->as.strided, rank, group, position);
   case MGRID_PICKED: {
@@ -329,6 +330,7 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
 
 bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) {
   if (a == b) return true;
+  if (!a || !b) return false;
   if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   if (mgrid_family_same_rule(a, b)) return true;
   if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) return false;
@@ -395,6 +397,6 @@ void mgrid_family_text(const mgrid_family *f, mgrid_text *t) {
 
 size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t len) {
   mgrid_text t = { 0 };
-  mgrid_family_text(f, &t);
+  if (f) mgrid_family_text(f, &t);
   return mgrid_text_finish(&t, buf, len);
 }

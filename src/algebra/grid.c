@@ -141,24 +141,27 @@ void mgrid_grid_free(mgrid_grid *g) {
   if (g && atomic_fetch_sub(&g->refs, 1) == 1) free(g);
 }
 
-size_t mgrid_grid_ndims(const mgrid_grid *g) { return g->n; }
+size_t mgrid_grid_ndims(const mgrid_grid *g) { return g ? g->n : 0; }
 
-mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) { return (mgrid_dim){ g->axis[i].name, g->axis[i].size }; }
+mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i) {
+  return g && i < g->n ? (mgrid_dim){ g->axis[i].name, g->axis[i].size } : (mgrid_dim){ NULL, -1 };
+}
 
-mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g->window; }
+mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g ? g->window : (mgrid_window){ -1, -1, -1 }; }
 
 int64_t mgrid_grid_find(const mgrid_grid *g, const char *dim) {
-  for (size_t i = 0; i < g->n; i++)
-    if (strcmp(g->axis[i].name, dim) == 0) return (int)i;
+  for (size_t i = 0; g && i < g->n; i++)
+    if (strcmp(g->axis[i].name, dim) == 0) return (int64_t)i;
   return -1;
 }
 
 int64_t mgrid_grid_coord(const mgrid_grid *g, int64_t rank, size_t i) {
-  if (rank < g->window.offset || rank - g->window.offset >= g->window.size || i >= g->n) return -1;
+  if (!g || rank < g->window.offset || rank - g->window.offset >= g->window.size || i >= g->n) return -1;
   return (rank - g->window.offset) / g->axis[i].stride % g->axis[i].size;
 }
 
 int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords) {
+  if (!g) return -1;
   int64_t rank = g->window.offset;
   for (size_t i = 0; i < g->n; i++) {
     if (coords[i] < 0 || coords[i] >= g->axis[i].size) return -1;
@@ -169,6 +172,7 @@ int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords) {
 
 size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len) {
   mgrid_text t = { 0 };
+  if (!g) return mgrid_text_finish(&t, buf, len);
   for (size_t i = 0; i < g->n; i++) {
     mgrid_text_str(&t, i ? " x " : "");
     mgrid_text_str(&t, g->axis[i].name);

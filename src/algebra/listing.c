@@ -94,7 +94,7 @@ static void picked_range(const mgrid_family *f, int64_t group, int64_t n, int32_
 }
 
 int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
-  if (group < 0 || n < 0 || n > f->count - group) return -1;
+  if (!f || group < 0 || n < 0 || n > f->count - group) return -1;
   if (n == 0) return 0;
   if (f->form == MGRID_STRIDED) {
     strided_slice(&f->as.strided, group * f->size, n * f->size, out);

@@ -72,7 +72,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
 
 size_t mgrid_backend_ncomms(const mgrid_backend *b) {
   size_t n = 0;
-  for (const mgrid_shared *c = b->pool; c; c = c->next) n += c->real;
+  for (const mgrid_shared *c = b ? b->pool : NULL; c; c = c->next) n += c->real;
   return n;
 }
 

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *mgrid_backend_name(const mgrid_backend *b) { return b->kind->name; }
-int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b->rank; }
-int64_t     mgrid_backend_world(const mgrid_backend *b) { return b->world; }
+const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
+int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }
+int64_t     mgrid_backend_world(const mgrid_backend *b) { return b ? b->world : -1; }
 
 mgrid_backend *mgrid_backend_ref(mgrid_backend *b) {
   if (b) b->users++;
@@ -228,13 +228,13 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
 
 /* --------------------------------------------------------------- questions */
 
-const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s->plan; }
-int64_t           mgrid_state_rank(const mgrid_state *s) { return s->view.rank; }
-size_t            mgrid_state_ngroups(const mgrid_state *s) { return s->view.nmembers; }
+const mgrid_plan *mgrid_state_plan(const mgrid_state *s) { return s ? s->plan : NULL; }
+int64_t           mgrid_state_rank(const mgrid_state *s) { return s ? s->view.rank : -1; }
+size_t            mgrid_state_ngroups(const mgrid_state *s) { return s ? s->view.nmembers : 0; }
 
 size_t mgrid_state_ncomms(const mgrid_state *s) {
   size_t n = 0;
-  for (size_t i = 0; i < s->view.ncomms; i++) n += s->comm[i]->real;
+  for (size_t i = 0; s && i < s->view.ncomms; i++) n += s->comm[i]->real;
   return n;
 }
 
@@ -269,44 +269,48 @@ int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *di
   return mgrid_grid_coord(g, s->view.rank, (size_t)d);
 }
 
-const char *mgrid_group_family(const mgrid_group *g) { return g->name; }
-int64_t     mgrid_group_rank(const mgrid_group *g) { return g->position; }
-int64_t     mgrid_group_size(const mgrid_group *g) { return g->size; }
-int64_t     mgrid_group_index(const mgrid_group *g) { return g->index; }
+const char *mgrid_group_family(const mgrid_group *g) { return g ? g->name : NULL; }
+int64_t     mgrid_group_rank(const mgrid_group *g) { return g ? g->position : -1; }
+int64_t     mgrid_group_size(const mgrid_group *g) { return g ? g->size : -1; }
+int64_t     mgrid_group_index(const mgrid_group *g) { return g ? g->index : -1; }
 
 int64_t mgrid_group_at(const mgrid_group *g, int64_t position) {
-  return mgrid_family_rank(g->family, g->index, position);
+  return g ? mgrid_family_rank(g->family, g->index, position) : -1;
 }
 
 int64_t mgrid_group_first(const mgrid_group *g) { return mgrid_group_at(g, 0); }
-int64_t mgrid_group_last(const mgrid_group *g) { return mgrid_group_at(g, g->size - 1); }
+int64_t mgrid_group_last(const mgrid_group *g) { return g ? mgrid_group_at(g, g->size - 1) : -1; }
 
 int64_t mgrid_group_next(const mgrid_group *g, bool wrap) {
+  if (!g) return -1;
   int64_t at = g->position + 1;
   return at < g->size ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, 0) : -1;
 }
 
 int64_t mgrid_group_prev(const mgrid_group *g, bool wrap) {
+  if (!g) return -1;
   int64_t at = g->position - 1;
   return at >= 0 ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, g->size - 1) : -1;
 }
 
 int64_t mgrid_group_position(const mgrid_group *g, int64_t rank) {
   int64_t group, position;
-  for (int64_t nth = 0; mgrid_family_locate(g->family, rank, nth, &group, &position); nth++)
+  for (int64_t nth = 0; g && mgrid_family_locate(g->family, rank, nth, &group, &position); nth++)
     if (group == g->index) return position;
   return -1;
 }
 
-void mgrid_group_ranks(const mgrid_group *g, int32_t *out) { mgrid_family_members(g->family, g->index, out); }
+void mgrid_group_ranks(const mgrid_group *g, int32_t *out) {
+  if (g) mgrid_family_members(g->family, g->index, out);
+}
 
-void *mgrid_group_native(const mgrid_group *g) { return g->comm && g->comm->real ? g->comm->native : NULL; }
+void *mgrid_group_native(const mgrid_group *g) { return g && g->comm && g->comm->real ? g->comm->native : NULL; }
 
 mgrid_native mgrid_group_native_kind(const mgrid_group *g) {
   return mgrid_group_native(g) ? g->comm->backend->native : MGRID_NATIVE_NONE;
 }
 
-const char *mgrid_group_backend(const mgrid_group *g) { return g->comm ? g->comm->backend->name : ""; }
+const char *mgrid_group_backend(const mgrid_group *g) { return g && g->comm ? g->comm->backend->name : ""; }
 
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {
   return g->comm ? g->comm->backend : g->state->backend->kind;

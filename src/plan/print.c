@@ -82,7 +82,7 @@ mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
 }
 
 void mgrid_plan_digest(const mgrid_plan *p, char out[33]) {
-  snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p->digest[0], p->digest[1]);
+  snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p ? p->digest[0] : 0, p ? p->digest[1] : 0);
 }
 
 /* ---------------------------------------------------------------- schedule */

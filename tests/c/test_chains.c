@@ -257,8 +257,47 @@ static int tear_down(void **state) {
   return 0;
 }
 
+/* Questions to what a failed call did not make: an answer that means nothing, and no crash. */
+static void test_questions_to_null(void **state) {
+  char          text[40] = "x";
+  int64_t       a = 0, b = 0;
+  int32_t       rank = 7;
+  const int64_t coords[1] = { 0 };
+  (void)state;
+  assert_true(mgrid_grid_ndims(NULL) == 0 && mgrid_grid_dim(NULL, 0).name == NULL
+              && mgrid_grid_window(NULL).size == -1);
+  assert_true(mgrid_grid_find(NULL, "tp") == -1 && mgrid_grid_coord(NULL, 0, 0) == -1
+              && mgrid_grid_rank(NULL, coords) == -1);
+  assert_true(mgrid_grid_describe(NULL, text, sizeof text) == 0 && *text == '\0');
+  assert_true(mgrid_family_world(NULL) == -1 && mgrid_family_count(NULL) == -1 && mgrid_family_size(NULL, 0) == -1);
+  assert_true(mgrid_family_max_size(NULL) == -1 && mgrid_family_total(NULL) == -1
+              && mgrid_family_rank(NULL, 0, 0) == -1);
+  assert_true(!mgrid_family_locate(NULL, 0, 0, &a, &b) && mgrid_family_range(NULL, 0, 1, &rank) == -1);
+  assert_true(mgrid_family_coverage(NULL) == MGRID_PARTIAL && mgrid_family_equal(NULL, NULL));
+  mgrid_family_members(NULL, 0, &rank);
+  assert_true(mgrid_family_describe(NULL, text, sizeof text) == 0);
+  assert_true(mgrid_plan_world(NULL) == -1 && mgrid_plan_nfamilies(NULL) == 0
+              && mgrid_plan_family_name(NULL, 0) == NULL);
+  assert_true(mgrid_plan_family(NULL, 0) == NULL && mgrid_plan_find(NULL, "tp") == -1 && mgrid_plan_ngrids(NULL) == 0);
+  assert_true(mgrid_plan_grid_name(NULL, 0) == NULL && mgrid_plan_grid(NULL, "g") == NULL
+              && mgrid_plan_shares(NULL, 0) == -1);
+  mgrid_plan_digest(NULL, text);
+  assert_string_equal(text, "00000000000000000000000000000000");
+  assert_true(mgrid_backend_name(NULL) == NULL && mgrid_backend_rank(NULL) == -1 && mgrid_backend_world(NULL) == -1);
+  assert_true(mgrid_backend_ncomms(NULL) == 0 && mgrid_state_plan(NULL) == NULL && mgrid_state_rank(NULL) == -1);
+  assert_true(mgrid_state_ncomms(NULL) == 0 && mgrid_state_ngroups(NULL) == 0);
+  assert_true(mgrid_group_family(NULL) == NULL && mgrid_group_rank(NULL) == -1 && mgrid_group_size(NULL) == -1);
+  assert_true(mgrid_group_index(NULL) == -1 && mgrid_group_at(NULL, 0) == -1 && mgrid_group_first(NULL) == -1);
+  assert_true(mgrid_group_last(NULL) == -1 && mgrid_group_next(NULL, true) == -1 && mgrid_group_prev(NULL, true) == -1);
+  assert_true(mgrid_group_position(NULL, 0) == -1 && mgrid_group_native(NULL) == NULL);
+  assert_true(mgrid_group_native_kind(NULL) == MGRID_NATIVE_NONE && *mgrid_group_backend(NULL) == '\0');
+  mgrid_group_ranks(NULL, &rank);
+  assert_int_equal(rank, 7);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_questions_to_null),
     cmocka_unit_test_teardown(test_the_first_error_stays, tear_down),
     cmocka_unit_test_teardown(test_the_last_call_may_be_the_first_to_fail, tear_down),
     cmocka_unit_test(test_a_recipe_that_is_not_there),
