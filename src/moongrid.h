@@ -511,7 +511,7 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, con
 ** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
 ** with equal members and options share a communicator, also with earlier states of the
 ** same backend. `name` (NULL: "") goes into the names of the communicators.
-** A rank whose planning failed calls with plan NULL and that error in *err: it takes part, so that
+** A rank whose planning failed calls with plan NULL and that error alone in *err: it takes part, so that
 ** nobody waits for it, and every rank gets the error. If the recipe has policies its text is compared as
 ** well: ranks with equal groups but different files are MGRID_DISAGREE. */
 MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err);

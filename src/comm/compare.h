@@ -21,7 +21,7 @@ mgrid_peers mgrid_peers_all(mgrid_backend *b);
 /* The members of g, which outlives *p. `alone` if g is NULL or has one member, and in a dry state. Allocates
 ** the buffer, so that no rank misses a comparison for want of memory; false where there is none for it. Local. */
 bool mgrid_peers_group(mgrid_peers *p, const mgrid_group *g, mgrid_error *err);
-void         mgrid_peers_close(mgrid_peers *p);
+void mgrid_peers_close(mgrid_peers *p);
 
 /* Collective over the peers, of whom there are at least two. The n words become their element-wise minimum.
 ** For a group they must fit into a statement of mgrid_compare. */

@@ -218,6 +218,7 @@ static int family_map(lua_State *L) {
 /* family:without{rank, ...}: the groups without these ranks, O(members) */
 static int family_without(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
   charge_lists(L, f->f);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
