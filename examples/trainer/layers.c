@@ -20,7 +20,7 @@ void *room(size_t n, size_t size) {
   void *p = calloc(n ? n : 1, size);
   if (p) return p;
   fprintf(stderr, "trainer: no memory for %zu x %zu bytes\n", n, size);
-  exit(MGRID_LIMIT);
+  exit(exit_code(MGRID_LIMIT));
 }
 
 real *reals(size_t n) { return room(n, sizeof(real)); }

@@ -183,7 +183,7 @@ static void show(report *r, const model *m, const options *o, int64_t step, doub
 
 static void fail(int rank, const char *what, const char *why) {
   fprintf(stderr, "trainer: rank %d: %s: %s\n", rank, what, why);
-  MPI_Abort(MPI_COMM_WORLD, MGRID_USAGE);
+  MPI_Abort(MPI_COMM_WORLD, exit_code(MGRID_USAGE));
 }
 
 /* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
@@ -254,7 +254,7 @@ static int run(job *j, const options *o) {
   if (o->gradient_check) {
     if (j->world == 1) return gradient_check(j->part.model, j->rank) ? 1 : 0;
     if (j->rank == 0) fprintf(stderr, "trainer: --gradient-check is for one rank\n");
-    return MGRID_USAGE;
+    return exit_code(MGRID_USAGE);
   }
   if (j->rank == 0) {
     bool is_auto = !o->progress || strcmp(o->progress, "auto") == 0;
@@ -265,7 +265,7 @@ static int run(job *j, const options *o) {
       fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
   train(j, o, &r);
-  if (r.curve && fclose(r.curve)) code = MGRID_USAGE;
+  if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
 }
 
@@ -274,7 +274,7 @@ static int whole_job(const options *o, const char *text, size_t length) {
   job          j = { .c = o->c, .text = text, .length = length };
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s = job_open(&j, o->rest[0], (size_t)o->nrest - 1, (const char *const *)(o->rest + 1), &e);
-  int          code = s ? (int)s : run(&j, o);
+  int          code = s ? exit_code(s) : run(&j, o);
   if (s && j.rank == 0) fprintf(stderr, "trainer: %s\n", e.message);
   job_close(&j);
   return code;
@@ -285,7 +285,7 @@ static int write_text(const char *path, const char *text, size_t length) {
   bool  ok = f && fwrite(text, 1, length, f) == length;
   if (f && fclose(f)) ok = false;
   if (!ok) fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
-  return ok ? 0 : MGRID_USAGE;
+  return ok ? 0 : exit_code(MGRID_USAGE);
 }
 
 int main(int argc, char **argv) {
@@ -297,7 +297,7 @@ int main(int argc, char **argv) {
   if (wrong || o.help) {
     if (wrong) fprintf(stderr, "trainer: %s%s%s\n", o.at ? o.at : "", o.at ? ": " : "", wrong);
     fputs(help, wrong ? stderr : stdout);
-    return wrong ? MGRID_USAGE : 0;
+    return wrong ? exit_code(MGRID_USAGE) : 0;
   }
   if (!o.stop || o.stop > o.steps) o.stop = o.steps;
   if (o.plot) return plot(o.plot, o.nrest, (const char *const *)o.rest);
@@ -305,7 +305,7 @@ int main(int argc, char **argv) {
   if (!text || length <= (size_t)o.c.seq) {
     fprintf(stderr, "trainer: %s: %s\n", o.text, text ? "too short" : strerror(errno));
     free(text);
-    return MGRID_USAGE;
+    return exit_code(MGRID_USAGE);
   }
   int code;
   if (o.write_text) {

@@ -36,6 +36,9 @@ typedef double real;
 
 enum { VOCAB = 32 };
 
+/* The program ends as the moongrid command does: with the hundreds of a status. */
+static inline int exit_code(mgrid_status s) { return (int)s / 100; }
+
 typedef struct config {
   int      layers, width, heads, hidden, seq;
   int      experts, moe_every; /* layer i has experts where (i + 1) % moe_every == 0; 0: none */

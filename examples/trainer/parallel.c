@@ -56,7 +56,7 @@ static void check(const group *g, int code, const char *what) {
   MPI_Error_string(code, text, &n);
   fprintf(stderr, "trainer: %s over %s (position %d of %d): %s\n", what, g->family, g->rank, g->size, text);
   if (g->policies) policy_on_lost(g->policies, g->family, g->size);
-  MPI_Abort(g->comm, MGRID_BACKEND);
+  MPI_Abort(g->comm, exit_code(MGRID_BACKEND));
 }
 
 bool everybody(const group *all, mgrid_error *err) {

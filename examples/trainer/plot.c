@@ -158,5 +158,5 @@ int plot(const char *path, int n, const char *const *curves) {
   if (!ok && n > 0 && c[n - 1].n) fprintf(stderr, "trainer: %s: %s\n", path, strerror(errno));
   for (int i = 0; i < n; i++) free(c[i].step), free(c[i].loss);
   free(c);
-  return ok ? 0 : MGRID_USAGE;
+  return ok ? 0 : exit_code(MGRID_USAGE);
 }

@@ -102,7 +102,7 @@ static mgrid_status whole_way(mgrid_error *err) {
   mgrid_topology_free(t);
   mgrid_grid_free(g);
   /* without memory for the text the output ends early, which the printer reports as not written */
-  if (s == MGRID_LIMIT && strstr(err->message, "output")) mgrid_oom(err);
+  if (s == MGRID_OUTPUT) mgrid_oom(err);
   return s;
 }
 
