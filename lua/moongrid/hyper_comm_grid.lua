@@ -33,15 +33,6 @@ HyperCommGrid.__index = HyperCommGrid
 ---@field view? string a registered view; left out: "base"
 ---@field group_desc? string name in the topology; left out: the dims joined by "_", after view and "_"
 
--- A value as text, the same for equal values.
-local function text(value)
-  if type(value) ~= "table" then return shown(value) end
-  local fields = {}
-  for key, field in pairs(value) do fields[#fields + 1] = shown(key) .. " = " .. text(field) end
-  table.sort(fields)
-  return "{" .. table.concat(fields, ", ") .. "}"
-end
-
 local function factorization(what, window, shape, dim_names)
   if #shape ~= #dim_names then
     refuse("%s: %d sizes for %d dim_names; give one size for each name", what, #shape, #dim_names)
@@ -160,7 +151,7 @@ function HyperCommGrid:create_pg(dims, options)
   local name, view = wanted.group_desc, wanted.view
   wanted.group_desc, wanted.view = nil, nil
   local key, family, default = resolve(self, dims, { view = view })
-  local pg, asked = self.pgs[key], text(wanted)
+  local pg, asked = self.pgs[key], layer.text(wanted)
   if not pg then
     family = attempt("options of group '" .. default .. "'", family.with, family, wanted)
     pg = { name = name or default, options = asked, names = {}, family = family }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 --
--- Helpers for the two layers in this folder: errors at the position of the caller, checks of arguments.
+-- Helpers for the layers in this folder: errors at the position of the caller, checks of arguments.
 -- Messages show no address, which would differ between ranks.
 
 local mg = require "moongrid"
@@ -23,9 +23,9 @@ local function refusal(value) return (tostring(value):gsub("^[^\n]-:%d+: ", ""):
 
 ---Call moongrid; if it refuses, raise the refusal at the position of the caller.
 function M.attempt(what, fn, ...)
-  local ok, value = pcall(fn, ...)
-  if not ok then M.refuse("%s: %s", what, refusal(value)) end
-  return value
+  local said = table.pack(pcall(fn, ...))
+  if not said[1] then M.refuse("%s: %s", what, refusal(said[2])) end
+  return table.unpack(said, 2, said.n)
 end
 
 ---Add to a topology. If the name is refused, the hint goes into the message.
@@ -38,6 +38,15 @@ end
 
 ---A value in a message.
 function M.shown(value) return (tostring(value):gsub(":? %(?0x%x+%)?$", "")) end
+
+---A value as text, the same for equal values.
+function M.text(value)
+  if type(value) ~= "table" then return M.shown(value) end
+  local fields = {}
+  for key, field in pairs(value) do fields[#fields + 1] = M.shown(key) .. " = " .. M.text(field) end
+  table.sort(fields)
+  return "{" .. table.concat(fields, ", ") .. "}"
+end
 
 -- World, Topology, State, ... of moongrid's values, and Lua's type of others.
 local function kind_of(value) return type(value) == "userdata" and tostring(value):match "^%a+" or type(value) end

@@ -10,73 +10,8 @@ local mg = require "moongrid"
 local HyperCommGrid = require "moongrid.hyper_comm_grid"
 local ProcessGroupMesh = require "moongrid.process_group_mesh"
 
-local folder = "lua/moongrid/"
-
--- The formats of the refusals of a layer (not of moongrid) while a function runs.
-local function formats_of(fn)
-  local said = {}
-  debug.sethook(function()
-    local called = debug.getinfo(2, "Su")
-    if not called.isvararg or called.source:sub(1, #folder + 1) ~= "@" .. folder then return end
-    local _, format = debug.getlocal(2, -1)
-    if type(format) == "string" then said[format] = true end
-  end, "c")
-  fn()
-  debug.sethook()
-  return said
-end
-
--- The message that a program "s.lua" of one line gets; nil if it succeeds.
-local function refusal(text)
-  local ok, said = pcall(assert(load("local H, M, mg = ... " .. text, "@s.lua")), HyperCommGrid, ProcessGroupMesh, mg)
-  if ok then return nil end
-  return said
-end
-
-local function messages(file, before, cases)
-  for _, case in ipairs(cases) do
-    it("refuses " .. case[1], function()
-      local said = refusal(before .. case[2])
-      assert.is_truthy(said, "accepted")
-      if case[3] then assert.are.equal("s.lua:1: " .. case[3], said) end
-      assert.are.equal("s.lua:1: ", said:sub(1, 9), "the position is not the caller's: " .. said)
-      for _, word in ipairs(case.words or {}) do
-        assert.is_truthy(said:find(word, 1, true), ("'%s' lacks: %s"):format(said, word))
-      end
-      for _, word in ipairs(case.never or {}) do
-        assert.is_nil(said:find(word, 1, true), ("'%s' has: %s"):format(said, word))
-      end
-    end)
-    if case.would then
-      it("refuses " .. case[1] .. ", and takes what it suggests", function()
-        for _, text in ipairs(case.would) do assert.is_nil(refusal(before .. text)) end
-      end)
-    end
-  end
-
-  it("refuses in every place of its text that does", function()
-    local missing, n = {}, 0
-    local said = formats_of(function()
-      for _, case in ipairs(cases) do refusal(before .. case[2]) end
-    end)
-    for _, name in ipairs { file, "layer.lua" } do
-      local text <close> = assert(io.open(folder .. name))
-      for format in text:read("a"):gmatch 'refuse%(%s*"([^"]+)"' do
-        n = n + 1
-        if not said[format] then missing[#missing + 1] = format end
-      end
-    end
-    assert.is_true(n > 10)
-    assert.are.equal("", table.concat(missing, "\n"))
-  end)
-end
-
--- All groups of a family.
-local function groups(family)
-  local lists = {}
-  for group, ranks in pairs(family) do lists[group + 1] = ranks end
-  return lists
-end
+local layers = assert(loadfile("tests/lua/layers.lua", "t", _ENV))() -- with busted's names
+local messages, groups = layers.messages, layers.groups
 
 local options = "(unique, first, lazy, high_priority, timeout, backend, nccl)"
 local name_rule = "(a letter or _, then letters, digits or _; at most 31)"
