@@ -16,8 +16,9 @@ end
 
 describe("scripts/golden", function()
   it("passes the project's own tables whole", function()
+    local recorded = tonumber((run "cat tests/golden/*.json | grep -c '^{\"id\"'"))
     local out, _, code = run "scripts/golden tests/golden"
-    assert.truthy(out:find("\n708 passed, 0 failed\n$"))
+    assert.truthy(out:find(("\n%d passed, 0 failed\n$"):format(recorded)))
     assert.equal(0, code)
   end)
 

@@ -1,0 +1,178 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The recorded operations through moongrid.device_mesh; groups are read from the plan of all topologies of the
+-- job, each root's under the name of its mesh. Recorded lists and communicators that are the same are compared
+-- here: the runner does not.
+
+local mg = require "moongrid"
+local adapter = require "adapter"
+local json = require "dkjson"
+local DeviceMesh = require "moongrid.device_mesh"
+local MeshLayout = require "moongrid.mesh_layout"
+
+local function same(what, got, want)
+  got, want = json.encode(got), json.encode(want)
+  assert(got == want, ("%s is %s instead of %s"):format(what, got, want))
+end
+
+-- Keys of JSON are strings, numbers of dims among them.
+local function overrides(given)
+  if type(given) ~= "table" then return given end
+  local by_dim = {}
+  for dim, override in pairs(given) do by_dim[math.tointeger(tonumber(dim)) or dim] = override end
+  return by_dim
+end
+
+local calls = {}
+
+function calls.init_device_mesh(job, op)
+  return DeviceMesh.init_device_mesh(job.world, op.mesh_shape,
+    { mesh_dim_names = op.mesh_dim_names, backend_override = overrides(op.backend_override) })
+end
+
+function calls.DeviceMesh(job, op)
+  local layouts
+  for i, layout in ipairs(op._layout or {}) do
+    layouts = layouts or {}
+    layouts[i] = MeshLayout.new(layout[1], layout[2])
+  end
+  assert(op._rank_map == nil or op._rank_map == "arange", "unknown _rank_map")
+  return DeviceMesh.new(job.world, op.mesh,
+    { mesh_dim_names = op.mesh_dim_names, preserve_rank_order = op.preserve_rank_order, _layout = layouts })
+end
+
+function calls.__getitem__(job, op)
+  local names = type(op.mesh_dim_names) == "table" and op.mesh_dim_names or { op.mesh_dim_names }
+  return job.meshes[op.on](table.unpack(names))
+end
+
+function calls._flatten(job, op) return job.meshes[op.on]:_flatten(op.mesh_dim_name, op.backend_override) end
+
+function calls._unflatten(job, op)
+  return job.meshes[op.on]:_unflatten(op.dim, op.mesh_sizes, op.mesh_dim_names, overrides(op.backend_override))
+end
+
+function calls._concatenate(job, op)
+  local meshes = {}
+  for i, name in ipairs(op.device_mesh_list) do meshes[i] = job.meshes[name] end
+  return DeviceMesh._concatenate(meshes)
+end
+
+function calls.new_group(job, op)
+  job.families[op.as] = job.world:table({ op.ranks }, "partial")
+  job.kind_of[op.as] = "new_group:" .. table.concat(op.ranks, ",")
+end
+
+function calls.from_group(job, op)
+  local function family(of) return job.families[of] or job.meshes[of[1]]:get_group(of[2]) end
+  local group = op.group
+  if type(group[1]) == "table" then
+    group = {}
+    for i, of in ipairs(op.group) do group[i] = family(of) end
+  else
+    group = family(group)
+  end
+  local mesh = DeviceMesh.from_group(group, job.world, op.mesh or job.meshes[op.mesh_of],
+    { mesh_dim_names = op.mesh_dim_names })
+  -- the group of `new_group` is in the topology as that of the mesh
+  if job.kind_of[op.group] then job.kinds_of[job.kind_of[op.group]] = { mesh, 0 } end
+  return mesh
+end
+
+function calls.get_group(job, op)
+  job.kinds_of[("get:%s[%s]"):format(op.on, op.mesh_dim)] = { job.meshes[op.on], op.mesh_dim }
+end
+
+function calls._get_all_submeshes(job, op, lists)
+  local what = ("all_submeshes(%s,%s)"):format(op.on, op.mesh_dim_name)
+  same(what, job.meshes[op.on]:_get_all_submeshes(op.mesh_dim_name), lists[what])
+end
+
+local function text(list) return #list == 1 and list[1] .. "," or table.concat(list, ",") end
+
+local function pair(layout) return { layout.sizes, layout.strides } end
+
+local function pairs_of(layouts)
+  local list = {}
+  for i, layout in ipairs(layouts) do list[i] = pair(layout) end
+  return list
+end
+
+function calls._FlatLayout(_, op, lists)
+  local layout = MeshLayout.new(op.shape, op.stride)
+  local what = ("layout (%s):(%s)"):format(text(op.shape), text(op.stride))
+  local want = lists[what]
+  same(what, tostring(MeshLayout.new(what:match "%S+$")), tostring(layout))
+  same(what .. " canonical", pair(layout), want.canonical)
+  same(what .. " numel", layout:numel(), want.numel)
+  same(what .. " ranks", layout:all_ranks_from_zero(), want.ranks)
+  same(what .. " sorted", layout:check_sorted(), want.sorted)
+  same(what .. " orthogonal", layout:check_orthogonal(), want.orthogonal)
+  if op.compose then
+    local parts = ("composition(%s)"):format(text(op.compose))
+    same(what .. " " .. parts, pairs_of(layout:composition(op.compose)), want[parts])
+  end
+  -- torch answers for a layout that overlaps as well, with sizes of 0
+  if not want.orthogonal then return assert(not pcall(layout.complement, layout, 16)) end
+  same(what .. " complement", pair(layout:complement(16)), want["complement(16)"])
+  same(what .. " global_ranks", layout:global_ranks(16), want["global_ranks(16)"])
+end
+
+-- "mesh.dp", "mesh.0" of a recorded column -> mesh, dim
+local function dim_of(job, kind)
+  local mesh, dim = kind:match "^([^.]*)%.(.*)$"
+  return job.meshes[mesh], math.tointeger(tonumber(dim)) or dim
+end
+
+local function ask(job, column, rank)
+  local what, of = column:match "^([%w_]+)%((.*)%)$"
+  if what == "coordinate" then return job.meshes[of]:get_coordinate(rank) end
+  if what == "mesh" then return job.meshes[of]:mesh(rank) end
+  assert(what == "local_rank", "unknown column")
+  local mesh, dim = dim_of(job, of)
+  local position = mesh:get_local_rank(rank, dim)
+  local group = job.plan:dry(rank)[job.names[of]]
+  assert(position == (group and group.rank))
+  return position
+end
+
+-- The names in the plan: each root's own, after the name of its mesh.
+local function look(job, lists, kinds)
+  local topology, prefixes = mg.topology(job.world), {}
+  for _, as in ipairs(job.order) do
+    local mesh = job.meshes[as]
+    if not prefixes[mesh.root] then
+      prefixes[mesh.root] = as .. "_"
+      mesh:topology(topology, as .. "_")
+    end
+    for i, name in ipairs(mesh.mesh_dim_names or mesh.shape) do
+      job.kinds_of[as .. "." .. (mesh.mesh_dim_names and name or i - 1)] = { mesh, i - 1 }
+    end
+    if lists["shape(" .. as .. ")"] then -- not where some ranks have no mesh
+      same("shape of " .. as, mesh.shape, lists["shape(" .. as .. ")"])
+      same("names of " .. as, mesh.mesh_dim_names, lists["names(" .. as .. ")"])
+      same("layout of " .. as, pairs_of(mesh._layout), lists["layout(" .. as .. ")"])
+    end
+  end
+  for kind, of in pairs(job.kinds_of) do job.names[kind] = prefixes[of[1].root] .. of[1]:name(of[2]) end
+  job.plan = mg.plan(topology)
+  job.plan:rehearse()
+  local function communicator(kind) return job.plan:shares(job.names[kind]) or job.names[kind] end
+  for kind, earlier in pairs(kinds or {}) do same(kind, communicator(kind), communicator(earlier)) end
+end
+
+local function open(case)
+  local names = {} -- recorded kind -> family in the plan
+  local job = adapter.job({ kinds = names, ask = ask }, { names = names, world = mg.world(case.world) })
+  job.meshes, job.order = {}, {} -- by the names that the operations give
+  job.families, job.kind_of = {}, {} -- of new_group
+  job.kinds_of = {} -- recorded kind -> mesh, dim
+  for _, op in ipairs(case.args.ops) do
+    local mesh = calls[op.call](job, op, case.lists or {})
+    if getmetatable(mesh) == DeviceMesh then job.meshes[op.as], job.order[#job.order + 1] = mesh, op.as end
+  end
+  look(job, case.lists or {}, case.same_as)
+  return job
+end
+
+return { open = open }
