@@ -238,6 +238,14 @@ describe("--params", function()
     end
   end)
 
+  it("takes a list of records (jax_mesh's devices)", function()
+    local path = file(".json", [[{ "devices": [ { "device_kind": "TPU v4 lite", "coords": [0, 0, 0] }, { "coords": [1, 0, 0] },
+      { "coords": [0, 1, 0] }, { "device_kind": "TPU v4 lite", "coords": [1, 1, 0] } ] }]])
+    local out, err = run(("build/moongrid plan jax_mesh --world 4 --params %s --json"):format(path))
+    assert.truthy(out:find('"groups": [[0,1,3,2]]', 1, true), out .. err)
+    os.remove(path)
+  end)
+
   it("says what is wrong with the file, and where", function()
     for _, case in ipairs {
       { ".json", '{"tp": 2,\n', "%s:2: string or '}' expected near end of file" },

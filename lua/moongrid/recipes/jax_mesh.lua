@@ -1,0 +1,497 @@
+-- JAX's mesh_utils, create_device_mesh and create_hybrid_device_mesh: named axes over devices, which are put
+-- in the order that suits the network between them. Axes are slowest first; most is sent along the last one.
+-- The id of a device is its rank. An order is the list of devices that fills the mesh, last axis fastest:
+--
+--   rings     small boxes of some kinds of TPU: neighbours in the order are neighbours in the box
+--   torus     other TPUs: an axis of the mesh gets axes of the torus, or parts of them where that is allowed
+--   slices    or processes: each is ordered by itself, then they are laid side by side
+--
+-- GPUs are ordered by id, CPUs lie as they are listed.
+-- Source: jax-ml/jax, jax/_src/mesh_utils.py (0.10.2).
+
+local arithmetic = ...
+
+local function refuse(...) error(string.format(...), 2) end
+
+local function reversed(list)
+  local back = {}
+  for i = #list, 1, -1 do back[#back + 1] = list[i] end
+  return back
+end
+
+-- Each place becomes `count` places, `step` from one to the next: a faster axis than those before.
+local function spread(places, count, step)
+  local more = {}
+  for _, place in ipairs(places) do
+    for i = 0, count - 1 do more[#more + 1] = place + i * step end
+  end
+  return more
+end
+
+-- How far apart neighbours along each axis are, the last axis fastest.
+local function steps(sizes)
+  local list, step = {}, 1
+  for i = #sizes, 1, -1 do list[i], step = step, step * sizes[i] end
+  return list, step
+end
+
+-- The devices ---------------------------------------------------------------------
+
+local three = "a list of three integers"
+local attributes = { id = "an integer", platform = "text", device_kind = "text", coords = three,
+                     core_on_chip = "an integer", process_index = "an integer", slice_index = "an integer" }
+
+local function kind_of(value)
+  if math.type(value) == "integer" then return "an integer" end
+  if type(value) == "string" then return "text" end
+  if type(value) ~= "table" then return "a " .. type(value) end
+  for i = 1, 3 do
+    if math.type(value[i]) ~= "integer" then return "a table" end
+  end
+  return #value == 3 and three or "a table"
+end
+
+-- The records of the table with what they leave out.
+local function devices_of(world, records)
+  if type(records) ~= "table" or #records ~= #world then
+    refuse("devices has %d records for the %d ranks; a list with a record for each rank would do",
+      type(records) == "table" and #records or 0, #world)
+  end
+  local devices, seen = {}, {}
+  for i, record in ipairs(records) do
+    if type(record) ~= "table" then
+      refuse("devices: item %d is a %s; { id = %d } would do", i - 1, type(record), i - 1)
+    end
+    for name, value in pairs(record) do
+      if not attributes[name] then
+        refuse("devices: item %d has '%s'; id, platform, device_kind, coords, core_on_chip, process_index and "
+          .. "slice_index are known", i - 1, tostring(name))
+      end
+      if kind_of(value) ~= attributes[name] then
+        refuse("devices: %s of item %d is %s; %s would do", name, i - 1, kind_of(value), attributes[name])
+      end
+    end
+    local id = record.id or i - 1
+    if id < 0 or id >= #world then refuse("devices: item %d has id %d; 0 to %d would do", i - 1, id, #world - 1) end
+    if seen[id] then refuse("devices: items %d and %d have id %d; one of each id would do", seen[id], i - 1, id) end
+    seen[id] = i - 1
+    devices[i] = {
+      id = id, rank = world.offset + id, coords = record.coords, core = record.core_on_chip or 0,
+      platform = record.platform or record.coords and "tpu" or "cpu", kind = record.device_kind or "",
+      slice_index = record.slice_index, process_index = record.process_index or 0,
+    }
+  end
+  return devices
+end
+
+-- The lowest and the highest x, y, z and core of some devices.
+local function extent(devices)
+  local low, high = {}, {}
+  for _, device in ipairs(devices) do
+    local at = device.coords
+    if not at then refuse("device %d is a TPU without coords; its x, y and z would do", device.id) end
+    for i, place in ipairs { at[1], at[2], at[3], device.core } do
+      low[i], high[i] = math.min(low[i] or place, place), math.max(high[i] or place, place)
+    end
+  end
+  return low, high
+end
+
+-- Of these kinds both cores of a chip are devices; of the others it is one.
+local two_cores = { ["TPU v5p"] = true, ["TPU7"] = true, ["TPU7x"] = true, ["TPU8i"] = true }
+
+-- Devices by their places in a box without holes, the core fastest, then z, y, x; and its axes.
+local function box_of(devices)
+  local low, high = extent(devices)
+  local sizes, places = {}, {}
+  for i = 1, 4 do sizes[i] = high[i] - low[i] + 1 end
+  if sizes[4] > 1 and not two_cores[devices[1].kind] then
+    refuse("devices of kind '%s' are on %d cores of a chip; a device for each chip, core_on_chip 0, would do",
+      devices[1].kind, sizes[4])
+  end
+  local step = arithmetic.multiply_to(#devices, sizes) and steps(sizes)
+  if not step then
+    refuse("%d devices do not fill the box of %d x %d x %d chips with %d cores that they lie in; coords without "
+      .. "a gap would do", #devices, sizes[1], sizes[2], sizes[3], sizes[4])
+  end
+  for _, device in ipairs(devices) do
+    local place = 1 + (device.core - low[4]) * step[4]
+    for i = 1, 3 do place = place + (device.coords[i] - low[i]) * step[i] end
+    if places[place] then
+      refuse("devices %d and %d are in one place; coords of its own for each would do", places[place].id, device.id)
+    end
+    places[place] = device
+  end
+  local torus = {}
+  for i = 1, 4 do torus[i] = { size = sizes[i], step = step[i] } end
+  return places, torus
+end
+
+-- Rings ---------------------------------------------------------------------------
+
+-- A ring through a box of an even height: along its first row, to and fro through the other rows without their
+-- first places, and home over those. Places are numbered row by row; each has so many cores.
+local function ring(width, height, cores)
+  local places = {}
+  for y = 0, height - 1 do
+    for x = y == 0 and 0 or 1, width - 1 do
+      places[#places + 1] = (y * width + (y % 2 == 0 and x or width - x)) * cores
+    end
+  end
+  for y = height - 1, 1, -1 do places[#places + 1] = y * width * cores end
+  return spread(places, cores, 1)
+end
+
+-- Two such rings, one above the other, the second one backwards.
+local function double_ring(width, height)
+  local places = ring(width, height, 1)
+  for i = #places, 1, -1 do places[#places + 1] = places[i] + width * height end
+  return places
+end
+
+-- Every #places devices in the order of the places.
+local function in_order(devices, places)
+  local order = {}
+  for from = 1, #devices, #places do
+    for _, place in ipairs(places) do order[#order + 1] = devices[from + place] end
+  end
+  return order
+end
+
+-- By coordinates, x fastest; and the size of the box as text, counted from 0 wherever it begins, as JAX does.
+local function in_rows(devices)
+  local sorted = table.pack(table.unpack(devices))
+  local _, high = extent(devices)
+  table.sort(sorted, function(a, b)
+    for i = 3, 1, -1 do
+      if a.coords[i] ~= b.coords[i] then return a.coords[i] < b.coords[i] end
+    end
+    return false
+  end)
+  return sorted, string.format("%d x %d x %d", high[1] + 1, high[2] + 1, high[3] + 1)
+end
+
+local function tray_of_cores(devices, shape)
+  if #devices ~= 8 and shape[#shape] ~= 8 then return devices end
+  return in_order(devices, ring(2, 2, 2))
+end
+
+local function tray_of_chips(devices) return #devices == 4 and in_order(devices, ring(2, 2, 1)) or nil end
+
+local function flat_box(devices, shape)
+  if #devices > 16 then return nil end
+  local sorted, box = in_rows(devices)
+  if #devices == 4 and box == "2 x 2 x 1" then return in_order(sorted, ring(2, 2, 1)) end
+  if #devices == 8 and box == "2 x 2 x 2" then return (box_of(devices)) end
+  if #devices == 8 then return in_order(sorted, ring(4, 2, 1)) end
+  local one_axis = math.max(table.unpack(shape)) == #devices
+  return #devices == 16 and box == "4 x 4 x 1" and one_axis and in_order(sorted, ring(4, 4, 1)) or nil
+end
+
+local function cube(devices)
+  if #devices ~= 8 then return nil end
+  local sorted, box = in_rows(devices)
+  return box == "2 x 2 x 2" and in_order(sorted, double_ring(2, 2)) or nil
+end
+
+local function trays_above_each_other(devices)
+  if #devices % 8 ~= 0 or #devices > 32 then return nil end
+  local _, torus = box_of(devices)
+  return torus[1].size <= 2 and torus[2].size <= 2 and in_order(devices, ring(2, 2, 2)) or nil
+end
+
+-- kind of device -> function(devices, shape of the mesh): their order, or nil where it has no ring
+local rings = {
+  ["TPU v2"] = tray_of_cores, ["TPU v3"] = tray_of_cores, ["TPU v4 lite"] = tray_of_chips,
+  ["TPU v5 lite"] = flat_box, ["TPU v6 lite"] = flat_box, ["TPU v5p"] = cube,
+  ["TPU7"] = trays_above_each_other, ["TPU7x"] = trays_above_each_other, ["TPU8i"] = tray_of_chips,
+}
+
+-- The torus -----------------------------------------------------------------------
+
+-- Where the devices of a process can lie side by side in the mesh: torus -> shapes, without sizes of 1.
+local contiguous = {
+  ["2 x 2 x 1"] = { "2 x 2" }, ["2 x 2 x 4"] = { "4 x 4" }, ["4 x 4 x 4"] = { "16 x 4" },
+  ["4 x 8 x 8"] = { "64 x 4", "4 x 64" }, ["8 x 8 x 8"] = { "64 x 8" }, ["8 x 16 x 16"] = { "256 x 8", "8 x 256" },
+}
+
+-- The torus for such a mesh: where y and z are equal they change places.
+local function contiguous_torus(torus, shape)
+  local x, y, z, core = table.unpack(torus)
+  local said, sizes = string.format("%d x %d x %d", x.size, y.size, z.size), {}
+  for _, size in ipairs(shape) do
+    if size > 1 then sizes[#sizes + 1] = size end
+  end
+  local wanted, shapes = table.concat(sizes, " x "), core.size == 1 and contiguous[said] or {}
+  for _, would in ipairs(shapes) do
+    if would == wanted then return y.size == z.size and { x, z, y, core } or torus end
+  end
+  refuse("mesh_shape %s has no contiguous submeshes on a torus of %s; %s would do", wanted, said,
+    shapes[1] and "mesh_shape " .. table.concat(shapes, " or ") or "contiguous_submeshes=false")
+end
+
+-- What speaks for a cut, the weightiest first: ranks along whole axes of the torus, how many such axes, ranks
+-- along axes that are in use already.
+local function merits(torus, free, cut)
+  local whole, count, in_use = 1, 0, 1
+  for i, part in ipairs(cut) do
+    if part == torus[i].size then whole = whole * part end
+    if part == torus[i].size and part > 1 then count = count + 1 end
+    if free[i] < torus[i].size then in_use = in_use * part end
+  end
+  return { whole, count, in_use }
+end
+
+local function better(a, b)
+  for i = 1, #a do
+    if a[i] ~= b[i] then return a[i] > b[i] end
+  end
+  return false
+end
+
+-- An axis of the mesh cut out of what is free of the torus: a size for each axis of the torus, all of it or
+-- 1 unless they may be split. Of equally good cuts the one that takes more of the earlier axes. Nil: none.
+local function best_cut(torus, free, size, split)
+  local best, best_merits, cut = nil, nil, {}
+  local function try(i, rest)
+    if i > #torus then
+      local m = rest == 1 and merits(torus, free, cut)
+      if m and (not best or better(m, best_merits)) then best, best_merits = table.pack(table.unpack(cut)), m end
+      return
+    end
+    for part = free[i], 1, -1 do
+      local allowed = split and free[i] % part == 0 or part == free[i] or part == 1
+      if allowed and rest % part == 0 then
+        cut[i] = part
+        try(i + 1, rest // part)
+      end
+    end
+  end
+  try(1, size)
+  return best
+end
+
+-- A cut for each axis of the mesh, the last one first. Nil, axis, what is free: there is none for this one.
+local function cuts_of(torus, shape, split)
+  local free, cuts = {}, {}
+  for i, axis in ipairs(torus) do free[i] = axis.size end
+  for axis = #shape, 1, -1 do
+    local cut = best_cut(torus, free, shape[axis], split)
+    if not cut then return nil, axis, free end
+    for i, part in ipairs(cut) do free[i] = free[i] // part end
+    cuts[axis] = cut
+  end
+  return cuts
+end
+
+local function on_torus(devices, shape, p)
+  local places, torus = box_of(devices)
+  if p.contiguous_submeshes then torus = contiguous_torus(torus, shape) end
+  local cuts, axis, free = cuts_of(torus, shape, false)
+  if not cuts and not p.allow_split_physical_axes then
+    refuse("mesh_shape: axis %d of size %d is no product of whole axes of the torus, of which %s is free; "
+      .. "allow_split_physical_axes=true would do", axis - 1, shape[axis], table.concat(free, " x "))
+  end
+  cuts = cuts or cuts_of(torus, shape, true)
+  -- where several axes of the mesh share one of the torus, the later ones take neighbours
+  local flat, rest = { 0 }, {}
+  for i, along in ipairs(torus) do rest[i] = along.size end
+  for _, cut in ipairs(cuts) do
+    for i, part in ipairs(cut) do
+      rest[i] = rest[i] // part
+      flat = spread(flat, part, torus[i].step * rest[i])
+    end
+  end
+  return in_order(places, flat)
+end
+
+-- Slices, or processes ------------------------------------------------------------
+
+local function ordered(devices, shape, p)
+  local last = devices[#devices]
+  local order = rings[last.kind] and rings[last.kind](devices, shape)
+  if order or last.platform ~= "tpu" and last.platform ~= "gpu" then return order or devices end
+  if last.platform == "tpu" then return on_torus(devices, shape, p) end
+  table.sort(devices, function(a, b) return a.id < b.id end)
+  return devices
+end
+
+-- Lists of devices with the same slice or process.
+local function granules_of(devices, p)
+  local key, keys, of = p.process_is_granule and "process_index" or "slice_index", {}, {}
+  for _, device in ipairs(devices) do
+    local at = device[key]
+    if not at then refuse("device %d has no slice_index; process_is_granule=true would do", device.id) end
+    if not of[at] then keys[#keys + 1], of[at] = at, {} end
+    table.insert(of[at], device)
+  end
+  if p.should_sort_granules_by_key then table.sort(keys) end
+  for i, at in ipairs(keys) do keys[i] = of[at] end
+  return keys
+end
+
+-- The ranks of the whole mesh, flat: an axis is (granule, place inside).
+local function order_of(devices, shape, dcn, p)
+  local granules, all, flat = dcn and granules_of(devices, p) or { devices }, {}, { 0 }
+  local inside, size = steps(shape)
+  local outside, count = steps(dcn or {})
+  if #granules ~= count then
+    refuse("dcn_mesh_shape %s is for %d slices or processes, and there are %d; sizes that multiply to that would do",
+      table.concat(dcn, " x "), count, #granules)
+  end
+  for i, granule in ipairs(granules) do
+    if #granule ~= size then
+      refuse("mesh_shape %s is for %d devices, and slice or process %d has %d; as many in each would do",
+        table.concat(shape, " x "), size, i - 1, #granule)
+    end
+    for _, device in ipairs(ordered(granule, shape, p)) do all[#all + 1] = device.rank end
+  end
+  for i = 1, #shape do
+    if dcn then flat = spread(flat, dcn[i], outside[i] * size) end
+    flat = spread(flat, shape[i], inside[i])
+  end
+  return in_order(all, flat)
+end
+
+-- Axes and groups -----------------------------------------------------------------
+
+local function names_of(what, value)
+  if type(value) == "string" then return string.split(value, "-") end
+  if type(value) ~= "table" then refuse("%s is a %s; names such as data-model would do", what, type(value)) end
+  for _, name in ipairs(value) do
+    if type(name) ~= "string" then refuse("%s holds a %s; names such as data-model would do", what, type(name)) end
+  end
+  return value
+end
+
+local function axes_of(p)
+  local shape = p.mesh_shape or { -1 }
+  if p.axis_names then return names_of("axis_names", p.axis_names), shape end
+  local axes = {}
+  for i = 1, #shape do axes[i] = "axis_" .. i - 1 end
+  return axes, shape
+end
+
+-- The grid of the mesh as if ranks were in order, and the sizes inside a granule, with none left to infer.
+local function grid_of(world, axes, shape, dcn)
+  if #axes ~= #shape then
+    refuse("axis_names has %d names for the %d axes of mesh_shape; a name for each would do", #axes, #shape)
+  end
+  if dcn and #dcn ~= #shape then
+    refuse("dcn_mesh_shape has %d sizes for the %d axes of mesh_shape; a size for each would do", #dcn, #shape)
+  end
+  if #shape == 0 then refuse "mesh_shape is empty; a size for each axis would do" end
+  local sizes, inside = {}, {}
+  for i, axis in ipairs(axes) do
+    local granules = dcn and dcn[i] or 1
+    if granules < 1 then refuse("dcn_mesh_shape: axis '%s' has size %d; 1 or more would do", axis, granules) end
+    if shape[i] < 1 and shape[i] ~= -1 then
+      refuse("mesh_shape: axis '%s' has size %d; 1 or more, or -1 for what remains, would do", axis, shape[i])
+    end
+    if sizes[axis] then refuse("axis_names: '%s' occurs twice; name each axis once", axis) end
+    sizes[axis] = shape[i] == -1 and fill or shape[i] * granules
+  end
+  local g = grid(world, reversed(axes), sizes)
+  for i, axis in ipairs(axes) do
+    local granules = dcn and dcn[i] or 1
+    inside[i] = g[axis] // granules
+    if inside[i] * granules ~= g[axis] then
+      refuse("dcn_mesh_shape: %d does not divide the %d ranks that remain for axis '%s'; 1 would do", granules, g[axis],
+        axis)
+    end
+  end
+  return g, inside
+end
+
+-- The family of a grid with the ranks at their places in an order.
+local function placed(family, order, offset)
+  if not order then return family end
+  return family:map(function(places)
+    for i, place in ipairs(places) do places[i] = order[1 + place - offset] end
+    return places
+  end)
+end
+
+-- Queries -------------------------------------------------------------------------
+
+-- Along the asked axes, the first one slowest; all of them where none is asked.
+local function asked(q, p) return q.axis_name and names_of("axis_name", q.axis_name) or axes_of(p) end
+
+local queries = {
+  shape = function(s, _, p)
+    local sizes = axes_of(p)
+    for i, axis in ipairs(sizes) do sizes[i] = s.plan:family(axis).size end
+    return sizes
+  end,
+  coordinate = function(s, _, p)
+    local at = axes_of(p)
+    for i, axis in ipairs(at) do
+      if not s[axis] then return nil end
+      at[i] = s[axis].rank
+    end
+    return at
+  end,
+  device_order = function(s, _, p) -- the mesh flat: every axis makes more of the ranks before it
+    local order
+    for _, axis in ipairs((axes_of(p))) do
+      local family, more = s.plan:family(axis), {}
+      for _, first in ipairs(order or { family:ranks(0)[1] }) do
+        for _, rank in ipairs(family:ranks(family:locate(first))) do more[#more + 1] = rank end
+      end
+      order = more
+    end
+    return order
+  end,
+  axis_size = function(s, q, p)
+    local size = 1
+    for _, axis in ipairs(asked(q, p)) do size = size * s.plan:family(axis).size end
+    return size
+  end,
+  axis_index = function(s, q, p)
+    local index = 0
+    for _, axis in ipairs(asked(q, p)) do
+      if not s[axis] then return nil end
+      index = index * s[axis].size + s[axis].rank
+    end
+    return index
+  end,
+}
+
+return recipe {
+  doc = "JAX's mesh_utils: a mesh over devices in an order that suits their network",
+  params = {
+    mesh_shape = param.list(nil, "size of each axis, slowest first; -1: what remains; left out: one axis", "shape"),
+    axis_names = param.any(nil, "their names: data-model; left out: axis_0, axis_1, ...", "axes"),
+    groups = param.any(nil, "groups along several axes, the first one slowest: data-model,model-data"),
+    devices = param.any(nil, "a record for each rank, as JAX lists its devices: id, platform, device_kind, coords, "
+      .. "core_on_chip, process_index, slice_index; left out: ranks in order"),
+    contiguous_submeshes = param.flag(false, "devices of a process side by side; few meshes have that"),
+    allow_split_physical_axes = param.flag(false, "several axes may share one of the torus", "split"),
+    dcn_mesh_shape = param.list(nil, "slices or processes along each axis; mesh_shape is then that of one", "dcn"),
+    process_is_granule = param.flag(false, "processes, not slices"),
+    should_sort_granules_by_key = param.flag(true, "in the order of their numbers; false: of the devices"),
+  },
+  build = function(world, p)
+    local axes, shape = axes_of(p)
+    local dcn = p.dcn_mesh_shape
+    if dcn and not p.devices then refuse "dcn_mesh_shape needs devices; a record for each rank would do" end
+    if dcn and p.contiguous_submeshes then
+      refuse "contiguous_submeshes excludes dcn_mesh_shape; contiguous_submeshes=false would do"
+    end
+    local g, inside = grid_of(world, axes, shape, dcn)
+    local order = p.devices and order_of(devices_of(world, p.devices), inside, dcn, p)
+
+    local t = topology(world)
+    for _, axis in ipairs(axes) do t[axis] = placed(g(axis), order, world.offset) end
+    local groups = p.groups or {}
+    if type(groups) == "string" then groups = string.split(groups, ",") end
+    if type(groups) ~= "table" then refuse("groups is a %s; data-model,model-data would do", type(groups)) end
+    for _, group in ipairs(groups) do
+      local names = names_of("groups", group)
+      t[table.concat(names, "_")] = placed(g:ordered(reversed(names)), order, world.offset)
+    end
+    return t
+  end,
+  queries = queries,
+  arguments = { "axis_name" },
+}
