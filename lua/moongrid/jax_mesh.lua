@@ -1,0 +1,156 @@
+-- SPDX-License-Identifier: MIT
+--
+-- JAX's mesh_utils on moongrid, for stock Lua: create_device_mesh and create_hybrid_device_mesh under their
+-- names. The order of the devices is that of the bundled recipe `jax_mesh`; groups that are asked for are
+-- collected in a topology, and a plan of that becomes real communicators:
+--
+--   local mesh_utils = require "moongrid.jax_mesh"
+--   local mesh = mesh_utils.create_device_mesh(job.world, { 2, 4 }, devices, { axis_names = { "data", "model" } })
+--   mesh:group "model"
+--   mesh:group { "data", "model" }
+--   local state = assert(job:materialize(mg.plan(mesh:topology())))
+--   print(state.model.rank, state.data_model.size)
+--
+-- Axes are slowest first, the last one is where most is sent. There is no current rank: every rank makes the
+-- same calls, and whoever asks says which rank.
+
+local mg = require "moongrid"
+local layer = require "moongrid.layer"
+
+local refuse, attempt, list, shown = layer.refuse, layer.attempt, layer.list, layer.shown
+
+local recipe = mg.load "jax_mesh"
+
+---A device as JAX lists it.
+---@class moongrid.JaxDevice
+---@field id? integer its rank, counted from the start of the world or window; left out: its place in the list
+---@field platform? string "tpu", "gpu" or "cpu"; left out: tpu with coords, else cpu
+---@field device_kind? string such as "TPU v4"
+---@field coords? integer[] x, y and z; a TPU needs them
+---@field core_on_chip? integer 0 by default
+---@field process_index? integer 0 by default
+---@field slice_index? integer
+
+---@class moongrid.JaxMesh
+---@field shape integer[] size of each axis, slowest first
+---@field axis_names string[] of the axes, slowest first; their groups have these names as well
+local JaxMesh = {}
+JaxMesh.__index = JaxMesh
+
+local function reversed(axes)
+  local back = {}
+  for i, axis in ipairs(axes) do back[#axes + 1 - i] = axis end
+  return back
+end
+
+-- A mesh by the recipe; options that the call does not have are refused.
+local function new(call, takes, world, params, options)
+  world = layer.world_of(world)
+  layer.check("options", options or {}, "table", "a table by name")
+  for option, value in pairs(options or {}) do
+    if not takes:find("%f[%w_]" .. shown(option) .. "%f[^%w_]") then
+      refuse("unknown option '%s'; %s takes %s", shown(option), call, takes)
+    end
+    params[option] = value
+  end
+  local plan = attempt(call, recipe.plan, recipe, world.size, params)
+  local first = plan:dry(0)
+  local self = setmetatable({ axis_names = plan.families, shape = recipe:ask(first, "shape"), world = world }, JaxMesh)
+  local sizes = {}
+  for i, axis in ipairs(self.axis_names) do sizes[axis] = self.shape[i] end
+  self.places = mg.grid(world, reversed(self.axis_names), sizes) -- the mesh as if its devices were in order
+  self.collected = mg.topology(world)
+  if params.devices then -- ranks by place and places by rank, else they are equal
+    self.order, self.place_of = recipe:ask(first, "device_order"), {}
+    for i, id in ipairs(self.order) do
+      self.order[i] = world.offset + id
+      self.place_of[world.offset + id] = world.offset + i - 1
+    end
+  end
+  return self
+end
+
+local M = {}
+
+---Devices of one network in an order that suits it.
+---@param world moongrid.World|integer the devices, or how many there are
+---@param mesh_shape integer[] size of each axis, slowest first; one may be -1: what remains
+---@param devices? moongrid.JaxDevice[] one for each rank; left out: the ranks in order
+---@param options? { axis_names?: string[], contiguous_submeshes?: boolean, allow_split_physical_axes?: boolean }
+--- axis_names: left out, axis_0, axis_1, ...; contiguous_submeshes: devices of a process side by side, or
+--- refuse; allow_split_physical_axes: several axes may share one of the torus
+---@return moongrid.JaxMesh # refused where the devices do not fit
+function M.create_device_mesh(world, mesh_shape, devices, options)
+  return new("create_device_mesh", "axis_names, contiguous_submeshes, allow_split_physical_axes", world,
+    { mesh_shape = mesh_shape, devices = devices }, options)
+end
+
+---Devices of several slices, or processes: an axis is (slice, place inside).
+---@param world moongrid.World|integer the devices, or how many there are
+---@param mesh_shape integer[] size of each axis inside a slice, slowest first
+---@param dcn_mesh_shape integer[] slices along each axis; as many sizes as in `mesh_shape`
+---@param devices moongrid.JaxDevice[] one for each rank, with a slice_index unless processes are asked for
+---@param options? { axis_names?: string[], process_is_granule?: boolean, should_sort_granules_by_key?: boolean,
+--- allow_split_physical_axes?: boolean } process_is_granule: processes, not slices;
+--- should_sort_granules_by_key = false: in the order in which the devices name them
+---@return moongrid.JaxMesh # refused where the devices do not fit
+function M.create_hybrid_device_mesh(world, mesh_shape, dcn_mesh_shape, devices, options)
+  layer.check("dcn_mesh_shape", dcn_mesh_shape, "table", "the slices along each axis")
+  return new("create_hybrid_device_mesh",
+    "axis_names, process_is_granule, should_sort_granules_by_key, allow_split_physical_axes", world,
+    { mesh_shape = mesh_shape, dcn_mesh_shape = dcn_mesh_shape, devices = devices }, options)
+end
+
+---The mesh flat. O(ranks).
+---@return integer[] ranks the one at each place, the last axis fastest
+function JaxMesh:device_order() return self:family(self.axis_names):ranks(0) end
+
+---The groups along some axes, as rules where the order allows it; nothing is created. O(ranks) with devices.
+---@param axes string|string[] names, each once, the first one slowest inside a group; none: a group for each rank
+---@return moongrid.Family # numbered along the other axes, their last one fastest
+function JaxMesh:family(axes)
+  axes = type(axes) == "string" and { axes } or list("axes", axes, "a name or a list of names")
+  local family = attempt("axes", self.places.ordered, self.places, reversed(axes))
+  if not self.order then return family end
+  return family:map(function(places)
+    for i, place in ipairs(places) do places[i] = self.order[1 + place - self.world.offset] end
+    return places
+  end)
+end
+
+---The same, to be created: they join the topology under the axes' names, joined by "_". Again is harmless.
+---@param axes string|string[] as for `family`, at least one
+---@return moongrid.Family
+function JaxMesh:group(axes)
+  local family = self:family(axes)
+  local name = type(axes) == "string" and axes or table.concat(axes, "_")
+  for known in pairs(self.collected) do
+    if known == name then return family end
+  end
+  layer.add(self.collected, name, family, "axes whose names make another name of a group would do")
+  return family
+end
+
+---@param rank integer of the world; refused where it is left out
+---@return integer[]? coordinate of its device, one for each axis; nil for a rank outside the mesh
+function JaxMesh:coordinate(rank)
+  layer.check_rank(rank)
+  if self.order then rank = self.place_of[rank] end
+  local coords = rank and self.places:coords(rank)
+  if not coords then return nil end
+  local coordinate = {}
+  for i, axis in ipairs(self.axis_names) do coordinate[i] = coords[axis] end
+  return coordinate
+end
+
+---What `group` was asked for, in that order. A grid is not in it: ask the mesh for coordinates.
+---@param into? moongrid.Topology add it there, several meshes in one job; left out: a new one
+---@param prefix? string put before each name
+---@return moongrid.Topology
+function JaxMesh:topology(into, prefix)
+  local topology, add = layer.topology(self.world, into, prefix)
+  for name, family in pairs(self.collected) do add(name, family) end
+  return topology
+end
+
+return M
