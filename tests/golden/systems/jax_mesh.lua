@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The recorded calls through the recipe, then once more through the layer moongrid.jax_mesh, which must make
+-- the same of them. Recorded lists are compared here: the runner does not.
+
+local adapter = require "adapter"
+local json = require "dkjson"
+local mesh_utils = require "moongrid.jax_mesh"
+local mg = require "moongrid"
+
+local recipe = mg.load "jax_mesh"
+
+-- The table has a column for each attribute; the parameter has a record for each device.
+local function records(columns)
+  local list = {}
+  for i = 1, columns.count do
+    list[i] = { platform = columns.platform, device_kind = columns.device_kind }
+    for name, column in pairs(columns) do
+      if type(column) == "table" then list[i][name] = column[i] end
+    end
+  end
+  return list
+end
+
+local function family_of(kind) return (kind:gsub("%+", "_")) end
+
+-- The same mesh by the layer.
+local function layer(case, devices)
+  local options = {}
+  for name, value in pairs(case.args) do options[name] = value end
+  for _, name in ipairs { "call", "mesh_shape", "dcn_mesh_shape", "devices", "groups" } do options[name] = nil end
+  if case.args.dcn_mesh_shape then
+    return mesh_utils.create_hybrid_device_mesh(case.world, case.args.mesh_shape, case.args.dcn_mesh_shape, devices,
+      options)
+  end
+  return mesh_utils.create_device_mesh(case.world, case.args.mesh_shape, devices, options)
+end
+
+local function check(what, got, want)
+  assert(json.encode(got) == json.encode(want), ("%s is %s"):format(what, json.encode(got)))
+end
+
+local function check_layer(job, case, devices)
+  local mesh = layer(case, devices)
+  check("device_order of the layer", mesh:device_order(), case.lists.device_order)
+  check("shape of the layer", mesh.shape, case.lists.shape)
+  for i, rank in ipairs(case.ranks.rank) do
+    check("coordinate by the layer", mesh:coordinate(rank), case.ranks.coordinate[i])
+  end
+  for kind in pairs(case.groups) do
+    local axes = {}
+    for axis in kind:gmatch "[^+]+" do axes[#axes + 1] = axis end
+    mg.same(job.plan:family(family_of(kind)), mesh:group(axes))
+  end
+  assert(#mesh:topology() == #job.plan, "the layer has other groups in its topology")
+end
+
+local function open(case)
+  local args = {}
+  for name, value in pairs(case.args) do args[name] = value end
+  args.call, args.devices = nil, records(args.devices)
+  local job = adapter.job({ kinds = family_of }, { recipe = recipe, world = case.world })
+  job:initialize(args)
+  job.plan:rehearse()
+  check("device_order", job:query(0, "device_order"), case.lists.device_order)
+  check("shape", job:query(0, "shape"), case.lists.shape)
+  check_layer(job, case, args.devices)
+  return job
+end
+
+return { open = open }
