@@ -12,7 +12,7 @@ local vocabulary = {
 }
 files["examples/*.lua"] = vocabulary
 files["examples/trainer/*.lua"] = vocabulary
-files["lua/moongrid/recipes/*.lua"] = vocabulary
+files["lua/moongrid/recipes/**/*.lua"] = vocabulary
 files["tests/**/recipes/*.lua"] = vocabulary
 -- messages are compared whole, and some are long
 files["tests/lua/*_spec.lua"] = { std = "lua54+busted", max_line_length = 200 }

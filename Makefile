@@ -64,7 +64,8 @@ SRC    := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm/
 OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
-LUATEXT := lua/prelude lua/moongrid/recipes $(wildcard lua/prelude/*.lua lua/moongrid/recipes/*.lua)
+LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
+LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
 
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))

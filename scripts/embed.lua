@@ -53,7 +53,13 @@ local function files(folder, prefix, suffix)
   return list
 end
 
-local prelude, recipes = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", "")
+local prelude, recipes, parts = files("lua/prelude", "moongrid/", ".lua"), files("lua/moongrid/recipes", "", ""), {}
+
+-- The parts of a recipe, the files of a folder with its name, are bundled as NAME.PART.
+for folder in io.popen("ls -d lua/moongrid/recipes/*/ 2> /dev/null | LC_ALL=C sort"):lines() do
+  local recipe = folder:match("([^/]+)/$")
+  for _, file in ipairs(files(folder, recipe .. ".", "")) do parts[#parts + 1] = file end
+end
 
 -- Check that every file that the prelude loads by name, core.library("x"), exists.
 local there = {}
@@ -95,6 +101,7 @@ end
 out:write(("\nconst mgrid_chunk *const mgrid_prelude[] = {\n%s  NULL\n};\n\n"):format(table.concat(pointers)))
 
 texts = write_texts("recipe", recipes)
+for _, chunk in ipairs(write_texts("part", parts)) do texts[#texts + 1] = chunk end
 out:write(("const mgrid_chunk mgrid_bundled[] = {\n  %s,\n  { NULL, NULL, 0, NULL, 0 }\n};\n\n")
   :format(table.concat(texts, ",\n  ")))
 out:write("const char *const mgrid_bundled_names[] = {\n")

@@ -35,7 +35,7 @@ function recipe(what) end
 ---@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
----@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>|fun(): table a function is called when somebody first asks
 ---@field arguments? string[] names of arguments that some query understands; others are refused
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry

@@ -64,6 +64,34 @@ end
 
 local running = {} -- { path, text } of the recipe files that are being run, the innermost last
 
+-- A copy of a table of queries, functions by name.
+local function checked_queries(queries, where)
+  local copy = {}
+  for name, fn in sorted_pairs(queries) do
+    if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
+    copy[name] = fn
+  end
+  return copy
+end
+
+-- The queries of a recipe and of its base, gathered when somebody asks: a plan needs none.
+local function queries_of(body)
+  if body.queries then return body.queries end
+  local own, all = body.own_queries, {}
+  if type(own) == "function" then
+    own = own()
+    if type(own) ~= "table" then
+      core.raise_at(body.where, string.format("queries returned %s; a table of functions by name would do", show(own)))
+    end
+    own = checked_queries(own, body.where)
+  end
+  for _, from in ipairs({ body.base and queries_of(body.base) or {}, own }) do
+    for name, fn in pairs(from) do all[name] = fn end
+  end
+  body.queries = all
+  return all
+end
+
 local function define(def, where)
   for key in sorted_pairs(def) do
     local known = false
@@ -71,9 +99,9 @@ local function define(def, where)
     if not known then core.unknown("field of a recipe", word(key), fields, where) end
   end
   for _, key in ipairs(fields) do
-    local kind = types[key]
-    if kind and def[key] ~= nil and type(def[key]) ~= kind then
-      core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, type(def[key])))
+    local kind, is = types[key], type(def[key])
+    if kind and is ~= "nil" and is ~= kind and not (key == "queries" and is == "function") then
+      core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, is))
     end
   end
   local base = def.base
@@ -85,17 +113,12 @@ local function define(def, where)
   end
 
   local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
-  local file = running[#running] -- nil inside a build function, which may define recipes too
+  local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))
   body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes of names at the line of the recipe
   body.parsed, body.nparsed = {}, 0
-  for _, from in ipairs({ base and base.queries or {}, def.queries or {} }) do
-    for name, fn in sorted_pairs(from) do
-      if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
-      body.queries[name] = fn
-    end
-  end
+  body.own_queries = type(def.queries) == "function" and def.queries or checked_queries(def.queries or {}, where)
   -- by name of a policy: its function; the family that compares results, or "world"; the line that says so
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
@@ -143,6 +166,22 @@ local arithmetic = shared.vocabulary("function of arithmetic", function()
   return functions
 end)
 
+-- part "grids" in the bundled recipe megatron is what recipes/megatron/grids.lua returns. A part runs once,
+-- with the arguments of the recipe's file.
+local parts = {}
+
+local function parts_of(recipe)
+  local function part(name)
+    local key = recipe .. "." .. name
+    if parts[key] == nil then
+      local _, chunk = core.load(key)
+      parts[key] = chunk(arithmetic, part)
+    end
+    return parts[key]
+  end
+  return part
+end
+
 -- recipe{...} defines a recipe; recipe "name" gets another: a bundled one, or a file beside this one.
 function M.recipe(what)
   local where = core.place() or ""
@@ -153,7 +192,8 @@ function M.recipe(what)
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
-  local ok, value = pcall(chunk, arithmetic) -- the calling recipe may catch the error and call again
+  local part = text == 0 and parts_of(path) or nil -- a bundled recipe, of whose text there is no hash
+  local ok, value = pcall(chunk, arithmetic, part) -- the calling recipe may catch the error and call again
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
@@ -209,10 +249,11 @@ end
 -- A query is a function (state, q, p): q has the arguments, p the parameters of the plan.
 function M.ask(self, state, name, q)
   local body = body_of(self)
-  local fn = body.queries[name]
+  local queries = queries_of(body)
+  local fn = queries[name]
   if not fn then
     local known = {}
-    for query in pairs(body.queries) do known[#known + 1] = query end
+    for query in pairs(queries) do known[#known + 1] = query end
     table.sort(known)
     return core.unknown("query", name, known)
   end
@@ -245,7 +286,7 @@ function M.info(self)
     info.params[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
                        default = p.default ~= nil and parameters.text_of(p, p.default) or nil }
   end
-  for name in pairs(body.queries) do info.queries[#info.queries + 1] = name end
+  for name in pairs(queries_of(body)) do info.queries[#info.queries + 1] = name end
   table.sort(info.queries)
   for i, name in ipairs(core.keys(body.policy)) do info.policies[i] = { name = name, agreed = body.agreed[name] } end
   return info

@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
 --
--- The library embeds the files of lua/prelude/ and lua/moongrid/recipes/; scripts/embed.lua names a missing
--- file.
+-- What is embedded in the library is what lies in lua/prelude/, lua/moongrid/recipes/ and its folders; scripts/embed.lua
+-- says which file is missing.
 
 local support = dofile("tests/lua/support.lua")
 
 -- embed.lua in a folder of its own, with this text as lua/prelude/recipe.lua.
 local function embed(text)
   local folder = support.run("mktemp -d"):gsub("\n", "")
-  support.run(("mkdir -p %s/lua/prelude %s/lua/moongrid/recipes"):format(folder, folder))
-  for path, content in pairs { ["prelude/recipe"] = text, ["prelude/more"] = "return 1", ["moongrid/recipes/one"] = "return 2" } do
+  support.run(("mkdir -p %s/lua/prelude %s/lua/moongrid/recipes/one"):format(folder, folder))
+  for path, content in pairs { ["prelude/recipe"] = text, ["prelude/more"] = "return 1", ["moongrid/recipes/one"] = "return 2",
+                               ["moongrid/recipes/one/half"] = "return 3" } do
     local file = assert(io.open(("%s/lua/%s.lua"):format(folder, path), "w"))
     file:write(content)
     file:close()
@@ -24,11 +25,12 @@ local function embed(text)
 end
 
 describe("scripts/embed.lua", function()
-  it("takes every file of the two folders, and names those of the prelude", function()
+  it("takes every file of the folders, and names those of the prelude", function()
     local made, err, code = embed "local core = ... return core.library 'more'"
     assert.equal("", err)
     assert.equal(0, code)
-    for _, name in ipairs { "mgrid_chunk mgrid_prelude_recipe =", "mgrid_chunk mgrid_prelude_more =", '{ "one", recipe_text1' } do
+    for _, name in ipairs { "mgrid_chunk mgrid_prelude_recipe =", "mgrid_chunk mgrid_prelude_more =", '{ "one", recipe_text1',
+                            '{ "one.half", part_text1', 'mgrid_bundled_names[] = {\n  "one",\n  NULL' } do
       assert.truthy(made:find(name, 1, true), name)
     end
   end)
