@@ -112,7 +112,7 @@ local function define(def, where)
     core.raise_at(where, "a recipe needs 'build', a function (world, p) that returns a topology")
   end
 
-  local body = { where = where, doc = def.doc or base and base.doc or "", queries = {} }
+  local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))

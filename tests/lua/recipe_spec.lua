@@ -362,6 +362,10 @@ describe("the file", function()
       "r.lua:2: a recipe needs 'build', a function (world, p) that returns a topology" },
     { "a query that is none", "return recipe { build = function() end, queries = { x = 5 } }",
       "r.lua:1: query 'x' is no function" },
+    { "parts, which bundled recipes alone have", "local _, part = ...\nreturn part 'x'",
+      "r.lua:2: attempt to call a nil value (local 'part')" },
+    { "a part of a bundled recipe", "return recipe { base = 'megatron.releases' }",
+      "s.lua:1: megatron.releases returned a table; end it with 'return recipe { ... }'" },
     { "recipe of a number", "\nreturn recipe(5)", "r.lua:2: recipe takes a table or a name, not 5" },
   }
 
@@ -421,6 +425,24 @@ end }
     local s = r:plan(8, { tp = 2 }):dry(1)
     assert.are.equal("mine", r:ask(s, "tp_rank", {}))
     assert.are.equal(2, r:ask(s, "tp_world_size", {}))
+  end)
+
+  it("gives queries that a function returns, called when somebody asks", function()
+    local r = recipe [[return recipe { base = "megatron", queries = function()
+      return { tensor_model_parallel_rank = function() return "mine" end } end }]]
+    local s = r:plan(8, { tp = 2 }):dry(1)
+    assert.are.equal("mine", r:ask(s, "tensor_model_parallel_rank", {}))
+    assert.are.equal(2, r:ask(s, "tensor_model_parallel_world_size", {}))
+    for made, message in pairs { ["nil"] = "queries returned nil; a table of functions by name would do",
+                                 ["{ x = 5 }"] = "query 'x' is no function" } do
+      r = recipe(("return recipe { base = 'picotron', queries = function() return %s end }"):format(made))
+      s = r:plan(8, {}):dry(0)
+      for _ = 1, 2 do
+        local ok, said = pcall(r.ask, r, s, "str", {})
+        assert.is_false(ok)
+        assert.are.equal("r.lua:1: " .. message, plain(said))
+      end
+    end
   end)
 
   it("understands the arguments that are declared, the base's too", function()

@@ -19,7 +19,7 @@ local function refusal(name, params, world)
   local ok, said = pcall(r.plan, r, world or 8, params)
   if ok then return nil end
   assert.is_string(said)
-  local at, message = said:match "^([%w_]+:%d+): (.*)$"
+  local at, message = said:match "^([%w_.]+:%d+): (.*)$"
   assert.is_truthy(at, "no position: " .. said)
   return message, at
 end
@@ -29,7 +29,7 @@ local function query_refusal(name, case)
   local r = recipe(name)
   local ok, said = pcall(r.ask, r, r:plan(8, case.params or {}):dry(0), case.ask, case.q or {})
   if ok then return nil end
-  local at, message = tostring(said):match "^([%w_]+:%d+): (.*)$"
+  local at, message = tostring(said):match "^([%w_.]+:%d+): (.*)$"
   assert.is_truthy(at, "no position: " .. tostring(said))
   return message, at
 end
@@ -55,15 +55,30 @@ local function accepts(name, params, world)
   assert.is_nil(message, message and ("a suggestion is refused: " .. message))
 end
 
--- The lines of a recipe's text where it refuses.
-local function refusing_lines(name)
-  local lines, n = {}, 0
-  for line in io.lines("lua/moongrid/recipes/" .. name .. ".lua") do
-    n = n + 1
-    local refuses = line:find '%f[%w_]error ?[("]' or line:find '%f[%w_]refuse ?[("]'
-    if refuses and not line:find "local function refuse" and not line:find "^%s*%-%-" then lines[#lines + 1] = n end
+-- The files of a recipe: itself, and its parts.
+local function files_of(name)
+  local files = { { name, "lua/moongrid/recipes/" .. name .. ".lua" } }
+  for path in io.popen(("ls lua/moongrid/recipes/%s/*.lua 2> /dev/null"):format(name)):lines() do
+    files[#files + 1] = { name .. "." .. path:match "([^/]+)%.lua$", path }
   end
-  return lines, n
+  return files
+end
+
+-- The places of a recipe's text where it refuses, as messages have them; second, the last line of its own file.
+local function refusing_places(name)
+  local places, last = {}, nil
+  for _, file in ipairs(files_of(name)) do
+    local n = 0
+    for line in io.lines(file[2]) do
+      n = n + 1
+      local refuses = line:find '%f[%w_]error ?[("]' or line:find '%f[%w_]refuse ?[("]'
+      if refuses and not line:find "local function refuse" and not line:find "^%s*%-%-" then
+        places[#places + 1] = file[1] .. ":" .. n
+      end
+    end
+    last = last or n
+  end
+  return places, last
 end
 
 -- Systems -------------------------------------------------------------------------
@@ -115,7 +130,7 @@ for _, name in ipairs(mg.recipes()) do
       it(case[1], function()
         local message, at = provoke(name, case)
         assert.is_truthy(message, "accepted")
-        assert.are.equal(name, at:match "^(.-):")
+        assert.are.equal(name, at:match "^[%w_]+")
         if case.message then assert.are.equal(case.message, message) end
         for _, word in ipairs(case.words or {}) do
           assert.is_truthy(message:find(word, 1, true), ("'%s' lacks: %s"):format(message, word))
@@ -132,21 +147,21 @@ for _, name in ipairs(mg.recipes()) do
       local provoked, missing = {}, {}
       for _, case in ipairs(system.refused) do
         local _, at = provoke(name, case)
-        provoked[tonumber((at or ":0"):match ":(%d+)$")] = true
+        provoked[at or ""] = true
       end
-      for _, line in ipairs((refusing_lines(name))) do
-        if not provoked[line] then missing[#missing + 1] = line end
+      for _, place in ipairs((refusing_places(name))) do
+        if not provoked[place] then missing[#missing + 1] = place end
       end
-      assert.are.equal("", table.concat(missing, ", "), "lines that no case provokes")
+      assert.are.equal("", table.concat(missing, ", "), "places that no case provokes")
     end)
 
     it("values of another kind", function()
-      local _, last = refusing_lines(name)
+      local _, last = refusing_places(name)
       for _, p in ipairs(recipe(name):info().params) do
         if p.kind ~= "any" then
           local message, at = refusal(name, { [p.name] = wrong[p.kind][1] })
           assert.are.equal(("parameter '%s' is %s"):format(p.name, wrong[p.kind][2]), message)
-          assert.is_true(tonumber(at:match ":(%d+)$") <= last)
+          assert.is_true(tonumber(at:match(name .. ":(%d+)$")) <= last)
         end
       end
     end)
@@ -241,6 +256,20 @@ for _, name in ipairs(mg.recipes()) do
   end)
 end
 
+describe("megatron's SHARP", function()
+  it("serves the replicas of dense layers, whether experts have instances of their own or not", function()
+    for expert_instances, family in pairs { [2] = "inter_dist_opt", [4] = "inter_dp_cp", [1] = "inter_dp_cp" } do
+      local plan = recipe("megatron"):plan(8, { use_sharp = true, sharp_enabled_group = "dp_replica", instances = 2,
+        expert_instances = expert_instances })
+      local first = {}
+      for line in plan:text():gmatch "[^\n]+" do
+        if line:find("first nccl{collnet_enable=1}", 1, true) then first[#first + 1] = line:match "^family ([%w_]+)" end
+      end
+      assert.are.same({ family }, first)
+    end
+  end)
+end)
+
 -- What refusals suggest, tried -------------------------------------------------------
 
 -- Calls fn for every choice of one value for each name.
@@ -312,6 +341,17 @@ describe("a suggestion", function()
     assert.is_true(tried > 50)
   end)
 
+  it("of megatron's optimizer instances of experts fits", function()
+    local tried = 0
+    for n = 1, 16 do
+      choices({ ep = { 1, 2, 4 }, pp = { 1, 2 }, instances = { 1, 2 }, expert_instances = { n } }, function(params)
+        tried = tried + suggests("megatron", params, 8, "expert_num.* (%d+) would do$",
+          function(x) return { expert_instances = tonumber(x) } end)
+      end)
+    end
+    assert.is_true(tried > 50)
+  end)
+
   it("of deepspeed's optimizer instances fits dense and expert layers", function()
     local tried = 0
     for n = 2, 16 do
@@ -328,6 +368,16 @@ describe("a suggestion", function()
       local message = refusal("megatron", { hybrid_cp = true }, n)
       local would = message and message:match "; (%d+) would do$"
       if message then accepts("megatron", { hybrid_cp = true }, tonumber(would)) end
+    end
+  end)
+
+  it("of megatron's dynamic blocks is a size of dp x cp", function()
+    for n = 1, 70 do
+      for _, least in ipairs { 1, 3, 8 } do
+        local params = { version = "dev", dynamic_cp = true, min_dynamic_cp = least }
+        local message = refusal("megatron", params, n)
+        if message then accepts("megatron", params, tonumber(message:match "; (%d+) would do$")) end
+      end
     end
   end)
 

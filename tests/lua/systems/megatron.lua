@@ -2,9 +2,12 @@
 --
 -- Cases of the recipe megatron for systems_spec.lua, which explains the fields.
 
+local none = (...).none
+
 local keys = "gtp_remat, dp_cp, intra_dp_cp, gtp_remat_dp, gtp_remat_dp_cp, dp, cp, hcp, mp, tp, pp, embd, pos_embd, tp_dp, "
   .. "tp_dp_cp, tp_cp, expt_gtp_remat, ep, ep_tp, tp_ep_mp, tp_ep_pp, tp_ep_gtp_remat_pp, ep_dp, intra_ep_dp, inter_ep_dp, "
-  .. "ep_gtp_remat_dp, intra_dist_opt_instance"
+  .. "ep_gtp_remat_dp, intra_dist_opt_instance, tp_gtp_remat, expt_tp_gtp_remat, engram_dp, engram_embedding_parallel, "
+  .. "engram_model_parallel"
 
 return {
   refused = {
@@ -68,8 +71,41 @@ return {
     { "instances that differ between the grids", { instances = 2, cp = 2, ep = 2, order = "dp-tp-cp-ep-pp" },
       "order 'dp-tp-cp-ep-pp' cuts other optimizer instances out of the dense grid than out of the expert grid; "
       .. "num_distributed_optimizer_instances 1 would do instead of 2", would = { { instances = 1 } } },
+    { "instances that no rule cuts", { instances = 3, cp = 3, tp = 2, order = "cp-tp-dp" },
+      "order 'cp-tp-dp' cuts other optimizer instances out of the dense grid than out of the expert grid; "
+      .. "num_distributed_optimizer_instances 1 would do instead of 3", world = 24, would = { { instances = 1 }, { expert_instances = 1 } } },
     { "blocks that leave ranks over", { hybrid_cp = true, pp = 2 }, "hybrid_context_parallel cuts the 10 ranks of dp x cp into "
       .. "blocks of 4, which leaves 2 over; 12 would do", world = 20 },
+    { "instances of experts that do not divide", { expert_instances = 3, instances = 2 },
+      "expert_num_distributed_optimizer_instances 3 does not divide the 8 ranks of expert data parallel; 1 would do",
+      would = { { expert_instances = 1 } } },
+    { "instances of experts with shared weights", { expert_instances = 2, gtp = 2 }, "expert_num_distributed_optimizer_instances 2 "
+      .. "excludes gtp_remat_size 2 and expert_gtp_remat_size 1; set it to 1, or both of them",
+      would = { { expert_instances = 1 }, { gtp = 1 } } },
+    { "an unknown version", { version = "0.18" }, "version is '0.16', '0.17', '0.19' or 'dev', not '0.18'",
+      would = { { version = "0.16" }, { version = "0.17" }, { version = "0.19" }, { version = "dev" } } },
+    { "shared weights before they were there", { version = "0.17", gtp = 2 },
+      "gtp_remat_size is not in version 0.17; version 0.19 would do, or leave it out", would = { { version = "0.19" }, { gtp = none } } },
+    { "twins as other versions make them", { create_all_gather_group = true },
+      "create_all_gather_group is not in version 0.19; version 0.16 or 0.17 would do, or leave it out",
+      would = { { version = "0.16" }, { version = "0.17" } } },
+    { "an offset before there was one", { version = "0.16", offset = 4 },
+      "rank_offset is not in version 0.16; version 0.17 or 0.19 or dev would do, or leave it out", would = { { version = "dev" } } },
+    { "a part of the world before there was one", { version = "0.16", local_world_size = 8 },
+      "local_world_size is not in version 0.16; version 0.17 or 0.19 or dev would do, or leave it out",
+      would = { { version = "0.17" }, { local_world_size = none } } },
+    { "gtp_remat in the order of a version without it", { version = "dev", order = "tp-gtp_remat-dp-pp" },
+      "order 'tp-gtp_remat-dp-pp' has 'gtp_remat', which is no dim; it takes each of tp, cp, ep, dp, pp once, as 'tp-cp-ep-dp-pp'",
+      would = { { version = "0.19" } } },
+    { "dynamic blocks of an odd number of ranks", { version = "dev", dynamic_cp = true, pp = 2 },
+      "dynamic_context_parallel cuts the 3 ranks of dp x cp into blocks of 2, which leaves 1 over; 4 would do", world = 6 },
+    { "Engram's stages inside other data", { order = "tp-pp-dp", pp = 2, engram = 2 },
+      "order 'tp-pp-dp' gives the dense and the engram grid different pipeline groups; an order that ends in pp would do",
+      would = { { order = "tp-dp-pp" } } },
+    { "Engram without a place", { order = "dp-pp", engram = 2 },
+      "order 'dp-pp' does not say where engram of size 2 goes; 'dp-tp-cp-ep-pp' would do", would = { { order = "dp-tp-cp-ep-pp" } } },
+    { "stages of the loss there are not", { get_loss_ranks = { -3 }, pp = 2 },
+      "get_loss_ranks has stage '-3'; with pp 2 there are 0 to 1, or -1 to -2 from the end, or \"all\"" },
     { "interleaving of 1 stage", { vpp = 2 },
       "virtual_pipeline_model_parallel_size 2 needs 2 pipeline stages or more; pp 2 would do", would = { { pp = 2 } } },
     { "another backend of the pipeline", { pipeline_model_parallel_comm_backend = "gloo" },
@@ -96,10 +132,15 @@ return {
   },
   layouts = { { tp = 2, pp = 2, vpp = 2, ep = 2, hybrid_cp = true, embd = "all" }, {}, { tp = 8, ag = true }, { cp = 4, hcp = { 2, 2 } },
               { ep = 4, instances = 2 }, { gtp = 2, egtp = 2, ag = true, for_expert_parallelism = true, ep = 2 },
-              { order = "pp-tp-cp-ep-dp", pp = 2, cp = 2, ep = 2 }, { offset = 4, local_world_size = 4, tp = 2, pp = 2 } },
+              { order = "pp-tp-cp-ep-dp", pp = 2, cp = 2, ep = 2 }, { offset = 4, local_world_size = 4, tp = 2, pp = 2 },
+              { version = "dev", dynamic_cp = true, loss = { -2, -1 }, pp = 2 }, { version = "0.16", create_all_gather_group = true },
+              { order = "gtp_remat-tp-ep-dp-pp", tp = 2, gtp = 2, egtp = 2, create_tp_gtp_remat_groups = true },
+              { instances = 2, expert_instances = 4 }, { instances = 2, expert_instances = 1, engram = 4, pp = 2 },
+              { order = "cp-tp-dp", cp = 4, tp = 2, instances = 1, expert_instances = 2 } },
   asks = {
     { {}, { with_context_parallel = true, partial_data_parallel = true }, { with_gtp_remat = false },
       { partial_expert_data_parallel = true }, { ignore_virtual = false, vp_stage = 1 } },
+    dynamic_data_context_parallel_groups = { { group_size = 2 }, { group_size = 5 }, {} },
     hybrid_data_context_parallel_groups = { { group_size = 2 }, { group_size = 5 }, {} },
   },
   values = { tensor_model_parallel_size = { 2 }, pipeline_model_parallel_size = { 2 }, use_sharp = { true },
@@ -108,5 +149,8 @@ return {
              expert_model_parallel_size = { 2 }, expert_tensor_parallel_size = { 2 }, gtp_remat_size = { 2 },
              expert_gtp_remat_size = { 2 }, num_distributed_optimizer_instances = { 2 }, get_embedding_ranks = { { 0 } },
              get_position_embedding_ranks = { "all", { pp = 2 } }, create_gloo_process_groups = { false },
-             create_all_gather_groups = { true }, rank_offset = { 4 } },
+             create_all_gather_groups = { true }, rank_offset = { 4 }, dynamic_context_parallel = { true, { version = "dev" } },
+             min_dynamic_context_parallel_size = { 2, { version = "dev", dynamic_cp = true } },
+             expert_num_distributed_optimizer_instances = { 2 }, engram_embedding_parallel_size = { 2 },
+             get_loss_ranks = { { 0 } } },
 }

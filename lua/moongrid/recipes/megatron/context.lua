@@ -1,0 +1,38 @@
+-- Context parallel inside cp and dp x cp: levels of cp, blocks of dp x cp for sequences of different lengths.
+
+local arithmetic = ...
+
+-- cp cut into levels, innermost first.
+local function levels(cp, sizes)
+  if not arithmetic.multiply_to(cp.size, sizes) then
+    error(string.format("hierarchical_context_parallel_sizes %s must be sizes that multiply to cp %d; %d would do",
+      table.concat(sizes, ","), cp.size, cp.size))
+  end
+  return { cp:levels(sizes) }
+end
+
+-- Sizes of blocks of n ranks: powers of 2, from `least` on, of which 2 or more fit.
+local function block_sizes(n, least, parameter)
+  local sizes, block = {}, 1
+  while 2 * block <= n do
+    if block >= least then sizes[#sizes + 1] = block end
+    block = 2 * block
+  end
+  local largest = math.max(sizes[#sizes] or 2, 2) -- an odd number of ranks is refused in any case
+  if n % largest ~= 0 then
+    error(string.format("%s cuts the %d ranks of dp x cp into blocks of %d, which leaves %d over; "
+      .. "%d would do", parameter, n, largest, n % largest, n + largest - n % largest))
+  end
+  return sizes
+end
+
+-- The blocks by their size; lists if another dim lies between cp and dp.
+local function blocks(data, least, parameter)
+  local by_size = {}
+  for _, size in ipairs(block_sizes(data.size, least, parameter)) do
+    by_size[size] = data:split(size, { table = true })
+  end
+  return by_size
+end
+
+return { levels = levels, blocks = blocks }

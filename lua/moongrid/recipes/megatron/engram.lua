@@ -1,0 +1,19 @@
+-- Engram's embeddings (pull request 5014): a third grid, whose embedding parallel takes the place of tensor
+-- parallel and whose data parallel is all the rest.
+
+local part = select(2, ...)
+local grids = part "grids"
+
+-- Its families, with those of `host` communicators where that is given.
+return function(t, window, p, o, host)
+  local g = grids.engram(window, p)
+  grids.check_stages(p, t.dense, g, "engram")
+  t.engram = g
+  t.engram_dp = g "engram_dp":with(o.engram_dp)
+  t.engram_embedding_parallel = g "engram":with(o.engram_embedding_parallel)
+  t.engram_model_parallel = g("engram", "pp"):with(o.engram_model_parallel)
+  if host then
+    t.engram_dp_gloo = g "engram_dp":with(host)
+    t.engram_embedding_parallel_gloo = g "engram":with(host)
+  end
+end

@@ -1,0 +1,53 @@
+-- Instances of the distributed optimizer: each cuts the optimizer's state into shards over its own ranks, and
+-- links between the instances keep the replicas of a shard equal. Experts may have another number of them.
+
+local arithmetic = ...
+local gcd = arithmetic.gcd
+
+-- What a number of instances needs of a data-parallel size; `other`: the size that it has to suit as well.
+local function check_count(p, parameter, n, size, what, other)
+  local gtp, egtp = p.gtp_remat_size, p.expert_gtp_remat_size
+  if n > 1 and gtp * egtp > 1 then
+    error(string.format("%s %d excludes gtp_remat_size %d and expert_gtp_remat_size %d; set it to 1, or both of them",
+      parameter, n, gtp, egtp))
+  end
+  if size % n ~= 0 then
+    error(string.format("%s %d does not divide the %d rank%s of %s; %d would do", parameter, n, size,
+      size == 1 and "" or "s", what, gcd(gcd(n, size), other or size)))
+  end
+end
+
+local function check(p, n, expert_n, dense, expert)
+  local own, for_dense = p.expert_num_distributed_optimizer_instances, "num_distributed_optimizer_instances"
+  check_count(p, for_dense, n, dense, "dp x cp", not own and expert)
+  local for_experts = own and "expert_" .. for_dense or for_dense
+  check_count(p, for_experts, expert_n, expert, "expert data parallel", not own and dense)
+end
+
+-- Do two families link the same replicas? Shifts of one list tile a window in one way only, so
+-- rules that agree on group 0 agree on all.
+local function same_replicas(a, b)
+  local ranks = b:ranks(0)
+  for i, rank in ipairs(a:ranks(0)) do
+    if rank ~= ranks[i] then return false end
+  end
+  return true
+end
+
+-- Shards inside an instance, of dense layers and of experts, and likewise the links of replicas between instances.
+-- data, expert_data: the families that n and expert_n instances cut.
+return function(p, n, expert_n, data, expert_data)
+  check(p, n, expert_n, data.size, expert_data.size)
+  local expert_shards, expert_replicas = expert_data:split(expert_data.size // expert_n)
+  if n ~= expert_n then
+    local shards, replicas = data:split(data.size // n, { table = true }) -- lists where no rule describes them
+    return shards, expert_shards, replicas, expert_replicas
+  end
+  -- one number for both: their instances must be the same, so that without a rule there is none that suits
+  local fits, shards, replicas = pcall(data.split, data, data.size // n)
+  if not (fits and same_replicas(replicas, expert_replicas)) then
+    error(string.format("order '%s' cuts other optimizer instances out of the dense grid than out of the expert "
+      .. "grid; num_distributed_optimizer_instances 1 would do instead of %d", p.order, n))
+  end
+  return shards, expert_shards, replicas, expert_replicas
+end
