@@ -6,9 +6,9 @@
 --   recipe    name of the bundled recipe; its parameters carry the system's argument names
 --   kinds     recorded kind of group -> family: a table, or a function of the kind
 --   query     recorded column -> name of the query, its arguments (default: the column's own)
---   calls     other recorded calls: name -> function(job, arguments)
---   arguments function(args): the arguments of the first call that go to the recipe (default: all)
---   lists     function(job, lists): compare recorded rank lists, which the runner does not do
+--   calls     what other calls do: name -> function(job, arguments)
+--   arguments function(args, case): what of the first call's is for the recipe (default: all)
+--   lists     function(job, lists): compare recorded rank lists, which the runner does not
 --   ask       function(job, column, rank) in place of `query`, for columns of other forms
 --
 -- Other adapters have a function `open(case)` that returns a job (M.job makes most of it) with:
@@ -73,10 +73,12 @@ function Job:groups(kind)
   return groups
 end
 
-function Job:query(rank, name, args)
+function Job:state(rank)
   self.states[rank] = self.states[rank] or self.plan:dry(rank)
-  return self.recipe:ask(self.states[rank], name, args)
+  return self.states[rank]
 end
+
+function Job:query(rank, name, args) return self.recipe:ask(self:state(rank), name, args) end
 
 function Job:ask(column, rank)
   if not self.plan then return nil end -- destroyed: no plan to ask
@@ -112,7 +114,7 @@ local function open_recipe(adapter, case)
     if not fn then error("unknown call '" .. tostring(call) .. "'", 0) end
     fn(job, args)
   end
-  perform(case.args.call or "initialize_model_parallel", arguments((adapter.arguments or arguments)(case.args)))
+  perform(case.args.call or "initialize_model_parallel", arguments((adapter.arguments or arguments)(case.args, case)))
   for _, call in ipairs(case["then"] or {}) do perform(call.call, arguments(call)) end
   if adapter.lists then adapter.lists(job, case.lists or {}) end
   return job
