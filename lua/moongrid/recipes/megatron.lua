@@ -101,9 +101,9 @@ local function build(world, p)
   t.intra_dist_opt = (gtp * egtp > 1 and all or model:bundle(model.count // expert_n))
     :with(o.intra_dist_opt_instance)
 
-  -- Host communicators of the data-parallel groups: gloo in Megatron.
-  local on_cpu = { backend = "mpi", timeout = o.dp.timeout }
-  if p.create_gloo_process_groups and gtp == 1 then
+  -- Communicators of the data-parallel groups on the CPU: gloo in Megatron.
+  local on_cpu = p.create_gloo_process_groups and gtp == 1 and { backend = "mpi", timeout = o.dp.timeout }
+  if on_cpu then
     t.dp_cp_gloo = dense("cp", "dp"):with(on_cpu)
     t.intra_dp_cp_gloo = shards:with(on_cpu)
     t.dp_gloo = dense "dp":with(on_cpu)
@@ -153,7 +153,7 @@ local function build(world, p)
       t.expt_tp_gtp_remat = expert("etp", "egtp_remat"):with(o.expt_tp_gtp_remat)
     end
   end
-  if p.engram_embedding_parallel_size then part "engram"(t, window, p, o, host) end
+  if p.engram_embedding_parallel_size then part "engram"(t, window, p, o, on_cpu) end
   return t
 end
 

@@ -4,16 +4,16 @@
 local part = select(2, ...)
 local grids = part "grids"
 
--- Its families, with those of `host` communicators where that is given.
-return function(t, window, p, o, host)
+-- Its families, with those of `on_cpu`, the options of communicators on the CPU, if that is given.
+return function(t, window, p, o, on_cpu)
   local g = grids.engram(window, p)
   grids.check_stages(p, t.dense, g, "engram")
   t.engram = g
   t.engram_dp = g "engram_dp":with(o.engram_dp)
   t.engram_embedding_parallel = g "engram":with(o.engram_embedding_parallel)
   t.engram_model_parallel = g("engram", "pp"):with(o.engram_model_parallel)
-  if host then
-    t.engram_dp_gloo = g "engram_dp":with(host)
-    t.engram_embedding_parallel_gloo = g "engram":with(host)
+  if on_cpu then
+    t.engram_dp_gloo = g "engram_dp":with(on_cpu)
+    t.engram_embedding_parallel_gloo = g "engram":with(on_cpu)
   end
 end
