@@ -64,7 +64,13 @@ MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, cons
 ** where it is something else. */
 MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                                  int64_t *answer, mgrid_error *err);
-/* Doc, parameters, policies and queries of the loaded recipe, for a person or as JSON. */
+/* Switch a setting that the loaded recipe declares (settings = { training = param.flag(true) }): what its
+** queries over this state see from now on, by name or alias; MGRID_IS_NONE puts the default back. Each state
+** has settings of its own, at their defaults when it is made, by mgrid_reload too. They are no part of the
+** plan, its digest or any agreement: ranks may differ. MGRID_UNKNOWN_NAME with the nearest name,
+** MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE where the value is not of its kind; the setting is as before then. Local. */
+MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
+/* Doc, parameters, settings, policies and queries of the loaded recipe, for a person or as JSON. */
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
                                               mgrid_error *err);
 /* ---------------------------------------------------------------- policies
@@ -87,8 +93,8 @@ typedef enum mgrid_kind {
   MGRID_IS_LIST      /* a list of anything else; of results alone */
 } mgrid_kind;
 
-/* A named value that the host gives to a policy, or as a parameter. Everything in it is borrowed for the
-** call. The functions below make one. All in an array have the same `size`. */
+/* A named value that the host gives to a policy, as a parameter or as a setting. Everything in it is borrowed for
+** the call. The functions below make one. All in an array have the same `size`. */
 struct mgrid_arg {
   size_t      size; /* sizeof(mgrid_arg) */
   const char *name; /* key in q */

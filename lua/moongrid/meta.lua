@@ -473,6 +473,14 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
+---Switch one of the recipe's settings for a state: what its queries see from now on. Each state has its own,
+---at their defaults in a new one. They are no part of the plan. Raises where there is no such setting, or the
+---value is of another kind; the setting is as before then. Local.
+---@param state moongrid.State of a plan of this recipe
+---@param name string of the setting, or an alias
+---@param value any a plain value; nil puts the default back
+function Recipe:set(state, name, value) end
+
 ---Call one of the recipe's policies, as a trainer in C does by mgrid_policy_call. Collective where the
 ---policy is agreed: over the job, or this rank's group of the family. A mistake of the policy
 ---raises; ranks that do not return the same get nil, message, status.
@@ -484,13 +492,14 @@ function Recipe:ask(state, query, arguments) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], queries: string[], arguments: string[], policies: moongrid.PolicyInfo[] }
+---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], arguments: string[], policies: moongrid.PolicyInfo[] }
 function Recipe:info() end
 
 ---@class moongrid.PolicyInfo
 ---@field name string
 ---@field agreed string? the family whose groups compare its results, or "world"; nil: not compared
 
+---A parameter or a setting.
 ---@class moongrid.ParamInfo
 ---@field name string
 ---@field kind "size"|"integer"|"number"|"flag"|"text"|"list"|"table"|"any"

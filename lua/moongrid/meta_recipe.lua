@@ -35,8 +35,9 @@ function recipe(what) end
 ---@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
----@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any>|fun(): table a function is called when somebody first asks
+---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function is called when somebody first asks
 ---@field arguments? string[] names of arguments that some query understands; others are refused
+---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> what a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The parameters of a recipe: their declarations and their values.
+-- What a recipe declares by name, and what values that gets: the parameters of its plans, and the settings
+-- that a host switches while it runs. Both are lists of `param.KIND(default, doc, aliases...)`.
 
 local core, shared, kinds = ...
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
@@ -32,18 +33,23 @@ local function kind_of(value)
   return math.type(value) == "integer" and "integer" or type(value) == "number" and "number" or nil
 end
 
+-- The field of a recipe that declares them, by the word for one.
+local field_of = { parameter = "params", setting = "settings" }
+
 -- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
 -- of their lines, then the plain defaults by name.
-local function params_of(table_, where)
+local function list_of(what, table_, where)
   local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
   for name, value in sorted_pairs(table_) do
-    if type(name) ~= "string" then core.raise_at(where, "params are by name; a key is a " .. type(name)) end
+    if type(name) ~= "string" then
+      core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
+    end
     local p = value
     if not (type(value) == "table" and value.is_param == declare) then
       local kind = kind_of(value)
       if not kind then
-        core.raise_at(where, string.format("the default of parameter '%s' is a %s; a number, a string, a boolean, a "
-          .. "list of integers or param.KIND(...) would do", name, type(value)))
+        core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
+          .. "list of integers or param.KIND(...) would do", what, name, type(value)))
       end
       p = { kind = kind, default = value, doc = "", aliases = {}, where = where }
     end
@@ -60,8 +66,8 @@ local function params_of(table_, where)
   return table.move(list, 1, #list, #all + 1, all)
 end
 
--- The base's parameters, then the recipe's own; an own one replaces that of the base with its name.
-local function merge_params(base, own)
+-- The base's, then the recipe's own; an own one replaces that of the base with its name.
+local function merge(base, own)
   local list, at = {}, {}
   for _, from in ipairs({ base, own }) do
     for _, p in ipairs(from) do
@@ -72,14 +78,15 @@ local function merge_params(base, own)
   return list
 end
 
-local function by_any_name(params)
+-- Index by names and aliases; list of both, for messages. Refuses clashes where they are written.
+local function by_any_name(what, list)
   local index, known = {}, {}
-  for _, p in ipairs(params) do
+  for _, p in ipairs(list) do
     known[#known + 1] = p.name
     for i = 0, #p.aliases do
       local name = i == 0 and p.name or p.aliases[i]
       if index[name] then
-        core.raise_at(p.where, string.format("parameters '%s' and '%s' both answer to '%s'",
+        core.raise_at(p.where, string.format("%ss '%s' and '%s' both answer to '%s'", what,
           index[name].name, p.name, name))
       end
       index[name] = p
@@ -89,15 +96,31 @@ local function by_any_name(params)
   return index, known
 end
 
-local function value_of(p, given)
-  local kind, value = kinds[p.kind], given
-  if type(given) == "string" and p.kind ~= "text" then value = kind.parse(given) end
+-- All that a recipe declares in one field, its base's first. `base` is what the base has of it, or nil.
+local function declared_in(what, base, own, where)
+  local self = { what = what, where = where }
+  self.list = merge(base and base.list or {}, list_of(what, own or {}, where))
+  self.by_name, self.names = by_any_name(what, self.list)
+  self.parsed, self.nparsed = {}, 0
+  return self
+end
+
+-- The value, if it is of the kind of p; `given` is how it was written.
+local function checked(what, p, value, given)
+  local kind = kinds[p.kind]
   if value == nil or not kind.check(value) then
     local near = kind.nearest and kind.nearest(value)
-    core.raise_at(p.where, string.format("parameter '%s' is %s, not %s%s", p.name, kind.what, show(given),
+    core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, kind.what, show(given),
       near and "; nearest is " .. near or ""), near and "out of range" or "bad value")
   end
   return value
+end
+
+-- The value of a parameter, which may be given as the text of a command line.
+local function value_of(p, given)
+  local value = given
+  if type(given) == "string" and p.kind ~= "text" then value = kinds[p.kind].parse(given) end
+  return checked("parameter", p, value, given)
 end
 
 local function copy(value)
@@ -109,8 +132,8 @@ end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
 
--- The argument `p` of build, queries and policies: the values by name, read only; an unknown name is an
--- error. Values that are tables are copied for each `p`, because a recipe may change them.
+-- What build, queries and policies get as `p`, and queries as `set`: the values by name, read only; an
+-- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own.
 local function view(self, values)
   local own = {}
   local p = setmetatable({}, {
@@ -123,23 +146,30 @@ local function view(self, values)
       local param = value == nil and self.by_name[name]
       if value == nil and (not param or param.name ~= name) then
         local names = {}
-        for i, known in ipairs(self.params) do names[i] = known.name end
-        core.unknown("parameter", word(name), names)
+        for i, known in ipairs(self.list) do names[i] = known.name end
+        core.unknown(self.what, word(name), names)
       end
       return value
     end,
-    __newindex = function(_, name) core.raise("parameter '" .. word(name) .. "' cannot be changed") end,
+    __newindex = function(_, name) core.raise(self.what .. " '" .. word(name) .. "' cannot be changed") end,
     __pairs = function(p)
       local i = 0
       return function()
         i = i + 1
-        local param = self.params[i]
+        local param = self.list[i]
         if param then return param.name, p[param.name] end
       end
     end,
   })
   views[p] = values
   return p
+end
+
+local function with_defaults(self, values)
+  for _, p in ipairs(self.list) do
+    if values[p.name] == nil then values[p.name] = p.default end
+  end
+  return values
 end
 
 -- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
@@ -161,10 +191,7 @@ local function values_of(self, given)
       from[p.name], values[p.name] = name, value_of(p, given[name])
     end
   end
-  for _, p in ipairs(self.params) do
-    if values[p.name] == nil then values[p.name] = p.default end
-  end
-  return values
+  return with_defaults(self, values)
 end
 
 local function resolve(self, given) return view(self, values_of(self, given)) end
@@ -184,6 +211,19 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
+-- The name under which a state keeps a setting, and the value if it is of its kind; nil takes it away.
+local function setting_of(self, name, value)
+  local p = self.by_name[name]
+  if not p then core.unknown(self.what, name, self.names, self.where) end
+  if value == nil then return p.name end
+  return p.name, checked(self.what, p, value, value)
+end
+
+-- The settings of a state: what was set, else the defaults.
+local function settings_of(self, state)
+  return view(self, with_defaults(self, core.settings(state)))
+end
+
 local function text_of(p, value)
   local text = kinds[p.kind].text or tostring
   return text(value)
@@ -191,6 +231,6 @@ end
 
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
-  list_of = params_of, merge = merge_params, by_any_name = by_any_name, copy = copy,
-  resolve = resolve, resolve_plan = resolve_plan, text_of = text_of,
+  declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
+  setting_of = setting_of, settings_of = settings_of, text_of = text_of,
 }

@@ -9,9 +9,9 @@
 -- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
 -- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
 -- text) records a parameter, params(state) reads them back; digest(state) is that of its plan;
--- note_policies(topology, hash) makes ranks compare the texts of the recipe and its base; keys(table) is
--- a sorted list: names by their bytes, then numbers, then the rest; encode(value) and decode(text) are
--- JSON.
+-- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
+-- the texts of the recipe and its base; keys(table) is a sorted list: names by their bytes, then numbers,
+-- then the rest; encode(value) and decode(text) are JSON.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -31,9 +31,9 @@ end)
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "queries", "arguments", "policy", "agreed" }
+local fields = { "doc", "base", "params", "build", "queries", "arguments", "settings", "policy", "agreed" }
 local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table",
-                policy = "table", agreed = "table" }
+                settings = "table", policy = "table", agreed = "table" }
 
 local Recipe = {} -- metatable of what `recipe` returns, which is read only
 Recipe.__index = function(self, key)
@@ -41,7 +41,7 @@ Recipe.__index = function(self, key)
   if key == "build" then return body.build end
   if key == "params" then
     local defaults = {}
-    for _, p in ipairs(body.params) do defaults[p.name] = parameters.copy(p.default) end
+    for _, p in ipairs(body.params.list) do defaults[p.name] = parameters.copy(p.default) end
     return defaults
   end
   if key == "doc" then return body.doc end
@@ -115,9 +115,8 @@ local function define(def, where)
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
-  body.params = parameters.merge(base and base.params or {}, parameters.list_of(def.params or {}, where))
-  body.by_name, body.names = parameters.by_any_name(body.params) -- refuses clashes of names at the line of the recipe
-  body.parsed, body.nparsed = {}, 0
+  body.params = parameters.declared_in("parameter", base and base.params, def.params, where)
+  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where)
   body.own_queries = type(def.queries) == "function" and def.queries or checked_queries(def.queries or {}, where)
   -- by name of a policy: its function; the family that compares results, or "world"; the line that says so
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
@@ -149,7 +148,7 @@ local function define(def, where)
     end
   end
   body.build = function(world, given)
-    local p = resolve(body, given or {})
+    local p = resolve(body.params, given or {})
     local t = base and base.build(world, p)
     if not def.build then return t end
     return run_build(def.build, world, p, t)
@@ -233,20 +232,21 @@ end
 -- Build the topology of a recipe and record its parameters there.
 function M.evaluate(self, world, given)
   local body = body_of(self)
-  local p = resolve(body, given)
+  local p = resolve(body.params, given)
   local t = body.build(world, p)
   if next(body.policy) then
     check_policies(body, t)
     core.note_policies(t, body.text | 1)
   end
-  for _, param in ipairs(body.params) do
+  for _, param in ipairs(body.params.list) do
     local value = p[param.name]
     if value ~= nil then core.note(t, param.name, parameters.text_of(param, value)) end
   end
   return t
 end
 
--- A query is a function (state, q, p): q has the arguments, p the parameters of the plan.
+-- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
+-- settings of the state.
 function M.ask(self, state, name, q)
   local body = body_of(self)
   local queries = queries_of(body)
@@ -262,8 +262,11 @@ function M.ask(self, state, name, q)
     for _, understood in ipairs(body.arguments) do known = known or understood == argument or understood == "..." end
     if not known then core.unknown("argument of a query", word(argument), body.arguments, body.where) end
   end
-  return fn(state, q, parameters.resolve_plan(body, state))
+  return fn(state, q, parameters.resolve_plan(body.params, state), parameters.settings_of(body.settings, state))
 end
+
+-- A setting that a host switches: its name without alias, and the value, for the state to keep. C does that.
+function M.set(self, name, value) return parameters.setting_of(body_of(self).settings, name, value) end
 
 -- A policy is a function (state, q, p) like a query, but called often. C keeps what this returns: the
 -- function, p, the family that compares results, and the line that defines it (of a bundled one: the line of
@@ -273,19 +276,25 @@ function M.policy(self, state, name)
   local fn = body.policy[name]
   if not fn then return core.unknown("policy", name, core.keys(body.policy), body.where) end
   local bundled = made[fn]
-  return fn, parameters.resolve_plan(body, state), body.agreed[name],
+  return fn, parameters.resolve_plan(body.params, state), body.agreed[name],
     bundled and bundled.where or core.where_of(fn)
 end
 
--- { doc, params = { {name, kind, default, doc, aliases} }, queries = { names }, arguments = { names },
---   policies = { { name, agreed = family or "world" } } }
+local function info_of(declared)
+  local list = {}
+  for i, p in ipairs(declared.list) do
+    list[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
+                default = p.default ~= nil and parameters.text_of(p, p.default) or nil }
+  end
+  return list
+end
+
+-- { doc, params = { {name, kind, default, doc, aliases} }, settings = those as well, queries = { names },
+--   arguments = { names }, policies = { { name, agreed = family or "world" } } }
 function M.info(self)
   local body = body_of(self)
-  local info = { doc = body.doc, params = {}, queries = {}, arguments = body.arguments, policies = {} }
-  for i, p in ipairs(body.params) do
-    info.params[i] = { name = p.name, kind = p.kind, doc = p.doc, aliases = p.aliases,
-                       default = p.default ~= nil and parameters.text_of(p, p.default) or nil }
-  end
+  local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = {},
+                 arguments = body.arguments, policies = {} }
   for name in pairs(queries_of(body)) do info.queries[#info.queries + 1] = name end
   table.sort(info.queries)
   for i, name in ipairs(core.keys(body.policy)) do info.policies[i] = { name = name, agreed = body.agreed[name] } end

@@ -133,6 +133,7 @@ void mgrid_state_free(mgrid_state *s) {
   mgrid_view_free(&s->view);
   mgrid_plan_free(s->plan);
   free(s->name);
+  json_decref(s->settings);
   mgrid_realloc(&h, s, sizeof *s, 0);
   mgrid_backend_free(b);
 }

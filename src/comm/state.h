@@ -8,6 +8,8 @@
 #include "comm/backend.h"
 #include "plan/plan.h"
 
+#include <jansson.h>
+
 /* A communicator in the pool of a backend. Groups with equal members in equal order and equal options use
 ** one entry, also across states, unless they are unique. */
 struct mgrid_shared {
@@ -92,12 +94,13 @@ struct mgrid_state {
   mgrid_state   *next; /* in the backend's list of abandoned ones */
   mgrid_plan    *plan;
   mgrid_backend *backend;
-  char          *name;  /* argument of mgrid_materialize; "": none */
-  mgrid_view     view;  /* the plan as this rank sees it */
-  mgrid_shared **comm;  /* [view.ncomms], in schedule order */
-  mgrid_batch    batch; /* memory to create and release all of them */
-  mgrid_group   *group; /* [view.nmembers]: the handles */
-  size_t        *first; /* [nentries + 1]: where the groups of a family begin in `group` */
+  char          *name;     /* argument of mgrid_materialize; "": none */
+  mgrid_view     view;     /* the plan as this rank sees it */
+  mgrid_shared **comm;     /* [view.ncomms], in schedule order */
+  mgrid_batch    batch;    /* memory to create and release all of them */
+  mgrid_group   *group;    /* [view.nmembers]: the handles */
+  size_t        *first;    /* [nentries + 1]: where the groups of a family begin in `group` */
+  json_t        *settings; /* by name, as the host set them for the recipe's queries; NULL: none */
 };
 
 #endif

@@ -10,8 +10,8 @@
 static const char help[] = "usage: moongrid recipes [RECIPE] [--json]\n"
                            "\n"
                            "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-                           "parameters with their defaults and other names, its policies and who agrees on them, its\n"
-                           "queries, and its families.\n";
+                           "parameters and settings with their defaults and other names, its policies and who\n"
+                           "agrees on them, its queries, and its families.\n";
 
 typedef struct options {
   cli  cli;

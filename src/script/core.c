@@ -153,6 +153,16 @@ static int core_params(lua_State *L) {
   return 1;
 }
 
+/* settings(state) -> { name = value }: those that a host has set; a table of the caller's own */
+static int core_settings(lua_State *L) {
+  const json_t *settings = mgrid_lua_check_state(L, 1)->settings;
+  if (settings)
+    mgrid_push_json(L, settings);
+  else
+    lua_newtable(L);
+  return 1;
+}
+
 /* encode(value) -> JSON text with sorted keys, equal for equal values */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
@@ -194,6 +204,7 @@ void mgrid_core_push(lua_State *L) {
                                    { "note_policies", core_note_policies },
                                    { "params", core_params },
                                    { "digest", core_digest },
+                                   { "settings", core_settings },
                                    { "encode", core_encode },
                                    { "decode", core_decode },
                                    { "load", mgrid_core_load },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** describe.c - the doc, parameters, policies and queries of a recipe, as text and as JSON.
+** describe.c - the doc, parameters, settings, policies and queries of a recipe, as text and as JSON.
 */
 #include "script/prelude.h"
 #include "script/runtime.h"
@@ -30,12 +30,11 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   return *info ? MGRID_OK : mgrid_oom(err);
 }
 
-static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
+/* A line for each parameter or setting. */
+static void describe_declared(const json_t *list, mgrid_text *t) {
   size_t        i;
-  const json_t *p, *q;
-  const char   *doc = json_string_value(json_object_get(info, "doc"));
-  mgrid_text_add(t, "%s%s%s\n\nparameters\n", name, doc && *doc ? ": " : "", doc ? doc : "");
-  json_array_foreach(json_object_get(info, "params"), i, p) {
+  const json_t *p;
+  json_array_foreach(list, i, p) {
     const char   *value = json_string_value(json_object_get(p, "default"));
     const json_t *aliases = json_object_get(p, "aliases"), *alias;
     size_t        k;
@@ -45,7 +44,17 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     json_array_foreach(aliases, k, alias) mgrid_text_add(t, "%s%s", k ? ", " : " (also ", json_string_value(alias));
     mgrid_text_add(t, "%s\n", json_array_size(aliases) ? ")" : "");
   }
+}
+
+static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
+  size_t        i;
+  const json_t *q, *settings = json_object_get(info, "settings");
+  const char   *doc = json_string_value(json_object_get(info, "doc"));
+  mgrid_text_add(t, "%s%s%s\n\nparameters\n", name, doc && *doc ? ": " : "", doc ? doc : "");
+  describe_declared(json_object_get(info, "params"), t);
   if (json_array_size(json_object_get(info, "params")) == 0) mgrid_text_add(t, "  none\n");
+  if (json_array_size(settings) > 0) mgrid_text_add(t, "\nsettings\n");
+  describe_declared(settings, t);
   if (json_array_size(json_object_get(info, "policies")) > 0) mgrid_text_add(t, "\npolicies\n");
   json_array_foreach(json_object_get(info, "policies"), i, q) {
     const char *policy = json_string_value(json_object_get(q, "name")),

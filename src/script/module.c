@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-/* A table of values by name in the host's Lua state, to be copied into that of a runtime. */
+/* A value, or a table of values by name, in the host's Lua state, to be copied into that of a runtime. */
 typedef struct values {
   lua_State  *from;
-  int         at; /* stack index of a table or nil */
+  int         at; /* nil: no table of values */
   const char *what;
 } values;
 
@@ -78,6 +78,23 @@ static int recipe_ask(lua_State *L) {
   if (mgrid_runtime_ask_with(rt, s, query, push_values, &(values){ L, 4, "arguments of a query" }, &e))
     return raise_runtime(L, &e);
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
+}
+
+static void push_value(lua_State *L, const void *values_) {
+  const values *v = values_;
+  if (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON))
+    luaL_error(L, "%s is a plain value, not a %s", v->what, luaL_typename(v->from, v->at));
+}
+
+/* recipe:set(state, name, value) */
+static int recipe_set(lua_State *L) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
+  const char    *name = luaL_checkstring(L, 3);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  luaL_checkany(L, 4);
+  if (mgrid_runtime_set_with(rt, s, name, push_value, &(values){ L, 4, "a setting" }, &e)) return raise_runtime(L, &e);
+  return 0;
 }
 
 static int push_result(lua_State *L) {
@@ -242,9 +259,8 @@ static int module_missing(lua_State *L) {
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
-static const luaL_Reg recipe_methods[] = {
-  { "plan", recipe_plan }, { "ask", recipe_ask }, { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL }
-};
+static const luaL_Reg recipe_methods[] = { { "plan", recipe_plan }, { "ask", recipe_ask },   { "set", recipe_set },
+                                           { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL } };
 static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
 static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
 

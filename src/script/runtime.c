@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under lua_pcall and
-** a budget. Other files use the recipe: params.c makes plans, ask.c answers queries, policy.c calls policies,
-** describe.c lists its contents, reload.c loads a changed one.
+** a budget. Other files use the recipe: params.c makes plans, ask.c answers queries, set.c
+** switches settings, policy.c calls policies, describe.c lists its contents, reload.c loads a changed one.
 */
 #include "script/runtime.h"
 

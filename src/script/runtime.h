@@ -27,7 +27,7 @@ mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
-/* Pushes a table of values by name, converted from those of the host by values.h; may raise. */
+/* Pushes what a host gave (with values.h): a table of values by name, or the value of a setting. May raise. */
 typedef void mgrid_push(lua_State *L, const void *values);
 
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
@@ -39,11 +39,14 @@ mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const cha
 /* The same in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
+/* mgrid_runtime_set with the value that push pushes; nil: the default again. */
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
+                                    const void *value, mgrid_error *err);
 /* For a host's Lua state: mgrid_policy_call with the table at `at` of `from` as arguments; push the result to `to`,
 ** or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);
 void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
-/* Doc, parameters, policies and queries: as a table on the top of rt->L; as JSON, *info a new reference. */
+/* Doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
 /* The Lua that the library was built with, "Lua 5.4.4". */

@@ -151,7 +151,7 @@ describe("a recipe", function()
     assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
     assert.is_nil(r:ask(s, "nothing", {}))
     assert.are.equal(0.5, r:ask(s, "half", {}))
-    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" }, policies = {},
+    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" }, policies = {}, settings = {},
                       params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
                                    aliases = { "t", "tensor_size" } } } }, r:info())
   end)
@@ -281,6 +281,125 @@ return recipe { params = { n = 1, list = { 1, 2 } },
   end)
 end)
 
+describe("settings", function()
+  local text = [[
+return recipe { base = "picotron",
+  settings = {
+    training = param.flag(true, "training or evaluation", "train"),
+    steps = param.size(nil, "how many"),
+    scale = 1.5,
+    order = { 1, 2 },
+  },
+  queries = {
+    training = function(_, _, _, set) return set.training end,
+    steps = function(_, _, _, set) return set.steps end,
+    scale = function(_, _, _, set) return set.scale end,
+    order = function(_, _, _, set) table.remove(set.order) return #set.order end,
+    all = function(_, _, _, set)
+      local names = {}
+      for name in pairs(set) do names[#names + 1] = name end
+      return names
+    end,
+    typo = function(_, _, _, set) return set.trainin end,
+    change = function(_, _, _, set) set.training = false end,
+    tp = function(_, _, p, set) return set.training and p.tp_size or 0 end,
+  },
+}]]
+
+  local function refused(...)
+    local ok, message = pcall(...)
+    assert.is_false(ok)
+    return plain(message)
+  end
+
+  it("have their defaults until they are set, and after nil", function()
+    local r = recipe(text)
+    local s = r:plan(8, { tp = 2 }):dry(0)
+    assert.is_true(r:ask(s, "training"))
+    assert.is_nil(r:ask(s, "steps"))
+    r:set(s, "train", false)
+    r:set(s, "steps", 3)
+    r:set(s, "scale", 2)
+    assert.are.same({ false, 3, 2 }, { r:ask(s, "training"), r:ask(s, "steps"), r:ask(s, "scale") })
+    assert.are.equal(0, r:ask(s, "tp"))
+    r:set(s, "training", nil)
+    r:set(s, "steps", nil)
+    assert.is_true(r:ask(s, "training"))
+    assert.is_nil(r:ask(s, "steps"))
+    assert.are.equal(2, r:ask(s, "tp"))
+  end)
+
+  it("are each state's own, and no part of its plan", function()
+    local r = recipe(text)
+    local plan = r:plan(8, {})
+    local digest, a, b = plan.digest, plan:dry(0), plan:dry(0)
+    r:set(a, "training", false)
+    assert.is_false(r:ask(a, "training"))
+    assert.is_true(r:ask(b, "training"))
+    assert.are.equal(digest, a.plan.digest)
+    assert.are.equal(digest, r:plan(8, {}).digest)
+  end)
+
+  it("are copies, that a query may change", function()
+    local r = recipe(text)
+    local s = r:plan(8, {}):dry(0)
+    r:set(s, "order", { 7, 8, 9 })
+    assert.are.same({ 2, 2 }, { r:ask(s, "order"), r:ask(s, "order") })
+    assert.are.same({ "training", "steps", "order", "scale" }, r:ask(s, "all"))
+  end)
+
+  it("come along with the base, and an own one takes the place of its namesake", function()
+    write("base.lua", text)
+    local r = recipe [[return recipe { base = "./base.lua", settings = { training = false, more = 1 },
+      queries = { more = function(_, _, _, set) return set.more end } }]]
+    local s = r:plan(8, {}):dry(0)
+    assert.is_false(r:ask(s, "training"))
+    assert.are.equal(1, r:ask(s, "more"))
+    local names = {}
+    for i, setting in ipairs(r:info().settings) do names[i] = setting.name end
+    assert.are.same({ "training", "steps", "order", "scale", "more" }, names)
+  end)
+
+  it("are checked, and stay as they are when one is refused", function()
+    local r = recipe(text)
+    local s = r:plan(8, {}):dry(0)
+    r:set(s, "steps", 3)
+    assert.are.equal("r.lua:1: unknown setting 'trainin'; nearest is 'training' (training, train, steps, order, scale)",
+      refused(r.set, r, s, "trainin", false))
+    assert.are.equal("r.lua:3: setting 'training' is true or false, not 'false'", refused(r.set, r, s, "train", "false"))
+    assert.are.equal("r.lua:4: setting 'steps' is a size (an integer of 1 or more), not 0; nearest is 1",
+      refused(r.set, r, s, "steps", 0))
+    assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))
+    assert.are.equal(3, r:ask(s, "steps"))
+    local other = mg.load "picotron"
+    assert.are.equal("picotron:26: unknown setting 'steps'; there are none",
+      refused(other.set, other, other:plan(8, {}):dry(0), "steps", 1))
+    assert.is_truthy(refused(r.set, r, other:plan(8, {}):dry(0), "steps", 1):find(
+      "the state's plan is not of this recipe (r.lua) but of picotron", 1, true))
+    assert.is_truthy(refused(r.set, r, s, "steps"):find("bad argument #3 to 'set' (value expected)", 1, true))
+  end)
+
+  it("are read only for queries", function()
+    local r = recipe(text)
+    local s = r:plan(8, {}):dry(0)
+    assert.are.equal("r.lua:18: unknown setting 'trainin'; nearest is 'training' (training, steps, order, scale)",
+      refused(r.ask, r, s, "typo"))
+    assert.are.equal("r.lua:19: setting 'training' cannot be changed", refused(r.ask, r, s, "change"))
+  end)
+
+  refuses {
+    { "an alias of two", "return recipe { base = 'picotron', settings = {\na = param.size(1, '', 'x'),\n"
+      .. "b = param.size(1, '', 'x') } }", "r.lua:3: settings 'a' and 'b' both answer to 'x'" },
+    { "a default that is no value", "return recipe { base = 'picotron', settings = { a = topology } }",
+      "r.lua:1: the default of setting 'a' is a function; a number, a string, a boolean, a list of integers or "
+      .. "param.KIND(...) would do" },
+    { "settings without names", "return recipe { base = 'picotron', settings = { 5 } }",
+      "r.lua:1: settings are by name; a key is a number" },
+    { "settings that are no table", "return recipe { base = 'picotron', settings = 5 }",
+      "r.lua:1: field 'settings' of a recipe is a table, not a number" },
+  }
+end)
+
 describe("a recipe's argument", function()
   local function answer(expression)
     local r = recipe(("local arithmetic = ... return recipe { build = function(world) return topology(world) end, "
@@ -355,7 +474,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, arguments, policy, agreed)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, arguments, settings, policy, agreed)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",
