@@ -40,7 +40,7 @@ mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const cha
 
 static void push_arg(lua_State *L, const void *arg_) {
   const mgrid_arg *a = arg_;
-  mgrid_push_args(L, 1, a, "a setting");
+  mgrid_push_args(L, 1, a);
   lua_getfield(L, -1, a->name);
   lua_remove(L, -2);
 }

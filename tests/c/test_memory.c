@@ -118,6 +118,24 @@ static mgrid_status recipe_way(mgrid_error *err) {
   return s;
 }
 
+static mgrid_status settings_way(mgrid_error *err) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, "optimum_habana", err) : MGRID_LIMIT;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 8, 0, NULL, err);
+  mgrid_backend *b = p ? mgrid_backend_dry(8, 0, err) : NULL;
+  mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
+  mgrid_arg      evaluation = mgrid_arg_boolean("training", false);
+  int64_t        answer = 0;
+  if (state) s = mgrid_runtime_set(rt, state, &evaluation, err);
+  if (state && !s) s = mgrid_runtime_ask_integer(rt, state, "is_training_mode", NULL, &answer, err);
+  if (!state) s = err->status;
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return s;
+}
+
 static void test_every_allocation_in_c(void **state) {
   (void)state;
   sweep(whole_way);
@@ -126,6 +144,11 @@ static void test_every_allocation_in_c(void **state) {
 static void test_every_allocation_of_a_recipe(void **state) {
   (void)state;
   sweep(recipe_way);
+}
+
+static void test_every_allocation_of_a_setting(void **state) {
+  (void)state;
+  sweep(settings_way);
 }
 
 /* The same from inside: caps on the Lua heap that are too small end in one clear error. */
@@ -151,6 +174,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_allocation_in_c),
     cmocka_unit_test(test_every_allocation_of_a_recipe),
+    cmocka_unit_test(test_every_allocation_of_a_setting),
     cmocka_unit_test(test_every_cap_of_the_lua_heap),
   };
   return run_program("memory", tests, argc, argv);

@@ -188,6 +188,65 @@ static void test_queries(void **state) {
   mgrid_runtime_free(rt);
 }
 
+static int64_t ask(mgrid_runtime *rt, mgrid_state *s, const char *query) {
+  mgrid_error err = MGRID_ERROR_INIT;
+  int64_t     answer = -2;
+  if (mgrid_runtime_ask_integer(rt, s, query, NULL, &answer, &err)) fail_msg("%s: %s", query, err.message);
+  return answer;
+}
+
+/* A setting is switched for one state, until it is given back its default. */
+static void test_settings(void **state) {
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &err);
+  const char    *args[] = { "sp=4" };
+  char           before[33], after[33];
+  (void)state;
+  assert_int_equal(mgrid_runtime_load(rt, "optimum_habana", &err), MGRID_OK);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 8, 1, args, &err);
+  mgrid_backend *b = mgrid_backend_dry(8, 6, &err);
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, &err), *other = mgrid_materialize(p, b, NULL, &err);
+  mgrid_plan_digest(p, before);
+  assert_int_equal(ask(rt, s, "is_training_mode"), 1);
+  assert_int_equal(ask(rt, s, "sequence_parallel_world_size"), 4);
+  assert_int_equal(ask(rt, s, "sequence_parallel_rank"), 2);
+  assert_int_equal(ask(rt, s, "data_parallel_world_size"), 8); /* sp x dp */
+
+  mgrid_arg evaluation = mgrid_arg_boolean("training", false), size = mgrid_arg_integer("sp_world_size", 3),
+            unset = mgrid_arg_of("sequence_parallel_world_size", MGRID_IS_NONE);
+  assert_int_equal(mgrid_runtime_set(rt, s, &evaluation, &err), MGRID_OK);
+  assert_int_equal(ask(rt, s, "is_training_mode"), 0);
+  assert_int_equal(ask(rt, s, "sequence_parallel_world_size"), 1);
+  assert_int_equal(ask(rt, s, "sequence_parallel_src_rank"), 6);
+  assert_int_equal(mgrid_runtime_set(rt, s, &size, &err), MGRID_OK);
+  assert_int_equal(ask(rt, s, "sequence_parallel_world_size"), 3);
+  assert_int_equal(ask(rt, other, "sequence_parallel_world_size"), 4);
+  assert_int_equal(mgrid_runtime_set(rt, s, &unset, &err), MGRID_OK);
+  assert_int_equal(ask(rt, s, "sequence_parallel_world_size"), 1);
+  mgrid_plan_digest(mgrid_state_plan(s), after);
+  assert_string_equal(before, after);
+
+  mgrid_arg typo = mgrid_arg_boolean("trainin", true), number = mgrid_arg_integer("training", 1),
+            none = mgrid_arg_integer("sp_world_size", 0), nameless = mgrid_arg_integer(NULL, 1), unsized = { 0 };
+  assert_int_equal(mgrid_runtime_set(rt, s, &typo, anew(&err)), MGRID_UNKNOWN_NAME);
+  assert_non_null(strstr(err.message, ": unknown setting 'trainin'; nearest is 'training' (training, "));
+  assert_string_equal(err.file, "optimum_habana");
+  assert_int_equal(mgrid_runtime_set(rt, s, &number, anew(&err)), MGRID_REFUSED);
+  assert_non_null(strstr(err.message, ": setting 'training' is true or false, not 1"));
+  assert_int_equal(mgrid_runtime_set(rt, s, &none, anew(&err)), MGRID_REFUSED);
+  assert_int_equal(mgrid_runtime_set(rt, s, &nameless, anew(&err)), MGRID_USAGE);
+  assert_string_equal(err.message, "a setting has no name, no kind, or text that is not UTF-8");
+  assert_int_equal(mgrid_runtime_set(rt, s, &unsized, anew(&err)), MGRID_BAD_STRUCT);
+  assert_int_equal(mgrid_runtime_set(NULL, s, &evaluation, anew(&err)), MGRID_USAGE);
+  assert_int_equal(mgrid_runtime_set(rt, NULL, &evaluation, anew(&err)), MGRID_USAGE);
+  assert_int_equal(ask(rt, s, "is_training_mode"), 0); /* what was refused has changed nothing */
+  mgrid_state_free(other);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+}
+
 /* A recipe that keeps what a query gave it finds it closed: the state was the caller's. */
 static void test_kept_state(void **state) {
   mgrid_error    err = MGRID_ERROR_INIT;
@@ -293,6 +352,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_what_a_recipe_returns),
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_queries),
+    cmocka_unit_test(test_settings),
     cmocka_unit_test(test_kept_state),
     cmocka_unit_test(test_backends_by_name),
     cmocka_unit_test(test_limits_given),
