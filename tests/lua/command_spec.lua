@@ -379,7 +379,7 @@ describe("moongrid recipes and doctor", function()
     assert.truthy(out:find("\n  pp_next_rank\n"))
     assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp\n$"))
     assert.truthy((run "build/moongrid recipes optimum_habana"):find(
-      "\nsettings\n  training +flag +%- +training [^\n]+\n  sequence_parallel_world_size +size +%- .- %(also sp_world_size%)\n"))
+      "\nsettings\n  training +flag +%- +true: [^\n]+\n  sequence_parallel_world_size +size +%- .- %(also sp_world_size%)\n"))
     assert.falsy(out:find "settings")
     assert.truthy((run "build/moongrid recipes examples/custom_group.lua"):find("\n  leaders +flag +true "))
     refuses("recipes picotron tp=2", 2, "moongrid: recipes takes one recipe and no NAME=VALUE")
