@@ -18,8 +18,10 @@ function M.refuse(...)
   error(string.format(...), level)
 end
 
--- The message of a refusal of moongrid, without positions inside this folder.
-local function refusal(value) return (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since [^;%s]+", "")) end
+-- The message of a refusal of moongrid, without positions inside this folder and advice for recipes.
+local function refusal(value)
+  return (tostring(value):gsub("^[^\n]-:%d+: ", ""):gsub(", since [^;%s]+", ""):gsub(", or assign nil first$", ""))
+end
 
 ---Call moongrid; if it refuses, raise the refusal at the position of the caller.
 function M.attempt(what, fn, ...)
@@ -28,8 +30,11 @@ function M.attempt(what, fn, ...)
   return table.unpack(said, 2, said.n)
 end
 
----Add to a topology. If the name is refused, the hint goes into the message.
+---Add to a topology, which must not have the name. If it is refused, the hint goes into the message.
 function M.add(topology, name, value, hint)
+  for known in pairs(topology) do -- moongrid would take the same family, with other options
+    if known == name then M.refuse("%s: '%s' is in the topology already; name yours otherwise", hint, name) end
+  end
   local ok, said = pcall(function() topology[name] = value end)
   if ok then return end
   said = refusal(said)

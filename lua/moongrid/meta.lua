@@ -208,7 +208,8 @@ function Family:groups() end
 -- Topology ----------------------------------------------------------------------
 
 ---Named families and grids, which one name space holds. `t.tp = family` adds one (the order
----of the assignments is the order of creation; a name is given once), `t.tp` gives it back,
+---of the assignments is the order of creation), `t.tp` gives it back. A name is given once, but
+---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` takes it out.
 ---`#t` counts the families and `pairs(t)` visits them in that order. Only coordinates are
 ---asked of the grids.
 ---@class moongrid.Topology

@@ -51,6 +51,11 @@ static void put_name(mgrid_index *x, const char *name, int32_t is) {
   x->slot[at & (x->room - 1)] = is;
 }
 
+static void put_names(mgrid_index *x, const mgrid_content *c) {
+  for (size_t i = 0; i < c->nentries; i++) put_name(x, c->entry[i].name, (int32_t)i + 1);
+  for (size_t i = 0; i < c->ngrids; i++) put_name(x, c->grid[i].name, -(int32_t)i - 1);
+}
+
 /* Room for one name more. */
 static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
   size_t used = c->nentries + c->ngrids + 1;
@@ -58,8 +63,7 @@ static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
   mgrid_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
   more.slot = calloc(more.room, sizeof *more.slot);
   if (!more.slot) return mgrid_oom(err);
-  for (size_t i = 0; i < c->nentries; i++) put_name(&more, c->entry[i].name, (int32_t)i + 1);
-  for (size_t i = 0; i < c->ngrids; i++) put_name(&more, c->grid[i].name, -(int32_t)i - 1);
+  put_names(&more, c);
   free(c->names.slot);
   c->names = more;
   return MGRID_OK;
@@ -75,6 +79,14 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   return is < 0 ? -is - 1 : -1;
 }
 
+/* The record of an entry's options; that of a twin is always unique. */
+static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice, mgrid_choice **own,
+                               mgrid_error *err) {
+  if (f->twin) return mgrid_choice_unique(choice, own, err);
+  *own = mgrid_choice_ref(choice);
+  return MGRID_OK;
+}
+
 static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                               mgrid_error *err) {
   if (make_room(c, err)) return MGRID_NO_MEMORY;
@@ -84,10 +96,7 @@ static mgrid_status add_entry(mgrid_content *c, const char *name, const mgrid_fa
   mgrid_entry *e = &entry[c->nentries];
   memset(e, 0, sizeof *e);
   memcpy(e->name, name, strlen(name));
-  if (!f->twin)
-    e->choice = mgrid_choice_ref(choice);
-  else if (mgrid_choice_unique(choice, &e->choice, err))
-    return MGRID_NO_MEMORY;
+  if (choice_for(f, choice, &e->choice, err)) return MGRID_NO_MEMORY;
   e->family = mgrid_family_ref(f);
   put_name(&c->names, e->name, (int32_t)++c->nentries);
   return MGRID_OK;
@@ -187,6 +196,38 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
                                 mgrid_error *err) {
   mgrid_status s = check_new_family(t, name, f, err);
   return s ? s : add_entry(&t->content, name, f, choice ? choice : t->plain, err);
+}
+
+mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err) {
+  int           at = mgrid_content_find(&t->content, name);
+  mgrid_choice *own = NULL;
+  if (at < 0) return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
+  mgrid_entry *e = &t->content.entry[at];
+  mgrid_status s = choice_for(e->family, choice ? choice : t->plain, &own, err);
+  if (s) return s;
+  mgrid_choice_free(e->choice);
+  e->choice = own;
+  return MGRID_OK;
+}
+
+bool mgrid_topology_remove(mgrid_topology *t, const char *name) {
+  mgrid_content *c = &t->content;
+  int32_t        is = look_up(c, name);
+  if (is > 0) {
+    mgrid_entry *e = &c->entry[is - 1];
+    mgrid_family_free(e->family);
+    mgrid_choice_free(e->choice);
+    memmove(e, e + 1, (--c->nentries - (size_t)(is - 1)) * sizeof *e);
+  } else if (is < 0) {
+    mgrid_named_grid *g = &c->grid[-is - 1];
+    mgrid_grid_free(g->grid);
+    memmove(g, g + 1, (--c->ngrids - (size_t)(-is - 1)) * sizeof *g);
+  } else {
+    return false;
+  }
+  memset(c->names.slot, 0, c->names.room * sizeof *c->names.slot);
+  put_names(&c->names, c);
+  return true;
 }
 
 mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,

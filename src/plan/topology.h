@@ -55,5 +55,9 @@ struct mgrid_topology {
 /* mgrid_topology_add with options that are a record already; NULL: none. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err);
+/* Other options for the family of this name, which keeps its groups and its place; NULL: none. */
+mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
+/* Take out the family or grid of this name. False: there is none. */
+bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
 #endif

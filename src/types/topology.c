@@ -25,6 +25,33 @@ static int new_topology(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
+/* Set field `name` of user value i of the topology to the value on the top, which is popped. */
+static void remember(lua_State *L, int i, const char *name) {
+  lua_getiuservalue(L, 1, i);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+/* t.x = nil. False: there is no x. */
+static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
+  if (!mgrid_topology_remove(t, name)) return false;
+  for (int i = 1; i <= 2; i++) {
+    lua_pushnil(L);
+    remember(L, i, name);
+  }
+  return true;
+}
+
+/* Does the topology have f itself under this name? */
+static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
+  lua_getiuservalue(L, 1, 1);
+  lua_getfield(L, -1, name);
+  const mgrid_lua_family *held = luaL_testudata(L, -1, MGRID_LUA_FAMILY);
+  lua_pop(L, 2);
+  return f && held && held->f == f->f;
+}
+
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
@@ -33,29 +60,32 @@ static int topology_newindex(lua_State *L) {
   const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
+  if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!f && !g)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families and grids", name,
                               lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
                            f ? "family" : "grid", name);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s;
   lua_getiuservalue(L, 1, 2);
-  if (lua_getfield(L, -1, name) == LUA_TSTRING) {
+  if (has(L, name, f)) { /* t.x = t.x:with { ... } */
+    s = mgrid_topology_choose(t, name, f->choice, &e);
+  } else if (lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
     return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
-                              "'%s' is in the topology already%s%.*s; families stay, name yours otherwise", name,
+                              "'%s' is in the topology already%s%.*s; name yours otherwise, or assign nil first", name,
                               len ? ", since " : "", len > 2 ? len - 2 : 0, where);
+  } else {
+    s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_add_grid(t, name, *g, &e);
   }
-  lua_pop(L, 1);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  mgrid_status s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_add_grid(t, name, *g, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_where(L);
-  lua_setfield(L, -2, name);
-  lua_getiuservalue(L, 1, 1);
+  remember(L, 2, name);
   lua_pushvalue(L, 3);
-  lua_setfield(L, -2, name);
+  remember(L, 1, name);
   return 0;
 }
 

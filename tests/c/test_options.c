@@ -127,6 +127,55 @@ static void test_one_record(void **unused) {
   mgrid_grid_free(g);
 }
 
+/* Other options for a family in a topology, and families and grids that are taken out again, many times. */
+static void test_changed(void **unused) {
+  (void)unused;
+  const mgrid_dim dim = { "dp", 8 };
+  const char     *dp = "dp";
+  mgrid_options   o = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &dp, MGRID_GRID_ORDER, anew(&why)), *twin = mgrid_family_twin(f, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
+  o.lazy = true;
+  mgrid_choice *lazy = choice_of(&o);
+  mgrid_topology_add(t, "dp", f, NULL, anew(&why));
+  mgrid_topology_add(t, "twin", twin, NULL, anew(&why));
+  assert_int_equal(mgrid_topology_choose(t, "twin", lazy, anew(&why)), MGRID_OK);
+  assert_string_equal(t->content.entry[0].choice->text, "");
+  assert_string_equal(t->content.entry[1].choice->text, " unique lazy");
+  assert_int_equal(mgrid_topology_choose(t, "dp", lazy, anew(&why)), MGRID_OK);
+  assert_ptr_equal(t->content.entry[0].choice, lazy);
+  assert_int_equal(mgrid_topology_choose(t, "dp", NULL, anew(&why)), MGRID_OK);
+  assert_string_equal(t->content.entry[0].choice->text, "");
+  assert_int_equal(mgrid_topology_choose(t, "pp", lazy, anew(&why)), MGRID_UNKNOWN_NAME);
+
+  char name[8] = "a0";
+  for (int i = 0; i < 100; i++) {
+    snprintf(name, sizeof name, "a%d", i);
+    assert_int_equal(mgrid_topology_add(t, name, f, NULL, anew(&why)), MGRID_OK);
+    name[0] = 'g';
+    assert_int_equal(mgrid_topology_add_grid(t, name, g, anew(&why)), MGRID_OK);
+    name[0] = 'a';
+    if (i % 3) assert_true(mgrid_topology_remove(t, name));
+    name[0] = 'g';
+    if (i % 5) assert_true(mgrid_topology_remove(t, name));
+  }
+  assert_true(mgrid_topology_remove(t, "dp"));
+  assert_false(mgrid_topology_remove(t, "dp"));
+  assert_int_equal(t->content.nentries, 1 + 34);
+  assert_int_equal(t->content.ngrids, 20);
+  assert_int_equal(mgrid_content_grid(&t->content, "g95"), 19);
+  assert_int_equal(mgrid_content_grid(&t->content, "g96"), -1);
+  assert_int_equal(mgrid_content_find(&t->content, "twin"), 0);
+  assert_int_equal(mgrid_content_find(&t->content, "a99"), 34);
+  assert_int_equal(mgrid_content_find(&t->content, "a98"), -1);
+  mgrid_topology_free(t);
+  mgrid_choice_free(lazy);
+  mgrid_family_free(twin);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
 /* A program that was built when there were fewer options has the others at their defaults. */
 static void test_older_caller(void **unused) {
   (void)unused;
@@ -152,9 +201,9 @@ static void test_microseconds(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),      cmocka_unit_test(test_values),
-    cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record), cmocka_unit_test(test_older_caller),
-    cmocka_unit_test(test_microseconds),
+    cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),        cmocka_unit_test(test_values),
+    cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record),   cmocka_unit_test(test_changed),
+    cmocka_unit_test(test_older_caller), cmocka_unit_test(test_microseconds),
   };
   return run_program("options", tests, argc, argv);
 }

@@ -213,7 +213,7 @@ describe("DeviceMesh", function()
     { "nobody who asks for one mesh of several", "m 'tp':mesh()", "rank is nil; say which rank of the world asks", would = { "m:mesh()", "m 'tp':mesh(3)" } },
     { "a rank outside that asks for one mesh of several", "m 'tp':mesh(8)", "mesh: rank 8 is out of range (0 to 7)" },
 
-    { "a topology that has the names", "m:topology(m:topology())", "choose another prefix: 'mesh_dp' is in the topology already; families stay, name yours otherwise",
+    { "a topology that has the names", "m:topology(m:topology())", "choose another prefix: 'mesh_dp' is in the topology already; name yours otherwise",
       would = { "m:topology(m:topology(), 'second_')" } },
     { "a prefix that is a table", "m:topology(nil, {})", "prefix is table; it takes a string" },
     { "a topology that is none", "m:topology(5)", "into is number; it takes a topology" },

@@ -436,7 +436,7 @@ describe("build", function()
     { "an unknown dim", build "local g = grid(world, 'tp', { tp = fill }) return g 'tpp'",
       "r.lua:2: unknown dim 'tpp'; nearest is 'tp' (tp)" },
     { "a family twice", build "local t, g = topology(world), grid(world, 'x', { x = fill })\nt.a = g 'x'\nt.a = g 'x'",
-      "r.lua:4: 'a' is in the topology already, since r.lua:3; families stay, name yours otherwise" },
+      "r.lua:4: 'a' is in the topology already, since r.lua:3; name yours otherwise, or assign nil first" },
     { "a rank out of range", build "return world:table { { 0, 1, 8 } }",
       "r.lua:2: rank 8 of group 0 is out of range; ranks are 0 to 7" },
     { "an empty pick", build "return grid(world, 'x', { x = fill }) 'x':pick()",
@@ -507,6 +507,34 @@ end }
     local p = recipe((derived:gsub("BASE", "picotron"):gsub("t.grid \"dp\"", "t.grid('pp', 'tp')"))):plan(8, { tp = 2 })
     assert.are.same({ "tp", "cp", "pp", "dp", "cp_dp", "pp_dp", "more" }, p.families)
     assert.are.equal("tp", p:shares "more")
+  end)
+
+  -- What a recipe on top of picotron, with this body of build, has of a family in its plan's text.
+  local function on_picotron(body, family)
+    local p = recipe("return recipe { base = 'picotron', build = function(world, p, t)\n" .. body .. "\nreturn t end }")
+      :plan(8, { tp = 2 })
+    return p, family and p:text():match("\nfamily " .. family .. "([^\n]*)")
+  end
+
+  it("has families whose options the recipe on top changes, in their place and on top of theirs", function()
+    local same, before = on_picotron("", "tp")
+    local p, tp = on_picotron("t.tp = t.tp:with { nccl = { max_ctas = 8 } } t.tp = t.tp:with { lazy = true }", "tp")
+    assert.are.same(same.families, p.families)
+    assert.is_truthy(tp:find("lazy", 1, true) and tp:find("max_ctas=8", 1, true), tp)
+    assert.is_falsy(before:find("max_ctas", 1, true))
+    assert.are_not.equal(same.digest, p.digest)
+    assert.are.equal(same.digest, on_picotron("t.tp = t.tp").digest)
+    assert.are.equal(same.digest, on_picotron("t.tp = t.tp:with { lazy = true } t.tp = t.tp:with { lazy = false }").digest)
+  end)
+
+  it("has families and grids that the recipe on top takes out", function()
+    local p = on_picotron "t.cp = nil t.grid = nil t.pp_dp = nil"
+    assert.are.same({ "tp", "pp", "dp", "cp_dp" }, p.families)
+    assert.are.same({}, p.grids)
+    assert.are.same({ 0, 1 }, p:family("tp"):ranks(0))
+    assert.are.same({ "cp", "pp", "dp", "cp_dp", "pp_dp", "tp" }, on_picotron("local tp = t.tp t.tp = nil t.tp = tp").families)
+    p = on_picotron "for _, name in ipairs { 'tp', 'cp', 'pp', 'dp', 'cp_dp', 'pp_dp' } do t[name] = nil end t.tp = t.grid 'tp'"
+    assert.are.same({ { "tp" }, { "grid" } }, { p.families, p.grids })
   end)
 
   it("may be a file beside it, whatever the working directory", function()
@@ -605,8 +633,8 @@ end }
       .. "nearest is 'picotron' (" .. table.concat(mg.recipes(), ", ") .. ")" },
     { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
-      "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.tp\nreturn t end }",
-      "r.lua:2: 'tp' is in the topology already, since picotron:38; families stay, name yours otherwise" },
+      "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.dp\nreturn t end }",
+      "r.lua:2: 'tp' is in the topology already, since picotron:38; name yours otherwise, or assign nil first" },
     { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
       "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
     { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",

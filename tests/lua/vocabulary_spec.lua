@@ -325,8 +325,16 @@ describe("Topology", function()
     { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
   }
   refuses {
-    { "t.a = tp t.a = g 'dp'", "'a' is in the topology already, since v.lua:1; families stay, name yours otherwise" },
-    { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1; families stay, name yours otherwise" },
+    { "t.a = tp t.a = g 'dp'",
+      "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
+    { "t.a = tp t.a = g 'tp'",
+      "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
+    { "t.a = tp t.a = tp:twin()",
+      "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
+    { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
+    { "t.g = g t.g = g", "'g' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
+    { "t.a = tp t.a = nil return t.a", "unknown family 'a'; there are none" },
+    { "t.a = tp t.a = nil t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
     { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
     { "t.a = {}", "'a' is assigned a table; a topology holds families and grids" },
     { "t[1] = tp", "a topology holds families by name; the key is number" },
@@ -493,7 +501,7 @@ describe("module", function()
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },
     { "mg.load 'nothere/x.lua'", "cannot open nothere/x.lua: No such file or directory" },
-    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, call, info)" },
+    { "local _ = picotron.pln", "unknown field of a Recipe 'pln'; nearest is 'plan' (plan, ask, set, call, info)" },
     { "picotron:plan()", "bad argument #1 to 'plan' (number expected, got no value)" },
     { "picotron:plan(0, {})", "a world has 1 to 2147483647 ranks, not 0" },
     { "picotron:plan(8, 5)", "parameters: a table of values by name" },

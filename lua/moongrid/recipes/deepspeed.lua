@@ -39,7 +39,7 @@ local arguments = {
   { "list", "get_position_embedding_ranks", { 0 }, "stages of the position-embedding groups" },
   { "flag", "create_gloo_process_groups", false, "host (MPI) twins of the data-parallel groups" },
   { "size", "device_count", nil, "devices per node; makes the all-to-all groups", "devices_per_node" },
-  { "number", "distributed_timeout_minutes", nil, "timeout of every group" },
+  { "number", "distributed_timeout_minutes", nil, "for creating a group; left out, the backend's" },
   { "any", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
   { "table", "nccl_communicator_config", nil, "fields of ncclConfig_t by family: {\"tp\":{\"max_ctas\":8}}" },
   { "text", "nccl_communicator_config_path", nil, "only recorded: nccl_communicator_config is the content" },
