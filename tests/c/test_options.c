@@ -149,7 +149,7 @@ static void test_changed(void **unused) {
   assert_string_equal(t->content.entry[0].choice->text, "");
   assert_int_equal(mgrid_topology_choose(t, "pp", lazy, anew(&why)), MGRID_UNKNOWN_NAME);
 
-  char name[8] = "a0";
+  char name[16];
   for (int i = 0; i < 100; i++) {
     snprintf(name, sizeof name, "a%d", i);
     assert_int_equal(mgrid_topology_add(t, name, f, NULL, anew(&why)), MGRID_OK);

@@ -308,7 +308,7 @@ describe("moongrid check", function()
     assert.equal(1, code)
     assert.is_true(lines[1].ok)
     assert.is_false(lines[2].ok)
-    assert.equal("picotron:35: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
+    assert.equal("picotron:37: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
   end)
 
   it("wants worlds", function()
@@ -357,7 +357,7 @@ describe("moongrid diff", function()
       "moongrid: diff wants two sides with 'vs' between: moongrid diff A --world N vs B")
     refuses("diff picotron vs nanotron", 2, "moongrid: diff wants --world N, the number of ranks")
     refuses("diff picotron --world 8 tp=3 vs", 1,
-      "moongrid: picotron:35: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+      "moongrid: picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
   end)
 end)
 

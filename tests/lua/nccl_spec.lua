@@ -316,7 +316,7 @@ describe("on the stand-in", function()
     out, err, code = on(8, "build/tests/multi_gpu nccl tp=3")
     assert.equal("", out)
     assert.equal(1, code)
-    assert.truthy(err:find("multi_gpu: picotron:35: tp 3 does not divide the 8 ranks", 1, true), err)
+    assert.truthy(err:find("multi_gpu: picotron:37: tp 3 does not divide the 8 ranks", 1, true), err)
   end)
 
   it("a rank that does not come to a creation is named on every other one", function()

@@ -372,7 +372,7 @@ return recipe { base = "picotron",
     assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))
     assert.are.equal(3, r:ask(s, "steps"))
     local other = mg.load "picotron"
-    assert.are.equal("picotron:26: unknown setting 'steps'; there are none",
+    assert.are.equal("picotron:28: unknown setting 'steps'; there are none",
       refused(other.set, other, other:plan(8, {}):dry(0), "steps", 1))
     assert.is_truthy(refused(r.set, r, other:plan(8, {}):dry(0), "steps", 1):find(
       "the state's plan is not of this recipe (r.lua) but of picotron", 1, true))
@@ -634,7 +634,7 @@ end }
     { "a base that is no recipe", "return recipe { base = 5 }", "r.lua:1: field 'base' is a recipe or the name of one" },
     { "a family of the base's again",
       "return recipe { base = 'picotron', build = function(_, _, t)\nt.tp = t.dp\nreturn t end }",
-      "r.lua:2: 'tp' is in the topology already, since picotron:38; name yours otherwise, or assign nil first" },
+      "r.lua:2: 'tp' is in the topology already, since picotron:40; name yours otherwise, or assign nil first" },
     { "an unknown field of a recipe", "local base = recipe 'picotron'\nreturn base.biuld",
       "r.lua:2: unknown field of a recipe 'biuld'; nearest is 'build' (build, params, doc)" },
     { "a change of a recipe", "local base = recipe 'picotron'\nbase.build = nil",

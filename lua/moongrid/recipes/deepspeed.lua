@@ -220,10 +220,8 @@ local layout = recipe {
     add_data("intra_ep_dp", intra_ep)
     if n > 1 then add("inter_ep_dp", inter_ep) end
     add("intra_dist_opt", t.tp_ep_pp:bundle(t.tp_ep_pp.count // n)) -- not ascending: pipelines one after the other
-    if sp > 1 then
-      add("sp", dense "sp")
-      add("sp_dp", dense("sp", "dp"))
-    end
+    add("sp", dense "sp") -- without sp: groups of one, and dp
+    add("sp_dp", dense("sp", "dp"))
     if p.device_count then
       local nodes = grid(world, "device_count-node", { device_count = math.min(p.device_count, #world), node = fill })
       add("all_to_all_local", nodes "device_count")
@@ -277,8 +275,6 @@ local function data_parallel(s, q)
   return q.partial_data_parallel and s.intra_dp_cp or q.with_context_parallel and s.dp_cp or s.dp
 end
 
-local function ulysses(s) return s.plan:grid "dense".sp > 1 end
-
 local queries = {
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
   data_parallel_group_ranks = function(s) return s.dp.ranks end,
@@ -289,11 +285,11 @@ for getter, group in pairs {
   model_parallel = function(s) return s.tp end, -- DeepSpeed's name for it
   context_parallel = function(s) return s.cp end,
   data_parallel = data_parallel,
-  sequence_parallel = function(s) return ulysses(s) and s.sp or { rank = 0, size = 1 } end,
-  sequence_data_parallel = function(s) return ulysses(s) and s.sp_dp or s.dp end,
+  sequence_parallel = function(s) return s.sp end,
+  sequence_data_parallel = function(s) return s.sp_dp end,
   expert_model_parallel = function(s) return s.ep end,
   expert_tensor_parallel = function(s) return s.ep_tp end,
-  expert_data_parallel = function(s) return s.ep_dp end,
+  expert_data_parallel = function(s, q) return q.partial_expert_data_parallel and s.intra_ep_dp or s.ep_dp end,
 } do
   queries[getter .. "_rank"] = function(s, q) return group(s, q).rank end
   queries[getter .. "_world_size"] = function(s, q) return group(s, q).size end
@@ -307,5 +303,5 @@ return recipe {
   params = params,
   build = function(world, p) return layout.build(world, settings(p)) end,
   queries = queries,
-  arguments = { "partial_data_parallel", "with_context_parallel" },
+  arguments = { "partial_data_parallel", "partial_expert_data_parallel", "with_context_parallel" },
 }

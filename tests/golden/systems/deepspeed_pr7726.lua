@@ -19,9 +19,14 @@ local kinds = { -- family -> recorded kind
   sp = "sequence_parallel_group", sp_dp = "sequence_and_data_parallel_group",
 }
 
--- Recorded kind -> { family, one of its groups or nil: all }, of a plan.
+-- Recorded kind -> { family, one of its groups or nil: all }, of a plan. Without sequence parallelism DeepSpeed
+-- makes no groups for it; the recipe has them, of one rank each and as dp.
 local function kinds_of(plan, prefix)
-  local found = {}
+  local found, unrecorded = {}, {}
+  if plan:grid "dense".sp == 1 then
+    assert(plan:family "sp".size == 1 and plan:family "sp_dp" == plan:family "dp")
+    unrecorded.sp, unrecorded.sp_dp = true, true
+  end
   for name, family in pairs(plan) do
     local scope = name:match("^all_to_all_(%a+)$")
     for g = 0, scope and #family - 1 or -1 do
@@ -30,7 +35,9 @@ local function kinds_of(plan, prefix)
     local plain, gloo = name:match("^(.*)(_gloo)$")
     local level = name:match("^hcp_(%d+)$")
     local kind = kinds[plain or name] or level and ("hierarchical_context_parallel_groups[%s]"):format(level)
-    if not scope then found[prefix .. (kind and kind .. (gloo or "") or "family " .. name)] = { family } end
+    if not scope and not unrecorded[name] then
+      found[prefix .. (kind and kind .. (gloo or "") or "family " .. name)] = { family }
+    end
   end
   return found
 end

@@ -82,7 +82,7 @@ return {
   layouts = { { tp = 2, pp = 2, ep = 2 }, {}, { sp = 4, order = "sp-dp-pp" }, { cp = 4, hcp = { 2, 2 }, order = "cp-tp-ep-dp-pp" },
               { ep = 4, instances = 2 }, { tp = 2, etp = 1, ep = 2, devices_per_node = 4 },
               { config = { tensor_parallel = { autotp_size = 2 } } } },
-  asks = { { {}, { with_context_parallel = true, partial_data_parallel = true } } },
+  asks = { { {}, { with_context_parallel = true, partial_data_parallel = true, partial_expert_data_parallel = true } } },
   values = { tensor_model_parallel_size = { 2 }, pipeline_model_parallel_size = { 2 }, context_parallel_size = { 2, { order = "cp-dp" } },
              virtual_pipeline_model_parallel_size = { 2, { pp = 2 } }, sequence_parallel_size = { 2, { order = "sp-dp" } },
              hierarchical_context_parallel_sizes = { { 2, 2 }, { cp = 4, order = "cp-dp" } }, expert_model_parallel_size = { 2 },
