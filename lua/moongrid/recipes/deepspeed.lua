@@ -37,7 +37,7 @@ local arguments = {
   { "text", "order", "tp-ep-dp-pp", "dims of both grids, fastest first" },
   { "list", "get_embedding_ranks", { 0, -1 }, "stages of the embedding groups" },
   { "list", "get_position_embedding_ranks", { 0 }, "stages of the position-embedding groups" },
-  { "flag", "create_gloo_process_groups", false, "host (MPI) twins of the data-parallel groups" },
+  { "flag", "create_gloo_process_groups", false, "twins of the data-parallel groups on the CPU (MPI)" },
   { "size", "device_count", nil, "devices per node; makes the all-to-all groups", "devices_per_node" },
   { "number", "distributed_timeout_minutes", nil, "for creating a group; left out, the backend's" },
   { "any", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },

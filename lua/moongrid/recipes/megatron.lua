@@ -184,7 +184,7 @@ return recipe {
     get_embedding_ranks = param.any({ 0, -1 }, "stages with word embeddings (0,-1 or all)", "embd"),
     get_position_embedding_ranks = param.any({ 0 }, "stages with position embeddings (0)", "pos_embd"),
     get_loss_ranks = param.any(nil, "stages that compute the loss (-1); left out, no family for them", "loss"),
-    create_gloo_process_groups = param.flag(true, "make host (MPI) twins of the data-parallel groups", "gloo"),
+    create_gloo_process_groups = param.flag(true, "make twins of the data-parallel groups on the CPU (MPI)", "gloo"),
     create_all_gather_groups = param.flag(false, "make twins of dp x cp for all-gather", "ag"),
     create_all_gather_group = param.flag(false, "the same in versions 0.16 and 0.17"),
     for_expert_parallelism = param.flag(false, "and of the experts' data-parallel groups, with ep above 1"),

@@ -58,7 +58,7 @@ return recipe {
     virtual_pipeline_model_parallel_size = param.size(nil, "virtual stages per rank; needs 3 stages or more", "vpp"),
     pipeline_model_parallel_split_rank = param.integer(nil, "first stage of the decoder", "split"),
     use_fp8 = param.flag(false, "make the amax groups of FP8 training"),
-    use_distributed_optimizer = param.flag(false, "make host (MPI) twins of the data-parallel groups"),
+    use_distributed_optimizer = param.flag(false, "make twins of the data-parallel groups on the CPU (MPI)"),
     initialize = param.flag(true, "false: make no groups; queries answer as before the initialization"),
   },
   settings = {
