@@ -102,23 +102,38 @@ static int topology_index(lua_State *L) {
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
-static int topology_next(lua_State *L) { /* topology, last name or nil -> name, Family */
+/* Upvalues: the families' names when the loop began, and how many of them were visited. The loop's body may
+** take families out. */
+static int topology_next(lua_State *L) { /* topology -> name, Family */
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  int             i = lua_isnil(L, 2) ? -1 : mgrid_content_find(&t->content, luaL_checkstring(L, 2));
-  if ((size_t)(i + 1) >= t->content.nentries) return 0;
-  lua_pushstring(L, t->content.entry[i + 1].name);
-  lua_getiuservalue(L, 1, 1);
-  lua_getfield(L, -1, t->content.entry[i + 1].name);
-  lua_remove(L, -2);
-  return 2;
+  lua_Integer     i = lua_tointeger(L, lua_upvalueindex(2));
+  while (lua_rawgeti(L, lua_upvalueindex(1), ++i) == LUA_TSTRING) {
+    if (mgrid_content_find(&t->content, lua_tostring(L, -1)) < 0) {
+      lua_pop(L, 1);
+      continue;
+    }
+    lua_pushinteger(L, i);
+    lua_replace(L, lua_upvalueindex(2));
+    lua_getiuservalue(L, 1, 1);
+    lua_pushvalue(L, -2);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    return 2;
+  }
+  return 0;
 }
 
 static int topology_pairs(lua_State *L) {
-  mgrid_lua_check_topology(L, 1);
-  lua_pushcfunction(L, topology_next);
+  const mgrid_content *c = &mgrid_lua_check_topology(L, 1)->content;
+  lua_createtable(L, (int)c->nentries, 0);
+  for (size_t i = 0; i < c->nentries; i++) {
+    lua_pushstring(L, c->entry[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_pushinteger(L, 0);
+  lua_pushcclosure(L, topology_next, 2);
   lua_pushvalue(L, 1);
-  lua_pushnil(L);
-  return 3;
+  return 2;
 }
 
 static int topology_len(lua_State *L) {

@@ -533,8 +533,17 @@ end }
     assert.are.same({}, p.grids)
     assert.are.same({ 0, 1 }, p:family("tp"):ranks(0))
     assert.are.same({ "cp", "pp", "dp", "cp_dp", "pp_dp", "tp" }, on_picotron("local tp = t.tp t.tp = nil t.tp = tp").families)
-    p = on_picotron "for _, name in ipairs { 'tp', 'cp', 'pp', 'dp', 'cp_dp', 'pp_dp' } do t[name] = nil end t.tp = t.grid 'tp'"
+    p = on_picotron "for name in pairs(t) do t[name] = nil end t.tp = t.grid 'tp'"
     assert.are.same({ { "tp" }, { "grid" } }, { p.families, p.grids })
+    p = on_picotron [[
+      local seen = ""
+      for name in pairs(t) do
+        seen = seen .. " " .. name
+        if #name == 2 then t[name] = nil end
+        if name == "tp" then t.cp_dp = nil end
+      end
+      assert(seen == " tp cp pp dp pp_dp", seen)]]
+    assert.are.same({ "pp_dp" }, p.families)
   end)
 
   it("may be a file beside it, whatever the working directory", function()
