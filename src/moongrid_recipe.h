@@ -64,13 +64,25 @@ MGRID_API mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, cons
 ** where it is something else. */
 MGRID_API mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                                  int64_t *answer, mgrid_error *err);
+/* The same where the answer is text, unquoted, as snprintf into (buf, len); "" for no value. MGRID_BAD_VALUE
+** where it is something else. */
+MGRID_API mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                              char *buf, size_t len, size_t *length, mgrid_error *err);
+/* This rank's group that a getter of the modelled system gives ("get_tensor_and_data_parallel_group"), which
+** the loaded recipe has in `getters`; args as above, {"with_context_parallel": true}. NULL where the rank is in none
+** (no error). MGRID_UNKNOWN_NAME with the nearest getter, MGRID_REFUSED where the plan has no such family, with
+** the parameter that would make it; NULL without an error there if the getter takes {"check_initialized": false}.
+** Look it up once: the handle is that of mgrid_state_group. Local. */
+MGRID_API const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter,
+                                                 const char *args, mgrid_error *err);
 /* Switch a setting that the loaded recipe declares (settings = { training = param.flag(true) }): what its
 ** queries over this state see from now on, by name or alias; MGRID_IS_NONE puts the default back. Each state
 ** has settings of its own, at their defaults when it is made, by mgrid_reload too. They are no part of the
 ** plan, its digest or any agreement: ranks may differ. MGRID_UNKNOWN_NAME with the nearest name,
 ** MGRID_BAD_VALUE or MGRID_OUT_OF_RANGE where the value is not of its kind; the setting is as before then. Local. */
 MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err);
-/* Doc, parameters, settings, policies and queries of the loaded recipe, for a person or as JSON. */
+/* Doc, parameters, settings, policies, queries, getters and what they take of the loaded recipe, for a person
+** or as JSON. */
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
                                               mgrid_error *err);
 /* ---------------------------------------------------------------- policies

@@ -474,6 +474,15 @@ function Recipe:plan(world, params) end
 ---@return any answer nil, boolean, number, string, or a table of them
 function Recipe:ask(state, query, arguments) end
 
+---This rank's group that a getter of the modelled system gives, `get_tensor_and_data_parallel_group`; look it up
+---once. Raises where the plan has no such family, with the parameter that would make it; nil there if the getter
+---takes `check_initialized = false`. Local.
+---@param state moongrid.State of a plan of this recipe
+---@param getter string
+---@param arguments? table<string, any> plain values, which the getter gets as `q`
+---@return moongrid.Group? group nil: this rank is in none
+function Recipe:group(state, getter, arguments) end
+
 ---Switch one of the recipe's settings for a state: what its queries see from now on. Each state has its own,
 ---at their defaults in a new one. They are no part of the plan. Raises where there is no such setting, or the
 ---value is of another kind; the setting is as before then. Local.
@@ -493,17 +502,26 @@ function Recipe:set(state, name, value) end
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Recipe:call(state, policy, arguments) end
 
----@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], arguments: string[], policies: moongrid.PolicyInfo[] }
+---@return { doc: string, params: moongrid.ParamInfo[], settings: moongrid.ParamInfo[], queries: string[], getters: moongrid.GetterInfo[], arguments: moongrid.ParamInfo[], families: moongrid.FamilyInfo[], policies: moongrid.PolicyInfo[] }
 function Recipe:info() end
 
 ---@class moongrid.PolicyInfo
 ---@field name string
 ---@field agreed string? the family whose groups compare its results, or "world"; nil: not compared
 
----A parameter or a setting.
+---@class moongrid.GetterInfo
+---@field name string
+---@field gives { arguments: string, family: string }[] at the default parameters, by the flags that matter
+
+---A family that is not always there.
+---@class moongrid.FamilyInfo
+---@field name string a * stands for any part of a name
+---@field with string the parameters that make it, in words
+
+---A parameter, a setting or an argument.
 ---@class moongrid.ParamInfo
 ---@field name string
----@field kind "size"|"integer"|"number"|"flag"|"text"|"list"|"table"|"any"
+---@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"list"|"table"|"any"
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]

@@ -36,7 +36,9 @@ function recipe(what) end
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function is called when somebody first asks
----@field arguments? string[] names of arguments that some query understands; others are refused
+---@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function gives its name, or nil for none (`s` is nil where the getters are listed)
+---@field families? table<string, string>|fun(): table of families that are not always there (a * in a name stands for any part): the parameters that make them, in words
+---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table that some query or getter takes: by name as in `params`, with their defaults in `q`; names alone take any value, "..." allows any name; others are refused
 ---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> what a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
@@ -48,6 +50,7 @@ function recipe(what) end
 ---build sees nil where it is left out. In brackets how a command line writes it.
 ---@class moongrid.Params
 ---@field size fun(default?: integer, doc?: string, ...: string): moongrid.Param 1 or more
+---@field index fun(default?: integer, doc?: string, ...: string): moongrid.Param 0 or more
 ---@field integer fun(default?: integer, doc?: string, ...: string): moongrid.Param
 ---@field number fun(default?: number, doc?: string, ...: string): moongrid.Param
 ---@field flag fun(default?: boolean, doc?: string, ...: string): moongrid.Param (true, 1, false or 0)

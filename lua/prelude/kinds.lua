@@ -48,6 +48,12 @@ local declared = {
     check = function(v) return math.type(v) == "integer" and v >= 1 end,
     nearest = function(v) return math.type(v) == "integer" and 1 or nil end,
   },
+  index = {
+    what = "an index (an integer of 0 or more)",
+    parse = integer_of,
+    check = function(v) return math.type(v) == "integer" and v >= 0 end,
+    nearest = function(v) return math.type(v) == "integer" and 0 or nil end,
+  },
   integer = { what = "an integer", parse = integer_of, check = function(v) return math.type(v) == "integer" end },
   number = {
     what = "a number",

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: MIT
 --
--- What a recipe declares by name, and what values that gets: the parameters of its plans, and the settings
--- that a host switches while it runs. Both are lists of `param.KIND(default, doc, aliases...)`.
+-- What a recipe declares by name, and what values that gets: the parameters of its plans, the settings
+-- that a host switches while it runs, the arguments of its queries. Each is a list of
+-- `param.KIND(default, doc, aliases...)`.
 
 local core, shared, kinds = ...
 local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, shared.show, shared.word
@@ -34,7 +35,7 @@ local function kind_of(value)
 end
 
 -- The field of a recipe that declares them, by the word for one.
-local field_of = { parameter = "params", setting = "settings" }
+local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
 -- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
 -- of their lines, then the plain defaults by name.
@@ -211,8 +212,9 @@ local function resolve_plan(self, state)
   return view(self, values)
 end
 
--- The name under which a state keeps a setting, and the value if it is of its kind; nil takes it away.
-local function setting_of(self, name, value)
+-- The full name of what a value is for, a setting or an argument, and the value if it is of its kind. nil:
+-- the default.
+local function value_for(self, name, value)
   local p = self.by_name[name]
   if not p then core.unknown(self.what, name, self.names, self.where) end
   if value == nil then return p.name end
@@ -232,5 +234,5 @@ end
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
   declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
-  setting_of = setting_of, settings_of = settings_of, text_of = text_of,
+  value_for = value_for, with_defaults = with_defaults, settings_of = settings_of, text_of = text_of,
 }

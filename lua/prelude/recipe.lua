@@ -31,9 +31,13 @@ end)
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "queries", "arguments", "settings", "policy", "agreed" }
-local types = { doc = "string", params = "table", build = "function", queries = "table", arguments = "table",
-                settings = "table", policy = "table", agreed = "table" }
+local fields = { "doc", "base", "params", "build", "families", "queries", "getters", "arguments", "settings", "policy",
+                 "agreed" }
+local types = { doc = "string", params = "table", build = "function", settings = "table", policy = "table",
+                agreed = "table" }
+-- What a state is asked with, each a table, or a function that returns one at the first question.
+local asked = { families = "table", queries = "table", getters = "table", arguments = "table" }
+for field, kind in pairs(asked) do types[field] = kind end
 
 local Recipe = {} -- metatable of what `recipe` returns, which is read only
 Recipe.__index = function(self, key)
@@ -64,32 +68,11 @@ end
 
 local running = {} -- { path, text } of the recipe files that are being run, the innermost last
 
--- A copy of a table of queries, functions by name.
-local function checked_queries(queries, where)
-  local copy = {}
-  for name, fn in sorted_pairs(queries) do
-    if type(fn) ~= "function" then core.raise_at(where, "query '" .. word(name) .. "' is no function") end
-    copy[name] = fn
-  end
-  return copy
-end
-
--- The queries of a recipe and of its base, gathered when somebody asks: a plan needs none.
-local function queries_of(body)
-  if body.queries then return body.queries end
-  local own, all = body.own_queries, {}
-  if type(own) == "function" then
-    own = own()
-    if type(own) ~= "table" then
-      core.raise_at(body.where, string.format("queries returned %s; a table of functions by name would do", show(own)))
-    end
-    own = checked_queries(own, body.where)
-  end
-  for _, from in ipairs({ body.base and queries_of(body.base) or {}, own }) do
-    for name, fn in pairs(from) do all[name] = fn end
-  end
-  body.queries = all
-  return all
+-- What a state is asked: queries, getters and their arguments. asking.lua is loaded at the first question.
+local asking
+local function answers()
+  asking = asking or core.library("asking", core, shared, parameters)
+  return asking
 end
 
 local function define(def, where)
@@ -100,7 +83,7 @@ local function define(def, where)
   end
   for _, key in ipairs(fields) do
     local kind, is = types[key], type(def[key])
-    if kind and is ~= "nil" and is ~= kind and not (key == "queries" and is == "function") then
+    if kind and is ~= "nil" and is ~= kind and not (asked[key] and is == "function") then
       core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, is))
     end
   end
@@ -117,7 +100,11 @@ local function define(def, where)
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.declared_in("parameter", base and base.params, def.params, where)
   body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where)
-  body.own_queries = type(def.queries) == "function" and def.queries or checked_queries(def.queries or {}, where)
+  body.asked = {}
+  for field in sorted_pairs(asked) do
+    body.asked[field] = def[field]
+    if type(def[field]) == "table" then answers().check(field, def[field], where) end
+  end
   -- by name of a policy: its function; the family that compares results, or "world"; the line that says so
   body.policy, body.agreed, body.agreed_at = {}, {}, {}
   for _, from in ipairs({ base or {}, { policy = def.policy, agreed = def.agreed } }) do
@@ -138,13 +125,6 @@ local function define(def, where)
           show(family)))
       end
       body.agreed[name], body.agreed_at[name] = family or nil, from.agreed_at and from.agreed_at[name] or where
-    end
-  end
-  body.arguments = {} -- of queries, by name; "..." allows any
-  for _, from in ipairs({ base and base.arguments or {}, def.arguments or {} }) do
-    for _, name in ipairs(from) do
-      if type(name) ~= "string" then core.raise_at(where, "arguments of queries are names, not " .. show(name)) end
-      body.arguments[#body.arguments + 1] = name
     end
   end
   body.build = function(world, given)
@@ -245,28 +225,12 @@ function M.evaluate(self, world, given)
   return t
 end
 
--- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
--- settings of the state.
-function M.ask(self, state, name, q)
-  local body = body_of(self)
-  local queries = queries_of(body)
-  local fn = queries[name]
-  if not fn then
-    local known = {}
-    for query in pairs(queries) do known[#known + 1] = query end
-    table.sort(known)
-    return core.unknown("query", name, known)
-  end
-  for argument in sorted_pairs(q) do
-    local known = false
-    for _, understood in ipairs(body.arguments) do known = known or understood == argument or understood == "..." end
-    if not known then core.unknown("argument of a query", word(argument), body.arguments, body.where) end
-  end
-  return fn(state, q, parameters.resolve_plan(body.params, state), parameters.settings_of(body.settings, state))
-end
+-- A query's answer; the family whose group a getter gives, or nil.
+function M.ask(self, state, name, q) return answers().ask(body_of(self), state, name, q) end
+function M.group(self, state, name, q) return answers().group(body_of(self), state, name, q) end
 
 -- A setting that a host switches: its name without alias, and the value, for the state to keep. C does that.
-function M.set(self, name, value) return parameters.setting_of(body_of(self).settings, name, value) end
+function M.set(self, name, value) return parameters.value_for(body_of(self).settings, name, value) end
 
 -- A policy is a function (state, q, p) like a query, but called often. C keeps what this returns: the
 -- function, p, the family that compares results, and the line that defines it (of a bundled one: the line of
@@ -289,14 +253,14 @@ local function info_of(declared)
   return list
 end
 
--- { doc, params = { {name, kind, default, doc, aliases} }, settings = those as well, queries = { names },
---   arguments = { names }, policies = { { name, agreed = family or "world" } } }
+-- { doc, params = { {name, kind, default, doc, aliases} }, settings and arguments = those as well, queries =
+--   { names }, getters = { { name, gives = { {arguments, family} } } }, families = { { name, with } }, policies =
+--   { { name, agreed = family or "world" } } }
 function M.info(self)
   local body = body_of(self)
-  local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = {},
-                 arguments = body.arguments, policies = {} }
-  for name in pairs(queries_of(body)) do info.queries[#info.queries + 1] = name end
-  table.sort(info.queries)
+  local queries, arguments, getters, families = answers().lists_of(body)
+  local info = { doc = body.doc, params = info_of(body.params), settings = info_of(body.settings), queries = queries,
+                 arguments = info_of(arguments), getters = getters, families = families, policies = {} }
   for i, name in ipairs(core.keys(body.policy)) do info.policies[i] = { name = name, agreed = body.agreed[name] } end
   return info
 end

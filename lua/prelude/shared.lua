@@ -36,6 +36,11 @@ end
 -- A key as messages show it: a name without quotes, which the message adds.
 local function word(key) return type(key) == "string" and key or show(key) end
 
+-- Does a name fit a pattern, in which * stands for any part of a name?
+local function fits(name, pattern)
+  return string.find(name, "^" .. string.gsub(pattern, "%*", "[%%w_]*") .. "$") ~= nil
+end
+
 -- A read-only view of the table that all() returns. An unknown name is an error, and so is an
 -- assignment. all() is called when a name is first read.
 local function vocabulary(what, all)
@@ -46,4 +51,5 @@ local function vocabulary(what, all)
   })
 end
 
-return { sorted_pairs = sorted_pairs, is_list = is_list, show = show, word = word, vocabulary = vocabulary }
+return { sorted_pairs = sorted_pairs, is_list = is_list, show = show, word = word, fits = fits,
+         vocabulary = vocabulary }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** ask.c - queries: functions of the recipe that answer what users of a system ask of a state.
+** ask.c - what a state is asked under the names of a system: queries, functions of the recipe that answer, and
+** getters of groups.
 */
 #include "script/prelude.h"
 #include "script/runtime.h"
@@ -14,20 +15,20 @@ static const char asked_key = 'a';
 
 typedef struct question {
   mgrid_state *state;
-  const char  *query;
+  const char  *how, *name; /* "ask" a query of that name, or the "group" of a getter */
   mgrid_push  *push;
   const void  *args;
 } question;
 
 static int ask_body(lua_State *L) {
   question *q = lua_touserdata(L, 1);
-  mgrid_prelude_push(L, "ask");
+  mgrid_prelude_push(L, q->how);
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
   mgrid_state **s = mgrid_lua_new_state(L, false);
   lua_pushvalue(L, -1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
   *s = q->state;
-  lua_pushstring(L, q->query);
+  lua_pushstring(L, q->name);
   q->push(L, q->args);
   lua_call(L, 4, 1);
   return 1;
@@ -49,14 +50,18 @@ static void close_asked(lua_State *L) {
   lua_rawsetp(L, LUA_REGISTRYINDEX, &asked_key);
 }
 
-mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
-                                    const void *args, mgrid_error *err) {
-  question     q = { s, query, push, args };
-  mgrid_status status = mgrid_runtime_check_state(rt, s, err);
+/* Leave the answer on the top of rt->L. */
+static mgrid_status ask(mgrid_runtime *rt, question *q, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_check_state(rt, q->state, err);
   if (status) return status;
-  status = mgrid_runtime_value(rt, ask_body, &q, err);
+  status = mgrid_runtime_value(rt, ask_body, q, err);
   close_asked(rt->L);
   return status;
+}
+
+mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
+                                    const void *args, mgrid_error *err) {
+  return ask(rt, &(question){ s, "ask", query, push, args }, err);
 }
 
 static void push_object(lua_State *L, const void *object) {
@@ -77,39 +82,63 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   return status;
 }
 
-/* The same with arguments as JSON text. */
-static mgrid_status ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, json_t **answer,
-                             mgrid_error *err) {
+/* Arguments as JSON text; NULL: none. */
+static mgrid_status read_arguments(const char *name, const char *text, json_t **object, mgrid_error *err) {
   json_error_t why;
-  json_t      *object = args ? json_loads(args, 0, &why) : NULL;
+  *object = text ? json_loads(text, 0, &why) : NULL;
+  if (!text || json_is_object(*object)) return MGRID_OK;
+  json_decref(*object);
+  *object = NULL;
+  return mgrid_fail(err, MGRID_BAD_VALUE, "the arguments of '%s' are a JSON object, not '%.200s'", name, text);
+}
+
+/* Ask a query with arguments as JSON text. */
+static mgrid_status answer_of(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, json_t **answer,
+                              mgrid_error *err) {
+  json_t      *object;
+  mgrid_status status = read_arguments(query, args, &object, err);
   *answer = NULL;
-  if (args && !json_is_object(object)) {
-    json_decref(object);
-    return mgrid_fail(err, MGRID_BAD_VALUE, "the arguments of query '%s' are a JSON object, not '%.200s'", query, args);
-  }
-  mgrid_status status = mgrid_runtime_ask_json(rt, s, query, object, answer, err);
+  if (!status) status = mgrid_runtime_ask_json(rt, s, query, object, answer, err);
   json_decref(object);
   return status;
+}
+
+/* As snprintf. */
+static void copy_text(const char *text, char *buf, size_t len, size_t *length) {
+  int whole = snprintf(buf, len, "%s", text);
+  if (length) *length = (size_t)whole;
 }
 
 mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
                                size_t len, size_t *length, mgrid_error *err) {
   json_t      *answer;
-  mgrid_status status = ask_text(rt, s, query, args, &answer, err);
+  mgrid_status status = answer_of(rt, s, query, args, &answer, err);
   if (status) return status;
   char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
   json_decref(answer);
   if (!text) return mgrid_oom(err);
-  int whole = snprintf(buf, len, "%s", text);
-  if (length) *length = (size_t)whole;
+  copy_text(text, buf, len, length);
   free(text);
   return MGRID_OK;
+}
+
+mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                                    size_t len, size_t *length, mgrid_error *err) {
+  json_t      *answer;
+  mgrid_status status = answer_of(rt, s, query, args, &answer, err);
+  if (status) return status;
+  if (json_is_string(answer) || json_is_null(answer))
+    copy_text(json_is_null(answer) ? "" : json_string_value(answer), buf, len, length);
+  else
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' does not answer with text", query);
+  json_decref(answer);
+  return status;
 }
 
 mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                        int64_t *answer, mgrid_error *err) {
   json_t      *value;
-  mgrid_status status = ask_text(rt, s, query, args, &value, err);
+  mgrid_status status = answer_of(rt, s, query, args, &value, err);
   if (status) return status;
   if (json_is_integer(value))
     *answer = json_integer_value(value);
@@ -119,4 +148,25 @@ mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const 
     status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' does not answer with an integer", query);
   json_decref(value);
   return status;
+}
+
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, mgrid_push *push,
+                                      const void *args, const mgrid_group **group, mgrid_error *err) {
+  mgrid_status status = ask(rt, &(question){ s, "group", getter, push, args }, err);
+  *group = NULL;
+  if (status) return status;
+  const char *family = lua_tostring(rt->L, -1); /* nil: no group */
+  if (family) *group = mgrid_state_group(s, family, NULL);
+  lua_settop(rt->L, 0);
+  return MGRID_OK;
+}
+
+const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
+                                       mgrid_error *err) {
+  const mgrid_group *group = NULL;
+  json_t            *object;
+  if (read_arguments(getter, args, &object, err)) return NULL;
+  mgrid_runtime_group_with(rt, s, getter, push_object, object, &group, err);
+  json_decref(object);
+  return group;
 }

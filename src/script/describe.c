@@ -46,6 +46,23 @@ static void describe_declared(const json_t *list, mgrid_text *t) {
   }
 }
 
+/* A line for each family that a getter gives, with the arguments that ask for it. */
+static void describe_getters(const json_t *list, mgrid_text *t) {
+  size_t        i, k;
+  const json_t *getter, *one;
+  if (json_array_size(list) > 0) mgrid_text_add(t, "\ngetters of groups, and their families at the defaults\n");
+  json_array_foreach(list, i, getter) {
+    const json_t *gives = json_object_get(getter, "gives");
+    const char   *name = json_string_value(json_object_get(getter, "name"));
+    if (json_array_size(gives) == 0) mgrid_text_add(t, "  %s\n", name);
+    json_array_foreach(gives, k, one) {
+      const char *with = json_string_value(json_object_get(one, "arguments"));
+      mgrid_text_add(t, "  %-50s %s%s%s%s\n", k ? "" : name, json_string_value(json_object_get(one, "family")),
+                     *with ? " (" : "", with, *with ? ")" : "");
+    }
+  }
+}
+
 static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   size_t        i;
   const json_t *q, *settings = json_object_get(info, "settings");
@@ -64,12 +81,14 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
     else
       mgrid_text_add(t, "  %s\n", policy);
   }
-  if (json_array_size(json_object_get(info, "queries")) == 0) return;
-  mgrid_text_add(t, "\nqueries");
-  json_array_foreach(json_object_get(info, "arguments"), i, q)
-      mgrid_text_add(t, "%s%s", i ? ", " : ", which take ", json_string_value(q));
-  mgrid_text_add(t, "\n");
+  if (json_array_size(json_object_get(info, "queries")) > 0) mgrid_text_add(t, "\nqueries\n");
   json_array_foreach(json_object_get(info, "queries"), i, q) mgrid_text_add(t, "  %s\n", json_string_value(q));
+  describe_getters(json_object_get(info, "getters"), t);
+  if (json_array_size(json_object_get(info, "arguments")) > 0) mgrid_text_add(t, "\narguments of these\n");
+  describe_declared(json_object_get(info, "arguments"), t);
+  if (json_array_size(json_object_get(info, "families")) > 0) mgrid_text_add(t, "\nfamilies that are there with\n");
+  json_array_foreach(json_object_get(info, "families"), i, q) mgrid_text_add(
+      t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")), json_string_value(json_object_get(q, "with")));
 }
 
 mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {

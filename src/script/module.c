@@ -80,6 +80,19 @@ static int recipe_ask(lua_State *L) {
   return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
 }
 
+/* recipe:group(state, getter [, { with_context_parallel = true }]) -> Group | nil */
+static int recipe_group(lua_State *L) {
+  mgrid_runtime     *rt = check_recipe(L, 1);
+  mgrid_state       *s = mgrid_lua_check_state(L, 2);
+  const char        *getter = luaL_checkstring(L, 3);
+  const mgrid_group *g;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  if (mgrid_runtime_group_with(rt, s, getter, push_values, &(values){ L, 4, "arguments of a getter" }, &g, &e))
+    return raise_runtime(L, &e);
+  return mgrid_lua_push_group(L, 2, g);
+}
+
 static void push_value(lua_State *L, const void *values_) {
   const values *v = values_;
   if (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON))
@@ -122,7 +135,7 @@ static int recipe_call(lua_State *L) {
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
 
-/* recipe:info() -> { doc, params, queries, arguments, policies } */
+/* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies } */
 static int recipe_info(lua_State *L) {
   mgrid_runtime *rt = check_recipe(L, 1);
   mgrid_error    e = MGRID_ERROR_INIT;
@@ -259,8 +272,9 @@ static int module_missing(lua_State *L) {
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 
-static const luaL_Reg recipe_methods[] = { { "plan", recipe_plan }, { "ask", recipe_ask },   { "set", recipe_set },
-                                           { "call", recipe_call }, { "info", recipe_info }, { NULL, NULL } };
+static const luaL_Reg recipe_methods[] = { { "plan", recipe_plan }, { "ask", recipe_ask },   { "group", recipe_group },
+                                           { "set", recipe_set },   { "call", recipe_call }, { "info", recipe_info },
+                                           { NULL, NULL } };
 static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
 static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
 

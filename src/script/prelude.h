@@ -14,7 +14,7 @@ extern const char mgrid_env_key, mgrid_place_key;
 
 /* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
 void mgrid_prelude_open(lua_State *L);
-/* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "set", "policy", "info". */
+/* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy", "info". */
 void mgrid_prelude_push(lua_State *L, const char *name);
 /* Push the chunk of a Lua file, with the environment of recipes. Raises. */
 void mgrid_prelude_load(lua_State *L, const char *path);

@@ -36,7 +36,10 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
 /* Ask a query of the recipe over a state of this process; the answer is left on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
                                     const void *args, mgrid_error *err);
-/* The same in JSON; `args` is an object or NULL, *answer a new reference. */
+/* This rank's group that a getter gives, NULL where it is in none. */
+mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const char *getter, mgrid_push *push,
+                                      const void *args, const mgrid_group **group, mgrid_error *err);
+/* Ask a query in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
 /* mgrid_runtime_set with the value that push pushes; nil: the default again. */

@@ -91,6 +91,8 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
 mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
 void          mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
+/* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
+int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 /* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a
 ** query runs on one rank alone and a collective would hang. */
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);

@@ -120,9 +120,8 @@ void mgrid_lua_close_state(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------- State */
 
-/* Push the Group userdata of a handle. It is kept among the answers by the handle's address, so each call pushes
-** the same one. */
-static int push_group(lua_State *L, int state, const mgrid_group *g) {
+/* The Group is kept among the answers by the handle's address, so each call pushes the same one. */
+int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g) {
   if (!g) {
     lua_pushnil(L);
     return 1;
@@ -153,7 +152,7 @@ static int state_groups(lua_State *L) {
     const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
     if (e.status) return mgrid_lua_raise_error(L, &e);
     if (!g) return 1;
-    push_group(L, 1, g);
+    mgrid_lua_push_group(L, 1, g);
     lua_rawseti(L, -2, (lua_Integer)nth + 1);
   }
 }
@@ -277,7 +276,7 @@ static int state_missing(lua_State *L) {
   const mgrid_group *g = mgrid_state_group(s, key, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   lua_pushvalue(L, STATE);
-  push_group(L, -1, g);
+  mgrid_lua_push_group(L, -1, g);
   if (g) keep(L, 1, key);
   return 1;
 }
@@ -301,7 +300,7 @@ static int state_next(lua_State *L) { /* state, last name or nil -> name, Group 
   const mgrid_group *g = mgrid_state_group(s, name, NULL);
   lua_pushstring(L, name);
   if (g)
-    push_group(L, 1, g);
+    mgrid_lua_push_group(L, 1, g);
   else
     lua_pushboolean(L, 0);
   return 2;

@@ -39,7 +39,7 @@ static void test_plan(void **state) {
   assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_OK);
   mgrid_plan *p = mgrid_runtime_plan(rt, 8, 2, args, anew(&err));
   assert_non_null(p);
-  assert_int_equal(mgrid_plan_nfamilies(p), 6);
+  assert_int_equal(mgrid_plan_nfamilies(p), 7);
   assert_int_equal(mgrid_plan_find(p, "cp_dp"), 4);
   assert_int_equal(mgrid_family_size(mgrid_plan_family(p, 4), 0), 4);
   assert_int_equal(mgrid_runtime_load(rt, "picotron", anew(&err)), MGRID_NOT_NOW);
@@ -174,6 +174,12 @@ static void test_queries(void **state) {
   assert_int_equal(mgrid_runtime_ask(rt, s, "str", NULL, text, 5, &length, anew(&err)), MGRID_OK);
   assert_string_equal(text, "\"TP(");
   assert_int_equal(length, strlen("\"TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)\""));
+  assert_int_equal(mgrid_runtime_ask_text(rt, s, "str", NULL, text, 5, &length, anew(&err)), MGRID_OK);
+  assert_string_equal(text, "TP(1");
+  assert_int_equal(length, strlen("TP(1)-CP(1)-PP(4)-DP(2)-Rank(5)"));
+  assert_int_equal(mgrid_runtime_ask_text(rt, s, "pp_next_rank", NULL, text, sizeof text, NULL, anew(&err)),
+                   MGRID_BAD_VALUE);
+  assert_string_equal(err.message, "query 'pp_next_rank' does not answer with text");
   assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_next_rank", NULL, &number, anew(&err)), MGRID_OK);
   assert_int_equal(number, 6);
   assert_int_equal(mgrid_runtime_ask_integer(rt, s, "pp_is_first_stage", "{}", &number, anew(&err)), MGRID_OK);
@@ -181,7 +187,42 @@ static void test_queries(void **state) {
   assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", NULL, &number, anew(&err)), MGRID_BAD_VALUE);
   assert_string_equal(err.message, "query 'str' does not answer with an integer");
   assert_int_equal(mgrid_runtime_ask_integer(rt, s, "str", "[1]", &number, anew(&err)), MGRID_BAD_VALUE);
-  assert_string_equal(err.message, "the arguments of query 'str' are a JSON object, not '[1]'");
+  assert_string_equal(err.message, "the arguments of 'str' are a JSON object, not '[1]'");
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+}
+
+/* Getters give the handle that the state has for their family. */
+static void test_getters(void **state) {
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&err));
+  (void)state;
+  mgrid_runtime_load(rt, "megatron", anew(&err));
+  const char    *args[] = { "tp=2", "pp=2", "cp=2" };
+  mgrid_plan    *p = mgrid_runtime_plan(rt, 16, 3, args, anew(&err));
+  mgrid_backend *b = mgrid_backend_dry(16, 12, anew(&err));
+  mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&err));
+  const char    *getter = "get_tensor_and_data_parallel_group";
+  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, NULL, anew(&err)), mgrid_state_group(s, "tp_dp", NULL));
+  assert_ptr_equal(mgrid_runtime_group(rt, s, getter, "{\"with_context_parallel\": true}", &err),
+                   mgrid_state_group(s, "tp_dp_cp", NULL));
+  assert_int_equal(err.status, MGRID_OK);
+  assert_null(
+      mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", "{\"check_initialized\": false}", &err));
+  assert_null(mgrid_runtime_group(rt, s, "get_position_embedding_group", NULL, anew(&err)));
+  assert_int_equal(err.status, MGRID_OK);
+  assert_null(mgrid_runtime_group(rt, s, "get_hierarchical_context_parallel_groups", NULL, &err));
+  assert_int_equal(err.status, MGRID_REFUSED);
+  assert_string_equal(err.message, "getter 'get_hierarchical_context_parallel_groups': there is no family 'hcp_0' in "
+                                   "this plan; it is there with hierarchical_context_parallel_sizes: hcp_0 innermost");
+  assert_null(mgrid_runtime_group(rt, s, "get_tensor_group", NULL, anew(&err)));
+  assert_int_equal(err.status, MGRID_UNKNOWN_NAME);
+  assert_null(mgrid_runtime_group(rt, s, getter, "{\"with_context_parallel\": 1}", anew(&err)));
+  assert_int_equal(err.status, MGRID_BAD_VALUE);
+  assert_null(mgrid_runtime_group(rt, s, getter, "7", anew(&err)));
+  assert_string_equal(err.message, "the arguments of 'get_tensor_and_data_parallel_group' are a JSON object, not '7'");
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
@@ -352,6 +393,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_what_a_recipe_returns),
     cmocka_unit_test(test_arguments),
     cmocka_unit_test(test_queries),
+    cmocka_unit_test(test_getters),
     cmocka_unit_test(test_settings),
     cmocka_unit_test(test_kept_state),
     cmocka_unit_test(test_backends_by_name),

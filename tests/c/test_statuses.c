@@ -285,6 +285,8 @@ static void test_codes_of_a_runtime(void **state) {
   gives(MGRID_UNKNOWN_NAME, mgrid_runtime_ask(rt, s, "noe", NULL, NULL, 0, NULL, &e));
   gives(MGRID_BAD_VALUE, mgrid_runtime_ask(rt, s, "one", "[]", NULL, 0, NULL, &e));
   gives(MGRID_BAD_VALUE, mgrid_runtime_ask_integer(rt, s, "f", NULL, &number, &e));
+  gives(MGRID_BAD_VALUE, mgrid_runtime_ask_text(rt, s, "one", NULL, NULL, 0, NULL, &e));
+  gives_null(MGRID_UNKNOWN_NAME, mgrid_runtime_group(rt, s, "none", NULL, &e));
   gives(MGRID_OUTPUT, mgrid_runtime_describe(rt, true, full, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s, "noe", &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_policy_new(rt, s,

@@ -5,6 +5,7 @@
 --
 --   recipe    name of the bundled recipe; its parameters carry the system's argument names
 --   kinds     recorded kind of group -> family: a table, or a function of the kind
+--   unrecorded  families that the system has but the tables lack: name -> true
 --   query     recorded column -> name of the query, its arguments (default: the column's own)
 --   calls     what other calls do: name -> function(job, arguments)
 --   arguments function(args, case): what of the first call's is for the recipe (default: all)
@@ -59,7 +60,10 @@ end
 function Job:kinds(expected)
   local kind_of, set = {}, {}
   for kind in pairs(expected) do kind_of[self:family_of(kind) or kind] = kind end
-  for _, name in ipairs(self.plan and self.plan.families or {}) do set[kind_of[name] or "family " .. name] = true end
+  local unrecorded = self.adapter.unrecorded or {}
+  for _, name in ipairs(self.plan and self.plan.families or {}) do
+    if not unrecorded[name] then set[kind_of[name] or "family " .. name] = true end
+  end
   return set
 end
 

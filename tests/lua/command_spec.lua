@@ -121,7 +121,8 @@ describe("moongrid plan", function()
     local out = run "build/moongrid plan picotron --world 4 tp=2 --text"
     assert.equal("moongrid 1\nworld 4\nparam tp_size = 2\nparam cp_size = 1\nparam pp_size = 1\n"
       .. "grid grid: tp 2 x cp 1 x pp 1 x dp 2 over ranks 0..3\nfamily tp: (2:1) x (2:2)\nfamily cp: (1) x (4:1)\n"
-      .. "family pp: (1) x (4:1)\nfamily dp: (2:2) x (2:1)\nfamily cp_dp: (2:2) x (2:1)\nfamily pp_dp: (2:2) x (2:1)\n", out)
+      .. "family pp: (1) x (4:1)\nfamily dp: (2:2) x (2:1)\nfamily cp_dp: (2:2) x (2:1)\nfamily pp_dp: (2:2) x (2:1)\n"
+      .. "family world_group: (4:1) x (1) lazy\n", out)
     out = run "build/moongrid plan picotron --world 4 tp=2 --schedule"
     assert.truthy(out:find("    0  tp               2 communicators at once, 2 ranks each\n", 1, true))
     assert.truthy(out:find("       cp_dp            shares with dp\n", 1, true))
@@ -271,15 +272,15 @@ describe("moongrid plan and the memory of NCCL", function()
   it("says what a rank would need, and refuses more than it may", function()
     local plan = "build/moongrid plan picotron --world 8 tp=2"
     local out = run(plan)
-    assert.truthy(out:find("\nGPU memory     with NCCL at most 392 MiB a rank for 2 communicators, 1178 MiB more with "
+    assert.truthy(out:find("\nGPU memory     with NCCL at most 588 MiB a rank for 3 communicators, 1766 MiB more with "
       .. "their first use\n", 1, true), out)
-    assert.same({ communicators = 2, created = 392 << 20, first_use = 1234803096 },
+    assert.same({ communicators = 3, created = 588 << 20, first_use = 1852204644 },
       json.decode((run(plan .. " --json"))).communicators.gpu_memory)
     local _, err, code = run(plan .. " --gpu-memory 300")
     assert.equal(3, code)
-    assert.equal("moongrid: 2 NCCL communicators may take 392 MiB of a GPU, the budget is 300 MiB; fewer channels "
+    assert.equal("moongrid: 3 NCCL communicators may take 588 MiB of a GPU, the budget is 300 MiB; fewer channels "
       .. "(nccl = { max_ctas = ... }) take less\n", err)
-    assert.equal(0, (select(3, run(plan .. " --gpu-memory 392"))))
+    assert.equal(0, (select(3, run(plan .. " --gpu-memory 588"))))
     refuses("plan picotron --world 8 --gpu-memory much", 2,
       "moongrid: --gpu-memory is an integer from 1 to 2147483647, not 'much'")
   end)
@@ -327,7 +328,7 @@ describe("moongrid diff", function()
     out = run "build/moongrid diff picotron --world 8 tp=2 vs"
     assert.equal("~ param    tp_size: 2 -> 1\n", out:match "^[^\n]*\n")
     out = run "build/moongrid diff picotron --world 8 tp=2 vs tp=2"
-    assert.equal("no difference\n6 of 6 families as before\nrank 0 keeps 2 communicators, creates 0, destroys 0\n", out)
+    assert.equal("no difference\n7 of 7 families as before\nrank 0 keeps 2 communicators, creates 0, destroys 0\n", out)
     out = run "build/moongrid diff picotron --world 8 vs nanotron"
     assert.truthy(out:find("\n+ family   world_pg: 1 group (8:1) x (1)\n", 1, true), out)
     assert.equal((run "build/moongrid diff picotron --world 8 vs nanotron"), (run "build/moongrid diff picotron vs nanotron --world 8"))
@@ -343,7 +344,7 @@ describe("moongrid diff", function()
     local a = support.file(("return recipe { base = 'picotron', policy = { n = function() return %d end } }"):format(1))
     local b = support.file(("return recipe { base = 'picotron', policy = { n = function() return %d end } }"):format(2))
     out = run(("build/moongrid diff %s --world 8 vs %s"):format(a, b))
-    assert.truthy(out:find("^~ policies may differ: the text of the recipe has changed\n6 of 6 families as before\n"), out)
+    assert.truthy(out:find("^~ policies may differ: the text of the recipe has changed\n7 of 7 families as before\n"), out)
     assert.truthy((run(("build/moongrid diff %s --world 8 vs"):format(a))):find "^no difference\n")
     os.remove(a)
     os.remove(b)
@@ -377,7 +378,7 @@ describe("moongrid recipes and doctor", function()
     assert.equal(0, code)
     assert.truthy(out:find("  tp_size +size +1 +tensor%-parallel size %(also tp%)\n"))
     assert.truthy(out:find("\n  pp_next_rank\n"))
-    assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp\n$"))
+    assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp world_group\n$"))
     assert.truthy((run "build/moongrid recipes optimum_habana"):find(
       "\nsettings\n  training +flag +%- +true: [^\n]+\n  sequence_parallel_world_size +size +%- .- %(also sp_world_size%)\n"))
     assert.falsy(out:find "settings")

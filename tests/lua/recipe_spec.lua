@@ -4,60 +4,12 @@
 -- compared whole, with the recipe's own file and line.
 
 local mg = require "moongrid"
+local recipes = assert(loadfile("tests/lua/recipes.lua", "t", _ENV))() -- with busted's names
+local write, recipe, plain, refusal = recipes.write, recipes.recipe, recipes.plain, recipes.refusal
+local refuses, simple = recipes.refuses, recipes.simple
 
-local options, folder = {}, nil
+local options = {}
 for i, option in ipairs((mg.options())) do options[i] = option.name end
-
--- Write a recipe into the folder of this test; its path.
-local function write(name, text)
-  local path = folder .. "/" .. name
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-  return path
-end
-
-before_each(function()
-  folder = os.tmpname()
-  os.remove(folder)
-  assert(os.execute("mkdir " .. folder))
-end)
-
-after_each(function() os.execute("rm -r " .. folder) end)
-
-local function recipe(text) return mg.load(write("r.lua", text)) end
-
-local function plain(message) return (message:gsub((folder .. "/"):gsub("%p", "%%%0"), "")) end
-
--- The message that a program "s.lua" gets when a recipe is refused, without the folder. The position is
--- that of the recipe; a message without one has that of the program.
-local function refusal(text, params, world)
-  local script = assert(load("local mg, path, world, params = ... return mg.load(path):plan(world, params)", "@s.lua"))
-  local ok, message = pcall(script, mg, write("r.lua", text), world or 8, params or {})
-  assert.is_false(ok)
-  assert.is_string(message)
-  return plain(message)
-end
-
--- Each case: { what, text, message, params = {}, world = 8 }
-local function refuses(cases)
-  for _, case in ipairs(cases) do
-    it("refuses " .. case[1], function()
-      assert.are.equal(case[3], refusal(case[2], case.params, case.world))
-    end)
-  end
-end
-
--- One grid of two dims, for most cases.
-local simple = [[
-return recipe { doc = "two dims", params = { tp = param.size(1, "tensor", "t", "tensor_size") }, build = function(world, p)
-  local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
-  local t = topology(world)
-  t.grid = g
-  t.tp = g "tp"
-  return t
-end }
-]]
 
 -- A recipe whose build is this one line, the recipe's line 2.
 local function build(line) return "return recipe { build = function(world)\n" .. line .. "\nend }\n" end
@@ -138,22 +90,8 @@ describe("a recipe", function()
 
   it("means the same wherever the file is", function()
     local here = recipe(simple):plan(8, {})
-    assert(os.execute("mkdir " .. folder .. "/sub"))
+    assert(os.execute("mkdir " .. recipes.folder .. "/sub"))
     assert.are.equal(here.digest, mg.load(write("sub/other.lua", simple)):plan(8, {}).digest)
-  end)
-
-  it("answers queries with the state, the question and the parameters", function()
-    local r = recipe(simple:gsub("end }\n$", [[end, arguments = { "x" }, queries = {
-      mine = function(s, q, p) return { s.tp.rank, q.x, p.tp } end,
-      nothing = function() end,
-      half = function() return 0.5 end } }]]))
-    local s = r:plan(8, { tp = 2 }):dry(3)
-    assert.are.same({ 1, 7, 2 }, r:ask(s, "mine", { x = 7 }))
-    assert.is_nil(r:ask(s, "nothing", {}))
-    assert.are.equal(0.5, r:ask(s, "half", {}))
-    assert.are.same({ doc = "two dims", queries = { "half", "mine", "nothing" }, arguments = { "x" }, policies = {}, settings = {},
-                      params = { { name = "tp", kind = "size", default = "1", doc = "tensor",
-                                   aliases = { "t", "tensor_size" } } } }, r:info())
   end)
 end)
 
@@ -240,7 +178,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, flag, integer, list, number, size, table, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, flag, index, integer, list, number, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",
@@ -251,152 +189,6 @@ describe("parameters", function()
       .. "return topology(world, p.tpp) end }", "r.lua:2: unknown parameter 'tpp'; nearest is 'tp' (pp, tp)" },
     { "a change in build", "return recipe { params = { tp = 1 }, build = function(world, p)\np.tp = 2\n"
       .. "return topology(world) end }", "r.lua:2: parameter 'tp' cannot be changed" },
-  }
-end)
-
-describe("what queries get as p", function()
-  local text = [[
-return recipe { params = { n = 1, list = { 1, 2 } },
-  build = function(world) return topology(world) end,
-  queries = {
-    drop = function(_, _, p) table.remove(p.list) return #p.list end,
-    count = function(_, _, p) return #p.list end,
-    n = function(_, _, p) return p.n end,
-  } }]]
-
-  it("is its own: a table that one changes is whole for the next", function()
-    local r = recipe(text)
-    local state = r:plan(8):dry(0)
-    assert.equal(1, r:ask(state, "drop"))
-    assert.equal(1, r:ask(state, "drop"))
-    assert.equal(2, r:ask(state, "count"))
-  end)
-
-  it("is that of the state's plan, however many plans there are", function()
-    local r, states = recipe(text), {}
-    for n = 1, 40 do states[n] = r:plan(8, { n = n }):dry(0) end
-    for _ = 1, 2 do
-      for n = 1, 40 do assert.equal(n, r:ask(states[n], "n")) end
-    end
-  end)
-end)
-
-describe("settings", function()
-  local text = [[
-return recipe { base = "picotron",
-  settings = {
-    training = param.flag(true, "training or evaluation", "train"),
-    steps = param.size(nil, "how many"),
-    scale = 1.5,
-    order = { 1, 2 },
-  },
-  queries = {
-    training = function(_, _, _, set) return set.training end,
-    steps = function(_, _, _, set) return set.steps end,
-    scale = function(_, _, _, set) return set.scale end,
-    order = function(_, _, _, set) table.remove(set.order) return #set.order end,
-    all = function(_, _, _, set)
-      local names = {}
-      for name in pairs(set) do names[#names + 1] = name end
-      return names
-    end,
-    typo = function(_, _, _, set) return set.trainin end,
-    change = function(_, _, _, set) set.training = false end,
-    tp = function(_, _, p, set) return set.training and p.tp_size or 0 end,
-  },
-}]]
-
-  local function refused(...)
-    local ok, message = pcall(...)
-    assert.is_false(ok)
-    return plain(message)
-  end
-
-  it("have their defaults until they are set, and after nil", function()
-    local r = recipe(text)
-    local s = r:plan(8, { tp = 2 }):dry(0)
-    assert.is_true(r:ask(s, "training"))
-    assert.is_nil(r:ask(s, "steps"))
-    r:set(s, "train", false)
-    r:set(s, "steps", 3)
-    r:set(s, "scale", 2)
-    assert.are.same({ false, 3, 2 }, { r:ask(s, "training"), r:ask(s, "steps"), r:ask(s, "scale") })
-    assert.are.equal(0, r:ask(s, "tp"))
-    r:set(s, "training", nil)
-    r:set(s, "steps", nil)
-    assert.is_true(r:ask(s, "training"))
-    assert.is_nil(r:ask(s, "steps"))
-    assert.are.equal(2, r:ask(s, "tp"))
-  end)
-
-  it("are each state's own, and no part of its plan", function()
-    local r = recipe(text)
-    local plan = r:plan(8, {})
-    local digest, a, b = plan.digest, plan:dry(0), plan:dry(0)
-    r:set(a, "training", false)
-    assert.is_false(r:ask(a, "training"))
-    assert.is_true(r:ask(b, "training"))
-    assert.are.equal(digest, a.plan.digest)
-    assert.are.equal(digest, r:plan(8, {}).digest)
-  end)
-
-  it("are copies, that a query may change", function()
-    local r = recipe(text)
-    local s = r:plan(8, {}):dry(0)
-    r:set(s, "order", { 7, 8, 9 })
-    assert.are.same({ 2, 2 }, { r:ask(s, "order"), r:ask(s, "order") })
-    assert.are.same({ "training", "steps", "order", "scale" }, r:ask(s, "all"))
-  end)
-
-  it("come along with the base, and an own one takes the place of its namesake", function()
-    write("base.lua", text)
-    local r = recipe [[return recipe { base = "./base.lua", settings = { training = false, more = 1 },
-      queries = { more = function(_, _, _, set) return set.more end } }]]
-    local s = r:plan(8, {}):dry(0)
-    assert.is_false(r:ask(s, "training"))
-    assert.are.equal(1, r:ask(s, "more"))
-    local names = {}
-    for i, setting in ipairs(r:info().settings) do names[i] = setting.name end
-    assert.are.same({ "training", "steps", "order", "scale", "more" }, names)
-  end)
-
-  it("are checked, and stay as they are when one is refused", function()
-    local r = recipe(text)
-    local s = r:plan(8, {}):dry(0)
-    r:set(s, "steps", 3)
-    assert.are.equal("r.lua:1: unknown setting 'trainin'; nearest is 'training' (training, train, steps, order, scale)",
-      refused(r.set, r, s, "trainin", false))
-    assert.are.equal("r.lua:3: setting 'training' is true or false, not 'false'", refused(r.set, r, s, "train", "false"))
-    assert.are.equal("r.lua:4: setting 'steps' is a size (an integer of 1 or more), not 0; nearest is 1",
-      refused(r.set, r, s, "steps", 0))
-    assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))
-    assert.are.equal(3, r:ask(s, "steps"))
-    local other = mg.load "picotron"
-    assert.are.equal("picotron:28: unknown setting 'steps'; there are none",
-      refused(other.set, other, other:plan(8, {}):dry(0), "steps", 1))
-    assert.is_truthy(refused(r.set, r, other:plan(8, {}):dry(0), "steps", 1):find(
-      "the state's plan is not of this recipe (r.lua) but of picotron", 1, true))
-    assert.is_truthy(refused(function() r:set(s, "steps") end):find("bad argument #3 to 'set' (value expected)", 1, true))
-  end)
-
-  it("are read only for queries", function()
-    local r = recipe(text)
-    local s = r:plan(8, {}):dry(0)
-    assert.are.equal("r.lua:18: unknown setting 'trainin'; nearest is 'training' (training, steps, order, scale)",
-      refused(r.ask, r, s, "typo"))
-    assert.are.equal("r.lua:19: setting 'training' cannot be changed", refused(r.ask, r, s, "change"))
-  end)
-
-  refuses {
-    { "an alias of two", "return recipe { base = 'picotron', settings = {\na = param.size(1, '', 'x'),\n"
-      .. "b = param.size(1, '', 'x') } }", "r.lua:3: settings 'a' and 'b' both answer to 'x'" },
-    { "a default that is no value", "return recipe { base = 'picotron', settings = { a = topology } }",
-      "r.lua:1: the default of setting 'a' is a function; a number, a string, a boolean, a list of integers or "
-      .. "param.KIND(...) would do" },
-    { "settings without names", "return recipe { base = 'picotron', settings = { 5 } }",
-      "r.lua:1: settings are by name; a key is a number" },
-    { "settings that are no table", "return recipe { base = 'picotron', settings = 5 }",
-      "r.lua:1: field 'settings' of a recipe is a table, not a number" },
   }
 end)
 
@@ -474,7 +266,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, build, queries, arguments, settings, policy, agreed)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, build, families, queries, getters, arguments, settings, policy, agreed)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",
@@ -489,7 +281,7 @@ describe("the file", function()
   }
 
   it("may be missing", function()
-    local ok, message = pcall(load("local mg, path = ... return mg.load(path)", "@s.lua"), mg, folder .. "/none.lua")
+    local ok, message = pcall(load("local mg, path = ... return mg.load(path)", "@s.lua"), mg, recipes.folder .. "/none.lua")
     assert.is_false(ok)
     assert.are.equal("s.lua:1: cannot open none.lua: No such file or directory", plain(message))
   end)
@@ -505,7 +297,7 @@ end }
 
   it("may be a bundled recipe by name", function()
     local p = recipe((derived:gsub("BASE", "picotron"):gsub("t.grid \"dp\"", "t.grid('pp', 'tp')"))):plan(8, { tp = 2 })
-    assert.are.same({ "tp", "cp", "pp", "dp", "cp_dp", "pp_dp", "more" }, p.families)
+    assert.are.same({ "tp", "cp", "pp", "dp", "cp_dp", "pp_dp", "world_group", "more" }, p.families)
     assert.are.equal("tp", p:shares "more")
   end)
 
@@ -529,10 +321,10 @@ end }
 
   it("has families and grids that the recipe on top takes out", function()
     local p = on_picotron "t.cp = nil t.grid = nil t.pp_dp = nil"
-    assert.are.same({ "tp", "pp", "dp", "cp_dp" }, p.families)
+    assert.are.same({ "tp", "pp", "dp", "cp_dp", "world_group" }, p.families)
     assert.are.same({}, p.grids)
     assert.are.same({ 0, 1 }, p:family("tp"):ranks(0))
-    assert.are.same({ "cp", "pp", "dp", "cp_dp", "pp_dp", "tp" }, on_picotron("local tp = t.tp t.tp = nil t.tp = tp").families)
+    assert.are.same({ "cp", "pp", "dp", "cp_dp", "pp_dp", "world_group", "tp" }, on_picotron("local tp = t.tp t.tp = nil t.tp = tp").families)
     p = on_picotron "for name in pairs(t) do t[name] = nil end t.tp = t.grid 'tp'"
     assert.are.same({ { "tp" }, { "grid" } }, { p.families, p.grids })
     p = on_picotron [[
@@ -542,13 +334,13 @@ end }
         if #name == 2 then t[name] = nil end
         if name == "tp" then t.cp_dp = nil end
       end
-      assert(seen == " tp cp pp dp pp_dp", seen)]]
-    assert.are.same({ "pp_dp" }, p.families)
+      assert(seen == " tp cp pp dp pp_dp world_group", seen)]]
+    assert.are.same({ "pp_dp", "world_group" }, p.families)
   end)
 
   it("may be a file beside it, whatever the working directory", function()
     write("simple.lua", simple)
-    for _, base in ipairs { "simple.lua", "./simple.lua", folder .. "/simple.lua" } do
+    for _, base in ipairs { "simple.lua", "./simple.lua", recipes.folder .. "/simple.lua" } do
       assert.are.same({ "tp", "more" }, recipe((derived:gsub("BASE", base))):plan(8, {}).families)
     end
   end)
@@ -574,43 +366,6 @@ end }
       { { info.params[1].name, info.params[1].default, info.params[1].doc },
         { info.params[2].name, info.params[2].default, info.params[2].doc } })
     assert.are.equal("two dims", info.doc)
-  end)
-
-  it("gives its queries", function()
-    local r = recipe [[return recipe { base = "picotron", queries = { tp_rank = function() return "mine" end } }]]
-    local s = r:plan(8, { tp = 2 }):dry(1)
-    assert.are.equal("mine", r:ask(s, "tp_rank", {}))
-    assert.are.equal(2, r:ask(s, "tp_world_size", {}))
-  end)
-
-  it("gives queries that a function returns, called when somebody asks", function()
-    local r = recipe [[return recipe { base = "megatron", queries = function()
-      return { tensor_model_parallel_rank = function() return "mine" end } end }]]
-    local s = r:plan(8, { tp = 2 }):dry(1)
-    assert.are.equal("mine", r:ask(s, "tensor_model_parallel_rank", {}))
-    assert.are.equal(2, r:ask(s, "tensor_model_parallel_world_size", {}))
-    for made, message in pairs { ["nil"] = "queries returned nil; a table of functions by name would do",
-                                 ["{ x = 5 }"] = "query 'x' is no function" } do
-      r = recipe(("return recipe { base = 'picotron', queries = function() return %s end }"):format(made))
-      s = r:plan(8, {}):dry(0)
-      for _ = 1, 2 do
-        local ok, said = pcall(r.ask, r, s, "str", {})
-        assert.is_false(ok)
-        assert.are.equal("r.lua:1: " .. message, plain(said))
-      end
-    end
-  end)
-
-  it("understands the arguments that are declared, the base's too", function()
-    local r = recipe [[return recipe { base = "megatron_deepspeed", arguments = { "who" },
-      queries = { hello = function(_, q) return q.who end } }]]
-    local s = r:plan(8, { pp = 4, vpp = 2 }):dry(0)
-    assert.are.equal("me", r:ask(s, "hello", { who = "me" }))
-    assert.is_false(r:ask(s, "is_pipeline_first_stage", { virtual_rank = 1 }))
-    local ok, message = pcall(r.ask, r, s, "is_pipeline_first_stage", { virtul_rank = 1 })
-    assert.is_false(ok)
-    assert.is_truthy(message:find("r.lua:1: unknown argument of a query 'virtul_rank'; nearest is 'virtual_rank' "
-      .. "(ignore_virtual, virtual_rank, who)", 1, true), message)
   end)
 
   it("may not be itself", function()

@@ -24,18 +24,20 @@ local function refusal(name, params, world)
   return message, at
 end
 
--- The same for a question at rank 0.
-local function query_refusal(name, case)
+-- The same for a question at rank 0, a query or a getter. That there is no group is said without a position: it
+-- is not the recipe that is wrong.
+local function question_refusal(name, case)
   local r = recipe(name)
-  local ok, said = pcall(r.ask, r, r:plan(8, case.params or {}):dry(0), case.ask, case.q or {})
+  local question = case.get and r.group or r.ask
+  local ok, said = pcall(question, r, r:plan(8, case.params or {}):dry(0), case.get or case.ask, case.q or {})
   if ok then return nil end
-  local at, message = tostring(said):match "^([%w_.]+:%d+): (.*)$"
+  local at, message = tostring(said):match "^([%w_./]+:%d+): (.*)$"
   assert.is_truthy(at, "no position: " .. tostring(said))
-  return message, at
+  return message, at:find("_spec.lua", 1, true) and name or at
 end
 
 local function provoke(name, case)
-  if case.ask then return query_refusal(name, case) end
+  if case.ask or case.get then return question_refusal(name, case) end
   return refusal(name, case.params, case.world)
 end
 
@@ -85,7 +87,7 @@ end
 --
 -- A file each in systems/, which is given { none = none }:
 -- refused: { what, params, message, world = 8, would = { what the message suggests } }, or
---   { what, ask = query, q, message } for a question; `words` instead of a message: all of them
+--   { what, ask = query or get = getter, q, message } for a question; `words` instead of a message: all of them
 --   must be in it; `at`: the recipe that refuses, where it is another
 -- layouts: fit any power of two from 8 on; the first is the typical one
 -- silent: queries that never have an answer
@@ -238,6 +240,42 @@ for _, name in ipairs(mg.recipes()) do
         local ok, said = pcall(r.ask, r, state, query, {})
         local own = ok or not (said:find("bad argument", 1, true) or said:find("attempt to", 1, true))
         assert.is_true(own, ("%s: %s"):format(query, said))
+      end
+    end)
+
+    it("has for each getter the group of the family that it lists", function()
+      local r = recipe(name)
+      local state = r:plan(8, {}):dry(0)
+      for _, getter in ipairs(r:info().getters) do
+        for _, given in ipairs(getter.gives) do
+          local q = {}
+          for argument, value in given.arguments:gmatch "([%w_]+)=(%w+)" do q[argument] = value == "true" end
+          local ok, group = pcall(r.group, r, state, getter.name, q)
+          if state:has(given.family) then
+            assert.is_true(ok, group)
+            assert.are.equal(state[given.family], group)
+          else
+            assert.is_truthy(group:find("there is no family '" .. given.family .. "' in this plan; it is there with ", 1, true), group)
+          end
+        end
+      end
+    end)
+
+    it("says of each family that is not always there when it is", function()
+      local r, always = recipe(name), {}
+      local info = r:info()
+      for _, family in ipairs(r:plan(8, {}).families) do always[family] = true end
+      local function is_listed(family)
+        for _, one in ipairs(info.families) do
+          if family:find("^" .. one.name:gsub("%*", "[%%w_]*") .. "$") then return true end
+        end
+      end
+      for _, params in ipairs(system.layouts) do
+        for _, family in ipairs(r:plan(8, params).families) do
+          if name ~= "jax_mesh" and name ~= "deepspeed_topology" then -- whose families are the user's axes
+            assert.is_true(always[family] or is_listed(family), family)
+          end
+        end
       end
     end)
 

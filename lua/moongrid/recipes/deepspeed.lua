@@ -268,28 +268,53 @@ local function settings(p)
   return given
 end
 
-local function data_parallel(s, q)
+local function data_parallel(_, q)
   if q.partial_data_parallel and not q.with_context_parallel then
     error("partial_data_parallel needs with_context_parallel; there are no groups without it")
   end
-  return q.partial_data_parallel and s.intra_dp_cp or q.with_context_parallel and s.dp_cp or s.dp
+  return q.partial_data_parallel and "intra_dp_cp" or q.with_context_parallel and "dp_cp" or "dp"
+end
+
+local function expert_data_parallel(_, q) return q.partial_expert_data_parallel and "intra_ep_dp" or "ep_dp" end
+
+-- The virtual stage asked for, if the question is about virtual stages.
+local function virtual_stage(q, p)
+  local vpp = p.virtual_pipeline_model_parallel_size
+  if vpp and q.vp_stage >= vpp then
+    refuse("vp_stage is a virtual stage from 0 to %d, not %d", vpp - 1, q.vp_stage)
+  end
+  if vpp and not q.ignore_virtual then return q.vp_stage end
 end
 
 local queries = {
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
   data_parallel_group_ranks = function(s) return s.dp.ranks end,
+  pipeline_model_parallel_first_rank = function(s) return s.pp.first end,
+  pipeline_model_parallel_last_rank = function(s) return s.pp.last end,
+  pipeline_model_parallel_next_rank = function(s) return s.pp:next("wrap") end,
+  pipeline_model_parallel_prev_rank = function(s) return s.pp:prev("wrap") end,
+  virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
+  virtual_pipeline_model_parallel_rank = function(_, q, p)
+    virtual_stage(q, p) -- refuses one that there is not
+    return p.virtual_pipeline_model_parallel_size and q.vp_stage
+  end,
+  is_pipeline_first_stage = function(s, q, p) return s.pp.rank == 0 and (virtual_stage(q, p) or 0) == 0 end,
+  is_pipeline_last_stage = function(s, q, p)
+    local virtual = virtual_stage(q, p)
+    return s.pp.rank == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
+  end,
 }
 for getter, group in pairs {
   tensor_model_parallel = function(s) return s.tp end,
   pipeline_model_parallel = function(s) return s.pp end,
   model_parallel = function(s) return s.tp end, -- DeepSpeed's name for it
   context_parallel = function(s) return s.cp end,
-  data_parallel = data_parallel,
+  data_parallel = function(s, q) return s[data_parallel(s, q)] end,
   sequence_parallel = function(s) return s.sp end,
   sequence_data_parallel = function(s) return s.sp_dp end,
   expert_model_parallel = function(s) return s.ep end,
   expert_tensor_parallel = function(s) return s.ep_tp end,
-  expert_data_parallel = function(s, q) return q.partial_expert_data_parallel and s.intra_ep_dp or s.ep_dp end,
+  expert_data_parallel = function(s, q) return s[expert_data_parallel(s, q)] end,
 } do
   queries[getter .. "_rank"] = function(s, q) return group(s, q).rank end
   queries[getter .. "_world_size"] = function(s, q) return group(s, q).size end
@@ -303,5 +328,36 @@ return recipe {
   params = params,
   build = function(world, p) return layout.build(world, settings(p)) end,
   queries = queries,
-  arguments = { "partial_data_parallel", "partial_expert_data_parallel", "with_context_parallel" },
+  getters = {
+    get_model_parallel_group = "mp",
+    get_tensor_model_parallel_group = "tp",
+    get_pipeline_model_parallel_group = "pp",
+    get_data_parallel_group = data_parallel,
+    get_context_parallel_group = "cp",
+    get_sequence_parallel_group = "sp",
+    get_sequence_and_data_parallel_group = "sp_dp",
+    get_embedding_group = "embd",
+    get_tensor_and_data_parallel_group = function(_, q) return q.with_context_parallel and "tp_dp_cp" or "tp_dp" end,
+    get_tensor_and_context_parallel_group = "tp_cp",
+    get_expert_model_parallel_group = "ep",
+    get_expert_tensor_parallel_group = "ep_tp",
+    get_expert_data_parallel_group = expert_data_parallel,
+    get_all_to_all_groups = function(_, q) return q.between_nodes and "all_to_all_global" or "all_to_all_local" end,
+  },
+  families = {
+    ["*_gloo"] = "create_gloo_process_groups",
+    ["hcp_*"] = "hierarchical_context_parallel_sizes: hcp_0 innermost",
+    inter_ep_dp = "num_distributed_optimizer_instances above 1",
+    all_to_all_local = "device_count",
+    all_to_all_global = "device_count, and more nodes than one",
+  },
+  arguments = {
+    check_initialized = param.flag(true, "false: no error where there is no such group"),
+    with_context_parallel = param.flag(false, "the group of dp x cp, or with it"),
+    partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),
+    partial_expert_data_parallel = param.flag(false, "the same of experts"),
+    between_nodes = param.flag(false, "the all-to-all group of equal devices of all nodes, not that of a node"),
+    ignore_virtual = param.flag(true, "false: with virtual stages"),
+    vp_stage = param.index(0, "virtual stage of this rank"),
+  },
 }

@@ -71,16 +71,18 @@ end
 
 -- Expert groups are asked for by their name.
 local function name_of(q) return q.group_name or refuse "group_name is missing; a name such as ep_size_4 would do" end
+local function expert_data_name(q) return "edp" .. string.sub(name_of(q), 3) end
 local function experts(s, q) return s[name_of(q)] end
-local function expert_data(s, q) return s["edp" .. string.sub(name_of(q), 3)] end
+local function expert_data(s, q) return s[expert_data_name(q)] end
+local function max_expert_size_name(p)
+  return p.expert_parallel_size_ and "ep_size_" .. math.max(table.unpack(p.expert_parallel_size_))
+end
 local function model_parallel(s, _, p) return p.sequence_parallel_size and s.sp or s.mp end
 
 local queries = {
   expert_parallel_src_rank = function(s, q) return experts(s, q).first end,
   expert_broadcast_src_rank = function(s, q) return expert_data(s, q).first end,
-  max_expert_size_name = function(_, _, p)
-    return p.expert_parallel_size_ and "ep_size_" .. math.max(table.unpack(p.expert_parallel_size_))
-  end,
+  max_expert_size_name = function(_, _, p) return max_expert_size_name(p) end,
   zero_param_intra_parallel_rank_in_mygroup = function(s) return s.zero_param_intra.rank end,
   zero_param_intra_parallel_group_world_size = function(s) return s.zero_param_intra.size end,
   zero_param_parallel_is_initialized = function(_, _, p) return p.group_size ~= nil end,
@@ -158,5 +160,39 @@ return recipe {
     return t
   end,
   queries = queries,
-  arguments = { "group_name" },
+  getters = {
+    get_tensor_model_parallel_group = "tp",
+    get_model_parallel_group = "mp",
+    get_data_parallel_group = "dp",
+    get_sequence_parallel_group = "sp",
+    get_sequence_data_parallel_group = "sp_dp",
+    _get_expert_parallel_group = function(_, q) return name_of(q) end,
+    _get_expert_data_parallel_group = function(_, q) return expert_data_name(q) end,
+    _get_max_expert_parallel_group = function(_, _, p) return max_expert_size_name(p) end,
+    _get_data_parallel_group = "world_group",
+    _get_local_all_to_all_group = function(_, q)
+      return q.between_nodes and "all_to_all_global" or "all_to_all_local"
+    end,
+    _get_sequence_parallel_group = "sp",
+    _get_sequence_data_parallel_group = "sp_dp",
+    _get_zero_param_intra_parallel_group = "zero_param_intra",
+    _clone_world_group = "world_group",
+  },
+  families = {
+    ["ep_size_*"] = "expert_parallel_size_: by the size of expert groups",
+    ["edp_size_*"] = "expert_parallel_size_: the ranks that share the experts of ep_size_*",
+    zero_param_intra = "group_size",
+    all_to_all_local = "device_count",
+    all_to_all_global = "device_count, and more nodes than one",
+    dp = "tensor_model_parallel_size or model_parallel_size_",
+    mp = "tensor_model_parallel_size or model_parallel_size_",
+    tp = "tensor_model_parallel_size",
+    sp = "sequence_parallel_size",
+    sp_dp = "sequence_parallel_size",
+    world_group = "clone_world_group",
+  },
+  arguments = {
+    group_name = param.text(nil, "expert groups by their family: ep_size_4"),
+    between_nodes = param.flag(false, "the all-to-all group of equal devices of all nodes, not that of a node"),
+  },
 }

@@ -206,5 +206,10 @@ return recipe {
     return t
   end,
   queries = queries,
+  getters = {
+    get_pipe_parallel_group = "pp", get_data_parallel_group = "dp", get_model_parallel_group = "ds_model",
+    get_slice_parallel_group = "slice",
+  },
+  families = { ["*"] = "grid" },
   arguments = { "..." }, -- coordinates go by the names of the axes
 }

@@ -195,7 +195,8 @@ return recipe {
     local_world_size = param.size(nil, "ranks of the job; left out, all that follow"),
   },
   build = build,
-  queries = function() return part "queries" end,
-  arguments = { "with_context_parallel", "with_gtp_remat", "partial_data_parallel", "partial_expert_data_parallel",
-    "ignore_virtual", "vp_stage", "group_size" },
+  queries = function() return part "queries".queries end,
+  arguments = function() return part "queries".arguments end,
+  getters = function() return part "getters".getters end,
+  families = function() return part "getters".families end,
 }

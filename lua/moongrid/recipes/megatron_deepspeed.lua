@@ -3,7 +3,11 @@
 
 -- Stages with interleaving: only the first (last) virtual stage of a rank is first (last).
 local function virtual_rank(q, p)
-  if p.virtual_pipeline_model_parallel_size and not q.ignore_virtual then return q.virtual_rank or 0 end
+  local vpp = p.virtual_pipeline_model_parallel_size
+  if vpp and q.virtual_rank >= vpp then
+    error(string.format("virtual_rank is a virtual stage from 0 to %d, not %d", vpp - 1, q.virtual_rank))
+  end
+  if vpp and not q.ignore_virtual then return q.virtual_rank end
 end
 
 local function is_first_stage(s, q, p) return (virtual_rank(q, p) or 0) == 0 and s.pp.rank == 0 end
@@ -116,5 +120,22 @@ return recipe {
     return t
   end,
   queries = queries,
-  arguments = { "ignore_virtual", "virtual_rank" },
+  getters = {
+    get_model_parallel_group = "mp",
+    get_tensor_model_parallel_group = "tp",
+    get_pipeline_model_parallel_group = "pp",
+    get_sequence_parallel_group = "sp",
+    get_sequence_data_parallel_group = "sp_dp",
+    get_data_parallel_group = "dp",
+    get_data_parallel_group_gloo = "dp_gloo",
+    get_embedding_group = "embd",
+    get_position_embedding_group = "pos_embd",
+    get_amax_reduction_group = "amax",
+  },
+  families = { dp_gloo = "use_distributed_optimizer", amax = "use_fp8" },
+  arguments = {
+    check_initialized = param.flag(true, "false: no error where there is no such group"),
+    ignore_virtual = param.flag(false, "true: as without virtual stages"),
+    virtual_rank = param.index(0, "virtual stage of this rank"),
+  },
 }

@@ -72,5 +72,17 @@ return recipe {
     return t
   end,
   queries = queries,
-  arguments = { "group", "world_rank", "tp_rank", "cp_rank", "dp_rank", "pp_rank", "ep_rank" },
+  getters = {
+    world_pg = "world_pg", local_pg = "local_pg", tp_pg = "tp", cp_pg = "cp", dp_pg = "dp", pp_pg = "pp", ep_pg = "ep",
+    mp_pg = "mp", dp_cp_pg = "dp_cp", tp_and_ep_pg = "tp_and_ep",
+  },
+  arguments = {
+    group = param.text(nil, "a family"),
+    world_rank = param.index(nil, "a rank; left out, this one"),
+    tp_rank = param.index(nil, "a coordinate; left out, that of this rank"),
+    cp_rank = param.index(nil, "likewise"),
+    dp_rank = param.index(nil, "likewise"),
+    pp_rank = param.index(nil, "likewise"),
+    ep_rank = param.index(nil, "likewise"),
+  },
 }

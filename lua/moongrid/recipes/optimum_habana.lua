@@ -64,9 +64,9 @@ return recipe {
   settings = {
     training = param.flag(nil, "true: set_training_mode, false: set_eval_mode; left out: as initialized"),
     sequence_parallel_world_size = param.size(nil, "instead of the group's size", "sp_world_size"),
-    sequence_parallel_rank = param.integer(nil, "instead of this rank's position in the group", "sp_rank"),
+    sequence_parallel_rank = param.index(nil, "instead of this rank's position in the group", "sp_rank"),
     sequence_data_parallel_world_size = param.size(nil, "instead of the group's size", "sdp_world_size"),
-    sequence_data_parallel_rank = param.integer(nil, "instead of this rank's position in the group", "sdp_rank"),
+    sequence_data_parallel_rank = param.index(nil, "instead of this rank's position in the group", "sdp_rank"),
   },
   build = function(world, p)
     if not p.initialize then return topology(world) end
@@ -108,4 +108,11 @@ return recipe {
     virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
     pipeline_model_parallel_split_rank = function(_, _, p) return p.pipeline_model_parallel_split_rank end,
   },
+  getters = {
+    get_model_parallel_group = "mp",
+    get_sequence_parallel_group = "sp",
+    get_sequence_data_parallel_group = "sp_dp",
+    get_data_parallel_group = "sp_dp", -- as data_parallel_world_size
+  },
+  families = { dp_gloo = "use_distributed_optimizer", amax = "use_fp8", ["*"] = "initialize" },
 }

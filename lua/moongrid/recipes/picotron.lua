@@ -43,7 +43,12 @@ return recipe {
     t.dp = g "dp"
     t.cp_dp = g("cp", "dp") -- gradients are averaged over both
     t.pp_dp = g("pp", "dp")
+    t.world_group = grid(world, "all", { all = fill }) "all":with { lazy = true } -- torch's own, there already
     return t
   end,
   queries = queries,
+  getters = {
+    tp_group = "tp", cp_group = "cp", pp_group = "pp", dp_group = "dp", cp_dp_group = "cp_dp", pp_dp_group = "pp_dp",
+    world_group = "world_group",
+  },
 }

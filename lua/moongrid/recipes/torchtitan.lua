@@ -70,6 +70,14 @@ end
 
 local function mesh_dim(q) return q.mesh_dim or error "mesh_dim is missing; an axis such as tp would do" end
 
+-- The family of an axis, for get_mesh(axis).get_group(); none where the axis is off.
+local function mesh_group(s, q, p)
+  if type(q.dims) ~= "string" then
+    error "dims of a group is one axis, such as \"tp\"; a mesh of several has no group"
+  end
+  if enabled(s, q.dims, p) then return q.dims end
+end
+
 local queries = {
   get_optional_mesh = get_optional_mesh,
   get_mesh = function(s, q, p)
@@ -142,5 +150,13 @@ return recipe {
     return t
   end,
   queries = queries,
-  arguments = { "dims", "mesh_dim" },
+  getters = { get_mesh = mesh_group, get_optional_mesh = mesh_group }, -- of one axis: its group
+  families = {
+    dp = "spmd_backend spmd_types", dp_shard = "spmd_backend spmd_types", fsdp = "spmd_backend partial_dtensor",
+  },
+  arguments = {
+    check_initialized = param.flag(true, "false: no error where the axis is off"),
+    dims = param.any(nil, "axes of a mesh, slowest first; one as text"),
+    mesh_dim = param.text(nil, "an axis"),
+  },
 }

@@ -16,6 +16,13 @@ return {
       would = { { order = "tp-cp-ep-dp-pp" } } },
     { "a dim twice", { order = "tp-dp-TP" },
       "order 'tp-dp-TP' has 'tp' twice; it takes each of tp, cp, ep, dp, pp once, as 'tp-cp-ep-dp-pp'" },
+    { "a virtual stage that there is not", params = { vpp = 2, pp = 2 }, ask = "is_pipeline_first_stage",
+      q = { vp_stage = 2 }, message = "vp_stage is a virtual stage from 0 to 1, not 2" },
+    { "a block without its size", get = "get_hybrid_data_context_parallel_groups",
+      message = "group_size is missing; the ranks of a block, such as 2, would do" },
+    { "a block that is not made", get = "get_hybrid_data_context_parallel_groups", q = { group_size = 4 },
+      message = "getter 'get_hybrid_data_context_parallel_groups': there is no family 'hybrid_dp_cp_4' in this plan; it is there "
+        .. "with hybrid_context_parallel: by the ranks of a block" },
     { "a dim without a place", { order = "tp-cp-ep-dp", pp = 2 },
       "order 'tp-cp-ep-dp' does not say where pp of size 2 goes; 'tp-cp-ep-dp-pp' would do",
       would = { { order = "tp-cp-ep-dp-pp" } } },

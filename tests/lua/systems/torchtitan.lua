@@ -18,6 +18,10 @@ return {
       message = "dims 'tp-cp' are in no mesh together, in this order; axes of one of pp-batch-cp-tp, "
         .. "pp-dp_replicate-dp_shard-cp-tp, pp-dp_replicate-fsdp-tp, pp-dp-cp-tp, pp-dp_replicate-efsdp-ep would do" },
     { "a question without its axis", ask = "size", message = "mesh_dim is missing; an axis such as tp would do" },
+    { "the group of several axes", get = "get_mesh", q = { dims = { "pp", "tp" } },
+      message = "dims of a group is one axis, such as \"tp\"; a mesh of several has no group" },
+    { "the group of an axis that is off", get = "get_mesh", q = { dims = "tp" },
+      message = "getter 'get_mesh': there is no such group with these parameters" },
     { "the mesh of an axis that is off", params = { tp = 2 }, ask = "get_mesh", q = { dims = { "cp", "tp" } }, words = { "'cp'" } },
   },
   layouts = { { tp = 2, cp = 2, dp_replicate = 2 }, {}, { tp = 4, pp = 2 }, { dp_replicate = 2, ep = 4 },

@@ -1,8 +1,8 @@
--- Megatron's getters. A rank outside the window gets no value, where Megatron raises; neither does a getter whose
--- groups the parameters do not ask for, or the version has not.
+-- Megatron's getters of numbers, and the arguments of all getters. A rank outside the window gets no value, where
+-- Megatron raises; neither does a getter whose groups the parameters do not ask for, or the version has not.
 
 local part = select(2, ...)
-local releases = part "releases"
+local releases, getters = part "releases", part "getters"
 
 -- This rank's group of a family that may not be there.
 local function group_of(s, name)
@@ -11,34 +11,27 @@ end
 
 local function ranks_of(group) return group and { group = group.ranks } end
 
-local function with_remat(name, q, p)
-  return q.with_gtp_remat ~= false and releases.has_remat(p) and name .. "_gtp_remat" or name
-end
+local function dp_of(s, q, p) return s[getters.data_parallel(s, q, p)] end
+local function expt_dp_of(s, q, p) return s[getters.expert_data_parallel(s, q, p)] end
 
-local function dp_of(s, q, p)
-  if q.partial_data_parallel and not q.with_context_parallel then
-    error("partial_data_parallel=true needs with_context_parallel=true: instances share dp x cp")
+-- The virtual stage asked for, if the question is about virtual stages.
+local function virtual_stage(q, p)
+  local vpp, stage = p.virtual_pipeline_model_parallel_size, q.vp_stage or 0
+  if vpp and stage >= vpp then
+    error(string.format("vp_stage is a virtual stage from 0 to %d, not %d", vpp - 1, stage))
   end
-  local name = not q.with_context_parallel and "dp" or q.partial_data_parallel and "intra_dp_cp" or "dp_cp"
-  return s[with_remat(name, q, p)]
-end
-
-local function expt_dp_of(s, q, p)
-  local name = q.partial_expert_data_parallel and "intra_expt_dp" or "expt_dp"
-  return s[with_remat(name, q, p)]
+  if vpp and not q.ignore_virtual then return stage end
 end
 
 -- With interleaving only the first (last) virtual stage of a rank is first (last).
 local function is_first_stage(s, q, p)
-  if not s.pp then return nil end
-  local vpp = q.ignore_virtual == false and p.virtual_pipeline_model_parallel_size
-  return s.pp.rank == 0 and (not vpp or (q.vp_stage or 0) == 0)
+  local virtual = virtual_stage(q, p)
+  return s.pp and s.pp.rank == 0 and (virtual or 0) == 0
 end
 
 local function is_last_stage(s, q, p)
-  if not s.pp then return nil end
-  local vpp = q.ignore_virtual == false and p.virtual_pipeline_model_parallel_size
-  return s.pp.rank == s.pp.size - 1 and (not vpp or (q.vp_stage or 0) == vpp - 1)
+  local virtual = virtual_stage(q, p)
+  return s.pp and s.pp.rank == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
 end
 
 -- A block of dp x cp; that of all its ranks is dp x cp itself.
@@ -58,26 +51,27 @@ local queries = {
   pipeline_model_parallel_next_rank = function(s) return s.pp and s.pp:next("wrap") end,
   pipeline_model_parallel_prev_rank = function(s) return s.pp and s.pp:prev("wrap") end,
   virtual_pipeline_model_parallel_rank = function(_, q, p)
+    virtual_stage(q, p) -- refuses one that there is not
     return p.virtual_pipeline_model_parallel_size and (q.vp_stage or 0)
   end,
   virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
   is_pipeline_first_stage = is_first_stage,
   is_pipeline_last_stage = is_last_stage,
   is_rank_in_embedding_group = function(s, q, p)
-    if not s.embd or q.ignore_virtual ~= false then return s.embd ~= nil end
+    if not s.embd or q.ignore_virtual then return s.embd ~= nil end
     if s.rank == s.embd.first then return is_first_stage(s, q, p) end
     return s.rank ~= s.embd.last or is_last_stage(s, q, p)
   end,
   is_rank_in_position_embedding_group = function(s) return s.pos_embd ~= nil end,
   all_ranks = function(s, _, p)
     if not s.tp then return nil end
-    local dp = dp_of(s, {}, p).rank
+    local dp = dp_of(s, { with_gtp_remat = true }, p).rank
     if not releases.has_remat(p) then return table.concat({ s.tp.rank, dp, s.cp.rank, s.pp.rank, s.ep.rank }, "_") end
     return table.concat({ s.tp.rank, s.gtp_remat.rank, dp, s.cp.rank, s.pp.rank, s.ep.rank }, "_")
   end,
   has_separate_all_gather_group = function(s) return group_of(s, "dp_cp_ag") ~= nil end,
-  inter_distributed_optimizer_instance_group = function(s)
-    return ranks_of(group_of(s, "inter_dp_cp") or group_of(s, "inter_dist_opt"))
+  inter_distributed_optimizer_instance_group = function(s, q, p)
+    return ranks_of(group_of(s, getters.between_instances(s, q, p)))
   end,
   loss_global_ranks = function(s)
     local loss = group_of(s, "loss")
@@ -98,4 +92,18 @@ for getter, family in pairs {
   queries[getter .. "_src_rank"] = function(s) return of(s) and of(s).first end
 end
 
-return queries
+local arguments = {
+  check_initialized = param.flag(true, "false: no error where there is no such group"),
+  with_context_parallel = param.flag(false, "the group of dp x cp, or with it"),
+  with_gtp_remat = param.flag(true, "with the ranks that rematerialize weights (version 0.19)"),
+  with_egtp_remat = param.flag(false, "the same of experts"),
+  partial_data_parallel = param.flag(false, "of one instance of the optimizer; needs with_context_parallel"),
+  partial_expert_data_parallel = param.flag(false, "the same of experts"),
+  tp_only_amax_red = param.flag(false, "amax over tensor parallel ranks alone"),
+  group_size = param.size(nil, "ranks of a block of dp x cp"),
+  level = param.index(0, "of hierarchical context parallelism, innermost 0"),
+  ignore_virtual = param.flag(true, "false: with virtual stages"),
+  vp_stage = param.index(nil, "virtual stage of this rank; left out, 0"),
+}
+
+return { queries = queries, arguments = arguments }

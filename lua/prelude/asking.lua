@@ -1,0 +1,185 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What a state is asked: queries, getters of groups, and their arguments. A recipe says these by name, in a
+-- table or in a function that returns one; its base's come along. This file is loaded at the first question,
+-- and so are such functions called, so that planning does not pay for them.
+
+local core, shared, parameters = ...
+local sorted_pairs, show, word = shared.sorted_pairs, shared.show, shared.word
+
+-- What a field has under a name: its kind for messages, and whether a value is of it.
+local kinds = {
+  queries = { "query '%s' is no function", function(v) return type(v) == "function" end },
+  getters = { "getter '%s' is %s; a family would do, or a function that gives one",
+    function(v) return type(v) == "function" or type(v) == "string" end },
+  families = { "families: '%s' has %s; words that say when it is there would do",
+    function(v) return type(v) == "string" end },
+  arguments = { "arguments of queries are names, not %s" },
+}
+
+-- Refuse a field that has a value of another kind. `where` is the recipe's.
+local function check(field, all, where)
+  local said, is = kinds[field][1], kinds[field][2]
+  for name, value in sorted_pairs(all) do
+    if not is and type(name) ~= "string" and type(value) ~= "string" then
+      core.raise_at(where, string.format(said, show(value)))
+    elseif is and not is(value) then
+      core.raise_at(where, string.format(said, word(name), show(value)))
+    end
+  end
+end
+
+-- What the recipe itself has in a field, a table.
+local function own(body, field)
+  local said = body.asked[field]
+  if type(said) ~= "function" then return said or {} end
+  local all = said()
+  if type(all) ~= "table" then
+    core.raise_at(body.where, string.format("%s returned %s; a table by name would do", field, show(all)))
+  end
+  check(field, all, body.where)
+  return all
+end
+
+-- All of a field by name, the recipe's over its base's.
+local function all_of(body, field)
+  body.answers = body.answers or {}
+  if not body.answers[field] then
+    local all = {}
+    if body.base then
+      for name, value in pairs(all_of(body.base, field)) do all[name] = value end
+    end
+    for name, value in pairs(own(body, field)) do all[name] = value end
+    body.answers[field] = all
+  end
+  return body.answers[field]
+end
+
+-- Arguments: declared by name, as parameters are; a name alone takes any value, "..." any name as well.
+local function arguments_of(body)
+  if body.arguments then return body.arguments end
+  local base, declared = body.base and arguments_of(body.base), {}
+  for name, value in sorted_pairs(own(body, "arguments")) do
+    if type(name) == "string" then
+      declared[name] = value
+    elseif type(value) == "string" then
+      declared[value] = parameters.param.any(nil)
+    else
+      core.raise_at(body.where, "arguments of queries are names, not " .. show(value))
+    end
+  end
+  body.arguments = parameters.declared_in("argument", base, declared, body.where)
+  return body.arguments
+end
+
+-- The arguments of a question under their full names, with the defaults; one that is unknown or of another kind
+-- is refused.
+local function checked(body, q)
+  local arguments, full = arguments_of(body), {}
+  for name, value in sorted_pairs(q) do
+    if arguments.by_name[name] or not arguments.by_name["..."] then
+      name, value = parameters.value_for(arguments, name, value)
+    end
+    full[name] = value
+  end
+  return parameters.with_defaults(arguments, full)
+end
+
+local function known(what, all, name)
+  return all[name] or core.unknown(what, word(name), core.keys(all))
+end
+
+local function params_of(body, state) return parameters.resolve_plan(body.params, state) end
+local function settings_of(body, state) return parameters.settings_of(body.settings, state) end
+
+-- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
+-- settings of the state.
+local function ask(body, state, name, q)
+  local query = known("query", all_of(body, "queries"), name)
+  return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
+end
+
+-- When is a family there? The words of the recipe for its name, or for a name with a * that fits.
+local function condition_of(body, family)
+  local all = all_of(body, "families")
+  if all[family] then return all[family] end
+  for pattern, words in sorted_pairs(all) do
+    if shared.fits(family, pattern) then return words end
+  end
+end
+
+-- A getter is a family, or a function (state, q, p, set) that gives its name, or nil where there is no group.
+local function family_of(getter, ...)
+  if type(getter) == "string" then return getter end
+  return getter(...)
+end
+
+-- The family whose group a getter gives, for C to look up. With check_initialized=false, an argument that
+-- many systems have, nil where it is not there.
+local function group(body, state, name, q)
+  local getter = known("getter", all_of(body, "getters"), name)
+  q = checked(body, q)
+  local family = family_of(getter, state, q, params_of(body, state), settings_of(body, state))
+  if family and state:has(family) then return family end
+  if q.check_initialized == false then return nil end
+  local when = family and condition_of(body, family)
+  core.raise(string.format("getter '%s': %s%s", name,
+    family and "there is no family '" .. family .. "' in this plan" or "there is no such group with these parameters",
+    when and "; it is there with " .. when or ""))
+end
+
+-- The family that a getter gives with these flags, the others at their defaults; and a flag that it read and that
+-- is not among them yet. No family: it may need a state, or an argument that is no flag.
+local function given(body, getter, flags, p, set)
+  local by_name, undecided = arguments_of(body).by_name, nil
+  local q = setmetatable({}, { __index = function(_, name)
+    local argument = by_name[name]
+    if not argument or argument.kind ~= "flag" then return nil end
+    if flags[name] == nil then undecided = undecided or name end
+    return (flags[name] == nil and argument.default or flags[name]) or false
+  end })
+  local ok, family = pcall(family_of, getter, nil, q, p, set)
+  return ok and family or nil, undecided
+end
+
+-- The families that a getter gives, for each choice of the flags that it reads: { { arguments = "those that
+-- matter", family }, ... }, the one without arguments first.
+local function cases_of(body, getter, p, set)
+  local by_name, cases = arguments_of(body).by_name, {}
+  local function explore(flags, other) -- other: the flags that are not at their defaults
+    local family, undecided = given(body, getter, flags, p, set)
+    if undecided then
+      local usual = by_name[undecided].default or false
+      flags[undecided] = usual
+      explore(flags, other)
+      flags[undecided], other[#other + 1] = not usual, undecided
+      explore(flags, other)
+      flags[undecided], other[#other] = nil, nil
+    elseif family then
+      local said, matters = {}, true
+      for i, name in ipairs(other) do
+        said[i] = name .. "=" .. tostring(flags[name])
+        flags[name] = not flags[name]
+        matters = matters and given(body, getter, flags, p, set) ~= family
+        flags[name] = not flags[name]
+      end
+      if matters then cases[#cases + 1] = { arguments = table.concat(said, " "), family = family } end
+    end
+  end
+  explore({}, {})
+  return cases
+end
+
+local function lists_of(body)
+  local queries, getters, families = core.keys(all_of(body, "queries")), {}, {}
+  local p, set = parameters.resolve(body.params, {}), parameters.resolve(body.settings, {})
+  for name, getter in sorted_pairs(all_of(body, "getters")) do
+    getters[#getters + 1] = { name = name, gives = cases_of(body, getter, p, set) }
+  end
+  for name, when in sorted_pairs(all_of(body, "families")) do
+    families[#families + 1] = { name = name, with = when }
+  end
+  return queries, arguments_of(body), getters, families
+end
+
+return { check = check, ask = ask, group = group, lists_of = lists_of }
