@@ -42,8 +42,10 @@ MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
-/* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value". The runtime stays
-** usable after a failure and outlives the plan. */
+/* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value": parameters, and options of
+** families on top of the recipe's own by names with a dot, "tp.max_ctas=8", "*.timeout=600" (* stands for any part
+** of a name, and a family's own option wins; lua/README.md has all). The runtime stays usable after a failure and
+** outlives the plan. */
 MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args,
                                          mgrid_error *err);
 /* The same with parameters from a file, which args override: a JSON object (a path that ends with .json),

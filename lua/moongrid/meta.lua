@@ -463,7 +463,7 @@ local Recipe = {}
 
 ---Evaluate for a world. Raises at the recipe's own file and line when it refuses.
 ---@param world integer|moongrid.World number of ranks
----@param params? table<string, any> by name or alias: values, or text as on a command line
+---@param params? table<string, any> by name or alias: values, or text as on a command line; options of families with a dot, `["tp.max_ctas"] = 8`, `["*.timeout"] = 600`
 ---@return moongrid.Plan
 function Recipe:plan(world, params) end
 

@@ -10,8 +10,8 @@
 -- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
 -- text) records a parameter, params(state) reads them back; digest(state) is that of its plan;
 -- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
--- the texts of the recipe and its base; keys(table) is a sorted list: names by their bytes, then numbers,
--- then the rest; encode(value) and decode(text) are JSON.
+-- the texts of the recipe and its base; choose(topology, family, option, value) sets an option; keys(table) is a
+-- sorted list: names by their bytes, then numbers, then the rest; encode(value) and decode(text) are JSON.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -209,11 +209,25 @@ local function check_policies(body, t)
   end
 end
 
+-- Take the options of families out of what is given: the names with a dot.
+local function options_in(given)
+  local options
+  for name, value in pairs(given) do
+    if type(name) == "string" and string.find(name, ".", 1, true) then
+      options = options or {}
+      options[name], given[name] = value, nil
+    end
+  end
+  return options
+end
+
 -- Build the topology of a recipe and record its parameters there.
 function M.evaluate(self, world, given)
   local body = body_of(self)
+  local options = options_in(given)
   local p = resolve(body.params, given)
   local t = body.build(world, p)
+  if options then core.library("options", core, shared)(t, options) end
   if next(body.policy) then
     check_policies(body, t)
     core.note_policies(t, body.text | 1)

@@ -7,16 +7,18 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-static const char help[] = "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--json]\n"
-                           "\n"
-                           "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
-                           "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
-                           "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
-                           "\n"
-                           "  --world N,... worlds to check\n"
-                           "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
-                           "  --json        an array with one object per world\n"
-                           "  --color WHEN  accepted by every command; this one has none\n";
+static const char help[] =
+    "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--json]\n"
+    "\n"
+    "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
+    "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
+    "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
+    "\n"
+    "  --world N,... worlds to check\n"
+    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --json        an array with one object per world\n"
+    "  --color WHEN  accepted by every command; this one has none\n";
 
 typedef struct options {
   cli       cli;

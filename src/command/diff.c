@@ -17,6 +17,7 @@ static const char help[] =
     "\n"
     "  --world N     ranks in the world\n"
     "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --rank R      whose communicators\n"
     "  --color WHEN  accepted by every command; this one has none\n";
 

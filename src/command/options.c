@@ -89,8 +89,23 @@ mgrid_status cli_worlds(const cli *c, const char *name, const char *value, void 
 
 /* ----------------------------------------------------------------- options */
 
+static mgrid_status add_argument(cli *c, const char *word) {
+  if (c->nargs == CLI_ARGS_MAX) return cli_usage(c, "more than %d arguments", CLI_ARGS_MAX);
+  c->args[c->nargs++] = word;
+  return MGRID_OK;
+}
+
+/* --option FAMILY.OPTION=VALUE, an argument as NAME=VALUE is one, told apart by its dot. */
+static mgrid_status read_choice(const cli *c, const char *name, const char *value, void *to) {
+  const char *dot = strchr(value, '.'), *eq = strchr(value, '=');
+  if (!dot || !eq || eq < dot)
+    return cli_usage(c, "%s is FAMILY.OPTION=VALUE, as tp.max_ctas=8, not '%s'", name, value);
+  return add_argument(to, value);
+}
+
 static const cli_option common[] = {
-  { "params", cli_text, offsetof(cli, params) }, /* only where a recipe is taken */
+  { "params", cli_text, offsetof(cli, params) }, /* this and the next only where a recipe is taken */
+  { "option", read_choice, 0 },
   { "color", cli_text, offsetof(cli, color) },
   { "help", cli_flag, offsetof(cli, help) },
 };
@@ -100,7 +115,7 @@ enum { COMMON = sizeof common / sizeof common[0], KNOWN_MAX = CLI_OPTIONS_MAX + 
 static size_t options_of(const cli_command *command, const cli_option *known[KNOWN_MAX]) {
   size_t n = 0;
   for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
-  for (size_t i = command->recipe ? 0 : 1; i < COMMON; i++) known[n++] = &common[i];
+  for (size_t i = command->recipe ? 0 : 2; i < COMMON; i++) known[n++] = &common[i];
   return n;
 }
 
@@ -126,9 +141,7 @@ static mgrid_status positional(cli *c, const char *word) {
     return MGRID_OK;
   }
   if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
-  if (c->nargs == CLI_ARGS_MAX) return cli_usage(c, "more than %d arguments", CLI_ARGS_MAX);
-  c->args[c->nargs++] = word;
-  return MGRID_OK;
+  return add_argument(c, word);
 }
 
 static mgrid_status parse(cli *c, int argc, char **argv) {

@@ -209,6 +209,7 @@ void mgrid_core_push(lua_State *L) {
                                    { "decode", core_decode },
                                    { "load", mgrid_core_load },
                                    { "library", mgrid_core_library },
+                                   { "choose", mgrid_lua_choose },
                                    { NULL, NULL } };
   luaL_newlib(L, core);
 }

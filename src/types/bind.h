@@ -84,6 +84,9 @@ mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);
 mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
 
+/* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those that the family
+** has. A value may be text as on a command line. Raises. options.c */
+int mgrid_lua_choose(lua_State *L);
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** options.c - the options of a family for Lua: family:with reads them, moongrid.options()
-** lists them. Both go through the tables of plan/options.h and plan/nccl.h.
+** options.c - the options of a family for Lua: family:with reads them, a recipe's evaluation sets single ones,
+** moongrid.options() lists them. All go through the tables of plan/options.h and plan/nccl.h.
 */
 #include "types/bind.h"
 
@@ -67,7 +67,7 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   switch (row->kind) {
   case MGRID_OPTION_FLAG:
     if (!lua_isboolean(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not true or false", row->name, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is true or false, not a %s", row->name, luaL_typename(L, -1));
     *(bool *)at = lua_toboolean(L, -1);
     return;
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;
@@ -91,6 +91,53 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
     if (lua_getfield(L, i, row->name) != LUA_TNIL) read_option(L, row, &o, &nccl);
   if (mgrid_choice_make(&o, &nccl, out, &e)) mgrid_lua_raise_error(L, &e);
   lua_settop(L, top);
+}
+
+/* ------------------------------------------------- choose(topology, family, ...) */
+
+/* Make the text at i, of a command line, a value of the row's kind, where it is text for one. */
+static void parse_value(lua_State *L, int i, const mgrid_option *row) {
+  static const char *const flags[] = { "false", "0", "true", "1" };
+  if (lua_type(L, i) != LUA_TSTRING) return;
+  if (row->kind == MGRID_OPTION_FLAG)
+    for (int k = 0; k < 4; k++)
+      if (lua_type(L, i) == LUA_TSTRING && strcmp(lua_tostring(L, i), flags[k]) == 0) {
+        lua_pushboolean(L, k / 2);
+        lua_replace(L, i);
+      }
+  if (row->kind == MGRID_OPTION_SECONDS && lua_isnumber(L, i)) {
+    lua_pushnumber(L, lua_tonumber(L, i));
+    lua_replace(L, i);
+  }
+}
+
+int mgrid_lua_choose(lua_State *L) {
+  const char     *known[MGRID_OPTIONS_MAX + MGRID_NCCL_FIELDS];
+  size_t          n = 0, at = 0;
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  const char     *family = luaL_checkstring(L, 2), *name = luaL_checkstring(L, 3);
+  mgrid_choice   *choice = NULL;
+  mgrid_error     e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  int entry = mgrid_content_find(&t->content, family);
+  if (entry < 0) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", family);
+  mgrid_options     o = t->content.entry[entry].choice->asked;
+  mgrid_nccl_values nccl = t->content.entry[entry].choice->nccl;
+  for (const mgrid_option *row = mgrid_option_table; row->name; row++) known[n++] = row->name;
+  size_t rows = n;
+  for (int i = 0; i < MGRID_NCCL_FIELDS; i++) known[n++] = mgrid_nccl_fields[i].name;
+  while (at < n && strcmp(known[at], name) != 0) at++;
+  if (at == n) return mgrid_lua_unknown(L, "option", name, known, n);
+  if (at < rows) {
+    parse_value(L, 4, &mgrid_option_table[at]);
+    read_option(L, &mgrid_option_table[at], &o, &nccl);
+  } else {
+    read_field(L, (int)(at - rows), &nccl);
+  }
+  if (mgrid_choice_make(&o, &nccl, &choice, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_status s = mgrid_topology_choose(t, family, choice, &e);
+  mgrid_choice_free(choice);
+  return s ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 /* ---------------------------------------------------------- moongrid.options() */

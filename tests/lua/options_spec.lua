@@ -158,3 +158,94 @@ describe("make docs", function()
     run("rm -r " .. copy)
   end)
 end)
+
+describe("options from outside of the recipe", function()
+  -- The text of a family in picotron's plan with these parameters and options.
+  local function chosen(given, name)
+    local picotron = mg.load "picotron"
+    return picotron:plan(8, given):text():match("\nfamily " .. (name or "tp") .. ": [^\n]- x %([%d:()]+([^\n]*)\n")
+  end
+
+  it("are named by family and option, or a field of NCCL's", function()
+    assert.are.equal(" nccl{max_ctas=8}", chosen { tp = 2, ["tp.max_ctas"] = 8 })
+    assert.are.equal(" unique lazy timeout_us=1500000", chosen { ["tp.timeout"] = 1.5, ["tp.lazy"] = true, ["tp.unique"] = true })
+    assert.are.equal("", chosen({ ["tp.max_ctas"] = 8 }, "dp"))
+    assert.are.equal(" backend=mpi", chosen { ["tp.backend"] = "mpi" })
+  end)
+
+  it("may be text, as on a command line", function()
+    assert.are.equal(" lazy timeout_us=600000000 nccl{max_ctas=8 net_name=IB}",
+      chosen { ["tp.timeout"] = "600", ["tp.lazy"] = "true", ["tp.max_ctas"] = "8", ["tp.net_name"] = "IB" })
+    assert.are.equal("", chosen { ["tp.lazy"] = "0" })
+  end)
+
+  it("are for several families with a *, and a family's own wins", function()
+    local given = { ["*.timeout"] = 600, ["*p.max_ctas"] = 4, ["dp.max_ctas"] = 16, ["cp_*.lazy"] = true }
+    assert.are.equal(" timeout_us=600000000 nccl{max_ctas=4}", chosen(given, "tp"))
+    assert.are.equal(" timeout_us=600000000 nccl{max_ctas=16}", chosen(given, "dp"))
+    assert.are.equal(" lazy timeout_us=600000000 nccl{max_ctas=4}", chosen(given, "cp_dp"))
+    assert.are.equal(" lazy timeout_us=600000000 nccl{max_ctas=4}", chosen(given, "world_group"))
+  end)
+
+  it("are on top of those that the recipe chose", function()
+    local p = mg.load("megatron"):plan(8, { tp = 2, nccl_communicator_config = { tp = { min_ctas = 2, max_ctas = 4 } },
+      distributed_timeout_minutes = 1, ["tp.max_ctas"] = 8 })
+    assert.truthy(p:text():find("\nfamily tp: (2:1) x (4:2) timeout_us=60000000 nccl{max_ctas=8 min_ctas=2}\n", 1, true))
+  end)
+
+  it("are taken by every bundled recipe, from a command line and from JSON as well", function()
+    for _, name in ipairs(mg.recipes()) do
+      for line in mg.load(name):plan(8, { ["*.max_ctas"] = 4 }):text():gmatch "\nfamily [^\n]*" do
+        assert.truthy(line:find("max_ctas=4", 1, true), name .. line)
+      end
+    end
+    local file = os.tmpname()
+    local params = assert(io.open(file .. ".json", "w"))
+    params:write '{"tp": 2, "tp.max_ctas": 8, "*.timeout": 600}'
+    params:close()
+    local out = run("build/moongrid plan picotron --world 8 --text --option tp.max_ctas=4 --params " .. file .. ".json")
+    assert.truthy(out:find("\nfamily tp: (2:1) x (4:2) timeout_us=600000000 nccl{max_ctas=4}\n", 1, true), out)
+    assert.are.equal(out, (run "build/moongrid plan picotron --world 8 --text tp=2 tp.max_ctas=4 '--option=*.timeout=600'"))
+    os.remove(file)
+    os.remove(file .. ".json")
+  end)
+
+  for given, message in pairs {
+    ["tpp.max_ctas"] = "unknown family 'tpp'; nearest is 'tp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)",
+    ["tp*x.max_ctas"] = "unknown family 'tp*x'; known: tp, cp, pp, dp, cp_dp, pp_dp, world_group",
+    ["tp.max_ctas"] = "nccl field 'max_ctas' is 1 to 64, not '0'",
+    ["tp.lazy"] = "option 'lazy' is true or false, not a number",
+    ["tp.timeout"] = "option 'timeout' is a number of seconds above 0, not 0",
+    ["tp.backend"] = "option 'backend' is \"mpi\" or \"nccl\"",
+    ["tp.nccl"] = "option 'nccl' is number, not a table of fields",
+    ["tp.x.y"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
+    [".lazy"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
+  } do
+    it("refuse " .. given .. " = 0", function()
+      local ok, said = pcall(function() mg.load("picotron"):plan(8, { [given] = 0 }) end)
+      assert.is_false(ok)
+      assert.are.equal("option '" .. given .. "': " .. message, (said:gsub("^tests/lua/options_spec.lua:%d+: ", "")))
+    end)
+  end
+
+  it("name the nearest option", function()
+    local _, err, code = run "build/moongrid plan picotron --world 8 --option tp.timeot=8"
+    assert.truthy(err:find("^moongrid: option 'tp.timeot': unknown option 'timeot'; nearest is 'timeout' %(unique, "), err)
+    assert.are.equal(1, code)
+    _, err, code = run "build/moongrid plan picotron --world 8 --option timeout=8"
+    assert.are.equal("moongrid: --option is FAMILY.OPTION=VALUE, as tp.max_ctas=8, not 'timeout=8'\n", err)
+    assert.are.equal(2, code)
+  end)
+
+  it("are no parameters of a recipe that another builds", function()
+    local file = os.tmpname()
+    local recipe = assert(io.open(file .. ".lua", "w"))
+    recipe:write "return recipe { build = function(world) return recipe 'picotron'.build(world, { ['tp.lazy'] = true }) end }"
+    recipe:close()
+    local ok, said = pcall(function() mg.load(file .. ".lua"):plan(8) end)
+    assert.is_false(ok)
+    assert.truthy(said:find("unknown parameter 'tp.lazy'", 1, true), said)
+    os.remove(file)
+    os.remove(file .. ".lua")
+  end)
+end)

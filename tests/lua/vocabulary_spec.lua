@@ -295,7 +295,7 @@ describe("options", function()
     { "tp:with { timeout = '5' }", "option 'timeout' is a number of seconds above 0, not a string" },
     { "tp:with { timeout = -1 }", "option 'timeout' is a number of seconds above 0, not -1" },
     { "tp:with { timeout = 2e9 }", "a timeout is 0 (the default) to 1e9 seconds, not 2e+09" },
-    { "tp:with { unique = 1 }", "option 'unique' is number, not true or false" },
+    { "tp:with { unique = 1 }", "option 'unique' is true or false, not a number" },
     { "tp:with { lazy = true }:with { first = true }", "a family is either 'first' or 'lazy'" },
     { "tp:with { backend = 'mpii' }", "unknown backend 'mpii'; nearest is 'mpi' (mpi, nccl)" },
     { "tp:with { backend = 'ncclmpinccl' }", "unknown backend 'ncclmpinccl'; known: mpi, nccl" },
