@@ -39,6 +39,8 @@ local function test(group)
   assert(group:barrier())
 end
 
+for _, family in ipairs(plan.families) do assert(state:create(family)) end -- the lazy ones
+
 local groups = 0
 for _, group in pairs(state) do -- in the order of the plan: the same on all ranks
   if group then

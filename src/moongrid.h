@@ -510,7 +510,8 @@ MGRID_API mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, con
 /* Collective over the backend: agree, then create this rank's communicators in schedule
 ** order. All or nothing: on failure every rank gets an error and nothing stays. Groups
 ** with equal members and options share a communicator, also with earlier states of the
-** same backend. `name` (NULL: "") goes into the names of the communicators.
+** same backend. `name` (NULL: "") goes into the names of the communicators; a name that a state of another
+** plan has is MGRID_DUPLICATE. Options that the backend does not heed are a warning in the host's log.
 ** A rank whose planning failed calls with plan NULL and that error alone in *err: it takes part, so that
 ** nobody waits for it, and every rank gets the error. If the recipe has policies its text is compared as
 ** well: ranks with equal groups but different files are MGRID_DISAGREE. */

@@ -140,13 +140,13 @@ struct mgrid_backend {
   const mgrid_descriptor  *kind;
   const mgrid_backend_ops *ops;
   int64_t                  rank, world;
-  int                      users;     /* owners: who opened it, each _ref, each state; the last one closes it */
-  bool                     whole;     /* every creation is a call over all ranks, so ranks also take part in those
+  int                      users;   /* owners: who opened it, each _ref, each state; the last one closes it */
+  bool                     whole;   /* every creation is a call over all ranks, so ranks also take part in those
                                     of others, and states share no communicators */
-  mgrid_shared            *pool;      /* set by pool.c: communicators that states may share */
-  mgrid_state             *abandoned; /* set by state.c: states that were never freed (mgrid_state_abandon) */
-  double                   longest;   /* of core: longest timeout of a family so far, seconds; equal on all ranks */
-  uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
+  mgrid_shared            *pool;    /* set by pool.c: communicators that states may share */
+  mgrid_state             *states;  /* set by state.c: those not freed yet, the newest first */
+  double                   longest; /* of core: longest timeout of a family so far, seconds; equal on all ranks */
+  uint64_t                 epoch;   /* of core: creations so far, equal on all ranks */
   mgrid_place              place;
   bool                     hooks_fixed; /* of core: a state was made, so the hooks are fixed */
   mgrid_hooks              hooks;       /* of core: mgrid_backend_set_hooks */

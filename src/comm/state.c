@@ -31,22 +31,15 @@ mgrid_status mgrid_backend_set_hooks(mgrid_backend *b, const mgrid_hooks *hooks,
 
 void mgrid_backend_free(mgrid_backend *b) {
   if (!b || --b->users > 0) return;
-  while (b->abandoned) { /* a state counts as a user while it is freed */
-    mgrid_state *s = b->abandoned;
-    b->abandoned = s->next;
+  while (b->states) { /* abandoned ones; each counts as a user while it is freed */
     b->users += 2;
-    mgrid_state_free(s);
+    mgrid_state_free(b->states);
     b->users--;
   }
   b->ops->close(b);
 }
 
-void mgrid_state_abandon(mgrid_state *s) {
-  mgrid_backend *b = s->backend;
-  s->next = b->abandoned;
-  b->abandoned = s;
-  mgrid_backend_free(b);
-}
+void mgrid_state_abandon(mgrid_state *s) { mgrid_backend_free(s->backend); }
 
 static bool is_lazy(const mgrid_state *s, size_t comm) {
   return s->plan->content.entry[s->view.comm[comm].entry].choice->asked.lazy;
@@ -89,6 +82,8 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   b->hooks_fixed = true;
   if (!s) return mgrid_null_oom(err);
   s->backend = mgrid_backend_ref(b);
+  s->next = b->states;
+  b->states = s;
   return s;
 }
 
@@ -125,6 +120,9 @@ void mgrid_state_free(mgrid_state *s) {
   if (!s) return;
   mgrid_backend    *b = s->backend;
   const mgrid_hooks h = b->hooks; /* the backend may end here */
+  mgrid_state     **at = &b->states;
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
   if (s->comm) mgrid_pool_release(b, s->view.ncomms, s->comm, &s->batch);
   mgrid_batch_free(&s->batch, &h);
   if (s->comm) mgrid_realloc(&h, s->comm, comm_bytes(s), 0);
@@ -152,7 +150,29 @@ static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_erro
   return status;
 }
 
-mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+/* Refuse a name that a state with another plan has; `old` may keep it. Equal on all ranks, as states are. */
+static mgrid_status check_name(const mgrid_backend *b, const mgrid_plan *plan, const char *name, const mgrid_state *old,
+                               mgrid_error *err) {
+  for (const mgrid_state *s = *name ? b->states : NULL; s; s = s->next)
+    if (s != old && s->name && strcmp(s->name, name) == 0
+        && memcmp(s->plan->digest, plan->digest, sizeof plan->digest) != 0)
+      return mgrid_fail(err, MGRID_DUPLICATE,
+                        "a state '%s' with another plan is there already; free it first, or name this one otherwise",
+                        name);
+  return MGRID_OK;
+}
+
+/* A warning for options that are asked for in vain. */
+static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const char *name) {
+  mgrid_text t = { 0 };
+  if (b->kind->library) mgrid_plan_unheeded(plan, b->kind, &t);
+  if (t.len && !t.failed)
+    mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s': without effect on %s: %s", name, b->kind->name, t.data);
+  mgrid_text_free(&t);
+}
+
+mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
+                              mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
   if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
@@ -162,9 +182,10 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
-  mgrid_state    *s = plan ? mgrid_state_new(b, &mine) : NULL;
+  mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
+  mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
-  mgrid_status    status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
+  status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
@@ -174,12 +195,17 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
               "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
               b->world, mgrid_state_ngroups(s), mgrid_state_ncomms(s));
+    log_unheeded(b, plan, s->name);
     return s;
   }
   mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s' is not made: %s", name ? name : "", mine.message);
   mgrid_state_free(s);
   mgrid_error_pass(err, &mine);
   return NULL;
+}
+
+mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
+  return mgrid_state_make(plan, b, name, NULL, err);
 }
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
@@ -322,8 +348,8 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
   if (!b->ops->collective)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators", g->name, b->kind->name);
   if (g->comm && !g->comm->real)
-    return mgrid_fail(err, MGRID_NOT_NOW, "%s is lazy, and its communicator not created yet (mgrid_state_create)",
-                      g->name);
+    return mgrid_fail(err, MGRID_NOT_NOW,
+                      "%s is lazy and not created yet; state:create, in C mgrid_state_create, makes it", g->name);
   if (g->comm) return mgrid_pool_work(b, g->comm, w, err);
   const mgrid_comm_spec alone = { .name = g->name, .backend = b->kind, .size = 1 };
   return mgrid_status_of(b->ops->collective(b, &alone, NULL, w, err));

@@ -83,6 +83,9 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 ** different ranks: its communicators stay until the backend ends. */
 void mgrid_state_abandon(mgrid_state *s);
 
+/* mgrid_materialize, in the place of the state `old`, whose name the new one may have; NULL: of none. */
+mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
+                              mgrid_error *err);
 /* An empty state, which holds a reference to the backend. */
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 /* The local part of making a state: this rank's view, its handles, entries for its communicators. */
@@ -91,7 +94,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err);
 
 struct mgrid_state {
-  mgrid_state   *next; /* in the backend's list of abandoned ones */
+  mgrid_state   *next; /* in the backend's list */
   mgrid_plan    *plan;
   mgrid_backend *backend;
   char          *name;     /* argument of mgrid_materialize; "": none */

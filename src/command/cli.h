@@ -82,6 +82,8 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
 
+/* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
+void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print an overview of the plan: grids, a line per family, communicators, digest. */
 mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
 

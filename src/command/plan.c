@@ -100,6 +100,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
   mgrid_status   s = p ? check_budget(&c, p, &err) : err.status;
   if (!s) s = show(&c, p, &err);
+  if (!s) cli_note_unheeded(&c.cli, p, "mpi");
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);

@@ -88,6 +88,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   int64_t      proved = 0;
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
+  if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s && mgrid_backend_rank(b) == 0) {
     s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
     if (!s && !c->json)

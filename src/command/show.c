@@ -78,6 +78,13 @@ static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
   return MGRID_OK;
 }
 
+void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
+  mgrid_text t = { 0 };
+  mgrid_plan_unheeded(p, mgrid_backend_named(backend), &t);
+  if (t.len && !t.failed && c->me == 0) fprintf(stderr, "moongrid: note: without effect on %s: %s\n", backend, t.data);
+  mgrid_text_free(&t);
+}
+
 mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[2048];

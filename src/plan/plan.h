@@ -88,6 +88,10 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
 
+/* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
+** where there are none. `backend` makes the families that ask for no other. heed.c */
+void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
+
 /* Text that the digest is made of: the head (world, parameters, grids), then a line per
 ** family. print.c */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);

@@ -36,7 +36,7 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
     fresh = mgrid_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = evaluate(fresh, s, recipe || !rt ? recipe : rt->recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
-  mgrid_state *state = mgrid_materialize(plan, s->backend, s->name, &mine);
+  mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, &mine);
   mgrid_plan_free(plan);
   if (!state) {
     mgrid_runtime_free(fresh);

@@ -158,6 +158,15 @@ static void test_codes_of_plan_and_state(void **state) {
   gives_null(MGRID_USAGE, mgrid_backend_open("dry", &e));
   gives_null(MGRID_REFUSED, mgrid_materialize(p, other, "state", &e));
   gives_null(MGRID_USAGE, mgrid_materialize(NULL, b, "state", &e));
+  mgrid_topology *bare = mgrid_topology_new(8, &e);
+  mgrid_plan     *another = mgrid_plan_new(bare, &e);
+  gives_null(MGRID_DUPLICATE, mgrid_materialize(another, b, "state", &e));
+  mgrid_state *beside = mgrid_materialize(p, b, "state", &e), *unnamed = mgrid_materialize(another, b, NULL, &e);
+  assert_true(beside && unnamed); /* the same plan again; no name at all */
+  mgrid_state_free(beside);
+  mgrid_state_free(unnamed);
+  mgrid_plan_free(another);
+  mgrid_topology_free(bare);
   gives(MGRID_REFUSED, mgrid_agree(other, p, NULL, &e));
   gives_null(MGRID_UNKNOWN_NAME, mgrid_state_group(s, "tq", &e));
   gives(MGRID_UNKNOWN_NAME, mgrid_state_create(s, "tq", &e));

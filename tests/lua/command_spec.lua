@@ -117,6 +117,13 @@ describe("moongrid plan", function()
     assert.truthy(out:find("\npp +0 +1 +4 +0 2 4 6\n"))
   end)
 
+  it("notes once which options have no effect on MPI", function()
+    local _, err, code = run "build/moongrid plan picotron --world 8 tp=2 tp.max_ctas=8 '*.timeout=60' tp.high_priority=true"
+    assert.equal("moongrid: note: without effect on mpi: high_priority of 1 family, timeout of 7 families, nccl of 1 family\n", err)
+    assert.equal(0, code)
+    assert.equal("", (select(2, run "build/moongrid plan picotron --world 8 tp.unique=true tp.lazy=true")))
+  end)
+
   it("prints the canonical text and the schedule", function()
     local out = run "build/moongrid plan picotron --world 4 tp=2 --text"
     assert.equal("moongrid 1\nworld 4\nparam tp_size = 2\nparam cp_size = 1\nparam pp_size = 1\n"

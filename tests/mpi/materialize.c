@@ -105,6 +105,51 @@ static void test_questions(void) {
   verdict("questions and proof");
 }
 
+static char warned[256];
+
+static void keep_warning(void *ud, mgrid_level level, const char *message) {
+  (void)ud;
+  if (level == MGRID_LOG_WARN) snprintf(warned, sizeof warned, "%s", message);
+}
+
+/* What MPI does not heed is told once; a name is one plan's at a time. */
+static void test_warnings(void) {
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_hooks     hooks = MGRID_HOOKS_INIT;
+  mgrid_options   patient = MGRID_OPTIONS_INIT;
+  mgrid_dim       all = { "all", world };
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(world), 1, &all, &e);
+  mgrid_family   *f = mgrid_grid_along(g, 1, &all.name, MGRID_GRID_ORDER, &e);
+  mgrid_topology *t = mgrid_topology_new(world, &e);
+  patient.timeout = 60;
+  patient.nccl = "max_ctas=4";
+  mgrid_topology_add(t, "all", f, &patient, &e);
+  patient.nccl = NULL;
+  mgrid_topology_add(t, "again", f, &patient, &e);
+  mgrid_plan    *p = mgrid_plan_new(t, &e), *other = layout(tp_size(), false, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  hooks.log = keep_warning;
+  mgrid_backend_set_hooks(b, &hooks, &e);
+  mgrid_state *s = mgrid_materialize(p, b, "slow", &e);
+  CHECK(s && strcmp(warned, "state 'slow': without effect on mpi: timeout of 2 families, nccl of 1 family") == 0);
+  CHECK(mgrid_materialize(other, b, "slow", &e) == NULL && e.status == MGRID_DUPLICATE);
+  CHECK(strcmp(e.message, "a state 'slow' with another plan is there already; free it first, or name this one "
+                          "otherwise")
+        == 0);
+  mgrid_state_free(s);
+  *warned = '\0';
+  s = mgrid_materialize(other, b, "slow", anew(&e)); /* the name is free again */
+  CHECK(s && *warned == '\0');
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_plan_free(other);
+  mgrid_topology_free(t);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+  verdict("warnings, and names of states");
+}
+
 static void test_states_side_by_side(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *actor_plan = layout(tp_size(), false, &e), *critic_plan = layout(world, false, &e);
@@ -270,6 +315,7 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   CHECK(early);
   test_questions();
+  test_warnings();
   test_states_side_by_side();
   test_lazy();
   test_other_parent();
