@@ -30,7 +30,7 @@ B   := build/san
 OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 
-DEPS := lua5.4 jansson libxxhash
+DEPS := lua5.4 jansson libxxhash yaml-0.1
 
 BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFLAGS)

@@ -1,5 +1,5 @@
 -- luarocks --lua-version=5.4 make scripts/moongrid-0.1.0-1.rockspec
--- Debian's packages come first: scripts/setup (a C compiler, Lua 5.4, jansson, xxhash, an MPI).
+-- Debian's packages come first: scripts/setup (a C compiler, Lua 5.4, jansson, xxhash, libyaml, an MPI).
 rockspec_format = "3.0"
 package = "moongrid"
 version = "0.1.0-1"
@@ -13,6 +13,7 @@ dependencies = { "lua ~> 5.4" }
 external_dependencies = {
   JANSSON = { header = "jansson.h" },
   XXHASH = { header = "xxhash.h" },
+  YAML = { header = "yaml.h" },
 }
 build = {
   type = "make",

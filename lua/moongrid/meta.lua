@@ -521,7 +521,7 @@ function Recipe:info() end
 ---A parameter, a setting or an argument.
 ---@class moongrid.ParamInfo
 ---@field name string
----@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"list"|"table"|"any"
+---@field kind "size"|"index"|"integer"|"number"|"flag"|"text"|"list"|"table"|"file"|"any"
 ---@field default string? as text; nil where the parameter may be left out
 ---@field doc string
 ---@field aliases string[]

@@ -34,6 +34,7 @@ function recipe(what) end
 ---@field doc? string one line for `moongrid recipes`
 ---@field base? string|moongrid.Definition a recipe whose parameters, families and queries come along
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
+---@field rest? string the parameter (of kind file or table) that gets the names of a file of parameters which no parameter has
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function is called when somebody first asks
 ---@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function gives its name, or nil for none (`s` is nil where the getters are listed)
@@ -57,6 +58,7 @@ function recipe(what) end
 ---@field text fun(default?: string, doc?: string, ...: string): moongrid.Param
 ---@field list fun(default?: integer[], doc?: string, ...: string): moongrid.Param integers (0,-1)
 ---@field table fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param plain values by name (JSON)
+---@field file fun(default?: table<string, any>, doc?: string, ...: string): moongrid.Param the same, or the path of a JSON or YAML file with it, which only who plans can give; the plan has what is in the file
 ---@field any fun(default?: any, doc?: string, ...: string): moongrid.Param a plain value (JSON, else text)
 
 ---@type moongrid.Params

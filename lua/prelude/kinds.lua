@@ -2,8 +2,8 @@
 --
 -- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
 -- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
--- have parse(text), which reads a value of the command line, or returns nil; text(value), which writes
--- it in canonical form (default: tostring); nearest(value), an accepted value that is near.
+-- have parse(text, of_host), which reads a value of the command line, or returns nil and perhaps why;
+-- text(value), which writes it in canonical form (default: tostring); nearest(value), an accepted value that is near.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -40,6 +40,16 @@ local function integers_of(text)
   return list
 end
 
+local function is_table(v)
+  if type(v) ~= "table" then return false end
+  for key in pairs(v) do
+    if type(key) ~= "string" then return false end
+  end
+  return true
+end
+
+local function text_of_table(v) return next(v) == nil and "{}" or core.encode(v) end
+
 -- The kinds of parameters: param.KIND.
 local declared = {
   size = {
@@ -71,14 +81,17 @@ local declared = {
   table = {
     what = "a table by name (JSON on a command line)",
     parse = function(text) return core.decode(text) end,
-    check = function(v)
-      if type(v) ~= "table" then return false end
-      for key in pairs(v) do
-        if type(key) ~= "string" then return false end
-      end
-      return true
+    check = is_table,
+    text = text_of_table,
+  },
+  file = { -- the plan has what is in it; only who plans can name a file, recipes see none
+    what = "a table by name, or the path of a JSON or YAML file with one",
+    parse = function(text, of_host)
+      if string.find(text, "^%s*{") or not of_host then return core.decode(text) end
+      return core.read(text)
     end,
-    text = function(v) return next(v) == nil and "{}" or core.encode(v) end,
+    check = is_table,
+    text = text_of_table,
   },
   any = { -- the recipe checks it
     what = "a plain value",

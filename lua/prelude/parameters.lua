@@ -117,10 +117,11 @@ local function checked(what, p, value, given)
   return value
 end
 
--- The value of a parameter, which may be given as the text of a command line.
-local function value_of(p, given)
-  local value = given
-  if type(given) == "string" and p.kind ~= "text" then value = kinds[p.kind].parse(given) end
+-- The value of a parameter, which may be given as the text of a command line. of_host: by who plans.
+local function value_of(p, given, of_host)
+  local value, why = given, nil
+  if type(given) == "string" and p.kind ~= "text" then value, why = kinds[p.kind].parse(given, of_host) end
+  if why then core.raise_at(p.where, string.format("parameter '%s': %s", p.name, why)) end
   return checked("parameter", p, value, given)
 end
 
@@ -175,7 +176,7 @@ end
 
 -- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
 -- may be unknown here.
-local function values_of(self, given)
+local function values_of(self, given, of_host)
   local of_view = views[given]
   local values, from = {}, {}
   for name in sorted_pairs(of_view or given) do
@@ -189,13 +190,13 @@ local function values_of(self, given)
         core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'",
           p.name, from[p.name], name), "given twice")
       end
-      from[p.name], values[p.name] = name, value_of(p, given[name])
+      from[p.name], values[p.name] = name, value_of(p, given[name], of_host)
     end
   end
   return with_defaults(self, values)
 end
 
-local function resolve(self, given) return view(self, values_of(self, given)) end
+local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host)) end
 
 -- The same for the parameters of a state's plan, where they are text. They are parsed once per plan and
 -- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.

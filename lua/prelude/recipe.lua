@@ -31,13 +31,11 @@ end)
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "build", "families", "queries", "getters", "arguments", "settings", "policy",
-                 "agreed" }
-local types = { doc = "string", params = "table", build = "function", settings = "table", policy = "table",
-                agreed = "table" }
--- What a state is asked with, each a table, or a function that returns one at the first question.
-local asked = { families = "table", queries = "table", getters = "table", arguments = "table" }
-for field, kind in pairs(asked) do types[field] = kind end
+local fields = { "doc", "base", "params", "rest", "build", "families", "queries", "getters", "arguments", "settings",
+                 "policy", "agreed" }
+local types = { doc = "string", rest = "string", build = "function" } -- all others are tables, but for the base
+-- What a state is asked with: each may also be a function that returns a table at the first question.
+local asked = { families = true, queries = true, getters = true, arguments = true }
 
 local Recipe = {} -- metatable of what `recipe` returns, which is read only
 Recipe.__index = function(self, key)
@@ -82,7 +80,7 @@ local function define(def, where)
     if not known then core.unknown("field of a recipe", word(key), fields, where) end
   end
   for _, key in ipairs(fields) do
-    local kind, is = types[key], type(def[key])
+    local kind, is = key ~= "base" and (types[key] or "table"), type(def[key])
     if kind and is ~= "nil" and is ~= kind and not (asked[key] and is == "function") then
       core.raise_at(where, string.format("field '%s' of a recipe is a %s, not a %s", key, kind, is))
     end
@@ -99,6 +97,10 @@ local function define(def, where)
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
   body.params = parameters.declared_in("parameter", base and base.params, def.params, where)
+  body.rest = def.rest or base and base.rest -- name of the parameter for names in a file that are none
+  if body.rest and not body.params.by_name[body.rest] then
+    core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
+  end
   body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where)
   body.asked = {}
   for field in sorted_pairs(asked) do
@@ -209,6 +211,29 @@ local function check_policies(body, t)
   end
 end
 
+-- Put what a file of parameters has under what is given beside it. Names that no parameter has go to the one for
+-- them, `rest`, where the recipe has one; but not those that look like a slip of the pen.
+local function add_file(body, given, file)
+  local by_name, taken, names, rest = body.params.by_name, {}, {}, nil
+  for name in pairs(given) do taken[by_name[name] or name] = true end
+  for i, p in ipairs(body.params.list) do names[i] = p.name end
+  for name, value in sorted_pairs(file) do
+    if by_name[name] or not body.rest or string.find(name, ".", 1, true) then
+      if not taken[by_name[name] or name] then given[name] = value end
+    else
+      if #name > 7 and core.nearest(name, names) then core.unknown("parameter", name, names, body.where) end
+      rest = rest or {}
+      rest[name] = value
+    end
+  end
+  if not rest then return end
+  if given[body.rest] ~= nil then
+    core.raise_at(body.where, string.format("parameter '%s' is given, and the file has names for it: '%s'", body.rest,
+      core.keys(rest)[1]), "given twice")
+  end
+  given[body.rest] = rest
+end
+
 -- Take the options of families out of what is given: the names with a dot.
 local function options_in(given)
   local options
@@ -221,11 +246,12 @@ local function options_in(given)
   return options
 end
 
--- Build the topology of a recipe and record its parameters there.
-function M.evaluate(self, world, given)
+-- Build the topology of a recipe and record its parameters there. file: values of a file of parameters, or nil.
+function M.evaluate(self, world, given, file)
   local body = body_of(self)
+  if file then add_file(body, given, file) end
   local options = options_in(given)
-  local p = resolve(body.params, given)
+  local p = resolve(body.params, given, true)
   local t = body.build(world, p)
   if options then core.library("options", core, shared)(t, options) end
   if next(body.policy) then

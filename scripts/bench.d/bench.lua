@@ -66,7 +66,7 @@ function B.compile(name, source, how)
     local libs = first_line("pkg-config --libs ompi-c || pkg-config --libs mpich")
     if not cflags then return false end
     line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a build/libmoongrid.a "
-      .. first_line "pkg-config --libs lua5.4 jansson libxxhash" .. " " .. libs .. " -ldl -lm -pthread"
+      .. first_line "pkg-config --libs lua5.4 jansson libxxhash yaml-0.1" .. " " .. libs .. " -ldl -lm -pthread"
   else
     line = line .. source .. (how == "alone" and "" or linked)
   end

@@ -15,7 +15,7 @@ static const char help[] =
     "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
     "\n"
     "  --world N,... worlds to check\n"
-    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        an array with one object per world\n"
     "  --color WHEN  accepted by every command; this one has none\n";

@@ -16,7 +16,7 @@ static const char help[] =
     "destroys when the trainer reloads (lazy ones aside). Exit code 0, also where they differ.\n"
     "\n"
     "  --world N     ranks in the world\n"
-    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --rank R      whose communicators\n"
     "  --color WHEN  accepted by every command; this one has none\n";

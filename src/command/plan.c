@@ -16,7 +16,7 @@ static const char help[] =
     "\n"
     "  --world N     ranks in the world, 1 to 2147483647\n"
     "  --rank R      the view of one rank\n"
-    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        one JSON object with all groups (with --rank: that rank's)\n"
     "  --schedule    the order in which communicators are created\n"

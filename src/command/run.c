@@ -22,7 +22,7 @@ static const char help[] =
     "                one process plays every rank of --world N and checks that the creation\n"
     "                schedule fits together\n"
     "  --world N     refuse to run on another number of ranks\n"
-    "  --params FILE parameters, JSON or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        print the plan as JSON when all is proved\n"
     "  --bandwidth   and measure all-reduce, all-gather and reduce-scatter of every family\n"

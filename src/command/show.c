@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, EXACT_WORLD = 4096 };
+enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, VALUE_WIDTH = 60, EXACT_WORLD = 4096 };
 
 /* The first ranks of the first group, as many as fit: "0 2 4 6", "0 8 16 ... 1016". */
 static void example(const mgrid_family *f, char *buf, size_t len) {
@@ -92,9 +92,11 @@ mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) 
   int column = printf("%s", p->content.nparams ? ":" : "");
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];
-    int                length = (int)(strlen(a->name) + strlen(a->value)) + 2;
+    bool               whole = strlen(a->value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
+    int                shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
+    int                length = (int)(strlen(a->name) + strnlen(a->value, VALUE_WIDTH)) + 2;
     if (column + length > LINE_WIDTH) column = printf("\n              ") - 1;
-    column += printf(" %s=%s", a->name, a->value);
+    column += printf(" %s=%.*s%s", a->name, shown, a->value, whole ? "" : "...");
   }
   printf("\n");
   for (size_t i = 0; i < p->content.ngrids; i++) {

@@ -4,6 +4,7 @@
 ** in its topology and plan. The functions that load a file are in load.c.
 */
 #include "script/prelude.h"
+#include "script/read.h"
 #include "types/values.h"
 
 #include <math.h>
@@ -191,6 +192,35 @@ static int core_decode(lua_State *L) {
   return rc ? lua_error(L) : 1;
 }
 
+/* nearest(name, names) -> the one of them that may be meant | nil */
+static int core_nearest(lua_State *L) {
+  enum { MAX = 128 };
+  const char *known[MAX], *name = luaL_checkstring(L, 1);
+  size_t      n = 0;
+  mgrid_lua_stack(L, MAX + 4);
+  lua_settop(L, 2);
+  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 2, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  lua_pushstring(L, mgrid_nearest(name, known, n));
+  return 1;
+}
+
+/* read(path) -> the table in a JSON or YAML file | nil, why not */
+static int core_read(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *table = mgrid_read_table(path, &e);
+  if (!table) {
+    lua_pushnil(L);
+    lua_pushstring(L, e.message);
+    return 2;
+  }
+  lua_pushcfunction(L, push_decoded);
+  lua_pushlightuserdata(L, table);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(table);
+  return rc ? lua_error(L) : 1;
+}
+
 void mgrid_core_push(lua_State *L) {
   static const luaL_Reg core[] = { { "raise", core_raise },
                                    { "raise_at", core_raise_at },
@@ -207,6 +237,8 @@ void mgrid_core_push(lua_State *L) {
                                    { "settings", core_settings },
                                    { "encode", core_encode },
                                    { "decode", core_decode },
+                                   { "nearest", core_nearest },
+                                   { "read", core_read },
                                    { "load", mgrid_core_load },
                                    { "library", mgrid_core_library },
                                    { "choose", mgrid_lua_choose },

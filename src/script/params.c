@@ -6,6 +6,7 @@
 #include "script/runtime.h"
 
 #include "script/prelude.h"
+#include "script/read.h"
 #include "types/values.h"
 
 #include <inttypes.h>
@@ -17,6 +18,7 @@ typedef struct evaluation {
   int64_t     world;
   mgrid_push *push;
   const void *params;
+  json_t     *file; /* values of a file of parameters; NULL: none */
   mgrid_plan *plan;
 } evaluation;
 
@@ -26,7 +28,8 @@ static int plan_body(lua_State *L) {
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
   *mgrid_lua_new_world(L) = mgrid_world(e->world);
   e->push(L, e->params);
-  lua_call(L, 3, 1);
+  if (e->file) mgrid_push_json(L, e->file);
+  lua_call(L, e->file ? 4 : 3, 1);
   mgrid_topology *t = mgrid_lua_check_topology(L, -1);
   if (t->content.world != e->world)
     return mgrid_lua_raise(L, "the recipe made a topology for %" PRId64 " ranks in a world of %" PRId64,
@@ -37,13 +40,13 @@ static int plan_body(lua_State *L) {
   return e->plan ? 0 : mgrid_lua_raise_error(L, &err);
 }
 
-mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
-                                    mgrid_error *err) {
+static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params, json_t *file,
+                             mgrid_error *err) {
   if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
-  evaluation e = { rt->recipe, world, push, params, NULL };
+  evaluation e = { rt->recipe, world, push, params, file, NULL };
   if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
     mgrid_plan_free(e.plan);
     return NULL;
@@ -53,12 +56,16 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
   return e.plan;
 }
 
+mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
+                                    mgrid_error *err) {
+  return plan_with(rt, world, push, params, NULL, err);
+}
+
 /* ------------------------------------------------------------------------ strings */
 
-/* Put "name=value" strings into the object, over the values of the file; a name in two strings is an error. */
-static mgrid_status add_strings(json_t *object, size_t n, const char *const *args, mgrid_error *err) {
-  json_t      *given = json_object();
-  mgrid_status s = given ? MGRID_OK : mgrid_oom(err);
+/* Put "name=value" strings into the object; a name in two strings is an error. */
+static mgrid_status add_strings(json_t *given, size_t n, const char *const *args, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
     const char *eq = strchr(args[i], '=');
     char        name[128];
@@ -73,8 +80,6 @@ static mgrid_status add_strings(json_t *object, size_t n, const char *const *arg
     else if (json_object_set_new(given, name, json_string(eq + 1)) != 0)
       s = mgrid_fail(err, MGRID_USAGE, "argument '%s' is not UTF-8 text", args[i]);
   }
-  if (!s && json_object_update(object, given) != 0) s = mgrid_oom(err);
-  json_decref(given);
   return s;
 }
 
@@ -125,21 +130,12 @@ static int run_file(lua_State *L) {
 }
 
 static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **object, mgrid_error *err) {
-  size_t len = strlen(path);
+  const char *dot = strrchr(path, '.');
   *object = NULL;
-  if (len > 5 && strcmp(path + len - 5, ".json") == 0) {
-    json_error_t why;
-    *object = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
-    if (!*object && why.line <= 0) return mgrid_fail(err, MGRID_REFUSED, "%s: %s", path, why.text);
-    if (json_is_object(*object)) return MGRID_OK;
-    mgrid_error e = MGRID_ERROR_INIT;
-    mgrid_fail(&e, MGRID_REFUSED, "%s:%d: %s", path, why.line > 0 ? why.line : 1,
-               *object ? "a file of parameters is a JSON object" : why.text);
-    e.line = why.line > 0 ? why.line : 1;
-    snprintf(e.file, sizeof e.file, "%.199s", path);
-    json_decref(*object);
-    *object = NULL;
-    return mgrid_error_pass(err, &e);
+  if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) {
+    mgrid_error mine = MGRID_ERROR_INIT;
+    *object = mgrid_read_table(path, &mine);
+    return *object ? MGRID_OK : mgrid_error_pass(err, &mine);
   }
   table_file   f = { path, NULL };
   mgrid_status s = mgrid_runtime_protected(rt, run_file, &f, err);
@@ -157,13 +153,17 @@ static void push_object(lua_State *L, const void *object) { mgrid_push_json(L, o
 
 mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                     const char *const *args, mgrid_error *err) {
-  json_t     *object = NULL;
+  json_t     *file = NULL, *given = json_object();
   mgrid_plan *p = NULL;
-  if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
-  mgrid_status s = path ? read_file(rt, path, &object, err) : MGRID_OK;
-  if (!s && !object && !(object = json_object())) s = mgrid_oom(err);
-  if (!s) s = add_strings(object, n, args, err);
-  if (!s) p = mgrid_runtime_plan_with(rt, world, push_object, object, err);
-  json_decref(object);
+  if (!rt || mgrid_runtime_check_loaded(rt, err)) {
+    json_decref(given);
+    return NULL;
+  }
+  mgrid_status s = given ? MGRID_OK : mgrid_oom(err);
+  if (!s && path) s = read_file(rt, path, &file, err);
+  if (!s) s = add_strings(given, n, args, err);
+  if (!s) p = plan_with(rt, world, push_object, given, file, err);
+  json_decref(given);
+  json_decref(file);
   return p;
 }

@@ -257,7 +257,7 @@ describe("--params", function()
   it("says what is wrong with the file, and where", function()
     for _, case in ipairs {
       { ".json", '{"tp": 2,\n', "%s:2: string or '}' expected near end of file" },
-      { ".json", "[1]", "%s:1: a file of parameters is a JSON object" },
+      { ".json", "[1]", "%s:1: a JSON object is expected" },
       { ".lua", "return 3", "%s: a file of parameters returns a table of plain values by name" },
       { ".lua", "return { tp = }", "%s:1: unexpected symbol near '}'" },
       { ".lua", "return { tpp = 3 }", "examples/moe.lua:7: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)" },
@@ -271,7 +271,7 @@ describe("--params", function()
     end
     local _, err, code = run(("build/moongrid plan %s --world 8 --params /nowhere.json"):format(moe))
     assert.equal(1, code)
-    assert.truthy(err:find("unable to open /nowhere.json: No such file or directory", 1, true), err)
+    assert.truthy(err:find("cannot open /nowhere.json: No such file or directory", 1, true), err)
   end)
 end)
 

@@ -178,7 +178,7 @@ describe("parameters", function()
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
       "r.lua:3: parameters 'a' and 'b' both answer to 'b'" },
     { "an unknown kind", echo "a = param.sise(1)",
-      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, flag, index, integer, list, number, size, table, text)" },
+      "r.lua:2: unknown kind of parameter 'sise'; nearest is 'size' (any, file, flag, index, integer, list, number, size, table, text)" },
     { "a default of another kind", echo "a = param.size(0)",
       "r.lua:2: the default of a size parameter is a size (an integer of 1 or more)" },
     { "a default that is no value", echo "a = topology",
@@ -266,7 +266,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, build, families, queries, getters, arguments, settings, policy, agreed)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, families, queries, getters, arguments, settings, policy, agreed)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",

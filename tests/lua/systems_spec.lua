@@ -109,6 +109,8 @@ local wrong = {
   text = { 5, "text, not 5" },
   list = { "x", "a list of integers (0,-1), not 'x'" },
   table = { "x", "a table by name (JSON on a command line), not 'x'" },
+  file = { 5, "a table by name, or the path of a JSON or YAML file with one, not 5" },
+  index = { -1, "an index (an integer of 0 or more), not -1; nearest is 0" },
 }
 
 local function shown(params)

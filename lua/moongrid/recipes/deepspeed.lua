@@ -42,7 +42,7 @@ local arguments = {
   { "number", "distributed_timeout_minutes", nil, "for creating a group; left out, the backend's" },
   { "any", "high_priority_stream_groups", nil, "families with high-priority streams, [\"tp\",\"dp\"]" },
   { "table", "nccl_communicator_config", nil, "fields of ncclConfig_t by family: {\"tp\":{\"max_ctas\":8}}" },
-  { "text", "nccl_communicator_config_path", nil, "only recorded: nccl_communicator_config is the content" },
+  { "file", "nccl_communicator_config_path", nil, "the same from a YAML file" },
 }
 
 -- The parameters of a recipe, with their defaults or all optional.
@@ -144,14 +144,27 @@ local function check_virtual(p, ranks)
   end
 end
 
--- A family with the NCCL options that a config has under its name.
+-- A family with the NCCL options that a config has under its name; a field of torch's there is its priority.
 local function with_nccl(family, name, fields)
   if fields == nil then return family end
   if type(fields) ~= "table" then
     refuse("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
       tostring(fields), name)
   end
-  return blame("nccl_communicator_config for '" .. name .. "'", family.with, family, { nccl = fields })
+  local choice = { nccl = {}, high_priority = fields.is_high_priority_stream }
+  for field, value in pairs(fields) do
+    if field ~= "is_high_priority_stream" then choice.nccl[field] = value end
+  end
+  return blame("nccl_communicator_config for '" .. name .. "'", family.with, family, choice)
+end
+
+-- The NCCL options by family, given as a table or in a file.
+local function nccl_config(p)
+  local given, of_file = p.nccl_communicator_config, p.nccl_communicator_config_path
+  if given and of_file then
+    refuse "nccl_communicator_config and nccl_communicator_config_path are both given; one of them would do"
+  end
+  return given or of_file or {}
 end
 
 local layout = recipe {
@@ -168,12 +181,16 @@ local layout = recipe {
     for i, name in ipairs(order) do order[i] = name == "tp" and "etp" or name end
     local expert = grid(world, order, { etp = etp, ep = ep, pp = pp, dp = fill })
     check_virtual(p, gcd(dense.dp, expert.dp) // n)
-    if dense "pp" ~= expert "pp" then
+    local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
+    if dense "pp" ~= expert "pp" and ep == 1 and etp == tp then
+      -- no experts, so none can cross stages: their groups are those of the dense layers
+      expert = grid(world, order, { etp = tp, sp = sp, cp = cp, pp = pp, dp = fill })
+      ep_dp = dp_cp
+    elseif dense "pp" ~= expert "pp" then
       refuse("order '%s' gives dense and expert layers different pipeline groups, so experts would cross stages; "
         .. "an order that ends in pp would do", p.order)
     end
 
-    local dp_cp, ep_dp = dense("dp", "cp"), expert "dp"
     local common = gcd(dp_cp.size, ep_dp.size)
     if common % n ~= 0 then
       refuse("num_distributed_optimizer_instances %d does not divide the data-parallel sizes (dense %d, expert %d); "
@@ -188,11 +205,11 @@ local layout = recipe {
     end
 
     local t, timeout = topology(world), seconds(p.distributed_timeout_minutes)
-    local urgent, high, nccl = p.high_priority_stream_groups or {}, {}, p.nccl_communicator_config or {}
+    local urgent, high, nccl = p.high_priority_stream_groups or {}, {}, nccl_config(p)
     check_list("high_priority_stream_groups", urgent)
     for _, name in ipairs(urgent) do high[tostring(name)] = true end
     local function add(name, family)
-      t[name] = with_nccl(family, name, nccl[name]):with { timeout = timeout, high_priority = high[name] }
+      t[name] = with_nccl(family:with { timeout = timeout, high_priority = high[name] }, name, nccl[name])
     end
     local function add_data(name, family)
       add(name, family)
@@ -248,6 +265,9 @@ end
 
 -- An argument wins over the config, the config over the default. The tensor-parallel size has a second key.
 local function settings(p)
+  if p.from_config and not p.config then
+    refuse "from_config is true, but there is no config; a DeepSpeed config, or the path of one, would do"
+  end
   local config, given = p.config or {}, {}
   local section, same = config.tensor_parallel, config.tensor_model_parallel_size
   if section ~= nil and type(section) ~= "table" then
@@ -321,11 +341,13 @@ for getter, group in pairs {
 end
 
 local params = declared(false)
-params.config = param.table(nil, "a DeepSpeed config; an argument beside it wins")
+params.config = param.file(nil, "a DeepSpeed config, or its file; an argument beside it wins")
+params.from_config = param.flag(false, "start from a config, which must be given")
 
 return recipe {
   doc = "DeepSpeed's ParallelState: dense and expert grids, Ulysses, start from a config",
   params = params,
+  rest = "config", -- a file of parameters may be a DeepSpeed config
   build = function(world, p) return layout.build(world, settings(p)) end,
   queries = queries,
   getters = {

@@ -190,6 +190,7 @@ return recipe {
     for_expert_parallelism = param.flag(false, "and of the experts' data-parallel groups, with ep above 1"),
     high_priority_stream_groups = param.any({}, "keys of groups with a stream of high priority (dp_cp,ep_dp)"),
     nccl_communicator_config = param.table({}, "NCCL options by key: {\"dp_cp\":{\"max_ctas\":16}}"),
+    nccl_communicator_config_path = param.file(nil, "the same in Megatron's YAML file"),
     distributed_timeout_minutes = param.number(nil, "for creating a group; left out, the backend's"),
     rank_offset = param.integer(0, "first rank of the job inside the world", "offset"),
     local_world_size = param.size(nil, "ranks of the job; left out, all that follow"),

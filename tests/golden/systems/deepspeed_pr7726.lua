@@ -59,6 +59,8 @@ function Job:initialize(name, from)
   for key, value in pairs(from) do
     if value ~= json.null and key ~= "call" and key ~= "name" and key ~= "device_count" then args[key] = value end
   end
+  args.from_config = from.call == "initialize_parallel_state_from_config" or nil
+  if args.from_config then args.nccl_communicator_config_path = nil end -- DeepSpeed never opens it there
   local plan, old = self.recipe:plan(self.world, args), self.instances[name]
   if old and not same_layout(old.plan, plan) then
     error(("instance '%s' exists with another layout; another name, or the same sizes, would do"):format(name), 0)

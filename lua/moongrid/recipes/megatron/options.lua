@@ -9,18 +9,32 @@ local function seconds(minutes)
   return minutes and 60 * minutes
 end
 
--- The NCCL options of a key. Tried on a family, so that an error can name the key.
-local function nccl_of(family, key, fields)
+-- The options of a key: fields of NCCL's, and one of torch's, the priority. Tried on a family, so that an error
+-- can name the key.
+local function choice_of(family, key, fields)
   if type(fields) ~= "table" then
     error(string.format("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
       tostring(fields), key))
   end
-  local ok, said = pcall(family.with, family, { nccl = fields })
+  local choice = { nccl = {}, high_priority = fields.is_high_priority_stream }
+  for field, value in pairs(fields) do
+    if field ~= "is_high_priority_stream" then choice.nccl[field] = value end
+  end
+  local ok, said = pcall(family.with, family, choice)
   if not ok then
     local message = table.concat(string.split(said, ": "), ": ", 2) -- without its position
     error(string.format("nccl_communicator_config for '%s': %s", key, message))
   end
-  return fields
+  return choice
+end
+
+-- The NCCL options by key, given as a table or in a file.
+local function nccl_config(p)
+  local given, of_file = p.nccl_communicator_config, p.nccl_communicator_config_path
+  for _ in pairs(of_file and given or {}) do
+    error "nccl_communicator_config and nccl_communicator_config_path are both given; one of them would do"
+  end
+  return of_file or given
 end
 
 -- Which group uses SHARP: "dp" (also by default) or "dp_replica".
@@ -60,8 +74,9 @@ return function(all, p, urgent)
     error(string.format("%s names '%s', which is no key of groups; there are %s", parameter, tostring(key),
       table.concat(keys, ", ")))
   end
-  for key, fields in pairs(p.nccl_communicator_config) do
-    of(key, "nccl_communicator_config").nccl = nccl_of(all, key, fields)
+  for key, fields in pairs(nccl_config(p)) do
+    local chosen = of(key, "nccl_communicator_config")
+    for option, value in pairs(choice_of(all, key, fields)) do chosen[option] = value end
   end
   for _, key in ipairs(urgent) do of(key, "high_priority_stream_groups").high_priority = true end
   o.inter_dp_cp = o.inter_ep_dp

@@ -1,0 +1,129 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Files of values: the content of a parameter of kind `file`, JSON or YAML, and the names of a file of parameters
+-- that go to one of them.
+
+local recipes = assert(loadfile("tests/lua/recipes.lua", "t", _ENV))() -- with busted's names
+local write, recipe, plain = recipes.write, recipes.recipe, recipes.plain
+
+local text = [[return recipe {
+  params = { f = param.file(nil, "values", "values"), number_of_ranks = 1 }, rest = "f",
+  build = function(world) return topology(world) end,
+  queries = { f = function(_, _, p) return p.f end, n = function(_, _, p) return p.number_of_ranks end },
+}]]
+
+-- What a recipe gets of a file with this text.
+local function content(name, of_file)
+  local r = recipe(text)
+  return r:ask(r:plan(2, { f = write(name, of_file) }):dry(0), "f")
+end
+
+local function refusal(name, of_file)
+  local ok, said = pcall(content, name, of_file)
+  assert.is_false(ok)
+  return plain(said)
+end
+
+describe("a parameter from a file", function()
+  it("has what is in JSON or YAML", function()
+    local want = { tp = { max_ctas = 8, fast = true, name = "IB" }, list = { 1, -2, 0.5 } }
+    assert.are.same(want, content("a.json", '{"tp": {"max_ctas": 8, "fast": true, "name": "IB"}, "list": [1, -2, 0.5]}'))
+    assert.are.same(want, content("a.yaml", "tp: # groups\n  max_ctas: 8\n  fast: true\n  name: IB\nlist: [1, -2, 0.5]\n"))
+    assert.are.same(want, content("a", "tp: {max_ctas: 8, fast: true, name: 'IB'}\nlist:\n- 1\n- -2\n- 0.5\n"))
+  end)
+
+  it("is in YAML what a scalar looks like, and text in quotes", function()
+    assert.are.same({ a = 10, b = -3, c = 16, d = 1.5, e = 1e3, f = "1", g = "true", h = "x y", i = false, k = "1.2.3",
+                      l = "0x", m = "yes", n = "-", o = "9223372036854775808x" },
+      content("a.yaml", "a: 10\nb: -3\nc: 0x10\nd: 1.5\ne: 1e3\nf: '1'\ng: \"true\"\nh: x y\ni: False\nj: ~\nk: 1.2.3\nl: 0x\n"
+        .. "m: yes\nn: '-'\no: 9223372036854775808x\n"))
+  end)
+
+  it("takes anchors and aliases of YAML", function()
+    assert.are.same({ tp = { max_ctas = 8 }, dp = { max_ctas = 8 } }, content("a.yaml", "tp: &few {max_ctas: 8}\ndp: *few\n"))
+  end)
+
+  it("is the content for the plan: equal files at other places are equal, others are not", function()
+    local r = recipe(text)
+    local function digest(name, of_file) return r:plan(2, { f = write(name, of_file) }).digest end
+    assert.are.equal(digest("a.yaml", "a: 1"), digest("b.json", '{"a": 1}'))
+    assert.are.equal(digest("a.yaml", "a: 1"), r:plan(2, { f = { a = 1 } }).digest)
+    assert.are.equal(digest("a.yaml", "a: 1"), r:plan(2, { f = '{"a": 1}' }).digest)
+    assert.are_not.equal(digest("a.yaml", "a: 1"), digest("a.yaml", "a: 2"))
+  end)
+
+  it("is named by who plans alone: a recipe sees no file", function()
+    write("a.yaml", "a: 1")
+    write("inner.lua", text)
+    local outer = recipe [[return recipe { params = { path = "" }, build = function(world, p)
+      return recipe("./inner.lua").build(world, { f = p.path }) end }]]
+    local ok, said = pcall(outer.plan, outer, 2, { path = recipes.folder .. "/a.yaml" })
+    assert.is_false(ok)
+    assert.is_truthy(said:find("inner.lua:2: parameter 'f' is a table by name, or the path of a JSON or YAML file with one, not '", 1, true), said)
+  end)
+
+  local deep = ("["):rep(40) .. ("]"):rep(40)
+  local laughs = { "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" }
+  for i = 1, 9 do laughs[i + 1] = ("a%d: &a%d [%s]\n"):format(i, i, ("*a" .. i - 1 .. ", "):rep(9) .. "*a" .. i - 1) end
+  for what, case in pairs {
+    ["broken YAML"] = { "a.yaml", "a: 1\nb: {c: 2\n", "a.yaml:3: did not find expected ',' or '}'" },
+    ["a tab"] = { "a.yaml", "a:\n\tb: 1\n", "a.yaml:2: found character that cannot start any token" },
+    ["a key twice"] = { "a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: a key that is there already" },
+    ["a key that is no text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is no text" },
+    ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected" },
+    ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },
+    ["a file that unfolds without end"] = { "a.yaml", table.concat(laughs), "a.yaml:1: too many values" },
+    ["an alias of itself"] = { "a.yaml", "a: &a\n  b: *a\n", "a.yaml:1: nested too deep" },
+    ["an unknown alias"] = { "a.yaml", "a: *b\n", "a.yaml:1: found undefined alias" },
+    ["bytes that are no text"] = { "a.yaml", "a: \xff\n", "a.yaml:1: invalid leading UTF-8 octet" },
+    ["broken JSON"] = { "a.json", '{"a": 1,\n', "a.json:2: string or '}' expected near end of file" },
+    ["JSON that is no object"] = { "a.json", "7", "a.json:1: a JSON object is expected" },
+  } do
+    it("refuses " .. what, function()
+      local said = refusal(case[1], case[2])
+      assert.are.equal("r.lua:2: parameter 'f': ", said:sub(1, 24))
+      assert.are.equal(case[3], (said:sub(25):gsub("^(a%.%w+:)%d+(: too many)", "%11%2")))
+    end)
+  end
+end)
+
+describe("a file of parameters", function()
+  local support = dofile "tests/lua/support.lua"
+
+  local function plan(name, of_file, args)
+    local path = write("r.lua", text)
+    local out, err, code = support.run(("build/moongrid plan %s --world 2 --text --params %s %s"):format(path,
+      write(name, of_file), args or ""))
+    return code == 0 and out:match "param f = ([^\n]*)" or out:match "param number[^\n]*" or plain(err), out
+  end
+
+  it("gives names that no parameter has to the one for them", function()
+    assert.are.equal('{"bf16":{"enabled":true},"lr":0.5}', (plan("a.yaml", "number_of_ranks: 3\nbf16: {enabled: true}\nlr: 0.5\n")))
+    assert.is_truthy(select(2, plan("a.json", '{"number_of_ranks": 3, "lr": 1}')):find("param number_of_ranks = 3\n", 1, true))
+    assert.are.equal("param number_of_ranks = 4", (plan("a.yml", "number_of_ranks: 3\n", "number_of_ranks=4")))
+  end)
+
+  it("gives way to an argument by any name of a parameter", function()
+    assert.are.equal('{"a":2}', (plan("a.yaml", "f: {a: 1}\n", [['values={"a":2}']])))
+  end)
+
+  it("refuses a name that looks like a slip, and values given twice", function()
+    assert.are.equal("moongrid: r.lua:1: unknown parameter 'number_of_rank'; nearest is 'number_of_ranks' (f, number_of_ranks)\n",
+      (plan("a.yaml", "number_of_rank: 3\n")))
+    assert.are.equal("moongrid: r.lua:1: parameter 'f' is given, and the file has names for it: 'lr'\n",
+      (plan("a.yaml", "lr: 3\n", "f={}")))
+  end)
+
+  it("keeps refusing unknown names on the command line", function()
+    assert.are.equal("moongrid: r.lua:1: unknown parameter 'lr'; known: f, values, number_of_ranks\n",
+      (plan("a.yaml", "# nothing\n", "lr=3")))
+  end)
+end)
+
+describe("rest", function()
+  recipes.refuses {
+    { "a parameter that there is not", "return recipe { base = 'picotron', rest = 'tp_siz' }",
+      "r.lua:1: rest: unknown parameter 'tp_siz'; nearest is 'tp_size' (tp_size, tp, cp_size, cp, pp_size, pp, dp_size, dp)" },
+    { "what is no name", "return recipe { base = 'picotron', rest = 5 }", "r.lua:1: field 'rest' of a recipe is a string, not a number" },
+  }
+end)
