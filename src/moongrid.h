@@ -196,20 +196,51 @@ typedef struct mgrid_family mgrid_family;
 ** product of the sizes before it. n in [0, 64]; at most one size is MGRID_FILL. The
 ** product must be the window's size; refused with the nearest sizes that fit. */
 MGRID_API mgrid_grid *mgrid_grid_new(mgrid_window window, size_t n, const mgrid_dim *dims, mgrid_error *err);
+/* The same over the ranks of a family's one group, in its order: position 0 of the grid is the rank at position
+** 0 of the group. So a grid may lie over ranks 7, 6, ... 0 (mgrid_family_table) or over every second rank, and
+** its coordinates, families and text follow that order. Where modes can express it (the ranks of a strided
+** family, or of lists that are regular) the families along its dims are strided as well; the others are
+** explicit tables, O(ranks) each. `order` stays the caller's; refused unless it has one group.
+** O(modes) for a strided family, else O(its ranks). */
+MGRID_API mgrid_grid *mgrid_grid_over(const mgrid_family *order, size_t n, const mgrid_dim *dims, mgrid_error *err);
 MGRID_API mgrid_grid *mgrid_grid_ref(const mgrid_grid *g); /* another owner; never fails */
 MGRID_API void        mgrid_grid_free(mgrid_grid *g);
 
-MGRID_API size_t       mgrid_grid_ndims(const mgrid_grid *g);
-MGRID_API mgrid_dim    mgrid_grid_dim(const mgrid_grid *g, size_t i); /* i in [0, ndims) */
+MGRID_API size_t    mgrid_grid_ndims(const mgrid_grid *g);
+MGRID_API mgrid_dim mgrid_grid_dim(const mgrid_grid *g, size_t i); /* i in [0, ndims) */
+/* The ranks from the grid's lowest to its highest. A grid of mgrid_grid_over need not have all of them. */
 MGRID_API mgrid_window mgrid_grid_window(const mgrid_grid *g);
+MGRID_API int64_t      mgrid_grid_size(const mgrid_grid *g); /* ranks: the product of the sizes */
 /* Index of a dim, or -1 where the grid has no dim of that name. */
 MGRID_API int64_t mgrid_grid_find(const mgrid_grid *g, const char *dim);
-/* The rank's coordinate in dim i, or -1 for a rank outside the window. O(1). */
+/* The rank's position in the grid's order, 0 to size - 1, or -1 for a rank outside the grid. This and the next
+** two are O(dims), over another order O(dims + modes), or O(log size) where the order is a table. */
+MGRID_API int64_t mgrid_grid_position(const mgrid_grid *g, int64_t rank);
+/* The rank's coordinate in dim i, or -1 for a rank outside the grid. */
 MGRID_API int64_t mgrid_grid_coord(const mgrid_grid *g, int64_t rank, size_t i);
 /* The rank at coords[0..ndims), or -1 where a coordinate is out of range. */
 MGRID_API int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords);
-/* "tp 2 x pp 2 x dp 2 over ranks 0..7", as snprintf. */
+/* Same dims in the same order over the same ranks in the same order, whatever the worlds. O(dims + modes); where
+** both orders are tables O(ranks). */
+MGRID_API bool mgrid_grid_equal(const mgrid_grid *a, const mgrid_grid *b);
+/* "tp 2 x pp 2 x dp 2 over ranks 0..7", as snprintf. The ranks of another order are modes, "over ranks (4:2)" is
+** 0, 2, 4, 6, or a list, "over ranks 3,2,1,0". */
 MGRID_API size_t mgrid_grid_describe(const mgrid_grid *g, char *buf, size_t len);
+
+/* New grids over the same ranks. Dim `dim` cut into n dims, fastest first, whose product is its size; one may
+** be MGRID_FILL. Refused with the nearest sizes. O(dims). */
+MGRID_API mgrid_grid *mgrid_grid_unflatten(const mgrid_grid *g, const char *dim, size_t n, const mgrid_dim *dims,
+                                           mgrid_error *err);
+/* n dims that are neighbours in the grid's order made one, `name`, in that order whatever the order of the
+** names. Dims of size 1 between them do not count, and come after it. O(dims). */
+MGRID_API mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n, const char *const *dims,
+                                         mgrid_error *err);
+/* Other names: names[i] for dim i, in [0, ndims); NULL leaves its name. O(dims). */
+MGRID_API mgrid_grid *mgrid_grid_rename(const mgrid_grid *g, const char *const *names, mgrid_error *err);
+/* The part of the grid at fixed coordinates: coords[i] of dim i, in [0, ndims), or -1 to leave the dim free.
+** A grid of the free dims, in the same order, over the ranks there; its families leave the other ranks out.
+** O(dims + modes); where the grid's order has no such rule O(ranks of the part). */
+MGRID_API mgrid_grid *mgrid_grid_at(const mgrid_grid *g, const int64_t *coords, mgrid_error *err);
 
 typedef enum mgrid_order {
   MGRID_GRID_ORDER = 0, /* members in the grid's order, whatever the order of the names */
@@ -569,9 +600,14 @@ MGRID_API const mgrid_group *mgrid_state_group(const mgrid_state *s, const char 
 /* For covers: the nth of this rank's groups of a family (nth = 0, 1, ...); NULL past the last. */
 MGRID_API const mgrid_group *mgrid_state_group_nth(const mgrid_state *s, const char *family, size_t nth,
                                                    mgrid_error *err);
-/* This rank's coordinate in a dim of a named grid; -1 outside the grid's window (no error) or for
-** an unknown name (MGRID_UNKNOWN_NAME). */
+/* This rank's coordinate in a dim of a named grid; -1 outside the grid (no error) or for an unknown name
+** (MGRID_UNKNOWN_NAME). */
 MGRID_API int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err);
+/* The slice of a named grid along n of its dims that has this rank: mgrid_grid_at with this rank's coordinates in
+** the other dims. Its dims have the grid's order, whatever the order of the names; mgrid_grid_position tells this
+** rank's position in it. The caller's, as any grid. NULL outside the grid (no error) or for an unknown name. */
+MGRID_API mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid, size_t n, const char *const *dims,
+                                          mgrid_error *err);
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
 MGRID_API const char *mgrid_group_family(const mgrid_group *g);

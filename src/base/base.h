@@ -62,6 +62,9 @@ void  mgrid_text_free(mgrid_text *t);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
+/* End the text in (buf, len) by "..." if its whole length did not fit. */
+void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
+
 char *mgrid_strdup(const char *s); /* NULL when out of memory */
 
 /* May a dim, grid or family have this name? */

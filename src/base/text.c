@@ -80,6 +80,10 @@ size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
   return whole;
 }
 
+void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
+  if (whole >= len && len > 4) memcpy(buf + len - 4, "...", 4);
+}
+
 bool mgrid_is_name(const char *s) {
   if (!s || !(isalpha((unsigned char)*s) || *s == '_')) return false;
   size_t n = 0;

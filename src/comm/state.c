@@ -279,23 +279,6 @@ const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, m
   return mgrid_state_group_nth(s, family, 0, err);
 }
 
-int64_t mgrid_state_coord(const mgrid_state *s, const char *grid, const char *dim, mgrid_error *err) {
-  if (!s) return -1;
-  const mgrid_grid *g = mgrid_plan_grid(s->plan, grid);
-  int64_t           d = g ? mgrid_grid_find(g, dim) : -1;
-  if (d < 0) {
-    const mgrid_content *c = &s->plan->content;
-    const char          *known[MGRID_DIMS_MAX];
-    char                 tail[512];
-    size_t               n = 0, all = g ? g->n : c->ngrids;
-    for (; n < all && n < MGRID_DIMS_MAX; n++) known[n] = g ? g->axis[n].name : c->grid[n].name;
-    mgrid_suggest(tail, sizeof tail, g ? dim : grid, known, n);
-    mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", g ? "dim" : "grid", g ? dim : grid, tail);
-    return -1;
-  }
-  return mgrid_grid_coord(g, s->view.rank, (size_t)d);
-}
-
 const char *mgrid_group_family(const mgrid_group *g) { return g ? g->name : NULL; }
 int64_t     mgrid_group_rank(const mgrid_group *g) { return g ? g->position : -1; }
 int64_t     mgrid_group_size(const mgrid_group *g) { return g ? g->size : -1; }

@@ -100,7 +100,7 @@ mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) 
   }
   printf("\n");
   for (size_t i = 0; i < p->content.ngrids; i++) {
-    mgrid_grid_describe(p->content.grid[i].grid, text, sizeof text);
+    mgrid_text_ellipsis(text, sizeof text, mgrid_grid_describe(p->content.grid[i].grid, text, sizeof text));
     printf("%s%-14s %s\n", i ? "" : "\n", p->content.grid[i].name, text);
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");

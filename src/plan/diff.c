@@ -39,23 +39,27 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     if (!param_of(a, b->param[i].name)) line(r, "+", "param", b->param[i].name, b->param[i].value);
 }
 
+static void grid_text(const mgrid_grid *g, char *buf, size_t len) {
+  mgrid_text_ellipsis(buf, len, mgrid_grid_describe(g, buf, len));
+}
+
 static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[1024], is[1024], rest[2080];
   for (size_t i = 0; i < a->ngrids; i++) {
     int at = mgrid_content_grid(b, a->grid[i].name);
-    mgrid_grid_describe(a->grid[i].grid, was, sizeof was);
+    grid_text(a->grid[i].grid, was, sizeof was);
     if (at < 0) {
       line(r, "-", "grid", a->grid[i].name, was);
       continue;
     }
-    mgrid_grid_describe(b->grid[at].grid, is, sizeof is);
-    if (strcmp(was, is) == 0) continue;
+    grid_text(b->grid[at].grid, is, sizeof is);
+    if (mgrid_grid_equal(a->grid[i].grid, b->grid[at].grid)) continue;
     snprintf(rest, sizeof rest, "%s -> %s", was, is);
     line(r, "~", "grid", a->grid[i].name, rest);
   }
   for (size_t i = 0; i < b->ngrids; i++) {
     if (mgrid_content_grid(a, b->grid[i].name) >= 0) continue;
-    mgrid_grid_describe(b->grid[i].grid, is, sizeof is);
+    grid_text(b->grid[i].grid, is, sizeof is);
     line(r, "+", "grid", b->grid[i].name, is);
   }
 }

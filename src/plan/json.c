@@ -110,8 +110,12 @@ static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
     const mgrid_grid *g = c->grid[i].grid;
     key(w, "\n    ", c->grid[i].name);
     open(w, "{");
-    put_field(w, "offset", json_integer(g->window.offset));
-    put_field(w, "size", json_integer(g->window.size));
+    if (!g->order) put_field(w, "offset", json_integer(g->window.offset));
+    put_field(w, "size", json_integer(g->size));
+    if (g->order && rank < 0) {
+      key(w, " ", "ranks");
+      put_ranks(w, g->order, 0);
+    }
     key(w, " ", rank < 0 ? "dims" : "coords");
     open(w, rank < 0 ? "[" : "{");
     for (size_t d = 0; d < g->n; d++) {

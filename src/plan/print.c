@@ -19,7 +19,6 @@ static mgrid_status flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error 
 
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   const mgrid_content *c = &p->content;
-  char                 grid[MGRID_DIMS_MAX * 64];
   mgrid_text_str(t, "moongrid 1\nworld ");
   mgrid_text_int(t, c->world);
   for (size_t i = 0; i < c->nparams; i++) {
@@ -29,11 +28,10 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_text_str(t, c->param[i].value);
   }
   for (size_t i = 0; i < c->ngrids; i++) {
-    mgrid_grid_describe(c->grid[i].grid, grid, sizeof grid);
     mgrid_text_str(t, "\ngrid ");
     mgrid_text_str(t, c->grid[i].name);
     mgrid_text_str(t, ": ");
-    mgrid_text_str(t, grid);
+    mgrid_grid_text(c->grid[i].grid, t);
   }
   mgrid_text_str(t, "\n");
   return t->failed ? mgrid_oom(err) : MGRID_OK;

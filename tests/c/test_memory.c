@@ -106,6 +106,55 @@ static mgrid_status whole_way(mgrid_error *err) {
   return s;
 }
 
+/* Grids over a list and over modes, grids out of them, and families along their dims, by list and by rule. */
+static mgrid_status grids_way(mgrid_error *err) {
+  enum { GRIDS = 8 };
+  const mgrid_dim   dims[] = { { "a", 2 }, { "b", 2 }, { "c", MGRID_FILL } }, two[] = { { "x", 2 }, { "y", 1 } };
+  const char *const names[] = { "a", "b", "c" }, *const renamed[] = { NULL, "d", NULL },
+                    *const names_of_part[] = { "a", "c" };
+  const int64_t            starts[] = { 0, 8 }, at[] = { -1, 1, -1 };
+  const int32_t            ranks[] = { 7, 6, 5, 4, 3, 2, 1, 9 };
+  size_t                   length = 0;
+  mgrid_grid              *g[GRIDS] = { mgrid_grid_new(mgrid_world(8), 3, dims, err) };
+  mgrid_family            *all = mgrid_grid_along(g[0], 3, names, MGRID_AS_WRITTEN, err);
+  mgrid_family            *list = mgrid_family_table(mgrid_world(10), 1, starts, ranks, MGRID_PARTIAL, err);
+  mgrid_family            *tables[2] = { 0 };
+  mgrid_topology          *t = mgrid_topology_new(10, err);
+  mgrid_plan              *p = NULL;
+  mgrid_backend           *b = mgrid_backend_dry(10, 9, err);
+  mgrid_state             *state = NULL;
+  mgrid_status             s = MGRID_LIMIT;
+  g[1] = mgrid_grid_over(all, 3, dims, err);
+  g[2] = mgrid_grid_over(list, 3, dims, err);
+  g[3] = mgrid_grid_at(g[1], at, err);
+  g[4] = mgrid_grid_at(g[2], at, err);
+  g[5] = mgrid_grid_unflatten(g[2], "b", 2, two, err);
+  g[6] = mgrid_grid_flatten(g[4], "one", 2, names_of_part, err);
+  g[7] = mgrid_grid_rename(g[2], renamed, err);
+  tables[0] = mgrid_grid_along(g[2], 2, names, MGRID_GRID_ORDER, err);
+  tables[1] = mgrid_grid_along(g[4], 1, &names[2], MGRID_GRID_ORDER, err);
+  bool made = t && b && tables[0] && tables[1];
+  for (int i = 0; i < GRIDS; i++) made &= g[i] != NULL;
+  if (made) s = mgrid_topology_add_grid(t, "mesh", g[2], err);
+  if (!s) s = mgrid_topology_add(t, "ab", tables[0], NULL, err);
+  if (!s) s = (p = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;
+  if (!s) s = mgrid_plan_print_json(p, -1, count_text, &length, err);
+  if (!s) s = (state = mgrid_materialize(p, b, NULL, err)) ? MGRID_OK : MGRID_LIMIT;
+  mgrid_grid *slice = s ? NULL : mgrid_state_submesh(state, "mesh", 2, names, err);
+  if (!s && !slice) s = MGRID_LIMIT;
+  mgrid_grid_free(slice);
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  for (int i = 0; i < GRIDS; i++) mgrid_grid_free(g[i]);
+  for (int i = 0; i < 2; i++) mgrid_family_free(tables[i]);
+  mgrid_family_free(list);
+  mgrid_family_free(all);
+  if (s == MGRID_OUTPUT) mgrid_oom(err);
+  return s;
+}
+
 static mgrid_status recipe_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   const char    *args[] = { "tp=2", "pp=4", "use_fp8=true" };
@@ -142,6 +191,11 @@ static void test_every_allocation_in_c(void **state) {
   sweep(whole_way);
 }
 
+static void test_every_allocation_of_grids(void **state) {
+  (void)state;
+  sweep(grids_way);
+}
+
 static void test_every_allocation_of_a_recipe(void **state) {
   (void)state;
   sweep(recipe_way);
@@ -173,9 +227,8 @@ static void test_every_cap_of_the_lua_heap(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_every_allocation_in_c),
-    cmocka_unit_test(test_every_allocation_of_a_recipe),
-    cmocka_unit_test(test_every_allocation_of_a_setting),
+    cmocka_unit_test(test_every_allocation_in_c),        cmocka_unit_test(test_every_allocation_of_grids),
+    cmocka_unit_test(test_every_allocation_of_a_recipe), cmocka_unit_test(test_every_allocation_of_a_setting),
     cmocka_unit_test(test_every_cap_of_the_lua_heap),
   };
   return run_program("memory", tests, argc, argv);
