@@ -12,22 +12,36 @@
 
 -- World -------------------------------------------------------------------------
 
----The ranks a grid may lie on: a whole world, or a window of consecutive ranks of one.
----`#world` is the number of its ranks.
+---The ranks a grid may lie on: a whole world, a window of consecutive ranks of one, or some ranks in another
+---order. `#world` is the number of its ranks. Equal: same ranks in the same order.
 ---@class moongrid.World
 ---@field size integer how many ranks, 1 to 2147483647
----@field offset integer the first rank; 0 unless this is a window
+---@field offset integer the first rank; 0 unless this is a window; an error in another order, where `rank(0)` is it
 local World = {}
 
----Consecutive ranks of this world or window. The result still belongs to the whole world.
----@param offset integer first rank, counted from the start of this window; 0 to size - 1
+---Consecutive ranks of this world or window, or positions of another order, O(size) there. The result still
+---belongs to the whole world.
+---@param offset integer first position, counted from the start of this window; 0 to size - 1
 ---@param size? integer how many, 1 to size - offset; left out: all that follow
 ---@return moongrid.World
 function World:window(offset, size) end
 
+---These ranks in another order, or some of them: a grid over the result has its position 0 at the first rank of
+---the list, and coordinates, families and plans follow. A function is asked for the rank at each position, a family
+---of one group gives its members. Refused with a rank twice or outside of this World. Orders that follow a rule of
+---modes (every second rank, a transposed grid) cost nothing afterwards; families along dims of a grid over another
+---are explicit lists unless they are regular. O(size), and O(modes) for a family of a grid.
+---@param ranks integer[]|moongrid.Family|fun(position: integer, size: integer): integer
+---@return moongrid.World
+function World:order(ranks) end
+
+---@param position integer 0 to size - 1
+---@return integer rank at this position
+function World:rank(position) end
+
 ---A family from explicit lists, group by group. O(members); lists that turn out regular
 ---become a rule and cost nothing afterwards. Refused where the lists are not what `kind`
----says, or hold a rank outside this window.
+---says, or hold a rank outside this window. Not for a World in another order.
 ---@param groups integer[][] ranks of each group, in order; no group is empty
 ---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
 ---@return moongrid.Family
@@ -35,9 +49,9 @@ function World:table(groups, kind) end
 
 -- Grid --------------------------------------------------------------------------
 
----Ordered dims over a window, fastest-varying first. `grid.tp` is the size of dim tp (a
+---Ordered dims over the ranks of a World, fastest-varying first. `grid.tp` is the size of dim tp (a
 ---method's name wins over a dim of the same name), `grid "tp"` and `grid("dp", "cp")` are
----`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes and window.
+---`grid:along(...)`, `#grid` is the number of ranks. Equal: same dims, sizes, and ranks in the same order.
 ---@class moongrid.Grid
 ---@overload fun(...: string): moongrid.Family
 ---@field [string] integer
@@ -76,6 +90,32 @@ function Grid:rank(coords) end
 
 ---@return { [1]: string, [2]: integer }[] dims name and size of each, fastest first
 function Grid:dims() end
+
+---The grid with one dim cut into several, whose product is its size: `grid:unflatten("dp", "shard-rep", { shard = 2,
+---rep = fill })`. Without an order `{ shard = 2, rep = fill }`, two dims of which one is fill: that one is slower.
+---@param dim string
+---@param order string|string[] of the new dims, fastest first, as for `grid(world, order, sizes)`
+---@param sizes table<string, integer|lightuserdata>
+---@return moongrid.Grid # refused with the nearest sizes where they do not make the dim's
+---@overload fun(self: moongrid.Grid, dim: string, sizes: table<string, integer|lightuserdata>): moongrid.Grid
+function Grid:unflatten(dim, order, sizes) end
+
+---The grid with dims that are neighbours in its order made one, in that order whatever the order of the names. Dims
+---of size 1 between them do not count, and come after it.
+---@param name string of the new dim
+---@param ... string one dim or more, each once
+---@return moongrid.Grid
+function Grid:flatten(name, ...) end
+
+---@param names table<string, string> the new name of a dim; others keep theirs
+---@return moongrid.Grid
+function Grid:rename(names) end
+
+---The part of the grid at fixed coordinates: a grid of the dims that are not named, over the ranks there. Its
+---families leave the other ranks of the world out.
+---@param coords table<string, integer> by name of dim, each 0 to size - 1
+---@return moongrid.Grid
+function Grid:at(coords) end
 
 -- Family ------------------------------------------------------------------------
 
@@ -282,7 +322,7 @@ function Plan:dry(rank) end
 -- State and Group -----------------------------------------------------------------
 
 ---A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of
----family tp, nil where it is in none; `state.dense` its coordinates in a grid of that name
+---family tp, nil where it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
 ---(nil outside); the names below come first. `#state` is ngroups; `pairs(state)` visits each
 ---family's name with the Group, or false. `local s <close> = ...` closes it at the block's end.
 ---@class moongrid.State
@@ -292,7 +332,7 @@ function Plan:dry(rank) end
 ---@field machine moongrid.Machine
 ---@field ncomms integer communicators this state holds
 ---@field ngroups integer groups this rank belongs to, groups of one included
----@field [string] moongrid.Group|table<string, integer>|any
+---@field [string] moongrid.Group|moongrid.Mesh|any
 local State = {}
 
 ---All groups this rank has of a family, in index order: one of a partition, several of a
@@ -303,7 +343,7 @@ function State:groups(family) end
 
 ---@param grid string
 ---@param dim string
----@return integer? coordinate nil outside the grid's window
+---@return integer? coordinate nil outside the grid
 function State:coord(grid, dim) end
 
 ---Has the plan a family of this name? This rank need not be in it. `state[name]` of an unknown name
@@ -329,6 +369,24 @@ function State:create(family) end
 ---Give the communicators back; its groups answer nothing any more. Collective over the job,
 ---in the same order on all ranks. A second call is harmless.
 function State:close() end
+
+---A grid as one rank sees it: `mesh.tp` is the rank's coordinate in dim tp, and `pairs(mesh)` visits these alone.
+---Dims with a name from below hide that. It outlives its state.
+---@class moongrid.Mesh
+---@field rank integer the rank's position in the grid's order, 0 to size - 1
+---@field size integer ranks of the grid
+---@field shape integer[] size of each dim, fastest first
+---@field ranks integer[] global ranks in the grid's order, first dim fastest; O(size)
+---@field grid moongrid.Grid
+---@field [string] integer
+local Mesh = {}
+
+---The slice of the grid along some of its dims that has this rank: the other dims stay at the rank's coordinates.
+---The dims keep the grid's order, whatever the order of the names, as in `grid("tp", "dp")`, whose group of this
+---rank has the same ranks. Local.
+---@param ... string names of dims, each once; none: this rank alone
+---@return moongrid.Mesh
+function Mesh:submesh(...) end
 
 ---Where this rank runs, and how the job is spread over machines, which are told apart by host name and
 ---boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. Of a

@@ -51,9 +51,12 @@ static int load(lua_State *L) {
 
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
-  mgrid_runtime *rt = check_recipe(L, 1);
-  bool           is_world = luaL_testudata(L, 2, MGRID_LUA_WORLD) != NULL;
-  mgrid_window   w = is_world ? mgrid_lua_check_window(L, 2) : mgrid_world(luaL_checkinteger(L, 2));
+  mgrid_runtime   *rt = check_recipe(L, 1);
+  mgrid_lua_world *given = luaL_testudata(L, 2, MGRID_LUA_WORLD);
+  mgrid_window     w = given ? given->window : mgrid_world(luaL_checkinteger(L, 2));
+  if (given && given->order)
+    return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
+                              "world that it gives to build");
   if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
   lua_settop(L, 3);
   mgrid_plan **box = mgrid_lua_new_plan(L);
@@ -297,6 +300,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_class(L, &job_class);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
+  mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
   mgrid_lua_open_options(L);

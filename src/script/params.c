@@ -26,7 +26,7 @@ static int plan_body(lua_State *L) {
   evaluation *e = lua_touserdata(L, 1);
   mgrid_prelude_push(L, "evaluate");
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
-  *mgrid_lua_new_world(L) = mgrid_world(e->world);
+  mgrid_lua_new_world(L)->window = mgrid_world(e->world);
   e->push(L, e->params);
   if (e->file) mgrid_push_json(L, e->file);
   lua_call(L, e->file ? 4 : 3, 1);

@@ -32,6 +32,7 @@ void mgrid_prelude_open(lua_State *L) {
   }
   mgrid_sandbox_push(L);
   int env = lua_gettop(L);
+  mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
   mgrid_lua_open_topology(L);

@@ -158,9 +158,9 @@ static void *new_box(lua_State *L, size_t size, const char *name) {
   return box;
 }
 
-mgrid_window *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_window), MGRID_LUA_WORLD); }
-mgrid_grid  **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID); }
-mgrid_plan  **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN); }
+mgrid_lua_world *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_lua_world), MGRID_LUA_WORLD); }
+mgrid_grid     **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID); }
+mgrid_plan     **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN); }
 
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
   mgrid_lua_family *box = new_box(L, sizeof *box, MGRID_LUA_FAMILY);
@@ -168,9 +168,7 @@ mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *lik
   return box;
 }
 
-mgrid_window mgrid_lua_check_window(lua_State *L, int i) {
-  return *(mgrid_window *)luaL_checkudata(L, i, MGRID_LUA_WORLD);
-}
+mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return luaL_checkudata(L, i, MGRID_LUA_WORLD); }
 mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i) { return *(mgrid_grid **)luaL_checkudata(L, i, MGRID_LUA_GRID); }
 mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) { return *(mgrid_plan **)luaL_checkudata(L, i, MGRID_LUA_PLAN); }
 

@@ -16,6 +16,7 @@
 
 #define MGRID_LUA_WORLD    "moongrid.World"
 #define MGRID_LUA_GRID     "moongrid.Grid"
+#define MGRID_LUA_MESH     "moongrid.Mesh"
 #define MGRID_LUA_FAMILY   "moongrid.Family"
 #define MGRID_LUA_TOPOLOGY "moongrid.Topology"
 #define MGRID_LUA_PLAN     "moongrid.Plan"
@@ -23,6 +24,12 @@
 #define MGRID_LUA_GROUP    "moongrid.Group"
 #define MGRID_LUA_JOB      "moongrid.Job"
 #define MGRID_LUA_RECIPE   "moongrid.Recipe"
+
+/* The ranks that a grid may lie on: a window, or ranks in another order. */
+typedef struct mgrid_lua_world {
+  mgrid_window  window; /* from the lowest rank to the highest */
+  mgrid_family *order;  /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
+} mgrid_lua_world;
 
 /* A family and the options it will have in a topology. */
 typedef struct mgrid_lua_family {
@@ -72,13 +79,13 @@ int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char 
 
 /* Push an empty userdata and return the place of its C object. The caller stores an object there, and __gc
 ** frees it. */
-mgrid_window     *mgrid_lua_new_world(lua_State *L);
+mgrid_lua_world  *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State              *L,
                                        const mgrid_lua_family *like); /* with the options of `like`; NULL: none */
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
-mgrid_window      mgrid_lua_check_window(lua_State *L, int i); /* a World */
+mgrid_lua_world  *mgrid_lua_check_world(lua_State *L, int i);
 mgrid_grid       *mgrid_lua_check_grid(lua_State *L, int i);
 mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i);
 mgrid_topology   *mgrid_lua_check_topology(lua_State *L, int i);
@@ -87,8 +94,24 @@ mgrid_plan       *mgrid_lua_check_plan(lua_State *L, int i);
 /* choose(topology, family, option, value): set one option, or field of `nccl`, on top of those that the family
 ** has. A value may be text as on a command line. Raises. options.c */
 int mgrid_lua_choose(lua_State *L);
+/* Of grid.c, for reshape.c and mesh.c. _push_order: the names of an order, "tp-cp-dp" or {"tp","cp","dp"};
+** _push_dims: these with the sizes by name at `sizes`. Both return how many, and push the names, which live as long
+** as they are on the stack. */
+size_t                mgrid_lua_push_order(lua_State *L, int i, const char **names);
+size_t                mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
+bool                  mgrid_lua_is_fill(lua_State *L, int i);
+extern const luaL_Reg mgrid_lua_grid_reshape[];
+/* Coordinates by name at i; `absent` for a dim that is not named. Raises. */
+void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
+/* Explicit lists cost memory and time per rank: charge the recipe's budget for those of the chosen dims. */
+void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
+
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
+
+/* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
+void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
+void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
 /* `owned`: the state is freed when the userdata is closed or collected. */
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
@@ -113,7 +136,8 @@ int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 
 /* Register the classes, and put their constructors into the table on the top. */
-void mgrid_lua_open_grid(lua_State *L);     /* world, grid, fill */
+void mgrid_lua_open_world(lua_State *L);    /* world */
+void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan */

@@ -243,21 +243,20 @@ static int state_ngroups(lua_State *L) {
   return 1;
 }
 
-static void push_coordinates(lua_State *L, const mgrid_grid *grid, int64_t rank) {
-  lua_createtable(L, 0, (int)grid->n);
-  for (size_t i = 0; i < grid->n; i++) {
-    int64_t at = mgrid_grid_coord(grid, rank, i);
-    if (at < 0) {
-      lua_pushnil(L);
-      return;
-    }
-    lua_pushinteger(L, at);
-    lua_setfield(L, -2, grid->axis[i].name);
+/* Push the Mesh of a named grid, fresh each time: its table is the caller's to change. Its metatable is kept among
+** the answers. */
+static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
+  if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
+    lua_pop(L, 1);
+    mgrid_lua_push_mesh_metatable(L, grid, rank);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, answers, grid);
   }
+  mgrid_lua_push_mesh(L, grid, rank, lua_gettop(L));
 }
 
-/* state.tp is a Group or nil, state.dense the coordinates in a named grid; the State's own fields and
-** methods come first. Called with (answers, key). */
+/* state.tp is a Group or nil, state.dense the Mesh of a named grid; the State's own fields and methods come
+** first. Called with (answers, key). */
 static int state_missing(lua_State *L) {
   enum { STATE = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
@@ -269,7 +268,7 @@ static int state_missing(lua_State *L) {
   mgrid_state      *s = mgrid_lua_check_state(L, STATE);
   const mgrid_grid *grid = mgrid_plan_grid(s->plan, key);
   if (grid) {
-    push_coordinates(L, grid, s->view.rank);
+    push_mesh(L, 1, grid, s->view.rank);
     return 1;
   }
   mgrid_error        e = MGRID_ERROR_INIT;

@@ -12,7 +12,7 @@
 ** User value 1: name -> the Family or Grid that was assigned; 2: name -> "file:line: ". */
 
 static int new_topology(lua_State *L) {
-  mgrid_window     w = mgrid_lua_check_window(L, 1);
+  int64_t          world = mgrid_lua_check_world(L, 1)->window.world;
   mgrid_topology **box = lua_newuserdatauv(L, sizeof *box, 2);
   *box = NULL;
   luaL_setmetatable(L, MGRID_LUA_TOPOLOGY);
@@ -21,7 +21,7 @@ static int new_topology(lua_State *L) {
   lua_newtable(L);
   lua_setiuservalue(L, -2, 2);
   mgrid_error e = MGRID_ERROR_INIT;
-  *box = mgrid_topology_new(w.world, &e);
+  *box = mgrid_topology_new(world, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 

@@ -74,7 +74,7 @@ describe("World", function()
     { "w:window(2, 0)", "a window from 2 has 1 to 6 ranks, not 0" },
     { "w:window()", "bad argument #1 to 'window' (number expected, got no value)" },
     { "w.window(5)", "bad argument #1 to 'window' (moongrid.World expected, got number)" },
-    { "local _ = w.sise", "unknown field of a World 'sise'; nearest is 'size' (size, offset, window, table)" },
+    { "local _ = w.sise", "unknown field of a World 'sise'; nearest is 'size' (size, offset, window, order, table, rank)" },
     { "w.size = 3", "a World cannot be changed" },
     { "w:table { {0,1}, {1,2} }", "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
     { "w:table({ {0,1}, {2,2} }, 'partial')", "rank 2 occurs twice in group 1 of the table" },
