@@ -34,6 +34,7 @@ local recipe = mg.load "jax_mesh"
 ---@class moongrid.JaxMesh
 ---@field shape integer[] size of each axis, slowest first
 ---@field axis_names string[] of the axes, slowest first; their groups have these names as well
+---@field grid moongrid.Grid the axes, fastest first, over the devices in their order
 local JaxMesh = {}
 JaxMesh.__index = JaxMesh
 
@@ -56,17 +57,15 @@ local function new(call, takes, world, params, options)
   local plan = attempt(call, recipe.plan, recipe, world.size, params)
   local first = plan:dry(0)
   local self = setmetatable({ axis_names = plan.families, shape = recipe:ask(first, "shape"), world = world }, JaxMesh)
-  local sizes = {}
+  local sizes, ranks = {}, world
   for i, axis in ipairs(self.axis_names) do sizes[axis] = self.shape[i] end
-  self.places = mg.grid(world, reversed(self.axis_names), sizes) -- the mesh as if its devices were in order
-  self.collected = mg.topology(world)
-  if params.devices then -- ranks by place and places by rank, else they are equal
-    self.order, self.place_of = recipe:ask(first, "device_order"), {}
-    for i, id in ipairs(self.order) do
-      self.order[i] = world.offset + id
-      self.place_of[world.offset + id] = world.offset + i - 1
-    end
+  if params.devices then -- else they are in order
+    local order = recipe:ask(first, "device_order")
+    for i, id in ipairs(order) do order[i] = world:rank(id) end
+    ranks = world:order(order)
   end
+  self.grid = mg.grid(ranks, reversed(self.axis_names), sizes)
+  self.collected = mg.topology(world)
   return self
 end
 
@@ -110,12 +109,7 @@ function JaxMesh:device_order() return self:family(self.axis_names):ranks(0) end
 ---@return moongrid.Family # numbered along the other axes, their last one fastest
 function JaxMesh:family(axes)
   axes = type(axes) == "string" and { axes } or list("axes", axes, "a name or a list of names")
-  local family = attempt("axes", self.places.ordered, self.places, reversed(axes))
-  if not self.order then return family end
-  return family:map(function(places)
-    for i, place in ipairs(places) do places[i] = self.order[1 + place - self.world.offset] end
-    return places
-  end)
+  return attempt("axes", self.grid.ordered, self.grid, reversed(axes))
 end
 
 ---The same, to be created: they join the topology under the axes' names, joined by "_". Again is harmless.
@@ -135,8 +129,7 @@ end
 ---@return integer[]? coordinate of its device, one for each axis; nil for a rank outside the mesh
 function JaxMesh:coordinate(rank)
   layer.check_rank(rank)
-  if self.order then rank = self.place_of[rank] end
-  local coords = rank and self.places:coords(rank)
+  local coords = self.grid:coords(rank)
   if not coords then return nil end
   local coordinate = {}
   for i, axis in ipairs(self.axis_names) do coordinate[i] = coords[axis] end

@@ -108,7 +108,17 @@ local function filter_match(s, coords)
   return family:ranks(family:locate(topo(s):rank(coords)))
 end
 
-local function axis_comm_lists(s, axis) return s.topo[axis] and lists(topo(s):along(axis)) or {} end
+-- The groups along an axis, nil where there is no such axis.
+local function along(s, axis)
+  for _, name in ipairs(axis_names(s)) do
+    if name == axis then return topo(s):along(axis) end
+  end
+end
+
+local function axis_comm_lists(s, axis)
+  local family = along(s, axis)
+  return family and lists(family) or {}
+end
 
 local function rank_repr(s, q)
   local omit, parts = {}, {}
@@ -129,7 +139,10 @@ end
 
 local queries = {
   axis_names = axis_names,
-  dim = function(s, q) return s.topo[q.axis] and topo(s):along(q.axis).size or 0 end,
+  dim = function(s, q)
+    local family = along(s, q.axis)
+    return family and family.size or 0
+  end,
   coord = function(s)
     local coord = axis_names(s)
     for i, axis in ipairs(coord) do coord[i] = s.topo[axis] end

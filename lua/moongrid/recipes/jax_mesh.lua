@@ -76,7 +76,7 @@ local function devices_of(world, records)
     if seen[id] then refuse("devices: items %d and %d have id %d; one of each id would do", seen[id], i - 1, id) end
     seen[id] = i - 1
     devices[i] = {
-      id = id, rank = world.offset + id, coords = record.coords, core = record.core_on_chip or 0,
+      id = id, rank = world:rank(id), coords = record.coords, core = record.core_on_chip or 0,
       platform = record.platform or record.coords and "tpu" or "cpu", kind = record.device_kind or "",
       slice_index = record.slice_index, process_index = record.process_index or 0,
     }
@@ -372,7 +372,7 @@ local function axes_of(p)
   return axes, shape
 end
 
--- The grid of the mesh as if ranks were in order, and the sizes inside a granule, with none left to infer.
+-- The grid of the mesh as if ranks were in order; its sizes, and those inside a granule, with none left to infer.
 local function grid_of(world, axes, shape, dcn)
   if #axes ~= #shape then
     refuse("axis_names has %d names for the %d axes of mesh_shape; a name for each would do", #axes, #shape)
@@ -394,22 +394,14 @@ local function grid_of(world, axes, shape, dcn)
   local g = grid(world, reversed(axes), sizes)
   for i, axis in ipairs(axes) do
     local granules = dcn and dcn[i] or 1
+    sizes[axis] = g[axis]
     inside[i] = g[axis] // granules
     if inside[i] * granules ~= g[axis] then
       refuse("dcn_mesh_shape: %d does not divide the %d ranks that remain for axis '%s'; 1 would do", granules, g[axis],
         axis)
     end
   end
-  return g, inside
-end
-
--- The family of a grid with the ranks at their places in an order.
-local function placed(family, order, offset)
-  if not order then return family end
-  return family:map(function(places)
-    for i, place in ipairs(places) do places[i] = order[1 + place - offset] end
-    return places
-  end)
+  return g, sizes, inside
 end
 
 -- Queries -------------------------------------------------------------------------
@@ -478,18 +470,23 @@ return recipe {
     if dcn and p.contiguous_submeshes then
       refuse "contiguous_submeshes excludes dcn_mesh_shape; contiguous_submeshes=false would do"
     end
-    local g, inside = grid_of(world, axes, shape, dcn)
-    local order = p.devices and order_of(devices_of(world, p.devices), inside, dcn, p)
+    local mesh, sizes, inside = grid_of(world, axes, shape, dcn)
+    if p.devices then
+      local order = order_of(devices_of(world, p.devices), inside, dcn, p)
+      mesh = grid(world:order(order), reversed(axes), sizes)
+    end
 
-    local t = topology(world)
-    for _, axis in ipairs(axes) do t[axis] = placed(g(axis), order, world.offset) end
+    local t, taken = topology(world), {}
+    for _, axis in ipairs(axes) do t[axis], taken[axis] = mesh(axis), true end
     local groups = p.groups or {}
     if type(groups) == "string" then groups = string.split(groups, ",") end
     if type(groups) ~= "table" then refuse("groups is a %s; data-model,model-data would do", type(groups)) end
     for _, group in ipairs(groups) do
       local names = names_of("groups", group)
-      t[table.concat(names, "_")] = placed(g:ordered(reversed(names)), order, world.offset)
+      local name = table.concat(names, "_")
+      t[name], taken[name] = mesh:ordered(reversed(names)), true
     end
+    if not taken.mesh then t.mesh = mesh end
     return t
   end,
   queries = queries,

@@ -55,6 +55,25 @@ local function check_layer(job, case, devices)
   assert(#mesh:topology() == #job.plan, "the layer has other groups in its topology")
 end
 
+-- What the grid of the plan says of every rank, by itself and as a state's mesh.
+local function check_grid(job, case)
+  local grid = job.plan:grid "mesh"
+  local dims = grid:dims()
+  for i, rank in ipairs(case.ranks.rank) do
+    local state <close> = job.plan:dry(rank)
+    local coords, by_axis, sizes = {}, {}, {}
+    for axis = #dims, 1, -1 do
+      coords[#coords + 1] = grid:coord(rank, dims[axis][1])
+      by_axis[#by_axis + 1] = state.mesh[dims[axis][1]]
+      sizes[#sizes + 1] = dims[axis][2]
+    end
+    check("coordinate of the grid", coords, case.ranks.coordinate[i])
+    check("coordinate of the state's mesh", by_axis, case.ranks.coordinate[i])
+    check("sizes of the grid", sizes, case.lists.shape)
+    check("position in the mesh", case.lists.device_order[state.mesh.rank + 1], rank)
+  end
+end
+
 local function open(case)
   local args = {}
   for name, value in pairs(case.args) do args[name] = value end
@@ -65,6 +84,7 @@ local function open(case)
   check("device_order", job:query(0, "device_order"), case.lists.device_order)
   check("shape", job:query(0, "shape"), case.lists.shape)
   check_layer(job, case, args.devices)
+  check_grid(job, case)
   return job
 end
 
