@@ -54,10 +54,10 @@ mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *con
   return s;
 }
 
-/* Dims as modes of positions; *ranks the same in ranks. False where there are no such modes. */
-static bool modes_of(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks) {
-  for (size_t i = 0; i < n; i++) mgrid_modes_push(positions, g->axis[dims[i]].size, g->axis[dims[i]].stride);
-  return mgrid_order_modes(g->order, positions, ranks);
+bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks) {
+  mgrid_modes *to = g->order ? positions : ranks; /* of a window they are the same */
+  for (size_t i = 0; i < n; i++) mgrid_modes_push(to, g->axis[dims[i]].size, g->axis[dims[i]].stride);
+  return !g->order || mgrid_order_modes(g->order, positions, ranks);
 }
 
 /* The groups as lists: places in the grid, then the ranks there. */
@@ -88,7 +88,7 @@ int64_t mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c) {
   MGRID_MODES(ix);
   MGRID_MODES(inside);
   MGRID_MODES(index);
-  bool rule = modes_of(g, c->nin, c->in, &in, &inside) && modes_of(g, c->nix, c->ix, &ix, &index);
+  bool rule = mgrid_grid_modes(g, c->nin, c->in, &in, &inside) && mgrid_grid_modes(g, c->nix, c->ix, &ix, &index);
   if (rule) return 0;
   return c->nix ? g->size : mgrid_modes_count(&in);
 }
@@ -98,8 +98,8 @@ mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgri
   MGRID_MODES(ix);
   MGRID_MODES(inside);
   MGRID_MODES(index);
-  bool rule = modes_of(g, c->nin, c->in, &in, &inside);
-  rule &= modes_of(g, c->nix, c->ix, &ix, &index);
+  bool rule = mgrid_grid_modes(g, c->nin, c->in, &in, &inside);
+  rule &= mgrid_grid_modes(g, c->nix, c->ix, &ix, &index);
   if (!rule) return listed(g, &in, &ix, err);
   return mgrid_strided_new(g->window.world, g->window.offset, &inside, &index, err);
 }

@@ -57,8 +57,8 @@ mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_
 mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err);
 /* The ranks from the lowest to the highest; *plain: are they all there, ascending? */
 mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain);
-/* Turn offsets in positions into offsets in ranks. False where they follow no rule of modes. `order` may be
-** NULL; the list is one of dims of a grid over it. */
+/* Turn offsets in positions, which dims of a grid over the order make, into offsets in ranks. False where these
+** follow no rule of modes. */
 bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks);
 /* Append the ranks, as in mgrid_grid_describe. */
 void mgrid_order_text(const mgrid_family *order, mgrid_text *t);
@@ -75,6 +75,9 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
                                mgrid_chosen *c, mgrid_error *err);
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
                                   const char *const *index, mgrid_chosen *c, mgrid_error *err);
+/* Dims as modes of positions, and these as modes of ranks; for a grid without an order the latter alone. False
+** where there are no such modes. Both lists are empty before. */
+bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_modes *positions, mgrid_modes *ranks);
 /* How many ranks have to be listed for the family of the chosen dims, or with nix = 0 for its first group;
 ** 0 where a rule of modes makes it. */
 int64_t       mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c);

@@ -70,8 +70,7 @@ bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, 
   MGRID_MODES(these);
   MGRID_MODES(behind);
   ranks->n = 0;
-  if (!order) mgrid_modes_append(ranks, positions);
-  if (!order || order->form != MGRID_STRIDED) return !order;
+  if (order->form != MGRID_STRIDED) return false;
   for (int i = 0; i < positions->n; i++) {
     mgrid_mode m = positions->at[i];
     if (!mgrid_modes_cut(&order->as.strided.inside, m.stride, &before, &every, NULL)

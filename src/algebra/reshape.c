@@ -92,8 +92,7 @@ static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int6
   MGRID_MODES(places);
   MGRID_MODES(inside);
   MGRID_MODES(none);
-  for (size_t i = 0; i < c->nin; i++) mgrid_modes_push(&places, g->axis[c->in[i]].size, g->axis[c->in[i]].stride);
-  if (mgrid_order_modes(g->order, &places, &inside)) {
+  if (mgrid_grid_modes(g, c->nin, c->in, &places, &inside)) {
     int64_t rank = g->order ? mgrid_family_rank(g->order, 0, first) : g->window.offset + first;
     return mgrid_strided_new(g->window.world, rank, &inside, &none, err);
   }
