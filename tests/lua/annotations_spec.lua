@@ -117,9 +117,11 @@ do
   live.Family = live.Grid "zz_inner"
   live.Topology = moongrid.topology(live.World)
   live.Topology.zz_family = live.Family
+  live.Topology.zz_grid = live.Grid
   live.Plan = moongrid.plan(live.Topology)
   live.State = live.Plan:dry(0)
   live.Group = live.State.zz_family
+  live.Mesh = live.State.zz_grid
   live.Machine = live.State.machine
   live.Recipe = moongrid.load "picotron"
 end
@@ -170,7 +172,7 @@ describe("meta.lua", function()
     assert.are.same(sorted(moongrid), sorted(annotated.moongrid))
   end)
 
-  for _, class in ipairs { "World", "Grid", "Family", "Topology", "Plan", "State", "Group", "Recipe" } do
+  for _, class in ipairs { "World", "Grid", "Family", "Topology", "Plan", "State", "Group", "Mesh", "Recipe" } do
     it("has every method and field of a " .. class, function()
       assert.are.same(sorted(answered(live[class])), sorted(annotated["moongrid." .. class]))
     end)

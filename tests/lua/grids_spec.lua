@@ -184,19 +184,36 @@ describe("A plan of a grid in another order", function()
       .. "local g = grid(o, 'x-y', { x = 3, y = fill }) for i = 1, 100 do local _ = g 'x' end")))
   end)
 
-  it("makes a whole recipe in another order", function()
-    local path = support.file [[
-      return recipe { build = function(world)
-        return recipe "picotron".build(world:order(function(p, n) return n - 1 - p end), { tp = 2, dp = 4 })
-      end }]]
-    local plain, turned = mg.load("picotron"):plan(8, { tp = 2, dp = 4 }), mg.load(path):plan(8)
-    os.remove(path)
-    for name, family in pairs(plain) do
-      for group, ranks in pairs(family) do
-        for i, rank in ipairs(ranks) do ranks[i] = 7 - rank end
-        assert.are.same(ranks, turned:family(name):ranks(group), name)
+  it("makes every bundled recipe in another order", function()
+    for _, name in ipairs(mg.recipes()) do
+      local path = support.file(([[
+        return recipe { build = function(world)
+          return recipe %q.build(world:order(function(p, n) return n - 1 - p end), {})
+        end }]]):format(name))
+      local plain, turned = mg.load(name):plan(8), mg.load(path):plan(8)
+      os.remove(path)
+      assert.are.same(plain.families, turned.families, name)
+      for family, groups in pairs(plain) do
+        for group, ranks in pairs(groups) do
+          for i, rank in ipairs(ranks) do ranks[i] = 7 - rank end
+          assert.are.same(ranks, turned:family(family):ranks(group), name)
+        end
       end
     end
+  end)
+
+  it("keeps the ranks of a node side by side in an example, whatever their number", function()
+    local params = { tp = 2, pp = 2, shard = 2, gpus_per_node = 4 }
+    local plan = mg.load("examples/nodes.lua"):plan(16, params)
+    for family, groups in pairs { tp = { { 0, 4 }, { 8, 12 } }, dp = { { 0, 8, 1, 9 }, { 4, 12, 5, 13 } }, pp = { { 0, 2 }, { 4, 6 } },
+                                  shard = { { 0, 8 }, { 4, 12 } }, rep = { { 0, 1 }, { 4, 5 } },
+                                  loss = { { 2, 6, 10, 14, 3, 7, 11, 15 } } } do
+      for group, ranks in ipairs(groups) do assert.are.same(ranks, plan:family(family):ranks(group - 1), family) end
+    end
+    local huge = mg.load("examples/nodes.lua"):plan(2146435072, params)
+    assert.are.equal("Family of 1 groups of 1073217536: (4:536608768)(268304384:1) x (1) + 268304384", tostring(huge:family "loss"))
+    local state <close> = huge:dry(2146435071)
+    assert.are.same({ tp = 1, dp = 536608767, pp = 1 }, state.mesh)
   end)
 end)
 
