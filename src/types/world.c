@@ -57,8 +57,8 @@ static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua
                     in->world);
   if (of->offset < in->offset || of->offset + of->size > in->offset + in->size)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
-                       "the family has ranks %" PRId64 " to %" PRId64 "; ranks are %" PRId64 " to %" PRId64, of->offset,
-                       of->offset + of->size - 1, in->offset, in->offset + in->size - 1);
+                       "the family has ranks %" PRId64 " to %" PRId64 "; this World has %" PRId64 " to %" PRId64,
+                       of->offset, of->offset + of->size - 1, in->offset, in->offset + in->size - 1);
   if (!w->order) return;
   mgrid_lua_charge(L, 16 * size_of(part));
   for (int64_t i = 0, n = size_of(part), group, position; i < n; i++) {

@@ -94,7 +94,7 @@ describe("A World in another order", function()
     { "v:order(grid(v, 'a-b', { a = 2, b = 4 }) 'a')",
       "a grid lies over the ranks of one group, and the family has 4 groups" },
     { "v:order(grid(w, 'a', { a = 16 }) 'a')", "the family is of a world of 16 ranks, and this one has 8" },
-    { "v:window(0, 4):order(grid(v, 'a', { a = 8 }) 'a')", "the family has ranks 0 to 7; ranks are 0 to 3" },
+    { "v:window(0, 4):order(grid(v, 'a', { a = 8 }) 'a')", "the family has ranks 0 to 7; this World has 0 to 3" },
     { "local _ = down.offset", "a World in another order has no offset; world:rank(0) is its first rank" },
     { "down:rank(8)", "position 8 is out of range (0 to 7)" },
     { "down:rank(-1)", "position -1 is out of range (0 to 7)" },
@@ -204,11 +204,11 @@ describe("A plan of a grid in another order", function()
 
   it("keeps the ranks of a node side by side in an example, whatever their number", function()
     local params = { tp = 2, pp = 2, shard = 2, gpus_per_node = 4 }
-    local plan = mg.load("examples/nodes.lua"):plan(16, params)
+    local small = mg.load("examples/nodes.lua"):plan(16, params)
     for family, groups in pairs { tp = { { 0, 4 }, { 8, 12 } }, dp = { { 0, 8, 1, 9 }, { 4, 12, 5, 13 } }, pp = { { 0, 2 }, { 4, 6 } },
                                   shard = { { 0, 8 }, { 4, 12 } }, rep = { { 0, 1 }, { 4, 5 } },
                                   loss = { { 2, 6, 10, 14, 3, 7, 11, 15 } } } do
-      for group, ranks in ipairs(groups) do assert.are.same(ranks, plan:family(family):ranks(group - 1), family) end
+      for group, ranks in ipairs(groups) do assert.are.same(ranks, small:family(family):ranks(group - 1), family) end
     end
     local huge = mg.load("examples/nodes.lua"):plan(2146435072, params)
     assert.are.equal("Family of 1 groups of 1073217536: (4:536608768)(268304384:1) x (1) + 268304384", tostring(huge:family "loss"))
