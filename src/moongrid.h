@@ -61,7 +61,7 @@
 **   for arguments and for results. A host that was built with an older header gets the fields it
 **   knows. A larger struct than this library knows is MGRID_BAD_STRUCT unless the rest is zero,
 **   and so is one without a size; an error alone is taken as it is, since nobody could be told.
-**   mgrid_dim and mgrid_window never change.
+**   mgrid_dim, mgrid_window and mgrid_mode never change.
 **
 ** THREADS
 **   There is no global mutable state.
@@ -261,11 +261,21 @@ MGRID_API void          mgrid_family_free(mgrid_family *f);
 
 /* Cut each group into runs of k consecutive positions: *inner has the runs, *outer the
 ** ranks at equal positions of the runs. Pieces of a group follow each other in index
-** order. Refused where k does not meet the mode boundaries (no layout exists then),
-** with the sizes that would; with `lists` both are made as explicit lists instead,
-** O(world). Either output may be NULL. */
+** order. Of a family of grids refused where k does not meet the mode boundaries (no layout
+** exists then), with the sizes that would; with `lists` made all the same, as pieces that are asked of the family.
+** So are picked and zipped families, whose runs follow no layout: O(1). Where groups differ in size `lists` makes
+** explicit lists, O(world). Either output may be NULL. */
 MGRID_API mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
                                           mgrid_family **outer, mgrid_error *err);
+/* The same with the pieces counted by row: the groups of the family vary first, then the runs, or for *outer the
+** positions, so that group i of *inner is in group i % mgrid_family_count(f) of f. Groups have one size. */
+MGRID_API mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
+                                               mgrid_family **outer, mgrid_error *err);
+/* Consecutive pieces of every group: the first sizes[0] members, then sizes[1], ...; the pieces of a group follow each
+** other in index order. The sizes sum to the group size, or one is MGRID_FILL and takes the rest. The groups of f are
+** disjoint and of one size; of a union, of one size in each part. O(n) time and memory, whatever the world; questions
+** cost O(log n) more than those to f. Equal sizes are a split, which has a layout where it can. */
+MGRID_API mgrid_family *mgrid_family_segments(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_error *err);
 /* Repeated split: out[i] has the groups of level i, sizes[0] the innermost. The
 ** product of the n sizes must be the group size. out has n elements. From group to group
 ** of a level the positions below it vary first, then the runs of a group, then the groups. */
@@ -278,6 +288,9 @@ MGRID_API mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const
 ** returns how many, or -1 after filling *err. It must depend on `size` alone. */
 typedef int64_t (*mgrid_pick_fn)(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err);
 MGRID_API mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err);
+/* The same groups in another order: group i of the result is group order[i]. The n elements are all groups, each once.
+** O(n) time; where the order follows modes the result is a rule as before, else explicit lists, O(members). */
+MGRID_API mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
 /* n consecutive groups become one: the members of the first, then of the second, ... */
 MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 /* Pairs (position i, position i + step) of every group; with `wrap` also those that go
@@ -288,6 +301,26 @@ MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t s
 MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err);
 /* Group i is group i of each family, joined; equal numbers of groups, no shared ranks. */
 MGRID_API mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err);
+
+/* `size` steps, `stride` ranks from one to the next. */
+typedef struct mgrid_mode {
+  int64_t size, stride;
+} mgrid_mode;
+
+/* A family by its modes, the first one fastest: position p of group i is the rank offset + (digits of i times their
+** strides in `index`) + (digits of p times their strides in `inside`). No inside mode: groups of one rank; no index
+** mode: one group. Sizes and strides are 1 or more; the stride of size 1 means nothing and may be 0. Ranks are those of
+** the world, also in a window, and lie in it; no rank is in two places. O(modes), unless modes interleave so that
+** ranks are not found by dividing, as in (3:2) x (2:3): those are explicit lists, O(members). */
+MGRID_API mgrid_family *mgrid_family_modes(mgrid_window window, int64_t offset, size_t ninside,
+                                           const mgrid_mode *inside, size_t nindex, const mgrid_mode *index,
+                                           mgrid_error *err);
+/* The same by text: inside modes, then " x " and index modes, then " + " and the offset; the last two may be left
+** out. Modes are "(2:1)(4:8)", with "(1)" for none, as mgrid_family_describe writes them, which is read back to an
+** equal family, or sizes and strides apart, "(2,4):(1,8)" or "8:1", nested or not, as CuTe and torch write
+** them. The first mode is the fastest, as in CuTe; torch counts its last one fastest, so that a layout of torch is
+** read from the right. A fault is MGRID_BAD_VALUE, with its character. */
+MGRID_API mgrid_family *mgrid_family_parse(mgrid_window window, const char *text, mgrid_error *err);
 
 typedef enum mgrid_coverage {
   MGRID_PARTITION = 0, /* every rank of the window is in exactly one group */

@@ -47,6 +47,20 @@ function World:rank(position) end
 ---@return moongrid.Family
 function World:table(groups, kind) end
 
+---A family by its modes, each {size, stride}, the first one fastest: `inside` are the members of a group,
+---`index` the groups. Or by text: what tostring says of a family of modes, "(2:1) x (4:2) + 8", or CuTe's sizes
+---and strides, "(2,4):(1,8) x 2:4". torch's layouts look the same but count the last mode fastest: write
+---those from the right. Refused where two members are one rank, or a rank is outside this window. O(modes);
+---modes that interleave, as (3:2) x (2:3), become explicit lists, O(members).
+---@param modes moongrid.Modes|string
+---@return moongrid.Family
+function World:modes(modes) end
+
+---@class moongrid.Modes
+---@field inside? integer[][] {size, stride} each, 1 or more; left out: groups of one rank
+---@field index? integer[][] likewise; left out: one group
+---@field offset? integer the rank at position 0 of group 0, of the world also in a window; 0 by default
+
 -- Grid --------------------------------------------------------------------------
 
 ---Ordered dims over the ranks of a World, fastest-varying first. `grid.tp` is the size of dim tp (a
@@ -130,10 +144,12 @@ function Grid:at(coords) end
 ---@field coverage "partition"|"partial"|"cover" is each rank of the world in one group, in at most one, or maybe in several
 local Family = {}
 
----Cut every group into runs of k positions. Refused, with the sizes that would do, where k
----does not meet a boundary of the rule; `{ table = true }` makes explicit lists then, O(world).
+---Cut every group into runs of k positions. Of a family of a grid refused, with the sizes that would do,
+---where k does not meet a boundary of its rule; `table = true` cuts all the same, without a rule (and makes
+---explicit lists, O(world), where groups differ in size). The runs of a group follow each other; `by = "row"`
+---counts all groups before the next run, as a matrix of runs and groups is counted by rows.
 ---@param k integer ranks of an inner group, a divisor of the group size
----@param how? { table?: boolean }
+---@param how? { table?: boolean, by?: "row" }
 ---@return moongrid.Family inner the runs
 ---@return moongrid.Family outer the ranks at equal positions of the runs
 function Family:split(k, how) end
@@ -142,6 +158,18 @@ function Family:split(k, how) end
 ---@param sizes integer[] at most 32; their product is the group size
 ---@return moongrid.Family ...
 function Family:levels(sizes) end
+
+---Consecutive pieces of every group, first sizes[1] ranks, then sizes[2] and so on; the pieces of a group follow
+---each other. O(sizes), whatever the world. For pieces that change from step to step: `Group:segment`.
+---@param sizes integer[] 1 or more; they sum to the group size, or one is `fill` and takes the rest
+---@return moongrid.Family
+function Family:segments(sizes) end
+
+---The same groups in another order: group i is group order[i + 1] of this family. O(groups); orders that step
+---through the groups regularly keep a rule, others become explicit lists, O(members).
+---@param order integer[]|fun(group: integer): integer each group once, from 0
+---@return moongrid.Family
+function Family:renumber(order) end
 
 ---Keep some positions of every group, in the order given; duplicates drop. The result leaves
 ---ranks out. A function is asked once per group size, and its answer must depend on that alone.

@@ -39,6 +39,10 @@ void mgrid_family_free(mgrid_family *f) {
       free(f->as.picked.sorted);
       break;
     case MGRID_PAIRS: mgrid_family_free(f->as.pairs.base); break;
+    case MGRID_CUT:
+      mgrid_family_free(f->as.cut.base);
+      free(f->as.cut.starts);
+      break;
     case MGRID_UNION:
     case MGRID_ZIP: mgrid_families_free(f->as.parts.n, f->as.parts.child); break;
     case MGRID_TABLE:
@@ -224,6 +228,7 @@ int64_t mgrid_family_size(const mgrid_family *f, int64_t group) {
   if (!f || group < 0 || group >= f->count) return -1;
   if (f->size >= 0) return f->size;
   if (f->form == MGRID_TABLE) return f->as.table.starts[group + 1] - f->as.table.starts[group];
+  if (f->form == MGRID_CUT) return mgrid_cut_size(f, mgrid_cut_piece(f, &group));
   if (f->form == MGRID_UNION) {
     const mgrid_family *child = mgrid_union_child(f, &group);
     return mgrid_family_size(child, group);
@@ -246,6 +251,10 @@ int64_t mgrid_family_rank(const mgrid_family *f, int64_t group, int64_t position
     int64_t             per = mgrid_pairs_of(base->size, f->as.pairs.step, f->as.pairs.wrap);
     int64_t             at = group % per + position * f->as.pairs.step;
     return mgrid_family_rank(base, group / per, at % base->size);
+  }
+  case MGRID_CUT: {
+    int64_t piece = mgrid_cut_piece(f, &group);
+    return mgrid_family_rank(f->as.cut.base, group, mgrid_cut_position(f, piece, position));
   }
   case MGRID_UNION: {
     const mgrid_family *child = mgrid_union_child(f, &group);
@@ -272,6 +281,7 @@ bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
     return nth == 0 && strided_locate(&f->as.picked.base, rank, group, &p) && picked_position(f, p, position);
   }
   case MGRID_PAIRS: return pairs_locate(f, rank, nth, group, position);
+  case MGRID_CUT: return nth == 0 && mgrid_cut_locate(f, rank, group, position);
   case MGRID_UNION: {
     int64_t before = 0;
     for (size_t i = 0; i < f->as.parts.n; i++) {
@@ -315,6 +325,7 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
   case MGRID_PAIRS:
     return a->as.pairs.step == b->as.pairs.step && a->as.pairs.wrap == b->as.pairs.wrap
            && mgrid_family_same_rule(a->as.pairs.base, b->as.pairs.base);
+  case MGRID_CUT: return mgrid_cut_same_rule(a, b);
   case MGRID_UNION:
   case MGRID_ZIP:
     if (a->as.parts.n != b->as.parts.n) return false;
@@ -368,6 +379,12 @@ static void rule_text(const mgrid_family *f, mgrid_text *t) {
     mgrid_text_add(t, "neighbours(%" PRId64 "%s) of [", f->as.pairs.step, f->as.pairs.wrap ? ", wrap" : "");
     rule_text(f->as.pairs.base, t);
     mgrid_text_add(t, "]");
+    return;
+  case MGRID_CUT:
+    mgrid_cut_text(f, t);
+    mgrid_text_str(t, " of [");
+    rule_text(f->as.cut.base, t);
+    mgrid_text_str(t, "]");
     return;
   case MGRID_UNION:
   case MGRID_ZIP:

@@ -5,6 +5,7 @@
 **   STRIDED  group i, position p  ->  offset + index[i] + inside[p]
 **   PICKED   the same, with p taken from a list of positions that follows no rule of modes
 **   PAIRS    position i of a group of the base, and position i + step
+**   CUT      pieces of the groups of a base, where no layout of them exists
 **   UNION    the groups of one child after those of another
 **   ZIP      group i of each child, joined
 **   TABLE    explicit lists, with an inverse index by rank
@@ -19,7 +20,15 @@
 
 #include <stdatomic.h>
 
-typedef enum mgrid_form { MGRID_STRIDED, MGRID_PICKED, MGRID_PAIRS, MGRID_UNION, MGRID_ZIP, MGRID_TABLE } mgrid_form;
+typedef enum mgrid_form {
+  MGRID_STRIDED,
+  MGRID_PICKED,
+  MGRID_PAIRS,
+  MGRID_CUT,
+  MGRID_UNION,
+  MGRID_ZIP,
+  MGRID_TABLE
+} mgrid_form;
 
 /* A mode as one digit of (rank - offset): digit = what larger digits leave / stride. */
 typedef struct mgrid_digit {
@@ -62,6 +71,13 @@ struct mgrid_family {
       int64_t       step; /* positions between partners */
       bool          wrap; /* also around the end */
     } pairs;
+    struct {
+      mgrid_family *base;   /* groups of one size, disjoint */
+      int64_t       n;      /* pieces of every group, 2 or more */
+      int64_t      *starts; /* [n + 1]: piece i is the positions from starts[i] on; NULL: all pieces are equally long */
+      bool          links;  /* instead: piece i is the positions i, i + n, i + 2n, ... */
+      bool by_row; /* groups of the base vary before the pieces; else the pieces of a group follow each other */
+    } cut;
     struct {
       size_t         n;     /* 1 or more */
       mgrid_family **child; /* [n] */
@@ -109,6 +125,31 @@ void mgrid_family_text(const mgrid_family *f, mgrid_text *t);
 /* Write n members of one group from a position on, so that a long group can be read in pieces. */
 void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, int64_t n, int32_t *out);
 
+/* -------------------------------------------------------------------- grid.c */
+
+/* Is it a window of a world that can be? */
+mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err);
+
+/* --------------------------------------------------------------------- cut.c */
+
+/* Pieces of the groups of a base, which are disjoint and of one size: `starts` (owned from now on, also on
+** failure; NULL: the error is out of memory) has the first positions of n pieces and then the size. Equal
+** pieces are a split, so that they are STRIDED where a layout exists. */
+mgrid_family *mgrid_cut_at(const mgrid_family *base, int64_t n, int64_t *starts, bool by_row, mgrid_error *err);
+/* n equal runs of consecutive positions, or with `links` the ranks at equal positions of size / n runs. */
+mgrid_family *mgrid_cut_evenly(const mgrid_family *base, int64_t n, bool links, bool by_row, mgrid_error *err);
+/* Of a CUT: the length of piece i of a group; the position in the base of a position in that piece. */
+int64_t mgrid_cut_size(const mgrid_family *f, int64_t piece);
+int64_t mgrid_cut_position(const mgrid_family *f, int64_t piece, int64_t position);
+/* Which piece a group is; *group becomes that of the base. */
+int64_t mgrid_cut_piece(const mgrid_family *f, int64_t *group);
+bool    mgrid_cut_locate(const mgrid_family *f, int64_t rank, int64_t *group, int64_t *position);
+bool    mgrid_cut_same_rule(const mgrid_family *a, const mgrid_family *b);
+/* Append "segments{5,3}", "split(2)" or "links(2)", without the base. */
+void mgrid_cut_text(const mgrid_family *f, mgrid_text *t);
+/* Check the sizes of n consecutive pieces of `size` positions; *fill becomes what one of MGRID_FILL takes. */
+mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill, mgrid_error *err);
+
 /* -------------------------------------------------------------------- join.c */
 
 /* A union or zip of n children. It owns them and the array from now on, also on failure. The caller has
@@ -117,6 +158,26 @@ mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child,
 /* Apply op to each child of a union and join the results to a union again; NULL if op fails on a child. */
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
+
+/* ------------------------------------------------------------------ layout.c */
+
+/* As mgrid_family_modes and mgrid_family_parse; without `lists` NULL with *err untouched where those make lists. */
+mgrid_family *mgrid_layout_modes(mgrid_window w, int64_t offset, size_t ninside, const mgrid_mode *inside,
+                                 size_t nindex, const mgrid_mode *index, bool lists, mgrid_error *err);
+mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, mgrid_error *err);
+
+/* -------------------------------------------------------------------- pick.c */
+
+/* Pick n positions from the groups of a base: STRIDED where they follow modes, else PICKED. They are in range
+** and differ. */
+mgrid_family *mgrid_pick_strided(int64_t world, const mgrid_strided *base, int64_t n, const int64_t *positions,
+                                 mgrid_error *err);
+
+/* ---------------------------------------------------------------- renumber.c */
+
+/* The groups in that order by a rule, without lists; NULL with *err untouched where no rule of modes has it. A zip is
+** renumbered part by part. */
+mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
 
 /* ------------------------------------------------------------------- table.c */
 

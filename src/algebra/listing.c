@@ -70,6 +70,13 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
       position = position > size ? position - size : 0;
     }
     return;
+  case MGRID_CUT:
+    if (!f->as.cut.links) {
+      int64_t piece = mgrid_cut_piece(f, &group);
+      mgrid_family_slice(f->as.cut.base, group, mgrid_cut_position(f, piece, position), n, out);
+      return;
+    }
+    /* fall through */
   case MGRID_PICKED:
   case MGRID_PAIRS:
     for (int64_t p = 0; p < n; p++) out[p] = (int32_t)mgrid_family_rank(f, group, position + p);

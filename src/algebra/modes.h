@@ -16,10 +16,6 @@
 
 enum { MGRID_MODES_MAX = 31 }; /* modes of a list, at most */
 
-typedef struct mgrid_mode {
-  int64_t size, stride; /* how many steps; ranks from one step to the next */
-} mgrid_mode;
-
 /* The array belongs to whoever made the list: a family, or a function that fills one. */
 typedef struct mgrid_modes {
   int         n;  /* modes in the list */

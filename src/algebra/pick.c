@@ -65,9 +65,8 @@ static int64_t ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions,
 
 /* --------------------------------------------------------- one form after another */
 
-/* Pick from the groups of a base: strided where the positions follow modes, else a list of positions. */
-static mgrid_family *pick_strided(int64_t world, const mgrid_strided *base, int64_t n, const int64_t *positions,
-                                  mgrid_error *err) {
+mgrid_family *mgrid_pick_strided(int64_t world, const mgrid_strided *base, int64_t n, const int64_t *positions,
+                                 mgrid_error *err) {
   int64_t *copy = malloc((size_t)n * 3 * sizeof *copy);
   if (!copy) return mgrid_null_oom(err);
   int64_t first = mgrid_modes_offset(&base->inside, positions[0]);
@@ -103,36 +102,38 @@ static mgrid_family *pick_strided(int64_t world, const mgrid_strided *base, int6
   return f;
 }
 
-/* Positions of a zip, part by part: each part picks its own, and what is left of them is
-** joined again. They must come in the order of the parts. */
+/* Positions of a zip: those that follow each other in one part are a pick of it, and the picks are joined again. */
 static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *positions, mgrid_error *err) {
-  mgrid_family **child = calloc(f->as.parts.n, sizeof *child);
-  int64_t       *own = malloc((size_t)n * sizeof *own), at = 0, before = 0;
-  size_t         parts = 0;
+  mgrid_family **child = malloc((size_t)n * sizeof *child);
+  int64_t       *own = malloc((size_t)n * sizeof *own), at = 0;
+  size_t         picks = 0;
   bool           failed = !child || !own;
   if (failed) mgrid_oom(err);
-  for (size_t i = 0; i < f->as.parts.n && !failed; i++) {
-    const mgrid_family *part = f->as.parts.child[i];
-    size_t              picks = 0;
-    if (part->size < 0) break; /* sizes vary: no fixed part holds a position */
-    for (; at < n && positions[at] >= before && positions[at] < before + part->size; at++)
-      own[picks++] = positions[at] - before;
-    before += part->size;
-    if (picks == 0) continue;
-    failed = !(child[parts] = mgrid_family_pick(part, picks, own, err));
-    parts += !failed;
+  while (at < n && !failed) {
+    const mgrid_family *const *part = (const mgrid_family *const *)f->as.parts.child;
+    int64_t                    before = 0, run = 0;
+    for (; (*part)->size >= 0 && positions[at] >= before + (*part)->size; part++) before += (*part)->size;
+    for (; at < n && positions[at] >= before && positions[at] < before + (*part)->size; at++)
+      own[run++] = positions[at] - before;
+    child[picks] = run > 0 ? mgrid_family_pick(*part, (size_t)run, own, err)
+                           : mgrid_needs_lists("this pick", f, err); /* sizes vary: no fixed part has the position */
+    failed = !child[picks];
+    picks += !failed;
   }
   free(own);
-  if (!failed && at == n && parts > 1) return mgrid_family_join(MGRID_ZIP, parts, child, err);
-  mgrid_family *only = !failed && at == n ? child[0] : NULL;
-  for (size_t i = 0; i < parts && child[i] != only; i++) mgrid_family_free(child[i]);
+  if (!failed && picks > 1) return mgrid_family_join(MGRID_ZIP, picks, child, err);
+  mgrid_family *only = failed ? NULL : child[0];
+  for (size_t i = 0; i < picks && failed; i++) mgrid_family_free(child[i]);
   free(child);
-  return only || failed ? only : mgrid_needs_lists("this pick", f, err);
+  return only;
 }
+
+/* Room for what a function may answer about groups of that size. */
+static int64_t room_for(int64_t size) { return size < 32768 ? 2 * size + 16 : 65536; }
 
 /* All groups have one size, so the function is called once. */
 static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
-  int64_t  cap = f->size < 32768 ? 2 * f->size + 16 : 65536;
+  int64_t  cap = room_for(f->size);
   int64_t *positions = malloc((size_t)cap * sizeof *positions);
   if (!positions) return mgrid_null_oom(err);
   mgrid_family *picked = NULL;
@@ -141,12 +142,45 @@ static mgrid_family *pick_even(const mgrid_family *f, mgrid_pick_fn fn, void *ud
     picked = pick_zip(f, n, positions, err);
   } else if (n > 0 && f->form == MGRID_PICKED) {
     for (int64_t i = 0; i < n; i++) positions[i] = f->as.picked.positions[positions[i]];
-    picked = pick_strided(f->world, &f->as.picked.base, n, positions, err);
+    picked = mgrid_pick_strided(f->world, &f->as.picked.base, n, positions, err);
   } else if (n > 0) {
-    picked = pick_strided(f->world, &f->as.strided, n, positions, err);
+    picked = mgrid_pick_strided(f->world, &f->as.strided, n, positions, err);
   }
   free(positions);
   return picked;
+}
+
+/* Of every piece its own positions: picked from the base piece after piece, and cut into pieces again. */
+static mgrid_family *pick_cut(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
+  const mgrid_family *base = f->as.cut.base;
+  int64_t             pieces = f->as.cut.n, cap = room_for(f->max_size), room = 0, n = 0;
+  int64_t            *own = malloc((size_t)cap * sizeof *own), *all = NULL;
+  int64_t            *starts = malloc((size_t)(pieces + 1) * sizeof *starts);
+  bool                failed = !own || !starts;
+  if (failed) mgrid_oom(err);
+  for (int64_t i = 0, at = 0; i < pieces && !failed; i++) {
+    if (i == 0 || mgrid_cut_size(f, i) != mgrid_cut_size(f, i - 1))
+      n = ask(fn, ud, mgrid_cut_size(f, i), own, cap, err);
+    if (n > room - at) { /* a first look, or pieces that give more */
+      room = at + n * (pieces - i);
+      int64_t *more = realloc(all, (size_t)room * sizeof *all);
+      if (!more) mgrid_oom(err), n = -1;
+      all = more ? more : all;
+    }
+    failed = n < 0;
+    starts[i] = at;
+    for (int64_t k = 0; k < n; k++) all[at++] = mgrid_cut_position(f, i, own[k]);
+    starts[i + 1] = at;
+  }
+  free(own);
+  mgrid_family *picked = failed ? NULL : mgrid_family_pick(base, (size_t)starts[pieces], all, err), *cut = NULL;
+  free(all);
+  if (picked)
+    cut = mgrid_cut_at(picked, pieces, starts, f->as.cut.by_row, err);
+  else
+    free(starts);
+  mgrid_family_free(picked);
+  return cut;
 }
 
 static mgrid_family *pick_table(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
@@ -186,6 +220,7 @@ mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void
   if (!f) return NULL;
   if (f->form == MGRID_TABLE) return pick_table(f, fn, ud, err);
   if (f->form == MGRID_UNION) return mgrid_union_map(f, pick_child, &(picking){ fn, ud }, err);
+  if (f->form == MGRID_CUT) return pick_cut(f, fn, ud, err);
   if (f->form == MGRID_PAIRS || f->size < 0) return mgrid_needs_lists("a pick", f, err);
   return pick_even(f, fn, ud, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** split.c - groups cut into smaller ones, and several made into one: split, levels, bundle. Modes are
-** moved between inside and index wherever a layout exists; elsewhere the operation is refused with the
-** sizes that fit, rather than silently made as lists.
+** moved between inside and index wherever a layout exists. Where the modes of a family allow none, a split is
+** refused with the sizes that fit; families without modes are cut as they are (cut.c).
 */
 #include "algebra/family.h"
 
@@ -12,7 +12,7 @@
 
 /* --------------------------------------------------------------------- split */
 
-/* The sizes that a split would take, smallest first, for the message. */
+/* The sizes that a split would take, smallest first, for the message. `inside` NULL: every divisor. */
 static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text *t) {
   enum { SHOWN = 12 };
   MGRID_MODES(inner);
@@ -21,12 +21,13 @@ static void admissible_text(const mgrid_modes *inside, int64_t size, mgrid_text 
   for (int64_t k = 0; k < size && shown < SHOWN;) {
     int64_t below;
     mgrid_nearest_divisors(size, k, &below, &k); /* the next divisor */
-    if (mgrid_modes_cut(inside, k, &inner, &outer, NULL)) mgrid_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
+    if (!inside || mgrid_modes_cut(inside, k, &inner, &outer, NULL))
+      mgrid_text_add(t, "%s%" PRId64, shown++ ? ", " : " ", k);
   }
 }
 
 static mgrid_status refuse_split(const mgrid_family *f, int64_t k, const mgrid_mode *blocking, mgrid_error *err) {
-  const mgrid_modes *inside = &f->as.strided.inside;
+  const mgrid_modes *inside = f->form == MGRID_STRIDED ? &f->as.strided.inside : NULL;
   mgrid_text         t = { 0 };
   mgrid_text_add(&t, "split(%" PRId64 ") of groups of %" PRId64 ": ", k, f->size);
   if (blocking) {
@@ -43,31 +44,46 @@ static mgrid_status refuse_split(const mgrid_family *f, int64_t k, const mgrid_m
   return s;
 }
 
-/* One half of a split: `inside` in its groups, and the other half's modes before the old index modes. */
-static mgrid_family *half(const mgrid_family *f, const mgrid_modes *inside, const mgrid_modes *pieces,
-                          mgrid_error *err) {
+/* A split that is being made. */
+typedef struct splitting {
+  int64_t       k;      /* members of a run */
+  bool          by_row; /* count the groups of the family before their pieces */
+  bool          lists;  /* also where no layout exists */
+  mgrid_family *inner, *outer;
+} splitting;
+
+/* One half of a split: `inside` in its groups, and the other half's modes beside the old index modes. */
+static mgrid_family *half(const splitting *x, const mgrid_family *f, const mgrid_modes *inside,
+                          const mgrid_modes *pieces, mgrid_error *err) {
   MGRID_MODES(index);
-  mgrid_modes_append(&index, pieces);
-  mgrid_modes_append(&index, &f->as.strided.index);
+  mgrid_modes_append(&index, x->by_row ? &f->as.strided.index : pieces);
+  mgrid_modes_append(&index, x->by_row ? pieces : &f->as.strided.index);
   return mgrid_strided_new(f->world, f->as.strided.offset, inside, &index, err);
 }
 
-static mgrid_status split_strided(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                                  mgrid_error *err) {
+/* Any family with groups of one size: its own questions answer for the pieces. */
+static mgrid_status split_cut(splitting *x, const mgrid_family *f, mgrid_error *err) {
+  if (f->size % x->k != 0) return refuse_split(f, x->k, NULL, err);
+  x->inner = mgrid_cut_evenly(f, f->size / x->k, false, x->by_row, err);
+  x->outer = mgrid_cut_evenly(f, x->k, true, x->by_row, err);
+  return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
+}
+
+static mgrid_status split_strided(splitting *x, const mgrid_family *f, mgrid_error *err) {
   MGRID_MODES(in);
   MGRID_MODES(out);
   mgrid_mode blocking;
-  if (f->size % k != 0) return refuse_split(f, k, NULL, err);
-  if (!mgrid_modes_cut(&f->as.strided.inside, k, &in, &out, &blocking)) return refuse_split(f, k, &blocking, err);
-  *inner = half(f, &in, &out, err);
-  *outer = half(f, &out, &in, err);
-  return *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
+  if (f->size % x->k != 0) return refuse_split(f, x->k, NULL, err);
+  if (!mgrid_modes_cut(&f->as.strided.inside, x->k, &in, &out, &blocking))
+    return x->lists ? split_cut(x, f, err) : refuse_split(f, x->k, &blocking, err);
+  x->inner = half(x, f, &in, &out, err);
+  x->outer = half(x, f, &out, &in, err);
+  return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
-static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                                mgrid_error *err) {
+static mgrid_status split_table(splitting *x, const mgrid_family *f, mgrid_error *err) {
   const int64_t *from = f->as.table.starts;
-  int64_t        pieces = 0;
+  int64_t        pieces = 0, k = x->k;
   for (int64_t g = 0; g < f->count; g++) {
     int64_t n = from[g + 1] - from[g];
     if (n % k != 0)
@@ -94,85 +110,93 @@ static mgrid_status split_table(const mgrid_family *f, int64_t k, mgrid_family *
   }
   out_starts[group] = at;
   mgrid_window w = mgrid_world(f->world);
-  *inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
-  *outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
-  return *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
+  x->inner = mgrid_table_adopt(w, pieces, in_starts, in_ranks, MGRID_PARTIAL, true, err);
+  x->outer = mgrid_table_adopt(w, group, out_starts, out_ranks, MGRID_PARTIAL, true, err);
+  return x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
-/* No layout exists: write the groups out and split the lists. */
-static mgrid_status split_as_table(const mgrid_family *f, int64_t k, mgrid_family **inner, mgrid_family **outer,
-                                   mgrid_error *err) {
-  mgrid_family *table = mgrid_family_lists(f, err);
-  mgrid_status  s = table ? split_table(table, k, inner, outer, err) : MGRID_NO_MEMORY;
+/* Groups of different sizes: write them out and split the lists. */
+static mgrid_status split_lists(splitting *x, const mgrid_family *f, mgrid_error *err) {
+  mgrid_family *table = x->lists ? mgrid_family_lists(f, err) : mgrid_needs_lists("a split", f, err);
+  mgrid_status  s = table ? split_table(x, table, err) : x->lists ? MGRID_NO_MEMORY : MGRID_REFUSED;
   mgrid_family_free(table);
   return s;
 }
 
-typedef struct splitting {
-  int64_t        k; /* as for mgrid_family_split */
-  bool           lists;
-  mgrid_status   status; /* of the last child */
-  size_t         n;      /* children split so far */
-  mgrid_family **outer;  /* [n]: their outer halves */
-} splitting;
+static mgrid_status split(splitting *x, const mgrid_family *f, mgrid_error *err);
+
+typedef struct children {
+  const splitting *x;
+  mgrid_status     status; /* of the last child */
+  size_t           n;      /* children split so far */
+  mgrid_family   **outer;  /* [n]: their outer halves */
+} children;
 
 /* The inner half of a child; the outer one is kept for later. */
 static mgrid_family *inner_of_child(const mgrid_family *child, void *ud, mgrid_error *err) {
-  splitting    *x = ud;
-  mgrid_family *inner = NULL;
-  x->status = mgrid_family_split(child, x->k, x->lists, &inner, &x->outer[x->n], err);
-  x->n += x->status == MGRID_OK;
-  return inner;
+  children *c = ud;
+  splitting own = { .k = c->x->k, .lists = c->x->lists };
+  if ((c->status = split(&own, child, err))) {
+    mgrid_family_free(own.inner);
+    mgrid_family_free(own.outer);
+    return NULL;
+  }
+  c->outer[c->n++] = own.outer;
+  return own.inner;
 }
 
-static mgrid_status split_union(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
-                                mgrid_family **outer, mgrid_error *err) {
-  splitting x = { k, lists, MGRID_OK, 0, calloc(f->as.parts.n, sizeof *x.outer) };
-  if (!x.outer) return mgrid_oom(err);
-  *inner = mgrid_union_map(f, inner_of_child, &x, err);
-  if (*inner)
-    *outer = mgrid_family_join(MGRID_UNION, x.n, x.outer, err);
+static mgrid_status split_union(splitting *x, const mgrid_family *f, mgrid_error *err) {
+  children c = { x, MGRID_OK, 0, calloc(f->as.parts.n, sizeof *c.outer) };
+  if (!c.outer) return mgrid_oom(err);
+  x->inner = mgrid_union_map(f, inner_of_child, &c, err);
+  if (x->inner)
+    x->outer = mgrid_family_join(MGRID_UNION, c.n, c.outer, err);
   else
-    mgrid_families_free(x.n, x.outer);
-  return x.status ? x.status : *inner && *outer ? MGRID_OK : MGRID_NO_MEMORY;
+    mgrid_families_free(c.n, c.outer);
+  return c.status ? c.status : x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;
+}
+
+static mgrid_status split(splitting *x, const mgrid_family *f, mgrid_error *err) {
+  if (f->count == 0) x->by_row = false;
+  switch (f->form) {
+  case MGRID_STRIDED: return split_strided(x, f, err);
+  case MGRID_PICKED: return split_cut(x, f, err); /* regular runs at regular distances would not be picked */
+  case MGRID_UNION: return x->by_row ? split_cut(x, f, err) : split_union(x, f, err);
+  case MGRID_TABLE: return x->by_row ? split_cut(x, f, err) : split_table(x, f, err);
+  case MGRID_PAIRS: return split_lists(x, f, err);
+  case MGRID_CUT:
+  case MGRID_ZIP: return f->size < 0 ? split_lists(x, f, err) : split_cut(x, f, err);
+  }
+  return MGRID_USAGE;
+}
+
+static mgrid_status split_into(splitting x, const mgrid_family *f, mgrid_family **inner, mgrid_family **outer,
+                               mgrid_error *err) {
+  if (!f) return MGRID_USAGE;
+  if (x.k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
+  if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
+  if (x.by_row && f->size < 0)
+    return mgrid_fail(err, MGRID_REFUSED, "split by row: groups of different sizes, up to %" PRId64, f->max_size);
+  mgrid_status s = split(&x, f, err);
+  if (!s && inner)
+    *inner = x.inner;
+  else
+    mgrid_family_free(x.inner);
+  if (!s && outer)
+    *outer = x.outer;
+  else
+    mgrid_family_free(x.outer);
+  return s;
 }
 
 mgrid_status mgrid_family_split(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
                                 mgrid_family **outer, mgrid_error *err) {
-  mgrid_family *in = NULL, *out = NULL;
-  mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_status  s = MGRID_REFUSED;
-  if (!f) return MGRID_USAGE;
-  if (k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", k);
-  if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
-  switch (f->form) {
-  case MGRID_STRIDED:
-    s = split_strided(f, k, &in, &out, &why);
-    if (s == MGRID_REFUSED && lists)
-      s = split_as_table(f, k, &in, &out, err);
-    else if (s)
-      mgrid_error_pass(err, &why);
-    break;
-  case MGRID_UNION: s = split_union(f, k, lists, &in, &out, err); break;
-  case MGRID_TABLE: s = split_table(f, k, &in, &out, err); break;
-  case MGRID_PICKED:
-  case MGRID_PAIRS:
-  case MGRID_ZIP:
-    if (lists)
-      s = split_as_table(f, k, &in, &out, err);
-    else
-      mgrid_needs_lists("a split", f, err);
-    break;
-  }
-  if (!s && inner)
-    *inner = in;
-  else
-    mgrid_family_free(in);
-  if (!s && outer)
-    *outer = out;
-  else
-    mgrid_family_free(out);
-  return s;
+  return split_into((splitting){ .k = k, .lists = lists }, f, inner, outer, err);
+}
+
+mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool lists, mgrid_family **inner,
+                                     mgrid_family **outer, mgrid_error *err) {
+  return split_into((splitting){ .k = k, .by_row = true, .lists = lists }, f, inner, outer, err);
 }
 
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
@@ -216,6 +240,50 @@ static mgrid_family *bundle_table(const mgrid_family *f, int64_t n, mgrid_error 
   return mgrid_table_adopt(mgrid_world(f->world), count, starts, ranks, MGRID_PARTIAL, true, err);
 }
 
+/* The groups of a rule of modes, n joined to one: the index modes that are cut off go behind the inside ones. */
+static mgrid_family *bundle_strided(const mgrid_family *f, const mgrid_strided *rule, int64_t n, mgrid_error *err) {
+  MGRID_MODES(joined);
+  MGRID_MODES(index);
+  MGRID_MODES(inside);
+  mgrid_mode blocking;
+  if (!mgrid_modes_cut(&rule->index, n, &joined, &index, &blocking))
+    return mgrid_null(err, MGRID_REFUSED,
+                      "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
+                      "); use explicit lists",
+                      n, n, blocking.size, blocking.stride);
+  mgrid_modes_append(&inside, &rule->inside);
+  mgrid_modes_append(&inside, &joined);
+  return mgrid_strided_new(f->world, rule->offset, &inside, &index, err);
+}
+
+/* The same positions of n groups of the base, which is bundled. */
+static mgrid_family *bundle_picked(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  mgrid_family *base = bundle_strided(f, &f->as.picked.base, n, err), *bundled = NULL;
+  int64_t      *positions = base ? malloc((size_t)(f->size * n) * sizeof *positions) : NULL;
+  int64_t       size = mgrid_modes_count(&f->as.picked.base.inside);
+  for (int64_t i = 0; i < f->size * n && positions; i++)
+    positions[i] = f->as.picked.positions[i % f->size] + i / f->size * size;
+  if (positions)
+    bundled = mgrid_pick_strided(f->world, &base->as.strided, f->size * n, positions, err);
+  else if (base)
+    mgrid_oom(err);
+  free(positions);
+  mgrid_family_free(base);
+  return bundled;
+}
+
+/* Pieces that follow each other grow together: to larger pieces, or to whole groups of the base. */
+static mgrid_family *bundle_cut(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  int64_t pieces = f->as.cut.n, left = pieces / n;
+  if (f->as.cut.links || f->as.cut.by_row || (n % pieces != 0 && pieces % n != 0))
+    return mgrid_needs_lists("this bundle", f, err);
+  if (n % pieces == 0) return mgrid_family_bundle(f->as.cut.base, n / pieces, err);
+  int64_t *starts = malloc((size_t)(left + 1) * sizeof *starts);
+  for (int64_t i = 0; i < left && starts; i++) starts[i] = mgrid_cut_position(f, i * n, 0);
+  if (starts) starts[left] = f->as.cut.base->size;
+  return mgrid_cut_at(f->as.cut.base, left, starts, false, err);
+}
+
 static mgrid_family *bundle_child(const mgrid_family *child, void *n, mgrid_error *err) {
   return mgrid_family_bundle(child, *(const int64_t *)n, err);
 }
@@ -236,18 +304,11 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
                       "bundle(%" PRId64 "): %" PRId64 " groups do not divide by it; nearest: %" PRId64 " or %" PRId64,
                       n, f->count, below, above);
   }
-  if (f->form == MGRID_TABLE) return bundle_table(f, n, err);
-  if (f->form != MGRID_STRIDED) return mgrid_needs_lists("a bundle", f, err);
-  MGRID_MODES(joined);
-  MGRID_MODES(index);
-  MGRID_MODES(inside);
-  mgrid_mode blocking;
-  if (!mgrid_modes_cut(&f->as.strided.index, n, &joined, &index, &blocking))
-    return mgrid_null(err, MGRID_REFUSED,
-                      "bundle(%" PRId64 "): %" PRId64 " does not meet index mode (%" PRId64 ":%" PRId64
-                      "); use explicit lists",
-                      n, n, blocking.size, blocking.stride);
-  mgrid_modes_append(&inside, &f->as.strided.inside);
-  mgrid_modes_append(&inside, &joined);
-  return mgrid_strided_new(f->world, f->as.strided.offset, &inside, &index, err);
+  switch (f->form) {
+  case MGRID_TABLE: return bundle_table(f, n, err);
+  case MGRID_STRIDED: return bundle_strided(f, &f->as.strided, n, err);
+  case MGRID_PICKED: return bundle_picked(f, n, err);
+  case MGRID_CUT: return bundle_cut(f, n, err);
+  default: return mgrid_needs_lists("a bundle", f, err);
+  }
 }

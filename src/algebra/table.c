@@ -154,7 +154,7 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
 /* ----------------------------------------------- families as explicit lists */
 
 void *mgrid_needs_lists(const char *operation, const mgrid_family *f, mgrid_error *err) {
-  static const char *const form[] = { "strided", "picked", "neighbours", "union", "zip", "table" };
+  static const char *const form[] = { "strided", "picked", "neighbours", "cut", "union", "zip", "table" };
   return mgrid_null(err, MGRID_REFUSED,
                     "%s of a %s family works on explicit lists alone: call lists() first, which "
                     "costs by rank",

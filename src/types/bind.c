@@ -4,6 +4,7 @@
 */
 #include "types/bind.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -193,25 +194,32 @@ bool mgrid_lua_check_wrap(lua_State *L, int i) {
   return wrap;
 }
 
-int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) {
+/* A list of integers, or of sizes: a size is 1 or more, or fill. */
+static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
   luaL_checktype(L, i, LUA_TTABLE);
   *n = lua_rawlen(L, i);
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
-    if (!lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer", (int)k,
-                         luaL_typename(L, -1));
+    if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s", (int)k,
+                         luaL_typename(L, -1), sizes ? " or fill" : "");
+    if (sizes && lua_isinteger(L, -1) && lua_tointeger(L, -1) < 1)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "element %d of the list is %" PRId64 "; a size is 1 or more, or fill",
+                         (int)k, (int64_t)lua_tointeger(L, -1));
     lua_pop(L, 1);
   }
   int64_t *list = malloc((*n + 1) * sizeof *list);
   if (!list) mgrid_lua_oom(L);
   for (size_t k = 1; k <= *n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k);
-    list[k - 1] = lua_tointeger(L, -1);
+    list[k - 1] = mgrid_lua_is_fill(L, -1) ? MGRID_FILL : lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
   return list;
 }
+
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return check_list(L, i, false, n); }
+int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return check_list(L, i, true, n); }
 
 int mgrid_lua_text_sink(void *text, const char *s, size_t len) {
   mgrid_text_put(text, s, len);

@@ -99,7 +99,6 @@ int mgrid_lua_choose(lua_State *L);
 ** as they are on the stack. */
 size_t                mgrid_lua_push_order(lua_State *L, int i, const char **names);
 size_t                mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims);
-bool                  mgrid_lua_is_fill(lua_State *L, int i);
 extern const luaL_Reg mgrid_lua_grid_reshape[];
 /* Coordinates by name at i; `absent` for a dim that is not named. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
@@ -122,6 +121,8 @@ int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 /* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a
 ** query runs on one rank alone and a collective would hang. */
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
+extern const luaL_Reg        mgrid_lua_world_layouts[];                                  /* modes: layout.c */
+extern const luaL_Reg        mgrid_lua_family_pieces[];                                  /* split ...: pieces.c */
 extern const luaL_Reg        mgrid_lua_group_use[];                                      /* collectives: use.c */
 void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
 extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
@@ -130,6 +131,11 @@ extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
+/* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
+int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
+bool     mgrid_lua_is_fill(lua_State *L, int i); /* is it the value of `fill`? grid.c */
+/* Explicit lists of the groups cost memory and time per rank: charge the recipe's budget. family.c */
+void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 /* An mgrid_sink into an mgrid_text. */
 int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */

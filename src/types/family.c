@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** family.c - Family for Lua: the algebra's operations as methods, options, listing.
+** family.c - Family for Lua: the algebra's operations as methods, options, listing. pieces.c has those that cut groups.
 */
 #include "types/bind.h"
 
@@ -12,50 +12,7 @@ static int done(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
   return box->f ? 1 : mgrid_lua_raise_error(L, e);
 }
 
-/* Explicit lists cost memory and time per rank: charge the recipe's budget. */
-static void charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
-
-/* family:split(k [, { table = true }]) -> inner, outer */
-static int family_split(lua_State *L) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  int64_t           k = luaL_checkinteger(L, 2);
-  bool              lists = false;
-  if (lua_istable(L, 3)) {
-    static const char *const options[] = { "table" };
-    mgrid_lua_check_keys(L, 3, "option", options, 1, false);
-    lua_getfield(L, 3, "table");
-    lists = lua_toboolean(L, -1);
-    lua_pop(L, 1);
-  }
-  mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
-  mgrid_status      s = mgrid_family_split(f->f, k, false, &inner->f, &outer->f, &e);
-  if (s && lists) { /* split has no strided form here; the caller allows lists */
-    charge_lists(L, f->f);
-    s = mgrid_family_split(f->f, k, true, &inner->f, &outer->f, &e);
-  }
-  return s ? mgrid_lua_raise_error(L, &e) : 2;
-}
-
-/* family:levels{a, b, c} -> a family per level, innermost first */
-static int family_levels(lua_State *L) {
-  enum { MAX = 32 };
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
-  mgrid_family     *out[MAX];
-  size_t            n = 0;
-  luaL_checktype(L, 2, LUA_TTABLE);
-  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
-  mgrid_lua_stack(L, MAX + 4);
-  lua_settop(L, 2);
-  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
-  mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
-  free(sizes);
-  if (s) return mgrid_lua_raise_error(L, &e);
-  for (size_t i = 0; i < n; i++) box[i]->f = out[i];
-  return (int)n;
-}
+void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
 
 /* A Lua function as a C callback. It is called through lua_pcall: an error must not jump over the
 ** algebra's C functions, which free what they hold. */
@@ -185,6 +142,7 @@ static int family_bundle(lua_State *L) {
   int64_t           n = luaL_checkinteger(L, 2);
   mgrid_error       e = MGRID_ERROR_INIT;
   box = mgrid_lua_new_family(L, NULL);
+  if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
   box->f = mgrid_family_bundle(f->f, n, &e);
   return done(L, box, &e);
 }
@@ -205,7 +163,7 @@ static int family_pairs(lua_State *L) { return neighbours(L, 1, mgrid_lua_check_
 /* family:map(function(ranks, group) return ranks end): a table, O(world) */
 static int family_map(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  charge_lists(L, f->f);
+  mgrid_lua_charge_lists(L, f->f);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
@@ -219,7 +177,7 @@ static int family_map(lua_State *L) {
 static int family_without(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
-  charge_lists(L, f->f);
+  mgrid_lua_charge_lists(L, f->f);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
@@ -231,7 +189,7 @@ static int family_without(lua_State *L) {
 
 static int family_lists(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
-  charge_lists(L, f->f);
+  mgrid_lua_charge_lists(L, f->f);
   mgrid_error e = MGRID_ERROR_INIT;
   box->f = mgrid_family_lists(f->f, &e);
   return done(L, box, &e);
@@ -404,17 +362,24 @@ static int same(lua_State *L) {
 static const luaL_Reg family_fields[] = {
   { "count", family_count }, { "size", family_size }, { "coverage", family_coverage }, { NULL, NULL }
 };
-static const luaL_Reg family_methods[] = {
-  { "split", family_split },   { "levels", family_levels },   { "pick", family_pick },
-  { "bundle", family_bundle }, { "pairs", family_pairs },     { "neighbours", family_neighbours },
-  { "map", family_map },       { "without", family_without }, { "lists", family_lists },
-  { "twin", family_twin },     { "with", family_with },       { "ranks", family_ranks },
-  { "locate", family_locate }, { "groups", family_groups },   { NULL, NULL }
-};
+static const luaL_Reg        family_methods[] = { { "pick", family_pick },
+                                                  { "bundle", family_bundle },
+                                                  { "pairs", family_pairs },
+                                                  { "neighbours", family_neighbours },
+                                                  { "map", family_map },
+                                                  { "without", family_without },
+                                                  { "lists", family_lists },
+                                                  { "twin", family_twin },
+                                                  { "with", family_with },
+                                                  { "ranks", family_ranks },
+                                                  { "locate", family_locate },
+                                                  { "groups", family_groups },
+                                                  { NULL, NULL } };
 static const luaL_Reg        family_meta[] = { { "__gc", family_gc },        { "__len", family_count },
                                                { "__eq", family_eq },        { "__tostring", family_tostring },
                                                { "__pairs", family_groups }, { NULL, NULL } };
-static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, NULL, family_meta };
+static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, mgrid_lua_family_pieces,
+                                              family_meta };
 
 void mgrid_lua_open_family(lua_State *L) {
   static const luaL_Reg functions[] = {

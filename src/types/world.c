@@ -260,7 +260,7 @@ static const luaL_Reg methods[] = {
 static const luaL_Reg meta[] = {
   { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq }, { "__gc", world_gc }, { NULL, NULL }
 };
-static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, NULL, meta };
+static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {
   mgrid_lua_open_class(L, &world_class);

@@ -119,6 +119,40 @@ static inline lists lists_split(const lists *l, int64_t k, bool inner) {
   return out;
 }
 
+/* Groups in another order: group i is group order[i]. */
+static inline lists lists_renumber(const lists *l, const int64_t *order) {
+  lists out = lists_new();
+  for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t p = 0; p < lists_size(l, order[i]); p++) lists_add(&out, lists_group(l, order[i])[p]);
+    lists_close(&out);
+  }
+  return out;
+}
+
+/* Of groups that are `pieces` for each group of another family, piece after piece: each piece of all those groups
+** before the next piece. */
+static inline lists lists_by_row(const lists *l, int64_t pieces) {
+  int64_t *order = malloc((size_t)(l->n + 1) * sizeof *order), at = 0;
+  assert_non_null(order);
+  for (int64_t p = 0; p < pieces; p++)
+    for (int64_t g = p; g < l->n; g += pieces) order[at++] = g;
+  lists out = lists_renumber(l, order);
+  free(order);
+  return out;
+}
+
+static inline lists lists_segments(const lists *l, size_t n, const int64_t *sizes) {
+  lists out = lists_new();
+  for (int64_t g = 0; g < l->n; g++) {
+    int64_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+      for (int64_t k = 0; k < sizes[i]; k++) lists_add(&out, lists_group(l, g)[at++]);
+      lists_close(&out);
+    }
+  }
+  return out;
+}
+
 static inline lists lists_pick(const lists *l, size_t n, const int64_t *positions) {
   lists out = lists_new();
   for (int64_t g = 0; g < l->n; g++) {
@@ -374,13 +408,50 @@ static inline mgrid_family *draw_joined(rng *r, const mgrid_family *f, lists *l)
   return joined;
 }
 
+/* Sizes of 1 or more that sum to `sum`, at most 8; returns how many. */
+static inline size_t draw_sizes(rng *r, int64_t sum, int64_t *sizes) {
+  size_t n = 0;
+  while (n < 7 && sum > 1 && rng_chance(r, 80)) sum -= sizes[n++] = rng_between(r, 1, sum - 1);
+  sizes[n++] = sum;
+  return n;
+}
+
+/* Segments of groups of one size, some of them by fill. */
+static inline mgrid_family *draw_segments(rng *r, const mgrid_family *f, lists *l) {
+  mgrid_error   err;
+  int64_t       sizes[8], asked[8];
+  size_t        n = draw_sizes(r, mgrid_family_size(f, 0), sizes);
+  mgrid_family *g;
+  memcpy(asked, sizes, sizeof asked);
+  if (rng_chance(r, 30)) asked[rng_between(r, 0, (int64_t)n - 1)] = MGRID_FILL;
+  if ((g = mgrid_family_segments(f, n, asked, anew(&err)))) lists_replace(l, lists_segments(l, n, sizes));
+  return g;
+}
+
+/* The groups in any order. */
+static inline mgrid_family *draw_order(rng *r, const mgrid_family *f, lists *l) {
+  mgrid_error err;
+  size_t      n = (size_t)l->n, *any = malloc(n * sizeof *any);
+  int64_t    *order = malloc(n * sizeof *order);
+  assert_true(any && order);
+  for (size_t i = 0; i < n; i++) any[i] = i;
+  rng_shuffle(r, n, any);
+  for (size_t i = 0; i < n; i++) order[i] = (int64_t)any[i];
+  mgrid_family *g = mgrid_family_renumber(f, n, order, anew(&err));
+  check(r, g != NULL);
+  lists_replace(l, lists_renumber(l, order));
+  free(any);
+  free(order);
+  return g;
+}
+
 /* One more operation on a family of groups of one size; NULL where the library refuses. */
 static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists *l) {
   mgrid_error   err;
   mgrid_family *inner = NULL, *outer = NULL, *g = NULL;
   int64_t       size = mgrid_family_size(f, 0), n;
   bool          flag = rng_chance(r, 50);
-  switch (rng_between(r, 0, 5)) {
+  switch (rng_between(r, 0, 8)) {
   case 0:
     n = rng_divisor(r, size);
     if (mgrid_family_split(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
@@ -395,6 +466,15 @@ static inline mgrid_family *draw_operation(rng *r, const mgrid_family *f, lists 
   case 3:
     if ((g = mgrid_family_map(f, reverse_map, NULL, anew(&err)))) lists_replace(l, lists_reversed(l));
     return g;
+  case 4:
+    n = rng_divisor(r, size);
+    if (mgrid_family_split_rows(f, n, rng_chance(r, 50), flag ? &inner : NULL, flag ? NULL : &outer, anew(&err)))
+      return NULL;
+    lists_replace(l, lists_split(l, n, flag));
+    lists_replace(l, lists_by_row(l, flag ? size / n : n));
+    return flag ? inner : outer;
+  case 5: return draw_segments(r, f, l);
+  case 6: return draw_order(r, f, l);
   default: return draw_joined(r, f, l);
   }
 }

@@ -53,15 +53,15 @@ static int count_text(void *ud, const char *text, size_t len) {
 
 /* Every form of family, through topology, plan, printing and a dry state. */
 static mgrid_status whole_way(mgrid_error *err) {
-  enum { FAMILIES = 14 };
+  enum { FAMILIES = 19 };
   mgrid_dim         dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "pp", "dp" };
   const int64_t     first[] = { 0 }, rest[] = { 1, 2, 3 }, gone[] = { 5, 9 }, first_last[] = { 0, -1 },
-                some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 };
+                some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 }, sizes[] = { 1, 2 }, order[] = { 3, 1, 2, 0 };
   const int32_t   ranks[] = { 0, 5, 5, 9 };
   size_t          length = 0;
   mgrid_status    s = MGRID_LIMIT;
-  mgrid_family   *f[FAMILIES] = { 0 }, *halves[4] = { 0 };
+  mgrid_family   *f[FAMILIES] = { 0 }, *halves[6] = { 0 };
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(16), 3, dims, err);
   mgrid_topology *t = g ? mgrid_topology_new(16, err) : NULL;
   mgrid_plan     *p = NULL;
@@ -77,7 +77,11 @@ static mgrid_status whole_way(mgrid_error *err) {
       && mgrid_family_split(f[8], 2, false, &halves[2], &halves[3], err) == MGRID_OK
       && (f[9] = mgrid_family_pick(f[8], 1, first, err)) && (f[10] = mgrid_family_pick(f[8], 3, rest, err))
       && (f[11] = mgrid_family_zip(2, (const mgrid_family *const *)&f[9], err))
-      && (f[12] = mgrid_family_without(f[0], 2, gone, err)) && (f[13] = mgrid_family_pick(f[11], 2, first_last, err))) {
+      && (f[12] = mgrid_family_without(f[0], 2, gone, err)) && (f[13] = mgrid_family_pick(f[11], 2, first_last, err))
+      && (f[14] = mgrid_family_segments(f[1], 2, sizes, err)) && (f[15] = mgrid_family_pick(f[14], 1, first, err))
+      && mgrid_family_split_rows(f[1], 1, false, &halves[4], &halves[5], err) == MGRID_OK
+      && (f[16] = mgrid_family_bundle(f[1], 2, err)) && (f[17] = mgrid_family_renumber(f[1], 4, order, err))
+      && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     s = mgrid_topology_add_grid(t, "grid", g, err);
@@ -98,7 +102,7 @@ static mgrid_status whole_way(mgrid_error *err) {
   mgrid_backend_free(b);
   mgrid_plan_free(p);
   for (int i = 0; i < FAMILIES; i++) mgrid_family_free(f[i]);
-  for (int i = 0; i < 4; i++) mgrid_family_free(halves[i]);
+  for (int i = 0; i < 6; i++) mgrid_family_free(halves[i]);
   mgrid_topology_free(t);
   mgrid_grid_free(g);
   /* without memory for the text the output ends early, which the printer reports as not written */

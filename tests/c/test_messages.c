@@ -212,8 +212,7 @@ static void test_split(void **unused) {
   SPLIT(two, 3, false,
         "split(3) of groups of 12: 3 does not meet mode (4:1) of (4:1)(3:8); sizes that do: 1, 2, 4, 12");
   SPLIT(two, 5, false, "split(5) of groups of 12: 5 does not divide 12; sizes that do: 1, 2, 4, 12");
-  SPLIT(picked, 2, false,
-        "a split of a picked family works on explicit lists alone: call lists() first, which costs by rank");
+  SPLIT(picked, 3, false, "split(3) of groups of 4: 3 does not divide 4; sizes that do: 1, 2, 4");
   SPLIT(odd, 2, false, "split(2): group 0 has 3 ranks");
   SPLIT(odd, 3, true, "split(3): group 1 has 2 ranks");
   /* a rank is in several groups, so lists would not help: the message must not suggest them */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+**
+** pieces.c - Family for Lua: groups cut into pieces, and counted in another order.
+*/
+#include "types/bind.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* family:split(k [, { by = "row", table = true }]) -> inner, outer */
+static int family_split(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  int64_t           k = luaL_checkinteger(L, 2);
+  bool              lists = false, by_row = false;
+  if (!lua_isnoneornil(L, 3)) {
+    static const char *const options[] = { "by", "table" }, *const orders[] = { "row" };
+    luaL_checktype(L, 3, LUA_TTABLE);
+    mgrid_lua_check_keys(L, 3, "option", options, 2, false);
+    lua_getfield(L, 3, "table");
+    lists = lua_toboolean(L, -1);
+    if (lua_getfield(L, 3, "by") != LUA_TNIL) {
+      by_row = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), orders[0]) == 0;
+      if (!by_row) mgrid_lua_unknown(L, "order of pieces", luaL_tolstring(L, -1, NULL), orders, 1);
+    }
+    lua_settop(L, 3);
+  }
+  if (lists && f->f->size < 0) mgrid_lua_charge_lists(L, f->f);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
+  mgrid_status      s = by_row ? mgrid_family_split_rows(f->f, k, lists, &inner->f, &outer->f, &e)
+                               : mgrid_family_split(f->f, k, lists, &inner->f, &outer->f, &e);
+  return s ? mgrid_lua_raise_error(L, &e) : 2;
+}
+
+/* family:levels{a, b, c} -> a family per level, innermost first */
+static int family_levels(lua_State *L) {
+  enum { MAX = 32 };
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
+  mgrid_family     *out[MAX];
+  size_t            n = 0;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
+  mgrid_lua_stack(L, MAX + 4);
+  lua_settop(L, 2);
+  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
+  free(sizes);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  for (size_t i = 0; i < n; i++) box[i]->f = out[i];
+  return (int)n;
+}
+
+/* family:segments{5, 3}, family:segments{5, fill}: consecutive pieces of every group */
+static int family_segments(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  size_t            n;
+  int64_t          *sizes = mgrid_lua_check_sizes(L, 2, &n);
+  box->f = mgrid_family_segments(f->f, n, sizes, &e);
+  free(sizes);
+  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+/* Replace the function at 2 by the list of what it gives for each group. */
+static void list_order(lua_State *L, int64_t count) {
+  mgrid_lua_charge(L, count);
+  lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
+  for (int64_t i = 0; i < count; i++) {
+    lua_pushvalue(L, 2);
+    lua_pushinteger(L, i);
+    lua_call(L, 1, 1);
+    if (!lua_isinteger(L, -1))
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "renumber: the function gave %s for group %" PRId64 ", not a group",
+                         luaL_typename(L, -1), i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_replace(L, 2);
+}
+
+/* family:renumber{2, 0, 1}, family:renumber(function(i) return group end) */
+static int family_renumber(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  lua_settop(L, 2);
+  if (lua_isfunction(L, 2)) list_order(L, f->f->count);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  size_t            n;
+  int64_t          *order = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_renumber_by_rule(f->f, n, order, &e);
+  free(order);
+  if (box->f) return 1;
+  if (e.status) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_charge_lists(L, f->f); /* no rule has that order */
+  order = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_renumber(f->f, n, order, &e);
+  free(order);
+  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+const luaL_Reg mgrid_lua_family_pieces[] = { { "split", family_split },
+                                             { "levels", family_levels },
+                                             { "segments", family_segments },
+                                             { "renumber", family_renumber },
+                                             { NULL, NULL } };

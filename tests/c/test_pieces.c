@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_pieces.c - groups cut into pieces and counted in another order, families by their modes: compared with
+** lists, which forms they keep, and what is refused.
+*/
+#include "lists.h"
+
+#include "algebra/family.h"
+
+enum { CASES = 3000 };
+
+static mgrid_error why;
+
+#define REFUSED(result, wanted_status, text) \
+  do { \
+    assert_null(result); \
+    assert_int_equal(why.status, wanted_status); \
+    assert_string_equal(why.message, text); \
+  } while (0)
+
+/* -------------------------------------------------------------- split by row */
+
+/* A strided family keeps its form exactly where the plain split does, and the groups are those, reordered. */
+static void test_split_rows(void **unused) {
+  (void)unused;
+  int strided = 0, cut = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 200);
+    drawn_along   a = draw_along(&r, &d);
+    mgrid_family *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&why));
+    lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
+    int64_t       size = mgrid_family_max_size(f), k = rng_divisor(&r, size);
+    mgrid_family *plain = NULL, *inner = NULL, *outer = NULL;
+    bool          layout = mgrid_family_split(f, k, false, &plain, NULL, anew(&why)) == MGRID_OK;
+    mgrid_status  s = mgrid_family_split_rows(f, k, false, &inner, &outer, anew(&why));
+    check(&r, layout == (s == MGRID_OK));
+    if (s) s = mgrid_family_split_rows(f, k, true, &inner, &outer, anew(&why));
+    check(&r, s == MGRID_OK);
+    lists in = lists_split(&l, k, true), out = lists_split(&l, k, false);
+    lists_replace(&in, lists_by_row(&in, size / k));
+    lists_replace(&out, lists_by_row(&out, k));
+    lists_check(&r, inner, &in);
+    lists_check(&r, outer, &out);
+    check(&r, (inner->form == MGRID_STRIDED && outer->form == MGRID_STRIDED) == layout);
+    strided += layout, cut += !layout;
+    for (int64_t i = 0; i < in.n; i++) { /* what the header says of the numbers */
+      int64_t group, position;
+      check(&r, mgrid_family_locate(f, mgrid_family_rank(inner, i, 0), 0, &group, &position));
+      check(&r, group == i % mgrid_family_count(f));
+    }
+    lists_free(&in);
+    lists_free(&out);
+    lists_free(&l);
+    mgrid_family_free(plain);
+    mgrid_family_free(inner);
+    mgrid_family_free(outer);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
+  }
+  assert_true(strided > 1000 && cut > 20);
+}
+
+/* ------------------------------------------------------------ cuts and picks */
+
+/* Bundles and splits of picks need no lists, and the runs of a split bundled again are the pick. */
+static void test_cuts_of_picks(void **unused) {
+  (void)unused;
+  int cut = 0, bundled = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng           r = rng_new(seed);
+    int64_t       size = rng_between(&r, 1, 24), count = rng_between(&r, 1, 6), positions[24];
+    mgrid_dim     dims[] = { { "a", size }, { "b", count } };
+    const char   *a = "a";
+    mgrid_grid   *g = mgrid_grid_new(mgrid_world(size * count), 2, dims, anew(&why));
+    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&why)), *half[2] = { 0 };
+    lists         all = lists_of(f);
+    int64_t n = (int64_t)draw_positions(&r, size, positions), some = rng_divisor(&r, count), k = rng_divisor(&r, n);
+    mgrid_family *p = mgrid_family_pick(f, (size_t)n, positions, anew(&why));
+    lists         l = lists_pick(&all, (size_t)n, positions);
+    mgrid_family *b = mgrid_family_bundle(p, some, anew(&why));
+    check(&r, p && b && (p->form == MGRID_PICKED || p->form == MGRID_STRIDED) && b->form != MGRID_TABLE);
+    lists want = lists_bundle(&l, some);
+    lists_check(&r, b, &want);
+    bundled += b->form == MGRID_PICKED && some > 1;
+    mgrid_status s = mgrid_family_split(p, k, true, &half[0], &half[1], anew(&why));
+    check(&r, s == MGRID_OK);
+    for (int side = 0; side < 2; side++) {
+      lists_replace(&want, lists_split(&l, k, side == 0));
+      lists_check(&r, half[side], &want);
+      check(&r, half[side]->form != MGRID_TABLE);
+      cut += half[side]->form == MGRID_CUT;
+      mgrid_family *rebundled = mgrid_family_bundle(half[side], side == 0 ? n / k : k, anew(&why));
+      if (side == 0) { /* the runs of a group are the group again */
+        check(&r, rebundled && mgrid_family_equal(rebundled, p));
+      } else if (rebundled) {
+        lists_replace(&want, lists_bundle(&want, k));
+        lists_check(&r, rebundled, &want);
+      }
+      mgrid_family_free(rebundled);
+      mgrid_family_free(half[side]);
+    }
+    mgrid_family *freed[] = { b, p, f };
+    for (int i = 0; i < 3; i++) mgrid_family_free(freed[i]);
+    mgrid_grid_free(g);
+    lists_free(&all);
+    lists_free(&want);
+    lists_free(&l);
+  }
+  assert_true(cut > 1000 && bundled > 100);
+}
+
+static int64_t ends(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+  (void)ud, (void)err, (void)cap;
+  positions[0] = 0, positions[1] = size - 1;
+  return 2;
+}
+
+/* The first and last rank of every segment, by a function of its size. */
+static void test_picks_of_segments(void **unused) {
+  (void)unused;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng           r = rng_new(seed);
+    drawn         d = draw_grid(&r, 80);
+    drawn_along   a = draw_along(&r, &d);
+    mgrid_family *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&why));
+    lists         l = lists_along(&d, a.nin, a.in, a.nix, a.ix);
+    mgrid_family *s = draw_segments(&r, f, &l);
+    check(&r, s != NULL);
+    lists_check(&r, s, &l);
+    mgrid_family *picked = mgrid_family_pick_by(s, ends, NULL, anew(&why));
+    const int64_t both[] = { 0, -1 };
+    lists         want = lists_pick(&l, 2, both);
+    check(&r, picked && picked->form != MGRID_TABLE);
+    lists_check(&r, picked, &want);
+    lists_free(&want);
+    lists_free(&l);
+    mgrid_family_free(picked);
+    mgrid_family_free(s);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
+  }
+}
+
+/* In the largest world: no list is made, so it takes no time. */
+static void test_large_segments(void **unused) {
+  (void)unused;
+  const int64_t world = INT64_C(2147483646), sizes[] = { 5, MGRID_FILL, 1 }, half = world / 2;
+  mgrid_dim     dims[] = { { "a", MGRID_FILL }, { "b", 2 } };
+  const char   *a = "a";
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(world), 2, dims, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&why));
+  mgrid_family *s = mgrid_family_segments(f, 3, sizes, anew(&why));
+  int64_t       group, position;
+  assert_int_equal(mgrid_family_count(s), 6);
+  assert_int_equal(mgrid_family_max_size(s), half - 6);
+  assert_int_equal(mgrid_family_size(s, 4), half - 6);
+  assert_int_equal(mgrid_family_coverage(s), MGRID_PARTITION);
+  assert_true(mgrid_family_locate(s, half + 7, 0, &group, &position) && group == 4 && position == 2);
+  assert_true(mgrid_family_locate(s, world - 1, 0, &group, &position) && group == 5 && position == 0);
+  mgrid_family *halves = mgrid_family_segments(f, 2, (int64_t[]){ half / 2, half - half / 2 }, anew(&why));
+  assert_int_equal(mgrid_family_rank(halves, 3, 0), half + half / 2);
+  mgrid_family_free(halves);
+  mgrid_family_free(s);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
+static mgrid_family *eights(void) {
+  mgrid_dim     dims[] = { { "a", 8 }, { "b", 2 } };
+  const char   *a = "a";
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(16), 2, dims, anew(&why));
+  mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&why));
+  assert_non_null(f);
+  mgrid_grid_free(g);
+  return f;
+}
+
+static void test_refused_segments(void **unused) {
+  (void)unused;
+  mgrid_family *f = eights(), *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
+  mgrid_family *uneven = mgrid_family_segments(f, 2, (int64_t[]){ 5, 3 }, anew(&why));
+#define SEGMENTS(family, status, text, ...) \
+  REFUSED(mgrid_family_segments(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
+                                (int64_t[]){ __VA_ARGS__ }, anew(&why)), \
+          status, text)
+  REFUSED(mgrid_family_segments(f, 0, NULL, anew(&why)), MGRID_REFUSED, "segments: no sizes for groups of 8");
+  SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 7, the groups have 8; a last size of 3 fits", 5, 2);
+  SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 9, the groups have 8; a last size of 3 fits", 5, 4);
+  SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 9, the groups have 8", 8, 1);
+  SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 8, which leaves nothing to fill of groups of 8", 8,
+           MGRID_FILL);
+  SEGMENTS(f, MGRID_OUT_OF_RANGE, "segments: size 0 of segment 1; sizes are 1 to 8", 8, 0);
+  SEGMENTS(f, MGRID_OUT_OF_RANGE, "segments: size -2 of segment 0; sizes are 1 to 8", -2, 10);
+  SEGMENTS(f, MGRID_DUPLICATE, "segments: two sizes are fill; only one can be", MGRID_FILL, 3, MGRID_FILL);
+  SEGMENTS(f, MGRID_OVERFLOW, "segments: the sum of the sizes overflows 64 bits", INT64_MAX, INT64_MAX);
+  SEGMENTS(ring, MGRID_REFUSED, "segments: the groups share ranks", 1, 1);
+  SEGMENTS(uneven, MGRID_REFUSED, "segments: groups of different sizes, up to 5", 1, MGRID_FILL);
+  assert_null(mgrid_family_segments(NULL, 1, (int64_t[]){ 8 }, anew(&why)));
+  assert_int_equal(why.status, MGRID_OK);
+  mgrid_family *in = NULL, *out = NULL;
+  assert_int_equal(mgrid_family_split_rows(uneven, 1, true, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_string_equal(why.message, "split by row: groups of different sizes, up to 5");
+  assert_int_equal(mgrid_family_split(uneven, 1, false, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_string_equal(why.message,
+                      "a split of a cut family works on explicit lists alone: call lists() first, which costs by rank");
+  assert_int_equal(mgrid_family_split_rows(f, 3, true, &in, &out, anew(&why)), MGRID_REFUSED);
+  assert_string_equal(why.message, "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8");
+  assert_true(!in && !out);
+  mgrid_family *odd = mgrid_family_bundle(uneven, 4, anew(&why)); /* 5 + 3 of both groups: whole groups again */
+  assert_int_equal(mgrid_family_count(odd), 1);
+  mgrid_family *all[] = { f, ring, uneven, odd };
+  for (size_t i = 0; i < 4; i++) mgrid_family_free(all[i]);
+}
+
+/* ------------------------------------------------------------------ renumber */
+
+/* Orders that step through the dims keep the rule; any other is lists. */
+static void test_renumber(void **unused) {
+  (void)unused;
+  int ruled = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES; seed++) {
+    rng           r = rng_new(seed);
+    int64_t       size = rng_between(&r, 1, 6), x = rng_between(&r, 1, 6), y = rng_between(&r, 1, 6), order[36];
+    mgrid_dim     dims[] = { { "a", size }, { "x", x }, { "y", y } };
+    const char   *a = "a";
+    mgrid_grid   *g = mgrid_grid_new(mgrid_world(size * x * y), 3, dims, anew(&why));
+    mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, anew(&why));
+    lists         l = lists_of(f);
+    for (int64_t i = 0; i < x * y; i++) order[i] = i / y + i % y * x; /* y varies first */
+    mgrid_family *by_y = mgrid_family_renumber(f, (size_t)(x * y), order, anew(&why));
+    mgrid_family *zipped[2] = { mgrid_family_pick(f, 1, (int64_t[]){ -1 }, anew(&why)), NULL }, *z = NULL;
+    lists         want = lists_renumber(&l, order);
+    lists_check(&r, by_y, &want);
+    check(&r, by_y->form == MGRID_STRIDED);
+    if (size > 1) { /* part by part */
+      zipped[1] = mgrid_family_pick(f, 1, (int64_t[]){ 0 }, anew(&why));
+      mgrid_family *both = mgrid_family_zip(2, (const mgrid_family *const *)zipped, anew(&why));
+      z = mgrid_family_renumber(both, (size_t)(x * y), order, anew(&why));
+      check(&r, z && z->form == MGRID_ZIP);
+      lists_replace(&want, lists_pick(&want, 2, (int64_t[]){ -1, 0 }));
+      lists_check(&r, z, &want);
+      mgrid_family_free(both);
+    }
+    mgrid_family *any = draw_order(&r, f, &l);
+    lists_check(&r, any, &l);
+    check(&r, any->form == MGRID_STRIDED || any->form == MGRID_TABLE);
+    ruled += any->form == MGRID_STRIDED;
+    mgrid_family *all[] = { f, by_y, zipped[0], zipped[1], z, any };
+    for (size_t i = 0; i < 6; i++) mgrid_family_free(all[i]);
+    mgrid_grid_free(g);
+    lists_free(&want);
+    lists_free(&l);
+  }
+  assert_true(ruled > 100);
+}
+
+static void test_refused_renumber(void **unused) {
+  (void)unused;
+  mgrid_family *f = eights(), *ring = mgrid_family_neighbours(f, 7, true, anew(&why));
+#define RENUMBER(status, text, ...) \
+  REFUSED(mgrid_family_renumber(f, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), (int64_t[]){ __VA_ARGS__ }, \
+                                anew(&why)), \
+          status, text)
+  RENUMBER(MGRID_REFUSED, "renumber: a list of 1 for 2 groups", 0);
+  RENUMBER(MGRID_REFUSED, "renumber: a list of 3 for 2 groups", 0, 1, 2);
+  RENUMBER(MGRID_OUT_OF_RANGE, "renumber: group 2 is out of range (0 to 1)", 2, 0);
+  RENUMBER(MGRID_OUT_OF_RANGE, "renumber: group -1 is out of range (0 to 1)", 0, -1);
+  RENUMBER(MGRID_DUPLICATE, "renumber: group 1 is listed twice", 1, 1);
+  assert_null(mgrid_family_renumber(NULL, 0, NULL, anew(&why)));
+  assert_int_equal(why.status, MGRID_OK);
+  int64_t order[16]; /* a cover keeps its groups that share ranks */
+  for (int64_t i = 0; i < 16; i++) order[i] = 15 - i;
+  mgrid_family *back = mgrid_family_renumber(ring, 16, order, anew(&why));
+  assert_int_equal(mgrid_family_coverage(back), MGRID_COVER);
+  assert_int_equal(mgrid_family_rank(back, 0, 0), 15);
+  mgrid_family *all[] = { f, ring, back };
+  for (size_t i = 0; i < 3; i++) mgrid_family_free(all[i]);
+}
+
+/* --------------------------------------------------------------------- modes */
+
+/* The offsets of modes, walked as an odometer. */
+static lists lists_modes(int64_t offset, size_t nin, const mgrid_mode *in, size_t nix, const mgrid_mode *ix) {
+  mgrid_mode all[8];
+  int64_t    digit[8] = { 0 }, size = 1;
+  size_t     n = 0, i = 0;
+  lists      l = lists_new();
+  for (size_t k = 0; k < nin; k++) all[n++] = in[k], size *= in[k].size;
+  for (size_t k = 0; k < nix; k++) all[n++] = ix[k];
+  do {
+    int64_t rank = offset;
+    for (size_t k = 0; k < n; k++) rank += digit[k] * all[k].stride;
+    lists_add(&l, rank);
+    if (l.total % size == 0) lists_close(&l);
+    for (i = 0; i < n && ++digit[i] == all[i].size; i++) digit[i] = 0;
+  } while (i < n);
+  return l;
+}
+
+/* Any modes: made exactly where no rank is in two places and all are in the world; read back from their text. */
+static void test_modes(void **unused) {
+  (void)unused;
+  int strided = 0, listed = 0, refused = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + 4 * CASES; seed++) {
+    rng        r = rng_new(seed);
+    mgrid_mode mode[2][3];
+    size_t     n[2] = { (size_t)rng_between(&r, 0, 3), (size_t)rng_between(&r, 0, 2) };
+    int64_t    offset = rng_chance(&r, 50) ? 0 : rng_between(&r, 0, 9), world = 200;
+    bool       regular = rng_chance(&r, 60); /* strides that fit: products of the sizes before, with gaps */
+    int64_t    product = 1, strides[] = { 1, 2, 3, 4, 6, 8, 12, 16, 24, 32 };
+    for (int side = 0; side < 2; side++)
+      for (size_t i = 0; i < n[side]; i++) {
+        int64_t size = rng_between(&r, 1, 4);
+        mode[side][i] = (mgrid_mode){ size, regular ? product : strides[rng_between(&r, 0, 9)] };
+        product *= size * (rng_chance(&r, 20) ? 2 : 1);
+      }
+    lists   l = lists_modes(offset, n[0], mode[0], n[1], mode[1]);
+    int64_t highest = 0;
+    for (int64_t i = 0; i < l.total; i++)
+      if (l.ranks[i] > highest) highest = l.ranks[i];
+    bool          fits = highest < world && !lists_overlap(&l, highest + 1);
+    mgrid_family *f = mgrid_family_modes(mgrid_world(world), offset, n[0], mode[0], n[1], mode[1], anew(&why));
+    check(&r, fits == (f != NULL));
+    if (f) {
+      char text[512];
+      lists_check(&r, f, &l);
+      strided += f->form == MGRID_STRIDED, listed += f->form == MGRID_TABLE;
+      mgrid_family_describe(f, text, sizeof text);
+      mgrid_family *back = f->form == MGRID_STRIDED ? mgrid_family_parse(mgrid_world(world), text, anew(&why)) : NULL;
+      if (f->form == MGRID_STRIDED) check(&r, back && mgrid_family_equal(f, back));
+      mgrid_family_free(back);
+    } else {
+      check(&r, why.status != MGRID_OK);
+      refused++;
+    }
+    mgrid_family_free(f);
+    lists_free(&l);
+  }
+  assert_true(strided > 3000 && listed > 50 && refused > 1000);
+}
+
+static void test_notations(void **unused) {
+  (void)unused;
+  static const char *const same[][2] = { { "(2:1) x (8:2)", " ( 2 : 1 )x(8:2) " },
+                                         { "(2:1) x (4:2) + 8", "2:1 x 4:2 + 8" },
+                                         { "(1) x (16:1)", "1:0 x 16:1" },
+                                         { "(2:8)(4:1) x (1)", "(2,4):(8,1)" },
+                                         { "(2:8)(4:1) x (2:4)", "(2,4):(8,1) x (2):(4)" },
+                                         { "(2:1)(2:4)(2:2) x (1)", "((2,2),2):((1,4),2)" },
+                                         { "(2:1)(2:4)(2:2) x (1)", "(2,2,2):((1,4),2,)" },
+                                         { "(8:1) x (2:8)", "(4,2):(1,4) x (1,2):(0,8)" },
+                                         { "(1) x (1) + 15", "(1) + 15" },
+                                         { "(8:1) x (1)", "8:1" } };
+  for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    char          text[128];
+    mgrid_family *f = mgrid_family_parse(mgrid_world(16), same[i][1], anew(&why));
+    mgrid_family_describe(f, text, sizeof text);
+    assert_string_equal(text, same[i][0]);
+    mgrid_family_free(f);
+  }
+}
+
+static void test_refused_modes(void **unused) {
+  (void)unused;
+  mgrid_window w = mgrid_world(16), window = { 16, 8, 8 };
+#define PARSE(status, text, message) REFUSED(mgrid_family_parse(w, text, anew(&why)), status, message)
+  PARSE(MGRID_BAD_VALUE, "", "layout '' ends where a number is expected");
+  PARSE(MGRID_BAD_VALUE, "x", "layout 'x', character 1: a number expected, not 'x'");
+  PARSE(MGRID_BAD_VALUE, "(2:1 x (4:2)", "layout '(2:1 x (4:2)', character 6: ')' expected, not 'x (4:2)'");
+  PARSE(MGRID_BAD_VALUE, "(2:1) x", "layout '(2:1) x' ends where a number is expected");
+  PARSE(MGRID_BAD_VALUE, "(2:1) x (4:2) +", "layout '(2:1) x (4:2) +' ends where a number is expected");
+  PARSE(MGRID_BAD_VALUE, "(2:1) x (4:2) + -1",
+        "layout '(2:1) x (4:2) + -1', character 17: a number expected, not '-1'");
+  PARSE(MGRID_BAD_VALUE, "(2:1) y", "layout '(2:1) y', character 7: 'x', '+' or the end expected, not 'y'");
+  PARSE(MGRID_BAD_VALUE, "(2)", "layout '(2)', character 3: ':' expected, not ')'");
+  PARSE(MGRID_BAD_VALUE, "2", "layout '2' ends where ':' and the strides is expected");
+  PARSE(MGRID_BAD_VALUE, "(2,4:(1,2)", "layout '(2,4:(1,2)', character 5: ',' or ')' expected, not ':(1,2)'");
+  PARSE(MGRID_BAD_VALUE, "3:1:2", "layout '3:1:2', character 4: 'x', '+' or the end expected, not ':2'");
+  PARSE(MGRID_BAD_VALUE, "99999999999999999999:1",
+        "layout '99999999999999999999:1', character 19: a smaller number expected, not '99:1'");
+  PARSE(MGRID_REFUSED, "(2,4):(8)", "layout '(2,4):(8)': 2 sizes and 1 strides in '(2,4):(8)'");
+  PARSE(MGRID_OUT_OF_RANGE, "(0:1)", "mode (0:1) has size 0; sizes are 1 to 2147483647");
+  PARSE(MGRID_OUT_OF_RANGE, "(2:0)", "mode (2:0) has stride 0; strides are 1 to 2147483647");
+  PARSE(MGRID_OUT_OF_RANGE, "(2,2):(1,0)", "mode 2:0 has stride 0; strides are 1 to 2147483647");
+  PARSE(MGRID_OVERFLOW, "(65536:1)(65536:65536)", "mode (65536:65536) makes the modes larger than any world");
+  PARSE(MGRID_OUT_OF_RANGE, "(2:1) x (16:2)", "modes (2:1) x (16:2): rank 31 is out of range; ranks are 0 to 15");
+  PARSE(MGRID_OUT_OF_RANGE, "(2:1) x (4:2) + 16", "modes (2:1) x (4:2): offset 16 is out of range; ranks are 0 to 15");
+  PARSE(MGRID_REFUSED, "(2:1) x (2:1)", "modes (2:1) x (2:1) overlap: 4 members of 3 ranks");
+  PARSE(MGRID_REFUSED, "(2:4) x (3:2)",
+        "modes (2:4) x (3:2) overlap: rank 4 is in groups 0 and 2; groups must be disjoint");
+  PARSE(MGRID_DUPLICATE, "(2:4)(3:2)", "modes (2:4)(3:2) x (1) overlap: rank 4 occurs twice in group 0 of the table");
+  w = window;
+  PARSE(MGRID_OUT_OF_RANGE, "(2:1) x (4:2)", "modes (2:1) x (4:2): offset 0 is out of range; ranks are 8 to 15");
+  const mgrid_mode two = { 2, 1 }, none = { 0, 1 }, still = { 2, 0 }, far = { 2, INT64_MAX };
+  w = mgrid_world(16);
+  REFUSED(mgrid_family_modes(w, 0, 1, &none, 0, NULL, anew(&why)), MGRID_OUT_OF_RANGE,
+          "inside mode 0 has size 0; sizes are 1 to 2147483647");
+  REFUSED(mgrid_family_modes(w, 0, 1, &two, 1, &still, anew(&why)), MGRID_OUT_OF_RANGE,
+          "index mode 0 has stride 0; strides are 1 to 2147483647");
+  REFUSED(mgrid_family_modes(w, 0, 1, &two, 1, &far, anew(&why)), MGRID_OVERFLOW,
+          "index mode 0 makes the modes larger than any world");
+  REFUSED(mgrid_family_modes(w, -1, 1, &two, 0, NULL, anew(&why)), MGRID_OUT_OF_RANGE,
+          "modes (2:1) x (1): offset -1 is out of range; ranks are 0 to 15");
+  REFUSED(mgrid_family_modes(mgrid_world(0), 0, 0, NULL, 0, NULL, anew(&why)), MGRID_OUT_OF_RANGE,
+          "a world has 1 to 2147483647 ranks, not 0");
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_split_rows),        cmocka_unit_test(test_cuts_of_picks),
+    cmocka_unit_test(test_picks_of_segments), cmocka_unit_test(test_large_segments),
+    cmocka_unit_test(test_refused_segments),  cmocka_unit_test(test_renumber),
+    cmocka_unit_test(test_refused_renumber),  cmocka_unit_test(test_modes),
+    cmocka_unit_test(test_notations),         cmocka_unit_test(test_refused_modes),
+  };
+  return run_program("pieces", tests, argc, argv);
+}
