@@ -386,7 +386,8 @@ typedef struct mgrid_options {
   bool        lazy;          /* leave out of mgrid_materialize; mgrid_state_create makes it */
   bool        high_priority; /* stream priority of the NCCL backend */
   double      timeout;       /* seconds, > 0, that NCCL may take to create it; 0: the backend's default */
-  const char *backend;       /* "" for the state's own, else "mpi" or "nccl" */
+  const char *backend;       /* "" for the state's own, else "mpi" or "nccl", or "none": its groups only answer
+                                questions, no communicator is ever made for them or shared with them */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
@@ -657,10 +658,30 @@ MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
 /* Write all members in order, mgrid_group_size(g) of them. */
 MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
+/* A piece of a group that no communicator is made for: trainers whose pieces change from step to step ask anew in
+** every step, since asking is local and costs O(n). */
+typedef struct mgrid_segment {
+  size_t  size;        /* sizeof(mgrid_segment) */
+  int64_t index;       /* which segment of the group this rank is in */
+  int64_t start;       /* its first position in the group */
+  int64_t members;     /* how many ranks it has */
+  int64_t position;    /* of this rank in it, 0 to members - 1 */
+  int64_t first, last; /* global ranks of its first and last position */
+  int64_t next, prev;  /* global ranks beside this one, around the ends of the segment; alone: this rank */
+} mgrid_segment;
+#define MGRID_SEGMENT_INIT \
+  { sizeof(mgrid_segment), -1, -1, -1, -1, -1, -1, -1, -1 }
+/* Cut the group into n consecutive pieces, the first of sizes[0] members and so on, as mgrid_family_segments does with
+** a family, and say which one this rank is in. The sizes, each 1 or more, sum to the group's, or one is MGRID_FILL. A
+** refusal leaves *out as it was. Local, no allocation. Position p of the segment is global rank
+** mgrid_group_at(g, out->start + p). */
+MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
+                                           mgrid_error *err);
 /* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
-** option `backend`), "dry" in a dry state, "" for a group of one rank, which needs none. */
+** option `backend`), "dry" in a dry state, "none" where the family asked for that, "" for another group of one
+** rank, which needs none. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
-/* The communicator, or NULL: a group of one rank, a lazy family not created yet, a dry state. See
+/* The communicator, or NULL: a group of one rank, a lazy family not created yet, backend "none", a dry state. See
 ** mgrid_mpi_comm in moongrid_mpi.h and mgrid_nccl_comm in moongrid_nccl.h, which read it. */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* What mgrid_group_native points to. */

@@ -31,8 +31,8 @@ local DeviceMesh = {}
 DeviceMesh.__index = DeviceMesh
 
 ---How groups are asked for: a backend, options as `Family:with` takes them, or `{ backend, options }`. Backends
----are "nccl", "mpi", "gloo" (which is "mpi": groups on the CPU) and "fake" (made when `state:create` asks, not
----before). torch's names of options are known as well: is_high_priority_stream, config.
+---are "nccl", "mpi", "gloo" (which is "mpi": groups on the CPU) and "fake" (which is "none": groups that only
+---answer). torch's names of options are known as well: is_high_priority_stream, config.
 ---@alias moongrid.DeviceMesh.Backend string|moongrid.Options|{ [1]: string, [2]: moongrid.Options }
 
 ---@class moongrid.DeviceMesh.Keywords
@@ -81,7 +81,7 @@ local function options_of(override)
   layer.check("the options of a backend", given, "table", "a table")
   for name, value in pairs(given) do options[RENAMED[name] or name] = value end
   if backend == "fake" then
-    options.lazy = true
+    options.backend = "none"
   elseif backend ~= nil then
     options.backend = layer.backend_of(backend)
   end

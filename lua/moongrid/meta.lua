@@ -245,7 +245,7 @@ function Family:groups() end
 ---@field lazy? boolean create when `state:create` asks, not before
 ---@field high_priority? boolean high priority for the stream of its calls (nccl)
 ---@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl); left out: the backend's
----@field backend? "mpi"|"nccl" who makes it: "mpi" keeps a family on the CPU; left out: the state's
+---@field backend? "mpi"|"nccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
 ---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl); left out: NCCL's
 -- options: end
 
@@ -463,6 +463,23 @@ function Group:position(rank) end
 ---@param rank integer global rank
 ---@return boolean
 function Group:contains(rank) end
+
+---The piece of this group that this rank is in, for pieces that change from step to step: no communicator is
+---made, and asking is local. `Family:segments` makes families of fixed pieces.
+---@param sizes integer[] of all pieces in order, 1 or more; they sum to the group's size, or one is `fill`
+---@return moongrid.Segment
+function Group:segment(sizes) end
+
+---@class moongrid.Segment
+---@field index integer which piece of the group
+---@field start integer position in the group of its first member
+---@field size integer
+---@field rank integer this rank's position in it
+---@field first integer global rank at its position 0
+---@field last integer global rank at its last position
+---@field next integer global rank one position on, around the end
+---@field prev integer global rank one position back, around the start
+---@field ranks integer[] global ranks in order
 
 ---A buffer in the memory that the group's communicator uses: on the GPU for NCCL. For the collectives
 ---below, which are for self-tests and benchmarks. All are collective over the group, have finished when

@@ -103,8 +103,9 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   for (size_t i = 0; i < s->view.nmembers; i++) {
     const mgrid_member *m = &s->view.member[i];
     const mgrid_entry  *e = &s->plan->content.entry[m->entry];
-    s->group[i] =
-        (mgrid_group){ s, e->name, e->family, m->group, m->position, m->size, m->comm < 0 ? NULL : s->comm[m->comm] };
+    s->group[i] = (mgrid_group){
+      s, e->name, e->family, m->group, m->position, m->size, m->comm < 0 ? NULL : s->comm[m->comm], e->choice->none
+    };
     s->first[m->entry + 1]++;
   }
   for (size_t i = 0; i < plan->content.nentries; i++) s->first[i + 1] += s->first[i];
@@ -310,6 +311,28 @@ int64_t mgrid_group_position(const mgrid_group *g, int64_t rank) {
   return -1;
 }
 
+mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
+                                 mgrid_error *err) {
+  if (!g) return MGRID_USAGE;
+  mgrid_segment s = MGRID_SEGMENT_INIT;
+  int64_t       fill;
+  mgrid_status  status = mgrid_struct_check(out, sizeof s, "mgrid_segment", err);
+  if (!status) status = mgrid_segments_check(g->size, n, sizes, &fill, err);
+  if (status) return status;
+  s.start = s.index = 0;
+  for (s.members = sizes[0] == MGRID_FILL ? fill : sizes[0]; s.start + s.members <= g->position;) {
+    s.start += s.members;
+    s.members = sizes[++s.index] == MGRID_FILL ? fill : sizes[s.index];
+  }
+  s.position = g->position - s.start;
+  s.first = mgrid_group_at(g, s.start);
+  s.last = mgrid_group_at(g, s.start + s.members - 1);
+  s.next = mgrid_group_at(g, s.start + (s.position + 1) % s.members);
+  s.prev = mgrid_group_at(g, s.start + (s.position + s.members - 1) % s.members);
+  mgrid_struct_write(out, &s, sizeof s);
+  return MGRID_OK;
+}
+
 void mgrid_group_ranks(const mgrid_group *g, int32_t *out) {
   if (g) mgrid_family_members(g->family, g->index, out);
 }
@@ -320,7 +343,9 @@ mgrid_native mgrid_group_native_kind(const mgrid_group *g) {
   return mgrid_group_native(g) ? g->comm->backend->native : MGRID_NATIVE_NONE;
 }
 
-const char *mgrid_group_backend(const mgrid_group *g) { return g && g->comm ? g->comm->backend->name : ""; }
+const char *mgrid_group_backend(const mgrid_group *g) {
+  return !g ? "" : g->none ? "none" : g->comm ? g->comm->backend->name : "";
+}
 
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {
   return g->comm ? g->comm->backend : g->state->backend->kind;
@@ -330,6 +355,8 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
   mgrid_backend *b = g->state->backend;
   if (!b->ops->collective)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators", g->name, b->kind->name);
+  if (g->none)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s has no communicator: the backend of its family is 'none'", g->name);
   if (g->comm && !g->comm->real)
     return mgrid_fail(err, MGRID_NOT_NOW,
                       "%s is lazy and not created yet; state:create, in C mgrid_state_create, makes it", g->name);

@@ -64,7 +64,8 @@ struct mgrid_group {
   const char         *name; /* of the family */
   const mgrid_family *family;
   int64_t             index, position, size; /* of the group in the family; of this rank; members */
-  const mgrid_shared *comm;                  /* NULL for a group of one rank */
+  const mgrid_shared *comm;                  /* NULL for a group of one rank, and where there is `none` */
+  bool                none;                  /* the family's backend is "none" */
 };
 
 /* Memory for the location of every rank, allocated before the ranks agree; NULL: locations are known. */
@@ -76,7 +77,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
 
 /* The backend whose memory and calls the group uses; for a group of one rank the state's. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);
-/* A collective over the group. Refused in a dry state, and before a lazy communicator is created. */
+/* A collective over the group. Refused in a dry state, for a family of backend "none", and before a lazy communicator is created. */
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err);
 
 /* Give up a state without a collective call, for garbage collectors, which run at different times on

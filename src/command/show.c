@@ -43,6 +43,8 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
     printf("%-*s %9" PRId64 " %9s  %-32s ", width, e->name, f->count, size, ranks);
     if (f->max_size < 2)
       printf("none needed");
+    else if (e->choice->none)
+      printf("none made");
     else if (p->shares[i] >= 0)
       printf("shared with %s", p->content.entry[p->shares[i]].name);
     else if ((led = mgrid_plan_led(p, (int)i, -1)) < f->count && f->size > 1)

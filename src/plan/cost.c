@@ -32,7 +32,7 @@ mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_
   for (size_t i = 0; rank < 0 && i < p->content.nentries;
        i++) { /* bound for any rank: it is in at most one group of each round */
     const mgrid_entry *e = &p->content.entry[i];
-    if (p->shares[i] < 0) add(e, e->family->max_size, mgrid_family_rounds(e->family), &m);
+    if (p->shares[i] < 0 && !e->choice->none) add(e, e->family->max_size, mgrid_family_rounds(e->family), &m);
   }
   mgrid_struct_write(out, &m, sizeof m);
   return MGRID_OK;

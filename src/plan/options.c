@@ -9,6 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char no_backend[] = "none";
+
+/* Backends that a family may ask for, and none. */
+static size_t makers(const char *names[]) {
+  size_t n = mgrid_backend_names(names);
+  names[n] = no_backend;
+  return n + 1;
+}
+
 /* To add one: its field and default in moongrid.h, its row here, the backend that heeds it; then `make docs`. */
 const mgrid_option mgrid_option_table[] = {
   { "unique", MGRID_OPTION_FLAG, offsetof(mgrid_options, unique), .apart = true, .backends = "all", .unset = "false",
@@ -21,8 +30,8 @@ const mgrid_option mgrid_option_table[] = {
     .unset = "false", .doc = "high priority for the stream of its calls" },
   { "timeout", MGRID_OPTION_SECONDS, offsetof(mgrid_options, timeout), .apart = true, .backends = "nccl",
     .unset = "the backend's", .doc = "seconds that its creation may take" },
-  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = mgrid_backend_names, .apart = true,
-    .backends = "all", .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU" },
+  { "backend", MGRID_OPTION_WORD, offsetof(mgrid_options, backend), .words = makers, .apart = true, .backends = "all",
+    .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
   { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .backends = "nccl", .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
   { NULL, MGRID_OPTION_FLAG, 0, NULL, false, NULL, NULL, NULL },
@@ -110,6 +119,7 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
   mgrid_status s = canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
   if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
+  if (!s) c->none = c->asked.backend == no_backend; /* canonical_word points to it */
   if (!s) {
     mgrid_nccl_text(&c->nccl, &fields);
     c->asked.nccl = taken(&fields);
@@ -164,5 +174,6 @@ bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
-  return !a->asked.unique && !b->asked.unique && (a == b || strcmp(a->identity, b->identity) == 0);
+  return !a->asked.unique && !b->asked.unique && !a->none && !b->none
+         && (a == b || strcmp(a->identity, b->identity) == 0);
 }

@@ -31,7 +31,7 @@ typedef struct mgrid_option {
   const char *doc;          /* one line that begins in lower case */
 } mgrid_option;
 
-enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX }; /* at most: rows, words of one row */
+enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 }; /* at most: rows, words of one row */
 extern const mgrid_option mgrid_option_table[]; /* in the order in which options are read and written */
 
 /* Address of the row's field in *o: a bool *, double * or const char **. Write there only if *o is yours. */
@@ -44,7 +44,8 @@ typedef struct mgrid_choice {
   atomic_int              refs;
   mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
   mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
-  const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state */
+  bool                    none;    /* asked.backend is "none": the family never gets a communicator */
+  const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */
   const char             *text; /* canonical: " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
   const char             *identity; /* the same of the options that keep families apart */
 } mgrid_choice;
@@ -61,7 +62,7 @@ mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never f
 void          mgrid_choice_free(mgrid_choice *c);
 /* Is this option given? */
 bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row);
-/* May two families with these options share a communicator? */
+/* May two families with these options share a communicator? Never where one gets none. */
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b);
 
 #endif

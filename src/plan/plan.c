@@ -124,7 +124,7 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
 
 int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   const mgrid_family *f = p->content.entry[i].family;
-  if (p->shares[i] >= 0 || f->max_size < 2) return 0;
+  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
   bool open = f->size < 0 || may_repeat(f); /* must every group be compared? */
   for (size_t e = 0; p->order[e] != i && !open; e++)
     open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
@@ -229,8 +229,9 @@ mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, m
       here[n++] = (mgrid_creation){ i, group, mgrid_family_round(f, group), position, mgrid_family_size(f, group) };
     if (n > 1) qsort(here, n, sizeof *here, by_round);
     for (size_t g = 0; g < n; g++) {
-      int comm = here[g].size > 1 ? made_already(v, p, &here[g]) : -1;
-      if (comm < 0 && here[g].size > 1) {
+      bool made = here[g].size > 1 && !p->content.entry[i].choice->none;
+      int  comm = made ? made_already(v, p, &here[g]) : -1;
+      if (comm < 0 && made) {
         comm = (int)v->ncomms;
         v->comm[v->ncomms++] = here[g];
       }

@@ -47,7 +47,7 @@ typedef struct mgrid_member { /* a group that this rank is in */
   int64_t group;              /* index in the family */
   int64_t position;           /* of this rank */
   int64_t size;               /* ranks of the group */
-  int     comm;               /* its communicator: index into mgrid_view.comm; -1 for a group of one rank */
+  int     comm; /* its communicator: index into mgrid_view.comm; -1 for a group of one rank, or of backend "none" */
 } mgrid_member;
 
 typedef struct

@@ -94,6 +94,8 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
     const mgrid_family *f = e->family;
     if (f->max_size < 2) {
       mgrid_text_add(&t, "       %-16s groups of one rank: no communicator\n", e->name);
+    } else if (e->choice->none) {
+      mgrid_text_add(&t, "       %-16s backend none: no communicator\n", e->name);
     } else if (p->shares[p->order[k]] >= 0) {
       mgrid_text_add(&t, "       %-16s shares with %s\n", e->name, p->content.entry[p->shares[p->order[k]]].name);
     } else {

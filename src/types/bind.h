@@ -113,13 +113,15 @@ void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int me
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
 /* `owned`: the state is freed when the userdata is closed or collected. */
-mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
-mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
-void          mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
+mgrid_state      **mgrid_lua_new_state(lua_State *L, bool owned);
+mgrid_state       *mgrid_lua_check_state(lua_State *L, int i);
+void               mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
+const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
+int                mgrid_lua_group_segment(lua_State *L);      /* group:segment. pieces.c */
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
 int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 /* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a
-** query runs on one rank alone and a collective would hang. */
+** query runs on one rank alone and a collective would hang, and for one that has no backend. */
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
 extern const luaL_Reg        mgrid_lua_world_layouts[];                                  /* modes: layout.c */
 extern const luaL_Reg        mgrid_lua_family_pieces[];                                  /* split ...: pieces.c */

@@ -39,10 +39,13 @@ static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, siz
 static int world_modes(lua_State *L) {
   enum { MOST = 64 };
   static const char *const options[] = { "inside", "index", "offset" };
-  mgrid_window             w = mgrid_lua_check_window(L, 1);
+  const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
+  mgrid_window             w = in->window;
   mgrid_mode               inside[MOST], index[MOST];
   size_t                   ninside = 0, nindex = 0;
   int64_t                  offset = 0;
+  if (in->order)
+    return mgrid_lua_raise(L, "strides lie between ranks, which have no order; take the modes of the world itself");
   lua_settop(L, 2);
   const char *text = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
   if (!text) {

@@ -102,6 +102,37 @@ static int family_renumber(lua_State *L) {
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
+/* group:segment{5, 3} -> { index = 0, start = 0, size = 5, rank = 2, ... }: this rank's piece of the group */
+int mgrid_lua_group_segment(lua_State *L) {
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  mgrid_segment      s = MGRID_SEGMENT_INIT;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  size_t             n;
+  int64_t           *sizes = mgrid_lua_check_sizes(L, 2, &n);
+  mgrid_status       status = mgrid_group_segment(g, n, sizes, &s, &e);
+  free(sizes);
+  if (status) return mgrid_lua_raise_error(L, &e);
+  const struct {
+    const char *name;
+    int64_t     value;
+  } fields[] = { { "index", s.index }, { "start", s.start }, { "size", s.members }, { "rank", s.position },
+                 { "first", s.first }, { "last", s.last },   { "next", s.next },    { "prev", s.prev } };
+  enum { FIELDS = sizeof fields / sizeof *fields };
+  mgrid_lua_charge(L, s.members);
+  lua_createtable(L, 0, FIELDS + 1);
+  for (int i = 0; i < FIELDS; i++) {
+    lua_pushinteger(L, fields[i].value);
+    lua_setfield(L, -2, fields[i].name);
+  }
+  lua_createtable(L, s.members < INT32_MAX ? (int)s.members : 0, 0);
+  for (int64_t p = 0; p < s.members; p++) {
+    lua_pushinteger(L, mgrid_group_at(g, s.start + p));
+    lua_rawseti(L, -2, p + 1);
+  }
+  lua_setfield(L, -2, "ranks");
+  return 1;
+}
+
 const luaL_Reg mgrid_lua_family_pieces[] = { { "split", family_split },
                                              { "levels", family_levels },
                                              { "segments", family_segments },

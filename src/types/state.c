@@ -317,16 +317,18 @@ static int state_pairs(lua_State *L) {
 
 static group_box *check_group_box(lua_State *L, int i) { return check_own(L, i, MGRID_LUA_GROUP, &group_key); }
 
-static const mgrid_group *check_group(lua_State *L, int i) {
+const mgrid_group *mgrid_lua_check_group(lua_State *L, int i) {
   group_box *box = check_group_box(L, i);
   if (!box->from->s) mgrid_lua_raise(L, "the state of this group is closed");
   return box->g;
 }
 
 const mgrid_group *mgrid_lua_check_group_of_host(lua_State *L, int i) {
-  const mgrid_group *g = check_group(L, i);
+  const mgrid_group *g = mgrid_lua_check_group(L, i);
   if (!((group_box *)lua_touserdata(L, i))->from->owned)
     mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+  if (g->none)
+    mgrid_lua_raise_as(L, MGRID_UNSUPPORTED, "%s has no communicator: the backend of its family is 'none'", g->name);
   return g;
 }
 
@@ -339,61 +341,61 @@ static int push_rank(lua_State *L, int64_t rank) {
 }
 
 static int group_next(lua_State *L) {
-  return push_rank(L, mgrid_group_next(check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
+  return push_rank(L, mgrid_group_next(mgrid_lua_check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
 }
 static int group_prev(lua_State *L) {
-  return push_rank(L, mgrid_group_prev(check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
+  return push_rank(L, mgrid_group_prev(mgrid_lua_check_group(L, 1), mgrid_lua_check_wrap(L, 2)));
 }
 
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_at(lua_State *L) {
-  const mgrid_group *g = check_group(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t            position = luaL_checkinteger(L, 2);
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
 /* group:position(rank) -> position | nil */
 static int group_position(lua_State *L) {
-  return push_rank(L, mgrid_group_position(check_group(L, 1), luaL_checkinteger(L, 2)));
+  return push_rank(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)));
 }
 
 static int group_contains(lua_State *L) {
-  lua_pushboolean(L, mgrid_group_position(check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
   return 1;
 }
 
 static int group_rank(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_rank(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_rank(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_size(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_size(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_size(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_index(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_index(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_index(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_first(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_first(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_first(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_last(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_last(check_group(L, 1)));
+  lua_pushinteger(L, mgrid_group_last(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_name(lua_State *L) {
-  lua_pushstring(L, mgrid_group_family(check_group(L, 1)));
+  lua_pushstring(L, mgrid_group_family(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
 static int group_ranks(lua_State *L) { /* a list of the caller's own each time */
-  const mgrid_group *g = check_group(L, 1);
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
   int64_t            n = mgrid_group_size(g);
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
   for (int64_t p = 0; p < n; p++) {
@@ -407,7 +409,7 @@ static int group_eq(lua_State *L) {
   bool both = test_own(L, 1, &group_key)
               && test_own(L, 2, &group_key); /* Lua also calls this to compare a Group with another userdata */
   if (both) {
-    const mgrid_group *a = check_group(L, 1), *b = check_group(L, 2);
+    const mgrid_group *a = mgrid_lua_check_group(L, 1), *b = mgrid_lua_check_group(L, 2);
     both = a->position == b->position && mgrid_same_group(a->family, a->index, b->family, b->index);
   }
   lua_pushboolean(L, both);
@@ -442,10 +444,13 @@ const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, s
 static const luaL_Reg group_fields[] = { { "rank", group_rank },   { "size", group_size }, { "index", group_index },
                                          { "first", group_first }, { "last", group_last }, { "ranks", group_ranks },
                                          { "name", group_name },   { NULL, NULL } };
-static const luaL_Reg group_methods[] = {
-  { "next", group_next },         { "prev", group_prev },         { "at", group_at },
-  { "position", group_position }, { "contains", group_contains }, { NULL, NULL }
-};
+static const luaL_Reg group_methods[] = { { "next", group_next },
+                                          { "prev", group_prev },
+                                          { "at", group_at },
+                                          { "position", group_position },
+                                          { "contains", group_contains },
+                                          { "segment", mgrid_lua_group_segment },
+                                          { NULL, NULL } };
 static const luaL_Reg group_meta[] = {
   { "__len", group_size }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }
 };
@@ -456,7 +461,7 @@ static const mgrid_lua_class group_class = { MGRID_LUA_GROUP, group_fields, grou
 static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
-  check_group(L, GROUP); /* raises if it is closed */
+  mgrid_lua_check_group(L, GROUP); /* raises if it is closed */
   if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
   if (strcmp(key, "ranks") != 0) keep(L, 1, key);
   return 1;

@@ -199,11 +199,69 @@ static void test_microseconds(void **unused) {
   mgrid_choice_free(y);
 }
 
+/* Families that only answer: nothing is counted, scheduled, shared or predicted for them, and every question works. */
+static void test_backend_none(void **unused) {
+  (void)unused;
+  const mgrid_dim   dims[] = { { "tp", 2 }, { "dp", 4 } };
+  const char *const names[] = { "tp", "dp" };
+  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_grid       *grid = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  mgrid_family     *dp = mgrid_grid_along(grid, 1, &names[1], MGRID_GRID_ORDER, &why);
+  mgrid_family     *one = mgrid_grid_along(grid, 0, NULL, MGRID_GRID_ORDER, &why);
+  mgrid_topology   *t = mgrid_topology_new(8, &why);
+  o.backend = "none";
+  mgrid_topology_add(t, "asked", dp, &o, &why); /* the first of equal groups leads none of them */
+  mgrid_topology_add(t, "dp", dp, NULL, &why);
+  mgrid_topology_add(t, "again", dp, &o, &why);
+  mgrid_topology_add(t, "alone", one, &o, &why);
+  mgrid_plan        *p = mgrid_plan_new(t, &why);
+  mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
+  mgrid_rehearsal    played = MGRID_REHEARSAL_INIT;
+  mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
+  mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
+  mgrid_backend     *b = mgrid_backend_dry(8, 5, &why);
+  mgrid_state       *s = mgrid_materialize(p, b, "state", &why);
+  const mgrid_group *asked = mgrid_state_group(s, "asked", &why), *made = mgrid_state_group(s, "dp", &why);
+  const mgrid_group *alone = mgrid_state_group(s, "alone", &why);
+  assert_int_equal(why.status, MGRID_OK);
+  for (size_t i = 0; i < 4; i++) assert_int_equal(mgrid_plan_shares(p, i), -1);
+  assert_int_equal(mgrid_plan_count(p, &counts, &why), MGRID_OK);
+  assert_true(counts.families == 4 && counts.groups == 6 && counts.singles == 8 && counts.communicators == 2);
+  assert_int_equal(mgrid_plan_count_rank(p, 5, &counts, &why), MGRID_OK);
+  assert_int_equal(counts.communicators, 1);
+  assert_int_equal(mgrid_plan_rehearse(p, &played, &why), MGRID_OK);
+  assert_true(played.communicators == 2 && played.most_per_rank == 1);
+  assert_int_equal(mgrid_plan_check(p, &checked, &why), MGRID_OK);
+  assert_int_equal(checked.communicators, 2);
+  for (int64_t rank = -1; rank < 8; rank++) {
+    assert_int_equal(mgrid_plan_gpu_memory(p, rank, &memory, &why), MGRID_OK);
+    assert_int_equal(memory.communicators, 1);
+  }
+  assert_int_equal(mgrid_state_ncomms(s), 1);
+  assert_int_equal(mgrid_state_ngroups(s), 4);
+  assert_string_equal(mgrid_group_backend(asked), "none");
+  assert_string_equal(mgrid_group_backend(alone), "none");
+  assert_string_equal(mgrid_group_backend(made), "dry");
+  assert_null(mgrid_group_native(asked));
+  assert_int_equal(mgrid_group_native_kind(asked), MGRID_NATIVE_NONE);
+  assert_true(mgrid_group_rank(asked) == 2 && mgrid_group_size(asked) == 4 && mgrid_group_next(asked, false) == 7);
+  assert_int_equal(mgrid_state_create(s, "asked", &why), MGRID_OK); /* nothing to create */
+  assert_int_equal(mgrid_state_prove(s, NULL, &why), MGRID_OK);
+  assert_int_equal(why.status, MGRID_OK);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(dp);
+  mgrid_family_free(one);
+  mgrid_grid_free(grid);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_defaults),     cmocka_unit_test(test_table),        cmocka_unit_test(test_values),
     cmocka_unit_test(test_apart),        cmocka_unit_test(test_one_record),   cmocka_unit_test(test_changed),
-    cmocka_unit_test(test_older_caller), cmocka_unit_test(test_microseconds),
+    cmocka_unit_test(test_older_caller), cmocka_unit_test(test_microseconds), cmocka_unit_test(test_backend_none),
   };
   return run_program("options", tests, argc, argv);
 }

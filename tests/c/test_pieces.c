@@ -213,6 +213,82 @@ static void test_refused_segments(void **unused) {
   for (size_t i = 0; i < 4; i++) mgrid_family_free(all[i]);
 }
 
+/* Every rank's segments of every group, asked of handles, are those of the family of segments. */
+static void test_group_segments(void **unused) {
+  (void)unused;
+  for (uint64_t seed = first_seed(); seed < first_seed() + 100; seed++) {
+    rng             r = rng_new(seed);
+    drawn           d = draw_grid(&r, 40);
+    drawn_along     a = draw_along(&r, &d);
+    mgrid_family   *f = mgrid_grid_along_by(d.grid, a.nin, a.in_name, a.nix, a.ix_name, anew(&why));
+    int64_t         sizes[8], world = d.window.world;
+    size_t          n = draw_sizes(&r, mgrid_family_max_size(f), sizes);
+    lists           l = lists_of(f);
+    mgrid_topology *t = mgrid_topology_new(world, anew(&why));
+    mgrid_topology_add(t, "f", f, NULL, &why);
+    mgrid_plan *p = mgrid_plan_new(t, &why);
+    lists_replace(&l, lists_segments(&l, n, sizes));
+    if (rng_chance(&r, 50)) sizes[rng_between(&r, 0, (int64_t)n - 1)] = MGRID_FILL;
+    for (int64_t rank = 0; rank < world; rank++) {
+      mgrid_backend     *b = mgrid_backend_dry(world, rank, &why);
+      mgrid_state       *s = mgrid_materialize(p, b, NULL, &why);
+      const mgrid_group *g = mgrid_state_group(s, "f", &why);
+      mgrid_segment      at = MGRID_SEGMENT_INIT;
+      check(&r, mgrid_group_segment(g, n, sizes, &at, &why) == (g ? MGRID_OK : MGRID_USAGE) && !why.status);
+      if (g) {
+        int64_t        group = mgrid_group_index(g) * (int64_t)n + at.index, last = at.members - 1;
+        const int32_t *want = lists_group(&l, group);
+        check(&r, at.members == lists_size(&l, group) && want[at.position] == rank);
+        for (int64_t i = 0; i <= last; i++) check(&r, mgrid_group_at(g, at.start + i) == want[i]);
+        check(&r, at.first == want[0] && at.last == want[last]);
+        check(&r, at.next == want[at.position == last ? 0 : at.position + 1]);
+        check(&r, at.prev == want[at.position == 0 ? last : at.position - 1]);
+      }
+      mgrid_state_free(s);
+      mgrid_backend_free(b);
+    }
+    mgrid_plan_free(p);
+    mgrid_topology_free(t);
+    mgrid_family_free(f);
+    mgrid_grid_free(d.grid);
+    lists_free(&l);
+  }
+}
+
+static void test_refused_group_segments(void **unused) {
+  (void)unused;
+  mgrid_family   *f = eights();
+  mgrid_topology *t = mgrid_topology_new(16, anew(&why));
+  mgrid_topology_add(t, "f", f, NULL, &why);
+  mgrid_plan        *p = mgrid_plan_new(t, &why);
+  mgrid_backend     *b = mgrid_backend_dry(16, 9, &why);
+  mgrid_state       *s = mgrid_materialize(p, b, NULL, &why);
+  const mgrid_group *g = mgrid_state_group(s, "f", &why);
+  mgrid_segment      at = MGRID_SEGMENT_INIT, was = at;
+  const int64_t      good[] = { 5, 3 };
+  assert_int_equal(why.status, MGRID_OK);
+#define ASKED(status, text, n, ...) \
+  assert_int_equal(mgrid_group_segment(g, n, (const int64_t[]){ __VA_ARGS__ }, &at, anew(&why)), status); \
+  assert_string_equal(why.message, text); \
+  assert_memory_equal(&at, &was, sizeof at)
+  ASKED(MGRID_REFUSED, "segments: no sizes for groups of 8", 0, 0);
+  ASKED(MGRID_REFUSED, "segments: the sizes sum to 7, the groups have 8; a last size of 4 fits", 2, 4, 3);
+  ASKED(MGRID_OUT_OF_RANGE, "segments: size 0 of segment 0; sizes are 1 to 8", 2, 0, 8);
+  ASKED(MGRID_DUPLICATE, "segments: two sizes are fill; only one can be", 2, MGRID_FILL, MGRID_FILL);
+  assert_int_equal(mgrid_group_segment(NULL, 2, good, &at, anew(&why)), MGRID_USAGE);
+  assert_int_equal(why.status, MGRID_OK);
+  at.size = 0;
+  assert_int_equal(mgrid_group_segment(g, 2, good, &at, anew(&why)), MGRID_BAD_STRUCT);
+  at.size = offsetof(mgrid_segment, first); /* of an older header: the fields behind it are not written */
+  assert_int_equal(mgrid_group_segment(g, 2, good, &at, anew(&why)), MGRID_OK);
+  assert_true(at.index == 0 && at.members == 5 && at.position == 1 && at.first == -1 && at.prev == -1);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(f);
+}
+
 /* ------------------------------------------------------------------ renumber */
 
 /* Orders that step through the dims keep the rule; any other is lists. */
@@ -408,11 +484,18 @@ static void test_refused_modes(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_split_rows),        cmocka_unit_test(test_cuts_of_picks),
-    cmocka_unit_test(test_picks_of_segments), cmocka_unit_test(test_large_segments),
-    cmocka_unit_test(test_refused_segments),  cmocka_unit_test(test_renumber),
-    cmocka_unit_test(test_refused_renumber),  cmocka_unit_test(test_modes),
-    cmocka_unit_test(test_notations),         cmocka_unit_test(test_refused_modes),
+    cmocka_unit_test(test_split_rows),
+    cmocka_unit_test(test_cuts_of_picks),
+    cmocka_unit_test(test_picks_of_segments),
+    cmocka_unit_test(test_large_segments),
+    cmocka_unit_test(test_refused_segments),
+    cmocka_unit_test(test_renumber),
+    cmocka_unit_test(test_refused_renumber),
+    cmocka_unit_test(test_group_segments),
+    cmocka_unit_test(test_refused_group_segments),
+    cmocka_unit_test(test_modes),
+    cmocka_unit_test(test_notations),
+    cmocka_unit_test(test_refused_modes),
   };
   return run_program("pieces", tests, argc, argv);
 }

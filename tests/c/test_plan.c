@@ -18,13 +18,14 @@ typedef struct listed_group {
 typedef struct brute {
   const mgrid_plan *plan;
   lists             of[DRAWN_FAMILIES];
+  bool              none[DRAWN_FAMILIES]; /* no communicators are made of the family */
   size_t            n;
   listed_group     *at;
 } brute;
 
 static bool options_agree(const drawn_options *a, const drawn_options *b) {
-  return !a->unique && !b->unique && a->o.high_priority == b->o.high_priority && strcmp(a->backend, b->backend) == 0
-         && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
+  return !a->unique && !b->unique && strcmp(a->backend, "none") != 0 && a->o.high_priority == b->o.high_priority
+         && strcmp(a->backend, b->backend) == 0 && a->o.timeout == b->o.timeout && a->nccl == b->nccl;
 }
 
 /* first ones, others, lazy ones; each in the order of the topology */
@@ -33,6 +34,7 @@ static int pass_of(const drawn_options *o) { return o->o.first ? 0 : o->o.lazy ?
 static brute brute_of(const mgrid_plan *p, const drawn_topology *t) {
   brute b = { .plan = p };
   for (size_t i = 0; i < t->n; i++) b.of[i] = lists_of(mgrid_plan_family(p, i));
+  for (size_t i = 0; i < t->n; i++) b.none[i] = strcmp(t->options[i].backend, "none") == 0;
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < t->n; i++)
       if (pass_of(&t->options[i]) == pass)
@@ -57,6 +59,9 @@ static void brute_free(brute *b, size_t families) {
 }
 
 static int64_t size_at(const brute *b, size_t k) { return lists_size(&b->of[b->at[k].entry], b->at[k].group); }
+
+/* Is there a communicator for the group, of its own or of its leader? */
+static bool is_made(const brute *b, size_t k) { return size_at(b, k) > 1 && !b->none[b->at[k].entry]; }
 
 /* The earliest family in whose groups all of family i's are found, or -1. */
 static int brute_shares(const brute *b, const drawn_topology *t, int i) {
@@ -85,7 +90,7 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
   for (size_t k = 0; k < b->n; k++) {
     want.singles += size_at(b, k) == 1;
     want.groups += size_at(b, k) > 1;
-    want.communicators += size_at(b, k) > 1 && b->at[k].leader == (int)k;
+    want.communicators += is_made(b, k) && b->at[k].leader == (int)k;
   }
   check(r, mgrid_plan_count(p, &have, anew(&err)) == MGRID_OK);
   check(r, have.families == want.families && have.singles == want.singles && have.groups == want.groups);
@@ -96,7 +101,7 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
     for (int64_t round = 0; round < rounds; round++) {
       int64_t led = 0;
       for (size_t k = 0; k < b->n; k++)
-        led += b->at[k].entry == i && size_at(b, k) > 1 && b->at[k].leader == (int)k
+        led += b->at[k].entry == i && is_made(b, k) && b->at[k].leader == (int)k
                && mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
       check(r, mgrid_plan_led(p, i, round) == led);
       sum += led;
@@ -129,13 +134,13 @@ static void check_view(const rng *r, const mgrid_plan *p, const brute *b, int64_
     const listed_group *g = &b->at[k];
     comm[k] = -1;
     if (!contains(&b->of[g->entry], g->group, rank, &position)) continue;
-    if (size_at(b, k) > 1 && g->leader == (int)k) {
+    if (is_made(b, k) && g->leader == (int)k) {
       check(r, ncomms < v.ncomms);
       const mgrid_creation *c = &v.comm[ncomms];
       check(r, c->entry == g->entry && c->group == g->group && c->position == position && c->size == size_at(b, k));
       check(r, c->round == mgrid_family_round(mgrid_plan_family(p, (size_t)g->entry), g->group));
       comm[k] = (int)ncomms++;
-    } else if (size_at(b, k) > 1) {
+    } else if (is_made(b, k)) {
       comm[k] = comm[g->leader];
     }
     want.singles += size_at(b, k) == 1;

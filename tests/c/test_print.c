@@ -111,8 +111,8 @@ static void test_options_errors(void **unused) {
   (void)unused;
   char text[200];
 #define BAD(message, ...) REFUSED(choose(OPTIONS(__VA_ARGS__), text, sizeof text), message)
-  BAD("unknown backend 'mpj'; nearest is 'mpi' (mpi, nccl)", .backend = "mpj");
-  BAD("unknown backend 'gloo'; known: mpi, nccl", .backend = "gloo");
+  BAD("unknown backend 'mpj'; nearest is 'mpi' (mpi, nccl, none)", .backend = "mpj");
+  BAD("unknown backend 'gloo'; known: mpi, nccl, none", .backend = "gloo");
   BAD("a timeout is 0 (the default) to 1e9 seconds, not -1", .timeout = -1);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not 2e+09", .timeout = 2e9);
   BAD("a timeout is 0 (the default) to 1e9 seconds, not nan", .timeout = (double)NAN);
@@ -146,7 +146,8 @@ static void test_options_refused_by_add(void **unused) {
   mgrid_family   *tp = along(g, "tp");
   mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   o.backend = "ncl";
-  REFUSED(mgrid_topology_add(t, "tp", tp, &o, anew(&why)), "unknown backend 'ncl'; nearest is 'nccl' (mpi, nccl)");
+  REFUSED(mgrid_topology_add(t, "tp", tp, &o, anew(&why)),
+          "unknown backend 'ncl'; nearest is 'nccl' (mpi, nccl, none)");
   o.backend = "nccl";
   assert_int_equal(mgrid_topology_add(t, "tp", tp, &o, anew(&why)), MGRID_OK); /* the name is still free */
   mgrid_topology_free(t);

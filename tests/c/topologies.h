@@ -14,9 +14,9 @@ enum { DRAWN_FAMILIES = 7 };
 
 typedef struct drawn_options {
   mgrid_options o;
-  bool          unique; /* by option or because the family is a twin */
-  const char   *backend;
-  int           nccl; /* number of the configuration: equal numbers, equal configurations */
+  bool          unique;  /* by option or because the family is a twin */
+  const char   *backend; /* "none": no communicators */
+  int           nccl;    /* number of the configuration: equal numbers, equal configurations */
 } drawn_options;
 
 typedef struct drawn_topology {
@@ -30,6 +30,7 @@ typedef struct drawn_topology {
 static inline drawn_options draw_options(rng *r) {
   static const char *const nccl[] = { "max_ctas=16 min_ctas=4", "min_ctas=4,max_ctas=16",
                                       "  min_ctas=4\tmax_ctas=16 " };
+  static const char *const backend[] = { "mpi", "nccl", "none" };
   drawn_options            d = { .o = MGRID_OPTIONS_INIT, .backend = "" };
   if (rng_chance(r, 65)) return d;
   d.o.unique = d.unique = rng_chance(r, 15);
@@ -37,7 +38,7 @@ static inline drawn_options draw_options(rng *r) {
   if (rng_chance(r, 20)) d.o.first = true;
   if (!d.o.first && rng_chance(r, 20)) d.o.lazy = true;
   if (rng_chance(r, 15)) d.o.timeout = (double)rng_between(r, 1, 2) / 2;
-  if (rng_chance(r, 15)) d.o.backend = d.backend = rng_chance(r, 50) ? "mpi" : "nccl";
+  if (rng_chance(r, 20)) d.o.backend = d.backend = backend[rng_between(r, 0, 2)];
   if (rng_chance(r, 20)) { /* one configuration in three spellings */
     d.o.nccl = nccl[rng_between(r, 0, 2)];
     d.nccl = 1;

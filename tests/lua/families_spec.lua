@@ -153,3 +153,54 @@ describe("modes", function()
     { "w:modes(5)", "bad argument #1 to 'modes' (table or text expected, got number)" },
   }
 end)
+
+-- rank 13 is position 5 of the group 8 to 15
+describe("Group:segment", function()
+  local piece = "(function(s) return s.index, s.start, s.size, s.rank, s.first, s.last, s.next, s.prev, s.ranks end)"
+  gives {
+    { piece .. "(group:segment { 5, 3 })", 1, 5, 3, 0, 13, 15, 14, 15, { 13, 14, 15 } },
+    { piece .. "(group:segment { 1, fill })", 1, 1, 7, 4, 9, 15, 14, 12, { 9, 10, 11, 12, 13, 14, 15 } },
+    { piece .. "(group:segment { 5, 1, 2 })", 1, 5, 1, 0, 13, 13, 13, 13, { 13 } },
+    { "group:segment({ 8 }).ranks", { 8, 9, 10, 11, 12, 13, 14, 15 } },
+  }
+  refuses {
+    { "group:segment { 5, 2 }", "segments: the sizes sum to 7, the groups have 8; a last size of 3 fits" },
+    { "group:segment {}", "segments: no sizes for groups of 8" },
+    { "group:segment { fill, fill }", "segments: two sizes are fill; only one can be" },
+    { "group:segment { 8, 0 }", "element 2 of the list is 0; a size is 1 or more, or fill" },
+    { "group:segment(8)", "bad argument #1 to 'segment' (table expected, got number)" },
+  }
+
+  it("answers policies", function()
+    local file = os.tmpname()
+    local out = assert(io.open(file, "w"))
+    out:write [[return recipe {
+      build = function(world) local t = topology(world) t.cp = grid(world, "cp", { cp = fill }) "cp" return t end,
+      policy = { piece = function(state, q) return state.cp:segment(q.sizes).rank end },
+    }]]
+    out:close()
+    local loaded = mg.load(file)
+    os.remove(file)
+    assert.are.equal(2, loaded:call(loaded:plan(8):dry(7), "piece", { sizes = { 5, 3 } }))
+    assert.are.equal(0, loaded:call(loaded:plan(8):dry(7), "piece", { sizes = { 2, 5, 1 } }))
+  end)
+end)
+
+describe("backend none", function()
+  local asked = "(function() t.x, t.y, t.z = b:with { backend = 'none' }, b, b:with { backend = 'none' } return mg.plan(t) end)()"
+  gives {
+    { asked .. ":text():match 'family x[^\\n]*'", "family x: (4:2) x (2:1)(2:8) backend=none" },
+    { asked .. ":json():match '\"x\".-\"backend\": ?\"(%a+)\"'", "none" },
+    { asked .. ":counts().communicators, " .. asked .. ":counts(3).communicators", 6, 2 },
+    { "select('#', " .. asked .. ":shares 'y'), " .. asked .. ":shares 'y' == nil, " .. asked .. ":shares 'z' == nil", 1,
+      true, true },
+    { asked .. ":schedule():match '[^\\n]* x [^\\n]*'", "       x                backend none: no communicator" },
+    { asked .. ":dry(5).x.ranks, " .. asked .. ":dry(5).x.rank, " .. asked .. ":dry(5).ncomms", { 1, 3, 5, 7 }, 2, 2 },
+  }
+  refuses {
+    { asked .. ":dry(5).x:barrier()", "x has no communicator: the backend of its family is 'none'" },
+    { asked .. ":dry(5).x:buffer(4)", "x has no communicator: the backend of its family is 'none'" },
+    { asked .. ":dry(5).x:allreduce(nil)", "x has no communicator: the backend of its family is 'none'" },
+    { "b:with { backend = 'non' }", "unknown backend 'non'; nearest is 'none' (mpi, nccl, none)" },
+  }
+end)

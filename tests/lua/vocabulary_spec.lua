@@ -297,9 +297,9 @@ describe("options", function()
     { "tp:with { timeout = 2e9 }", "a timeout is 0 (the default) to 1e9 seconds, not 2e+09" },
     { "tp:with { unique = 1 }", "option 'unique' is true or false, not a number" },
     { "tp:with { lazy = true }:with { first = true }", "a family is either 'first' or 'lazy'" },
-    { "tp:with { backend = 'mpii' }", "unknown backend 'mpii'; nearest is 'mpi' (mpi, nccl)" },
-    { "tp:with { backend = 'ncclmpinccl' }", "unknown backend 'ncclmpinccl'; known: mpi, nccl" },
-    { "tp:with { backend = 5 }", [[option 'backend' is "mpi" or "nccl"]] },
+    { "tp:with { backend = 'mpii' }", "unknown backend 'mpii'; nearest is 'mpi' (mpi, nccl, none)" },
+    { "tp:with { backend = 'ncclmpinccl' }", "unknown backend 'ncclmpinccl'; known: mpi, nccl, none" },
+    { "tp:with { backend = 5 }", [[option 'backend' is "mpi" or "nccl" or "none"]] },
     { "tp:with { nccl = 5 }", "option 'nccl' is number, not a table of fields" },
     { "tp:with { nccl = { max_ctas = 65 } }", "nccl field 'max_ctas' is 1 to 64, not '65'" },
     { "tp:with { nccl = { max_ctas = 'x' } }", "nccl field 'max_ctas' is 1 to 64, not 'x'" },
@@ -467,7 +467,7 @@ describe("Group", function()
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, buffer, allreduce, broadcast, allgather, reduce_scatter, sendrecv, barrier)"
+  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, segment, buffer, allreduce, broadcast, allgather, reduce_scatter, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },

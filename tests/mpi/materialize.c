@@ -197,6 +197,46 @@ static void test_lazy(void) {
   verdict("a lazy family");
 }
 
+/* A family that only answers beside one that is made. */
+static void test_backend_none(void) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  const mgrid_dim   dim = { "all", world };
+  const char *const name = "all";
+  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_grid       *g = mgrid_grid_new(mgrid_world(world), 1, &dim, &e);
+  mgrid_family     *all = mgrid_grid_along(g, 1, &name, MGRID_GRID_ORDER, &e);
+  mgrid_family     *one = mgrid_grid_along(g, 0, NULL, MGRID_GRID_ORDER, &e);
+  mgrid_topology   *t = mgrid_topology_new(world, &e);
+  o.backend = "none";
+  mgrid_topology_add(t, "asked", all, &o, &e);
+  mgrid_topology_add(t, "alone", one, &o, &e);
+  mgrid_topology_add(t, "all", all, NULL, &e);
+  mgrid_plan        *p = mgrid_plan_new(t, &e);
+  mgrid_backend     *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_state       *s = mgrid_materialize(p, b, NULL, &e);
+  const mgrid_group *asked = mgrid_state_group(s, "asked", &e);
+  mgrid_segment      half = MGRID_SEGMENT_INIT;
+  const int64_t      sizes[] = { 1, MGRID_FILL };
+  int64_t            proved = -1;
+  CHECK(s && !e.status);
+  CHECK(mgrid_state_ncomms(s) == (world > 1) && mgrid_backend_ncomms(b) == (world > 1));
+  CHECK(mgrid_group_native(asked) == NULL && mgrid_mpi_comm(asked) == MPI_COMM_NULL);
+  CHECK(mgrid_mpi_comm(mgrid_state_group(s, "alone", &e)) == MPI_COMM_NULL);
+  CHECK(mgrid_mpi_comm(mgrid_state_group(s, "all", &e)) != MPI_COMM_NULL);
+  CHECK(mgrid_group_rank(asked) == me && mgrid_group_size(asked) == world);
+  if (world > 1) CHECK(mgrid_group_segment(asked, 2, sizes, &half, &e) == MGRID_OK && half.index == (me > 0));
+  CHECK(mgrid_state_create(s, "asked", &e) == MGRID_OK);
+  CHECK(mgrid_state_prove(s, &proved, &e) == MGRID_OK && proved == (world > 1));
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(all);
+  mgrid_family_free(one);
+  mgrid_grid_free(g);
+  verdict("a family of backend none");
+}
+
 /* Creation on a part of the world: the backend takes what communicator it is given. */
 static void test_other_parent(void) {
   mgrid_error e = MGRID_ERROR_INIT;
@@ -318,6 +358,7 @@ int main(int argc, char **argv) {
   test_warnings();
   test_states_side_by_side();
   test_lazy();
+  test_backend_none();
   test_other_parent();
   test_disagreement();
   test_wrong_world();
