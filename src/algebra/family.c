@@ -310,16 +310,16 @@ bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
 
 /* ------------------------------------------------------- equality and text */
 
-static bool same_strided(const mgrid_strided *x, const mgrid_strided *y) {
+bool mgrid_strided_equal(const mgrid_strided *x, const mgrid_strided *y) {
   return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside) && mgrid_modes_equal(&x->index, &y->index);
 }
 
 bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
   if (a->form != b->form || a->count != b->count || a->total != b->total || a->size != b->size) return false;
   switch (a->form) {
-  case MGRID_STRIDED: return same_strided(&a->as.strided, &b->as.strided);
+  case MGRID_STRIDED: return mgrid_strided_equal(&a->as.strided, &b->as.strided);
   case MGRID_PICKED:
-    return same_strided(&a->as.picked.base, &b->as.picked.base)
+    return mgrid_strided_equal(&a->as.picked.base, &b->as.picked.base)
            && memcmp(a->as.picked.positions, b->as.picked.positions, (size_t)a->size * sizeof *a->as.picked.positions)
                   == 0;
   case MGRID_PAIRS:

@@ -105,6 +105,7 @@ mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes
 /* Free n families and the array that holds them. */
 void mgrid_families_free(size_t n, mgrid_family **f);
 
+bool mgrid_strided_equal(const mgrid_strided *x, const mgrid_strided *y);
 /* The rank at position 0 of a group. */
 static inline int64_t mgrid_strided_start(const mgrid_strided *s, int64_t group) {
   return s->offset + mgrid_modes_offset(&s->index, group);

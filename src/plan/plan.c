@@ -122,24 +122,32 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
   return may_repeat(f) && !p->content.entry[i].choice->asked.unique && mgrid_group_in(f, group, f, group) >= 0;
 }
 
+/* Groups of one rank. */
+static int64_t singles(const mgrid_family *f) {
+  int64_t n = 0;
+  if (f->size >= 0) return f->size == 1 ? f->count : 0;
+  if (f->form == MGRID_UNION) {
+    for (size_t i = 0; i < f->as.parts.n; i++) n += singles(f->as.parts.child[i]);
+  } else if (f->form == MGRID_CUT) {
+    for (int64_t i = 0; i < f->as.cut.n; i++) n += mgrid_cut_size(f, i) == 1 ? f->as.cut.base->count : 0;
+  } else {
+    for (int64_t g = 0; g < f->count; g++) n += mgrid_family_size(f, g) == 1;
+  }
+  return n;
+}
+
 int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   const mgrid_family *f = p->content.entry[i].family;
   if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
-  bool open = f->size < 0 || may_repeat(f); /* must every group be compared? */
+  bool open = (f->size < 0 && f->overlapping) || may_repeat(f); /* must every group be compared? */
   for (size_t e = 0; p->order[e] != i && !open; e++)
     open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
-  if (!open) return round < 0 ? f->count : mgrid_family_in_round(f, round);
+  if (!open && f->overlapping) return round < 0 ? f->count : mgrid_family_in_round(f, round);
+  if (!open) return round > 0 ? 0 : f->count - singles(f);
   int64_t led = 0;
   for (int64_t g = 0; g < f->count; g++)
     led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && !is_led(p, i, g);
   return led;
-}
-
-static int64_t singles(const mgrid_family *f) {
-  if (f->size >= 0) return f->size == 1 ? f->count : 0;
-  int64_t n = 0;
-  for (int64_t g = 0; g < f->count; g++) n += mgrid_family_size(f, g) == 1;
-  return n;
 }
 
 mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err) {

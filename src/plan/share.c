@@ -48,6 +48,52 @@ static int64_t pair_distance(const mgrid_family *f) {
   return inside->n == 1 ? inside->at[0].stride * f->as.pairs.step : 0;
 }
 
+/* How many shapes the groups of a family have, each shifted along its groups; 0 where that is not known. */
+static int64_t shapes(const mgrid_family *f) {
+  if (f->form == MGRID_CUT) return shapes(f->as.cut.base) == 1 ? f->as.cut.n : 0;
+  return f->form == MGRID_STRIDED || f->form == MGRID_PICKED;
+}
+
+/* A cut has a shape for each piece: those of the first group of its base. */
+static int64_t group_of_shape(const mgrid_family *f, int64_t shape) {
+  return f->form == MGRID_CUT && f->as.cut.by_row ? shape * f->as.cut.base->count : shape;
+}
+
+/* The size of a shape, and the distance of its first two ranks. */
+static void shape_of(const mgrid_family *f, int64_t shape, int64_t *size, int64_t *step) {
+  int64_t group = group_of_shape(f, shape);
+  *size = mgrid_family_size(f, group);
+  *step = *size < 2 ? 0 : mgrid_family_rank(f, group, 1) - mgrid_family_rank(f, group, 0);
+}
+
+/* The rule that all shapes of a family are cut from. */
+static const mgrid_strided *root_of(const mgrid_family *f) {
+  if (f->form == MGRID_CUT) return root_of(f->as.cut.base);
+  return f->form == MGRID_STRIDED ? &f->as.strided : &f->as.picked.base;
+}
+
+/* Compare shape by shape. Of one root the shapes tell all; of different ones only that no group can be equal. */
+static mgrid_overlap by_shapes(const mgrid_family *a, const mgrid_family *b) {
+  enum { LOOKS = 1 << 16 };
+  int64_t n = shapes(a), m = shapes(b), some = 0, found = 0;
+  if (n == 0 || m == 0 || n > LOOKS || m > LOOKS || n * m > LOOKS) return MGRID_SOME;
+  bool one_root = mgrid_strided_equal(root_of(a), root_of(b));
+  for (int64_t i = 0; i < n; i++) {
+    bool    equal = false;
+    int64_t size[2], step[2];
+    shape_of(a, i, &size[0], &step[0]);
+    for (int64_t k = 0; k < m && size[0] > 1 && !equal; k++) {
+      shape_of(b, k, &size[1], &step[1]);
+      equal = size[0] == size[1] && step[0] == step[1];
+      if (equal && size[0] > LOOKS) return MGRID_SOME;
+      equal = equal && (!one_root || mgrid_same_group(a, group_of_shape(a, i), b, group_of_shape(b, k)));
+    }
+    some += size[0] > 1;
+    found += equal;
+  }
+  return found == 0 ? MGRID_NONE : one_root && found == some ? MGRID_ALL : MGRID_SOME;
+}
+
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) {
   if (a->max_size < 2 || b->max_size < 2 || a->high < b->low || b->high < a->low) return MGRID_NONE;
   if (mgrid_family_same_rule(a, b)) return MGRID_ALL;
@@ -75,6 +121,8 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
     if (!mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)) return MGRID_NONE;
     return starts_within(&a->as.strided, &b->as.strided) ? MGRID_ALL : MGRID_SOME;
   }
+  mgrid_overlap told = by_shapes(a, b);
+  if (told != MGRID_SOME) return told;
   int64_t x = pair_distance(a), y = pair_distance(b);
   bool    both_descend = a->form == MGRID_PAIRS && b->form == MGRID_PAIRS && a->as.pairs.wrap && b->as.pairs.wrap;
   return x && y && x != y && !both_descend ? MGRID_NONE : MGRID_SOME;

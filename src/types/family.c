@@ -151,6 +151,7 @@ static int family_bundle(lua_State *L) {
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
+  if (f->f->size < 0 && f->f->form != MGRID_UNION) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
   return done(L, box, &e);
 }
@@ -310,9 +311,10 @@ static int family_gc(lua_State *L) {
   return 0;
 }
 
-/* Families of different forms are compared rank by rank: charge for it. */
+/* Families of different rules that are not both of modes are compared rank by rank: charge for it. */
 static bool equal(lua_State *L, const mgrid_family *a, const mgrid_family *b) {
-  if (a->form != b->form && a->total == b->total) mgrid_lua_charge(L, a->total);
+  bool by_rule = a->form == MGRID_STRIDED && b->form == MGRID_STRIDED;
+  if (!by_rule && a->total == b->total && !mgrid_family_same_rule(a, b)) mgrid_lua_charge(L, a->total);
   return mgrid_family_equal(a, b);
 }
 
