@@ -208,6 +208,31 @@ static void test_rank_far_away(void **unused) {
   assert_true(finishes(ask_far_away, 5));
 }
 
+/* Segments, splits and picks of one family in a plan: no loop over its groups. */
+static void plan_pieces(void) {
+  mgrid_error     err = MGRID_ERROR_INIT;
+  mgrid_dim       dims[] = { { "tp", 2 }, { "cp", 8 }, { "dp", MGRID_FILL } };
+  const int64_t   five[] = { 5, 1, 2 }, seven[] = { 7, 1 }, some[] = { 0, 1, 3, 4, 5, 7 }, groups = LARGEST / 16 * 2;
+  mgrid_grid     *g = grid_of(LARGEST / 16 * 16, 3, dims);
+  mgrid_family   *cp = along(g, "cp"), *picked = mgrid_family_pick(cp, 6, some, &err), *f[6] = { along(g, "tp"), cp };
+  mgrid_topology *t = mgrid_topology_new(LARGEST / 16 * 16, &err);
+  f[2] = mgrid_family_segments(cp, 3, five, &err);
+  f[3] = mgrid_family_segments(cp, 2, seven, &err);
+  mgrid_family_split(picked, 3, false, &f[4], NULL, &err);
+  mgrid_family_split_rows(picked, 2, false, &f[5], NULL, &err);
+  char name[] = "a";
+  for (int i = 0; i < 6; i++, name[0]++) mgrid_topology_add(t, name, f[i], NULL, &err);
+  mgrid_plan       *p = mgrid_plan_new(t, &err);
+  mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
+  if (mgrid_plan_count(p, &n, &err) || n.singles != 2 * groups) _exit(1);
+  if (n.communicators != 4 * groups + groups * (1 + 2 + 1 + 2 + 3)) _exit(1); /* tp, then those of each cp group */
+}
+
+static void test_plan_of_pieces_ends(void **unused) {
+  (void)unused;
+  assert_true(finishes(plan_pieces, 30));
+}
+
 /* ---------------------------------------------------- refusals come quickly */
 
 static void refuse_bundle_of_many(void) {
@@ -279,7 +304,8 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_many_modes),          cmocka_unit_test(test_large_windows),
     cmocka_unit_test(test_rank_far_away),       cmocka_unit_test(test_grid_of_prime_ends),
     cmocka_unit_test(test_bundle_of_many_ends), cmocka_unit_test(test_bundle_of_prime_ends),
-    cmocka_unit_test(test_split_of_prime_ends), cmocka_unit_test(test_pick_of_many_ends),
+    cmocka_unit_test(test_plan_of_pieces_ends), cmocka_unit_test(test_split_of_prime_ends),
+    cmocka_unit_test(test_pick_of_many_ends),
   };
   return run_program("limits", tests, argc, argv);
 }

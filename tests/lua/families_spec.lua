@@ -204,3 +204,28 @@ describe("backend none", function()
     { "b:with { backend = 'non' }", "unknown backend 'non'; nearest is 'none' (mpi, nccl, none)" },
   }
 end)
+
+-- What becomes lists in the largest world is refused by the budget of a recipe before it takes memory; the rest is made.
+describe("the budget", function()
+  local world = 2147483640
+  local function planned(body)
+    local file = os.tmpname()
+    local out = assert(io.open(file, "w"))
+    out:write("return recipe { build = function(world) local t = topology(world) "
+      .. "local cp = grid(world, 'cp-dp', { cp = 8, dp = fill }) 'cp' t.x = " .. body .. " return t end }")
+    out:close()
+    local ok, plan = pcall(function() return mg.load(file):plan(world) end)
+    os.remove(file)
+    return ok and plan:family "x" or (plan:gsub("^.-:1: ", ""))
+  end
+  for _, body in ipairs { "world:modes '(1000000000:2) x (2:3)'", "cp:renumber(function(i) return i end)",
+    "cp:segments { 5, 3 }:pairs()", "cp:segments { 5, 3 }:split(1, { table = true })", "cp:pick(0, 1, 3):bundle(world.size // 8)" } do
+    it("is spent by " .. body, function()
+      assert.are.equal("the recipe runs for more than 200000000 instructions", planned(body))
+    end)
+  end
+  for body, count in pairs { ["world:modes '(8:1) x (268435455:8)'"] = world // 8, ["cp:segments { 5, fill }"] = world // 4,
+    ["(cp:pick(0, 1, 3, 4):split(2, { by = 'row' }))"] = world // 4, ["cp:segments { 5, 1, 2 }:pick(0)"] = world // 8 * 3 } do
+    it("is enough for " .. body, function() assert.are.equal(count, planned(body).count) end)
+  end
+end)
