@@ -77,6 +77,12 @@ static mgrid_status memory(things *w, void *x) { return mgrid_plan_gpu_memory(w-
 static mgrid_status rehearsal(things *w, void *x) { return mgrid_plan_rehearse(w->p, x, &w->e); }
 static mgrid_status checked(things *w, void *x) { return mgrid_plan_check(w->p, x, &w->e); }
 static mgrid_status machine(things *w, void *x) { return mgrid_state_machine(w->s, x, &w->e); }
+static mgrid_status segment(things *w, void *x) {
+  const mgrid_group *g = mgrid_state_group_nth(w->s, mgrid_plan_family_name(w->p, 0), 0, &w->e);
+  const int64_t      all = MGRID_FILL;
+  assert_non_null(g);
+  return mgrid_group_segment(g, 1, &all, x, &w->e);
+}
 static mgrid_status argument(things *w, void *x) { return mgrid_policy_call(w->echo, 1, x, &w->e); }
 static mgrid_status inner_argument(things *w, void *x) {
   mgrid_arg table = mgrid_arg_table("table", 1, x);
@@ -106,6 +112,7 @@ static const mgrid_gpu_memory   a_memory = MGRID_GPU_MEMORY_INIT;
 static const mgrid_rehearsal    a_rehearsal = MGRID_REHEARSAL_INIT;
 static const mgrid_plan_checked a_checked = MGRID_PLAN_CHECKED_INIT;
 static const mgrid_machine      a_machine = MGRID_MACHINE_INIT;
+static const mgrid_segment      a_segment = MGRID_SEGMENT_INIT;
 static const mgrid_arg          an_arg = { sizeof an_arg, "tp", MGRID_IS_INTEGER, { .integer = 2 } };
 
 static const struct {
@@ -128,6 +135,7 @@ static const struct {
   { "mgrid_rehearsal", rehearsal, &a_rehearsal, sizeof a_rehearsal, true, 0 },
   { "mgrid_plan_checked", checked, &a_checked, sizeof a_checked, true, 0 },
   { "mgrid_machine", machine, &a_machine, sizeof a_machine, true, 0 },
+  { "mgrid_segment", segment, &a_segment, sizeof a_segment, true, 0 },
   { "mgrid_arg", argument, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_arg", inner_argument, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_arg", parameter, &an_arg, sizeof an_arg, false, sizeof an_arg },

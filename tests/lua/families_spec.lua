@@ -172,17 +172,16 @@ describe("Group:segment", function()
   }
 
   it("answers policies", function()
-    local file = os.tmpname()
-    local out = assert(io.open(file, "w"))
-    out:write [[return recipe {
-      build = function(world) local t = topology(world) t.cp = grid(world, "cp", { cp = fill }) "cp" return t end,
-      policy = { piece = function(state, q) return state.cp:segment(q.sizes).rank end },
-    }]]
-    out:close()
-    local loaded = mg.load(file)
-    os.remove(file)
-    assert.are.equal(2, loaded:call(loaded:plan(8):dry(7), "piece", { sizes = { 5, 3 } }))
-    assert.are.equal(0, loaded:call(loaded:plan(8):dry(7), "piece", { sizes = { 2, 5, 1 } }))
+    local recipe = mg.load "examples/dynamic_context.lua"
+    local plan = recipe:plan(16, { tp = 2, pieces = { 5, 3 } })
+    assert.are.same({ index = 1, rank = 1, size = 3, next = 15, prev = 11 },
+      recipe:call(plan:dry(13), "piece", { sizes = { 5, 3 } }))
+    assert.are.same({ index = 0, rank = 6, size = 8, next = 15, prev = 11 },
+      recipe:call(plan:dry(13), "piece", { sizes = { 8 } }))
+    local ok, message = pcall(recipe.call, recipe, plan:dry(13), "piece", { sizes = { 5, 2 } })
+    assert.is_false(ok)
+    assert.are.equal("examples/dynamic_context.lua:26: segments: the sizes sum to 7, the groups have 8; a last size of 3 fits",
+      message)
   end)
 end)
 

@@ -43,6 +43,15 @@ describe("moongrid run", function()
     assert.truthy(out:find("\nnode +2 +4 +0 1 2 3 +shared with mp\n"), out)
   end)
 
+  it("runs pieces of a group, and a family that only answers", function()
+    local out, _, code = launch(8, "build/moongrid run examples/dynamic_context.lua tp=1 pieces=5,3")
+    assert.equal(0, code)
+    assert.truthy(out:find("\ndp_cp +1 +8 +0 1 2 3 4 5 6 7 +own\n"), out)
+    assert.truthy(out:find("\npieces +2 +<=5 +0 1 2 3 4 +own\n"), out)
+    assert.truthy(out:find("\nloss +1 +8 +0 1 2 3 4 5 6 7 +none made, backend=none\n"), out)
+    assert.truthy(out:find("(16 memberships, mpi)", 1, true), out) -- two communicators of each rank
+  end)
+
   it("runs two windows of one world", function()
     local out, _, code = launch(12, "build/moongrid run examples/encoder_decoder.lua")
     assert.equal(0, code)
