@@ -10,7 +10,7 @@
 
 mgrid_window mgrid_world(int64_t size) { return (mgrid_window){ size, 0, size }; }
 
-static mgrid_status check_window(mgrid_window w, mgrid_error *err) {
+mgrid_status mgrid_window_check(mgrid_window w, mgrid_error *err) {
   if (w.world < 1 || w.world > MGRID_WORLD_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       w.world);
@@ -47,7 +47,7 @@ static mgrid_grid *make(mgrid_window w, const mgrid_family *order, int64_t size,
 }
 
 mgrid_grid *mgrid_grid_new(mgrid_window w, size_t n, const mgrid_dim *dims, mgrid_error *err) {
-  if (check_window(w, err) || mgrid_dims_check(n, dims, err)) return NULL;
+  if (mgrid_window_check(w, err) || mgrid_dims_check(n, dims, err)) return NULL;
   mgrid_whole whole = { w.size, NULL, w.size == w.world ? "world" : "window" };
   int64_t     fill = mgrid_dims_fill(&whole, n, dims, err);
   return fill ? make(w, NULL, w.size, n, dims, fill, err) : NULL;

@@ -102,6 +102,7 @@ describe("A World in another order", function()
     { "odd:window(1, 4)", "a window from 1 has 1 to 3 ranks, not 4" },
     { "down:table { { 0 } }",
       "lists hold ranks, which have no order; make the table of the world itself, 'partial' where it leaves ranks out" },
+    { "down:modes { inside = { { 2, 1 } } }", "strides lie between ranks, which have no order; take the modes of the world itself" },
     { "grid(odd, 'x-y', { x = 3, y = fill })",
       "x 3 does not divide the 4 ranks of the order; nearest: x 2 or 4, or an order of 3 or 6 ranks" },
     { "grid(odd, 'x', { x = 3 })", "x 3 does not make the 4 ranks of the order; nearest: x 4, or an order of 3 ranks" },
