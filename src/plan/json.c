@@ -242,8 +242,13 @@ static void put_rank(writer *w, const mgrid_plan *p, const mgrid_view *v) {
   for (size_t i = 0; i < v->ncomms; i++) {
     const mgrid_creation *c = &v->comm[i];
     item(w, "\n    ");
-    put_value(w, json_pack("{sssIsIsI}", "family", p->content.entry[c->entry].name, "index", (json_int_t)c->group,
-                           "position", (json_int_t)c->position, "size", (json_int_t)c->size));
+    open(w, "{");
+    put_field(w, "family", json_string(p->content.entry[c->entry].name));
+    put_field(w, "index", json_integer(c->group));
+    put_field(w, "position", json_integer(c->position));
+    put_field(w, "size", json_integer(c->size));
+    put_options(w, p->content.entry[c->entry].choice);
+    close(w, "}");
   }
   close(w, "]");
 }

@@ -316,7 +316,7 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
   check(r, strcmp(json_string_value(json_object_get(root, "digest")), digest) == 0);
 }
 
-static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const json_t *root) {
+static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const json_t *root, const json_t *whole) {
   mgrid_view v;
   size_t     at = 0;
   check(r, mgrid_view_init(&v, p, rank, anew(&why)) == MGRID_OK && number(root, "rank") == rank);
@@ -347,6 +347,9 @@ static void check_one(const rng *r, const mgrid_plan *p, int64_t rank, const jso
     check(r, strcmp(json_string_value(json_object_get(c, "family")), name) == 0);
     check(r, number(c, "index") == v.comm[i].group && number(c, "position") == v.comm[i].position
                  && number(c, "size") == v.comm[i].size);
+    const json_t *family = json_object_get(json_object_get(whole, "families"), name);
+    check(r, json_is_object(json_object_get(c, "options")));
+    check(r, json_equal(json_object_get(c, "options"), json_object_get(family, "options")));
   }
   mgrid_view_free(&v);
 }
@@ -357,14 +360,14 @@ static void test_json(void **unused) {
     rng            r = rng_new(seed);
     drawn_topology t = draw_topology(&r, 16);
     mgrid_plan    *p = mgrid_plan_new(t.topology, anew(&why));
-    json_t        *root = json_of(&r, p, -1);
-    check_whole(&r, p, root);
-    json_decref(root);
+    json_t        *whole = json_of(&r, p, -1);
+    check_whole(&r, p, whole);
     for (int64_t rank = 0; rank < t.world; rank++) {
-      root = json_of(&r, p, rank);
-      check_one(&r, p, rank, root);
+      json_t *root = json_of(&r, p, rank);
+      check_one(&r, p, rank, root, whole);
       json_decref(root);
     }
+    json_decref(whole);
     mgrid_plan_free(p);
     topology_free(&t);
   }
