@@ -1,0 +1,486 @@
+# SPDX-License-Identifier: MIT
+"""The process groups of a moongrid recipe, in torch.distributed.
+
+    import moongrid_torch as mg
+
+    dist.init_process_group("nccl")
+    groups = mg.groups("megatron", {"tp": 2, "pp": 2})      # collective; or a path: "layout.lua"
+    dist.all_reduce(gradient, group=groups["dp"])
+    mesh = mg.device_mesh(groups, "dense")                  # a torch DeviceMesh over a grid of the recipe
+    pgs = mg.megatron_collection(groups)                    # Megatron-core's ProcessGroupCollection
+
+One file over libmoongrid.so by ctypes: copy it next to a trainer. README.md beside it says what it
+promises. It needs torch 2.4 or later.
+"""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import enum
+import inspect
+import itertools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Union
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+from torch.distributed.device_mesh import DeviceMesh
+
+Group = Union[dist.ProcessGroup, None, "list[dist.ProcessGroup]"]
+
+
+class Status(enum.IntEnum):
+    """Those of mgrid_status (moongrid.h) that this file raises itself."""
+    UNKNOWN_NAME = 101
+    USAGE = 200
+    NOT_NOW = 202
+    BACKEND = 400
+    MISSING = 401
+    UNSUPPORTED = 402
+    TIMED_OUT = 403
+    OTHER_RANK = 405
+    DISAGREE = 500
+
+
+class MoongridError(RuntimeError):
+    """What the library, torch or another rank refused. `status` is an mgrid_status; its hundreds are the exit
+    codes of the command (1 refused, 2 wrong call, 4 torch failed, 5 ranks disagree)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+# ------------------------------------------------------------------ the library
+
+
+class Error(ctypes.Structure):
+    """mgrid_error"""
+    _fields_ = [("size", c_size_t), ("status", c_int), ("line", c_int), ("file", c_char * 200),
+                ("message", c_char * 1024)]
+
+
+class Dim(ctypes.Structure):
+    """mgrid_dim"""
+    _fields_ = [("name", c_char_p), ("size", c_int64)]
+
+
+Sink = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_char), c_size_t)
+
+# Name, result, arguments; what ends in Error* gets it from Library.call.
+_FUNCTIONS: list[tuple[str, Any, list[Any]]] = [
+    ("mgrid_runtime_new", c_void_p, [c_void_p, c_void_p, POINTER(Error)]),
+    ("mgrid_runtime_free", None, [c_void_p]),
+    ("mgrid_runtime_load", c_int, [c_void_p, c_char_p, POINTER(Error)]),
+    ("mgrid_runtime_plan", c_void_p, [c_void_p, c_int64, c_size_t, POINTER(c_char_p), POINTER(Error)]),
+    ("mgrid_plan_free", None, [c_void_p]),
+    ("mgrid_plan_digest", None, [c_void_p, c_char_p]),
+    ("mgrid_plan_print", c_int, [c_void_p, Sink, c_void_p, POINTER(Error)]),
+    ("mgrid_plan_print_json", c_int, [c_void_p, c_int64, Sink, c_void_p, POINTER(Error)]),
+    ("mgrid_plan_nfamilies", c_size_t, [c_void_p]),
+    ("mgrid_plan_family_name", c_char_p, [c_void_p, c_size_t]),
+    ("mgrid_plan_family", c_void_p, [c_void_p, c_size_t]),
+    ("mgrid_plan_ngrids", c_size_t, [c_void_p]),
+    ("mgrid_plan_grid_name", c_char_p, [c_void_p, c_size_t]),
+    ("mgrid_plan_grid", c_void_p, [c_void_p, c_char_p]),
+    ("mgrid_grid_ndims", c_size_t, [c_void_p]),
+    ("mgrid_grid_dim", Dim, [c_void_p, c_size_t]),
+    ("mgrid_grid_along", c_void_p, [c_void_p, c_size_t, POINTER(c_char_p), c_int, POINTER(Error)]),
+    ("mgrid_family_free", None, [c_void_p]),
+    ("mgrid_family_equal", ctypes.c_bool, [c_void_p, c_void_p]),
+    ("mgrid_family_size", c_int64, [c_void_p, c_int64]),
+    ("mgrid_family_members", None, [c_void_p, c_int64, POINTER(c_int32)]),
+]
+
+
+class Library:
+    """libmoongrid.so, opened: `path`, else $MOONGRID_LIBRARY, else the clone that this file lies in, else
+    the usual path of the loader."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        wanted = path or os.environ.get("MOONGRID_LIBRARY")
+        clone = Path(__file__).resolve().parents[2] / "build" / "libmoongrid.so"
+        self.path = str(wanted or (clone if clone.exists() else "libmoongrid.so.0.1"))
+        try:
+            self.c = ctypes.CDLL(self.path)
+            for name, result, arguments in _FUNCTIONS:
+                function = getattr(self.c, name)
+                function.restype, function.argtypes = result, arguments
+        except (OSError, AttributeError) as why:
+            raise MoongridError(Status.MISSING, f"no moongrid library: {why}; name it by library=PATH or "
+                                         "MOONGRID_LIBRARY=PATH, or build the clone (make)") from None
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a function that takes an mgrid_error, and raise what it reports."""
+        error = Error(size=ctypes.sizeof(Error))
+        result = getattr(self.c, name)(*arguments, ctypes.byref(error))
+        if error.status:
+            raise MoongridError(error.status, error.message.decode())
+        return result
+
+    def text(self, name: str, *arguments: Any) -> str:
+        """What a function that prints into a sink prints."""
+        pieces: list[bytes] = []
+        sink = Sink(lambda _ud, text, length: pieces.append(ctypes.string_at(text, length)) or 0)
+        self.call(name, *arguments, sink, None)
+        return b"".join(pieces).decode()
+
+
+class Plan:
+    """A recipe planned for a world: a bundled recipe by name or a file, parameters by name or alias. Local,
+    and without torch's process group."""
+
+    def __init__(self, recipe: str, world: int, params: Mapping[str, Any] | None = None,
+                 library: str | os.PathLike[str] | Library | None = None) -> None:
+        lib = library if isinstance(library, Library) else Library(library)
+        args = [f"{name}={value if isinstance(value, str) else json.dumps(value)}".encode()
+                for name, value in (params or {}).items()]
+        runtime = lib.call("mgrid_runtime_new", None, None)
+        try:
+            lib.call("mgrid_runtime_load", runtime, str(recipe).encode())
+            self._plan = lib.call("mgrid_runtime_plan", runtime, world, len(args), (c_char_p * len(args))(*args))
+        finally:
+            lib.c.mgrid_runtime_free(runtime)
+        self.library, self.world = lib, world
+        digest = ctypes.create_string_buffer(33)
+        lib.c.mgrid_plan_digest(self._plan, digest)
+        self.digest = digest.value.decode()
+        self.families = [lib.c.mgrid_plan_family_name(self._plan, i).decode()
+                         for i in range(lib.c.mgrid_plan_nfamilies(self._plan))]
+        self.grids = [lib.c.mgrid_plan_grid_name(self._plan, i).decode()
+                      for i in range(lib.c.mgrid_plan_ngrids(self._plan))]
+
+    def __del__(self) -> None:
+        if plan := self.__dict__.pop("_plan", None):
+            self.library.c.mgrid_plan_free(plan)
+
+    def __str__(self) -> str:
+        return self.library.text("mgrid_plan_print", self._plan)
+
+    def view(self, rank: int) -> dict[str, Any]:
+        """What `rank` is in, as `moongrid plan --rank R --json` prints it: its group of every family, and
+        the communicators that it makes, in the order of all groups of the job."""
+        return json.loads(self.library.text("mgrid_plan_print_json", self._plan, rank))
+
+    def dims(self, grid: str) -> list[tuple[str, int]]:
+        """Names and sizes of the dims of a grid, fastest-varying first."""
+        c = self.library.c
+        at = c.mgrid_plan_grid(self._plan, _known(grid, self.grids, "grid").encode())
+        found = [c.mgrid_grid_dim(at, i) for i in range(c.mgrid_grid_ndims(at))]
+        return [(dim.name.decode(), dim.size) for dim in found]
+
+    def along(self, grid: str, *dims: str) -> tuple[list[int], list[str]]:
+        """The rule grid(dims...): the ranks of its first group, and the families of the plan that are equal."""
+        c = self.library.c
+        at = c.mgrid_plan_grid(self._plan, _known(grid, self.grids, "grid").encode())
+        names = (c_char_p * len(dims))(*(dim.encode() for dim in dims))
+        rule = self.library.call("mgrid_grid_along", at, len(dims), names, 0)
+        try:
+            ranks = (c_int32 * c.mgrid_family_size(rule, 0))()
+            c.mgrid_family_members(rule, 0, ranks)
+            return list(ranks), [name for i, name in enumerate(self.families)
+                                 if c.mgrid_family_equal(c.mgrid_plan_family(self._plan, i), rule)]
+        finally:
+            c.mgrid_family_free(rule)
+
+
+def _known(name: str, names: list[str], kind: str) -> str:
+    if name not in names:
+        raise MoongridError(Status.UNKNOWN_NAME, f"no {kind} '{name}'; there are {', '.join(names) or 'none'}")
+    return name
+
+
+# ---------------------------------------------------------------- the agreement
+
+
+def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> int:
+    """Have all ranks the same plan, and do they ask for the same? Collective over the world, by torch's
+    store alone. A rank without a plan takes part with its failure, so that nobody waits for it. Returns the
+    number of this agreement, which is the same on all ranks and was never used before."""
+    rank, world = dist.get_rank(), dist.get_world_size()
+    store = dist.PrefixStore("moongrid", c10d._get_default_store())
+    number = store.add(f"agreements of {rank}", 1)
+    store = dist.PrefixStore(str(number), store)
+    mine = f"{plan.digest} {asked}" if plan else f"failed: {failure}"
+    if store.add(f"count {mine}", 1) == 1 and plan:
+        store.set(f"text {mine}", str(plan))  # by the first that has it
+    store.set(f"rank {rank}", mine)
+    # One counter decides: the last rank to come, or the first that waits no longer.
+    late = 1 << 32
+    if store.add("here", 1) == world:
+        store.set("outcome", "")
+    try:
+        store.wait(["outcome"], timeout)
+    except RuntimeError:  # DistStoreError since torch 2.5
+        if store.add("here", late) - late < world:
+            absent = [r for r in range(world) if not store.check([f"rank {r}"])]
+            store.set("outcome", f"{_ranks(absent)} did not make groups within {timeout}")
+        store.wait(["outcome"], timeout)
+    if outcome := store.get("outcome").decode():
+        raise MoongridError(Status.TIMED_OUT, outcome)
+    if plan and store.add(f"count {mine}", 0) == world:
+        return number
+    said = [store.get(f"rank {r}").decode() for r in range(world)]
+    if failed := [r for r in range(world) if said[r].startswith("failed: ")]:
+        first = said[failed[0]].removeprefix("failed: ")
+        raise MoongridError(Status.OTHER_RANK, f"{_ranks(failed)} cannot make groups: {first}")
+    most = max(said, key=said.count)
+    others = [r for r in range(world) if said[r] != most]
+    texts = [store.get(f"text {which}").decode() + f"asked for {which.split(' ', 1)[1]}"
+             for which in (said[others[0]], most)]
+    theirs, ours = next(pair for pair in itertools.zip_longest(*(text.splitlines() for text in texts), fillvalue="")
+                        if pair[0] != pair[1])
+    raise MoongridError(Status.DISAGREE, f'{_ranks(others)} would make other groups: rank {others[0]} has '
+                                         f'"{theirs.strip()}", rank {said.index(most)} has "{ours.strip()}"')
+
+
+def _ranks(ranks: list[int]) -> str:
+    shown = ", ".join(map(str, ranks[:8])) + (f" and {len(ranks) - 8} more" if len(ranks) > 8 else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+
+
+# ------------------------------------------------------------------- the groups
+
+
+@dataclasses.dataclass(frozen=True)
+class Made:
+    """A process group that this rank is in, and what was chosen for it."""
+    families: tuple[str, ...]  # that use it
+    ranks: tuple[int, ...]     # in the order of the group
+    backend: str               # torch's name
+    timeout: timedelta         # of its creation and of every operation on it
+    ignored: tuple[str, ...]   # options of the recipe that this backend does not have
+    options: object            # ProcessGroupNCCL.Options, or None
+    lazy: bool
+    group: dist.ProcessGroup | None = None  # None: not created
+
+
+class Groups(Mapping[str, Group]):
+    """The process groups of this rank by family. groups["dp"] is a ProcessGroup; None where this rank is in
+    no group of the family; a list where a rank may be in several (pairs). Made by `groups`."""
+
+    def __init__(self, plan: Plan, backends: Mapping[str, str], timeout: timedelta | None, sort_ranks: bool) -> None:
+        """Choose, and make nothing yet."""
+        self.plan = plan
+        self._number = 0  # of the agreement
+        self._alone: dist.ProcessGroup | None = None
+        self._view = plan.view(dist.get_rank())
+        self.made = [self._choose(i, what["options"], backends, timeout, sort_ranks)
+                     for i, what in enumerate(self._view["communicators"])]
+
+    def make(self, number: int) -> None:
+        """Make the groups that are not lazy, after the agreement of that number."""
+        self._number = number
+        try:
+            for i, made in enumerate(self.made):
+                if not made.lazy:
+                    self._create(i)
+        except BaseException:
+            self.destroy()
+            raise
+
+    def __getitem__(self, family: str) -> Group:
+        where = self._view["families"][_known(family, self.plan.families, "family")]
+        if isinstance(where, list):
+            return [self._group(family, one) for one in where]
+        return None if where is None else self._group(family, where)
+
+    def __contains__(self, family: object) -> bool:
+        return family in self.plan.families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plan.families)
+
+    def __len__(self) -> int:
+        return len(self.plan.families)
+
+    def __str__(self) -> str:
+        """What was made on this rank, a line for each group."""
+        return "\n".join(f"{' '.join(made.families)}: ranks {' '.join(map(str, made.ranks))}, {made.backend}, "
+                         f"{made.timeout.total_seconds():g} s{', lazy' if made.lazy else ''}"
+                         + (f" (without {', '.join(made.ignored)})" if made.ignored else "") for made in self.made)
+
+    def create(self, family: str) -> None:
+        """Make this rank's groups of a lazy family. Collective over the members of each; again is harmless."""
+        where = self._view["families"][_known(family, self.plan.families, "family")]
+        for one in where if isinstance(where, list) else [where]:
+            if one and one["communicator"] is not None and self.made[one["communicator"]].group is None:
+                self._create(one["communicator"])
+
+    def destroy(self) -> None:
+        """Destroy the process groups, the last first. Every member does it; then this object is empty."""
+        made, self.made = self.made, []
+        for group in [self._alone, *(one.group for one in reversed(made))]:
+            if group is not None:
+                dist.destroy_process_group(group)
+        self._alone = None
+
+    def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
+        number = where["communicator"]
+        if number is None:
+            return self._one_rank()
+        if number >= len(self.made) or (group := self.made[number].group) is None:
+            raise MoongridError(Status.NOT_NOW, f"family '{family}' is not created: "
+                                + ("it is lazy, call create" if self.made else "the groups were destroyed"))
+        return group
+
+    def _one_rank(self) -> dist.ProcessGroup:
+        """One group for all families in which this rank is alone; made when it is first asked for, without
+        a message to anybody."""
+        if self._alone is None:
+            rank, backend = dist.get_rank(), dist.get_backend()
+            self._alone = _new_group(f"moongrid/{self._number}/alone/{rank}", [rank], backend,
+                                     c10d._get_default_timeout(backend), None, dist.HashStore(), "one rank")
+        return self._alone
+
+    def _choose(self, number: int, asked: Mapping[str, Any], backends: Mapping[str, str], timeout: timedelta | None,
+                sort_ranks: bool) -> Made:
+        """What the groups of the view say of the communicator of that number, in torch's terms."""
+        users = {name: one["ranks"] for name, where in self._view["families"].items()
+                 for one in (where if isinstance(where, list) else [where]) if one and one["communicator"] == number}
+        first, ranks = next(iter(users.items()))
+        backend = backends[asked.get("backend", "")]
+        if not dist.is_backend_available(backend):
+            raise MoongridError(Status.MISSING, f"this torch has no backend '{backend}', which '{first}' needs; "
+                                                "backends={...} of groups names another")
+        limit = timedelta(seconds=asked["timeout"]) if "timeout" in asked else timeout
+        limit = limit or c10d._get_default_timeout(backend)
+        nccl = backend == "nccl"
+        return Made(families=tuple(users), ranks=tuple(sorted(ranks) if sort_ranks else ranks), backend=backend,
+                    timeout=limit, ignored=() if nccl else tuple(o for o in ("high_priority", "nccl") if o in asked),
+                    options=_nccl_options(first, limit, asked) if nccl else None, lazy=asked.get("lazy", False))
+
+    def _create(self, number: int) -> None:
+        made, what = self.made[number], self._view["communicators"][number]
+        group = _new_group(f"moongrid/{self._number}/{what['family']}/{what['index']}", list(made.ranks), made.backend,
+                           made.timeout, made.options, c10d._get_default_store(), " ".join(made.families))
+        self.made[number] = dataclasses.replace(made, group=group)
+
+
+def _new_group(name: str, ranks: list[int], backend: str, timeout: timedelta, options: object, store: dist.Store,
+               description: str) -> dist.ProcessGroup:
+    """torch's new_group for the members alone, under a name of ours. new_group(use_local_synchronization=True)
+    names a group by a count of this process, and where ranks are in unequal numbers of groups the counts
+    differ: the members then wait for each other under different names (README.md). Our names come from the
+    plan. The rest is what new_group does."""
+    keyword = "backend_options" if "backend_options" in inspect.signature(
+        c10d._new_process_group_helper).parameters else "pg_options"
+    try:
+        group, _ = c10d._new_process_group_helper(len(ranks), ranks.index(dist.get_rank()), ranks,
+                                                  dist.Backend(backend), store, name, timeout=timeout,
+                                                  group_desc=description, **{keyword: options})
+    except Exception as why:  # torch raises many kinds
+        message = f"{backend} made no group of ranks {ranks} for {description}: {why}"
+        raise MoongridError(Status.BACKEND, message) from why
+    c10d._world.pg_group_ranks[group] = {rank: position for position, rank in enumerate(ranks)}
+    return group
+
+
+def _nccl_options(family: str, timeout: timedelta, asked: Mapping[str, Any]) -> object:
+    """high_priority and the fields of `nccl` as ProcessGroupNCCL.Options; None where neither is asked for."""
+    if not ("nccl" in asked or "high_priority" in asked):
+        return None
+    found = dist.ProcessGroupNCCL.Options(is_high_priority_stream=asked.get("high_priority", False))
+    found._timeout = timeout
+    fields = dict(field.split("=", 1) for field in asked.get("nccl", "").split())
+    optional = fields.pop("optional", "0") == "1"
+    for name, value in fields.items():
+        if hasattr(found.config, name):
+            setattr(found.config, name, value if name == "net_name" else int(value))
+        elif not optional:
+            raise MoongridError(Status.UNSUPPORTED, f"torch {torch.__version__} cannot set the NCCL field '{name}' of "
+                                             f"'{family}'; nccl = {{ optional = true }} leaves it out")
+    return found
+
+
+def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *,
+           library: str | os.PathLike[str] | Library | None = None, backends: Mapping[str, str] | None = None,
+           timeout: timedelta | None = None, agreement: timedelta = timedelta(minutes=5),
+           sort_ranks: bool = False) -> Groups:
+    """Make the groups of a recipe (or of a Plan) in torch. Collective over the world: first all ranks agree
+    on the plan and on these arguments, then each makes the groups it is in, in the plan's order. A refusal is
+    raised on every rank before anything is made; where torch itself fails later the other members of the
+    group find out by its timeout. Every error is a MoongridError.
+
+    backends    what the recipe's option `backend` means: by default {"": that of the default group, "mpi":
+                "gloo", "nccl": "nccl"}; {"nccl": "gloo"} runs a recipe for GPUs on a laptop
+    timeout     of groups whose family has none; torch's default for the backend otherwise
+    agreement   how long to wait for the other ranks
+    sort_ranks  sort the ranks of each group, as torch's new_group does; by default the order is the recipe's
+    """
+    if not dist.is_initialized():
+        raise MoongridError(Status.NOT_NOW, "torch.distributed is not initialized: call init_process_group first")
+    chosen = {"": dist.get_backend(), "mpi": "gloo", "nccl": "nccl", **(backends or {})}
+    plan, failure = None, None
+    try:
+        if unknown := set(chosen) - {"", "mpi", "nccl"}:
+            raise MoongridError(Status.UNKNOWN_NAME, f"no backend '{min(unknown)}' in recipes; there are \"\", mpi "
+                                                     "and nccl")
+        if getattr(c10d._get_default_group(), "bound_device_id", None) is not None:
+            raise MoongridError(Status.UNSUPPORTED, "init_process_group(device_id=...) makes torch split every group "
+                                                    "from the world with all ranks; leave device_id out")
+        if isinstance(recipe, Plan) and (params or library):
+            raise MoongridError(Status.USAGE, "a Plan has its parameters and its library already")
+        found = recipe if isinstance(recipe, Plan) else Plan(recipe, dist.get_world_size(), params, library)
+        if found.world != dist.get_world_size():
+            raise MoongridError(Status.USAGE, f"the plan is for {found.world} ranks, torch has {dist.get_world_size()}")
+        made = Groups(found, chosen, timeout, sort_ranks)
+        plan = found
+    except MoongridError as why:
+        failure = why
+    asked = f"backends={json.dumps(chosen)} timeout={timeout} sort_ranks={sort_ranks}"
+    try:
+        number = _agree(plan, asked, str(failure), agreement)
+    except MoongridError as why:
+        raise failure or why from None
+    except RuntimeError as why:
+        raise MoongridError(Status.BACKEND, f"torch's store failed: {why}") from why
+    made.make(number)
+    return made
+
+
+# ------------------------------------------------------- what torch users hold
+
+
+def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> DeviceMesh | None:
+    """A DeviceMesh over a named grid of the plan, slowest dim first as torch has it, with our groups inside.
+    Each dim needs a family of the plan with its groups; dims of one rank need none. None on ranks outside the
+    grid. Local. torch makes groups of its own when the mesh is flattened."""
+    dims = made.plan.dims(grid)[::-1]
+    ranks, _ = made.plan.along(grid, *(name for name, _ in dims))
+    inside: list[dist.ProcessGroup] = []
+    if dist.get_rank() not in ranks:
+        return None
+    for name, size in dims:
+        _, families = made.plan.along(grid, name)
+        if size > 1 and not families:
+            raise MoongridError(Status.UNKNOWN_NAME, f"no family has the groups of dim '{name}' of grid '{grid}'; add "
+                                              f"t.{name} = t.{grid} \"{name}\" to the recipe")
+        group = made[name if name in families else families[0]] if size > 1 else made._one_rank()
+        assert isinstance(group, dist.ProcessGroup)
+        inside.append(group)
+    mesh = torch.tensor(ranks, dtype=torch.int).view([size for _, size in dims])
+    if device_type is None:
+        device_type = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    return DeviceMesh.from_group(inside, device_type, mesh, mesh_dim_names=tuple(name for name, _ in dims))
+
+
+def megatron_collection(made: Groups) -> Any:
+    """Megatron-core's ProcessGroupCollection from groups("megatron", ...), as use_mpu_process_groups fills it:
+    a field has the group of the family of its name, None where this rank is in none or the plan has no such
+    family (inter_dist_opt with one optimizer instance); hcp is the list of hcp_0, hcp_1, ... Local.
+
+    Give `version` ("0.16") to the recipe as the installed Megatron-core is, and sort_ranks=True to `groups` where
+    the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
+    from megatron.core.process_groups_config import ProcessGroupCollection
+    fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
+    if "tp" not in made or "intra_dist_opt" not in made:
+        raise MoongridError(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
+    levels = [name for name in made if name.startswith("hcp_")]
+    values = {name: made[name] if name in made else None for name in fields}
+    return ProcessGroupCollection(**{**values, "hcp": [made[name] for name in levels] or None})
