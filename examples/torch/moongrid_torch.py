@@ -126,8 +126,11 @@ class Library:
     def text(self, name: str, *arguments: Any) -> str:
         """What a function that prints into a sink prints."""
         pieces: list[bytes] = []
-        sink = Sink(lambda _ud, text, length: pieces.append(ctypes.string_at(text, length)) or 0)
-        self.call(name, *arguments, sink, None)
+
+        def take(_ud: object, text: Any, length: int) -> int:
+            pieces.append(ctypes.string_at(text, length))
+            return 0
+        self.call(name, *arguments, Sink(take), None)
         return b"".join(pieces).decode()
 
 
@@ -203,29 +206,30 @@ def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> i
     store alone. A rank without a plan takes part with its failure, so that nobody waits for it. Returns the
     number of this agreement, which is the same on all ranks and was never used before."""
     rank, world = dist.get_rank(), dist.get_world_size()
-    store = dist.PrefixStore("moongrid", c10d._get_default_store())
-    number = store.add(f"agreements of {rank}", 1)
-    store = dist.PrefixStore(str(number), store)
+    calls = dist.PrefixStore("moongrid", c10d._get_default_store())
+    number = calls.add(f"calls of {rank}", 1)
+    store = dist.PrefixStore(str(number), calls)
     mine = f"{plan.digest} {asked}" if plan else f"failed: {failure}"
     if store.add(f"count {mine}", 1) == 1 and plan:
         store.set(f"text {mine}", str(plan))  # by the first that has it
-    store.set(f"rank {rank}", mine)
     # One counter decides: the last rank to come, or the first that waits no longer.
     late = 1 << 32
     if store.add("here", 1) == world:
-        store.set("outcome", "")
+        store.set("outcome", "equal" if plan and store.add(f"count {mine}", 0) == world else "different")
     try:
         store.wait(["outcome"], timeout)
     except RuntimeError:  # DistStoreError since torch 2.5
         if store.add("here", late) - late < world:
-            absent = [r for r in range(world) if not store.check([f"rank {r}"])]
+            absent = [r for r in range(world) if calls.add(f"calls of {r}", 0) < number]
             store.set("outcome", f"{_ranks(absent)} did not make groups within {timeout}")
         store.wait(["outcome"], timeout)
-    if outcome := store.get("outcome").decode():
-        raise MoongridError(Status.TIMED_OUT, outcome)
-    if plan and store.add(f"count {mine}", 0) == world:
+    outcome = store.get("outcome").decode()
+    if outcome == "equal":
         return number
-    said = [store.get(f"rank {r}").decode() for r in range(world)]
+    if outcome != "different":
+        raise MoongridError(Status.TIMED_OUT, outcome)
+    store.set(f"rank {rank}", mine)
+    said = [store.get(f"rank {r}").decode() for r in range(world)]  # waits for each
     if failed := [r for r in range(world) if said[r].startswith("failed: ")]:
         first = said[failed[0]].removeprefix("failed: ")
         raise MoongridError(Status.OTHER_RANK, f"{_ranks(failed)} cannot make groups: {first}")
@@ -233,8 +237,8 @@ def _agree(plan: Plan | None, asked: str, failure: str, timeout: timedelta) -> i
     others = [r for r in range(world) if said[r] != most]
     texts = [store.get(f"text {which}").decode() + f"asked for {which.split(' ', 1)[1]}"
              for which in (said[others[0]], most)]
-    theirs, ours = next(pair for pair in itertools.zip_longest(*(text.splitlines() for text in texts), fillvalue="")
-                        if pair[0] != pair[1])
+    lines = itertools.zip_longest(*(text.splitlines() for text in texts), fillvalue="")
+    theirs, ours = next((pair for pair in lines if pair[0] != pair[1]), (said[others[0]], most))
     raise MoongridError(Status.DISAGREE, f'{_ranks(others)} would make other groups: rank {others[0]} has '
                                          f'"{theirs.strip()}", rank {said.index(most)} has "{ours.strip()}"')
 
@@ -267,7 +271,7 @@ class Groups(Mapping[str, Group]):
     def __init__(self, plan: Plan, backends: Mapping[str, str], timeout: timedelta | None, sort_ranks: bool) -> None:
         """Choose, and make nothing yet."""
         self.plan = plan
-        self._number = 0  # of the agreement
+        self._number = 0  # of the agreement; 0: nothing is made
         self._alone: dist.ProcessGroup | None = None
         self._view = plan.view(dist.get_rank())
         self.made = [self._choose(i, what["options"], backends, timeout, sort_ranks)
@@ -309,27 +313,28 @@ class Groups(Mapping[str, Group]):
         """Make this rank's groups of a lazy family. Collective over the members of each; again is harmless."""
         where = self._view["families"][_known(family, self.plan.families, "family")]
         for one in where if isinstance(where, list) else [where]:
-            if one and one["communicator"] is not None and self.made[one["communicator"]].group is None:
-                self._create(one["communicator"])
+            number = one and one["communicator"]
+            if number is not None and self._number and self.made[number].group is None:
+                self._create(number)
 
     def destroy(self) -> None:
         """Destroy the process groups, the last first. Every member does it; then this object is empty."""
-        made, self.made = self.made, []
+        made, self.made, self._number = self.made, [], 0
         for group in [self._alone, *(one.group for one in reversed(made))]:
             if group is not None:
                 dist.destroy_process_group(group)
         self._alone = None
 
     def _group(self, family: str, where: dict[str, Any]) -> dist.ProcessGroup:
-        number = where["communicator"]
-        if number is None:
-            return self._one_rank()
-        if number >= len(self.made) or (group := self.made[number].group) is None:
-            raise MoongridError(Status.NOT_NOW, f"family '{family}' is not created: "
-                                + ("it is lazy, call create" if self.made else "the groups were destroyed"))
+        if self._number == 0:
+            raise MoongridError(Status.NOT_NOW, f"family '{family}' is not created: the groups were destroyed")
+        if where["communicator"] is None:
+            return self.one_rank()
+        if (group := self.made[where["communicator"]].group) is None:
+            raise MoongridError(Status.NOT_NOW, f"family '{family}' is not created: it is lazy, call create")
         return group
 
-    def _one_rank(self) -> dist.ProcessGroup:
+    def one_rank(self) -> dist.ProcessGroup:
         """One group for all families in which this rank is alone; made when it is first asked for, without
         a message to anybody."""
         if self._alone is None:
@@ -421,7 +426,7 @@ def groups(recipe: str | Plan, params: Mapping[str, Any] | None = None, *,
         if unknown := set(chosen) - {"", "mpi", "nccl"}:
             raise MoongridError(Status.UNKNOWN_NAME, f"no backend '{min(unknown)}' in recipes; there are \"\", mpi "
                                                      "and nccl")
-        if getattr(c10d._get_default_group(), "bound_device_id", None) is not None:
+        if getattr(dist.group.WORLD, "bound_device_id", None) is not None:
             raise MoongridError(Status.UNSUPPORTED, "init_process_group(device_id=...) makes torch split every group "
                                                     "from the world with all ranks; leave device_id out")
         if isinstance(recipe, Plan) and (params or library):
@@ -461,7 +466,7 @@ def device_mesh(made: Groups, grid: str, device_type: str | None = None) -> Devi
         if size > 1 and not families:
             raise MoongridError(Status.UNKNOWN_NAME, f"no family has the groups of dim '{name}' of grid '{grid}'; add "
                                               f"t.{name} = t.{grid} \"{name}\" to the recipe")
-        group = made[name if name in families else families[0]] if size > 1 else made._one_rank()
+        group = made[name if name in families else families[0]] if size > 1 else made.one_rank()
         assert isinstance(group, dist.ProcessGroup)
         inside.append(group)
     mesh = torch.tensor(ranks, dtype=torch.int).view([size for _, size in dims])
@@ -477,10 +482,13 @@ def megatron_collection(made: Groups) -> Any:
 
     Give `version` ("0.16") to the recipe as the installed Megatron-core is, and sort_ranks=True to `groups` where
     the order of intra_dist_opt should be that of Megatron, which leaves sorting to torch."""
-    from megatron.core.process_groups_config import ProcessGroupCollection
-    fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
     if "tp" not in made or "intra_dist_opt" not in made:
         raise MoongridError(Status.USAGE, "a ProcessGroupCollection needs the families of the recipe megatron")
+    try:
+        from megatron.core.process_groups_config import ProcessGroupCollection
+    except ModuleNotFoundError as why:
+        raise MoongridError(Status.MISSING, f"no ProcessGroupCollection: {why}") from why
+    fields = [field.name for field in dataclasses.fields(ProcessGroupCollection)]
     levels = [name for name in made if name.startswith("hcp_")]
     values = {name: made[name] if name in made else None for name in fields}
     return ProcessGroupCollection(**{**values, "hcp": [made[name] for name in levels] or None})

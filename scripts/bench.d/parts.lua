@@ -266,6 +266,32 @@ function parts.create(B)
   return { points = points }
 end
 
+-- ---------------------------------------------------------------------- torch
+
+local MEGATRON = "Megatron-core's initialize_model_parallel"
+
+function parts.torch(B)
+  local version = B.megatron()
+  if not version then
+    B.table("process groups in torch", "ms"):note "skipped: no Python with torch and megatron-core (PYTHON, MEGATRON)"
+    return { skipped = "no torch and megatron-core" }
+  end
+  for _, ranks in ipairs(B.quick and { 8 } or { 8, 16, 32 }) do
+    local data, launches = {}, tonumber(os.getenv "BENCH_LAUNCHES" or (B.quick and 1 or 9))
+    local t = B.table(("process groups of megatron %s, tp 2 cp 2 pp 2, in torch %s: %d ranks on %s cores"):format(
+      version, B.torch, ranks, B.first_line "nproc"), "ms", { "moongrid" })
+    assert(B.samples(data, ("PYTHONPATH=$MEGATRON %s scripts/bench.d/torch_groups.py %d %d 2>/dev/null"):format(
+      B.python, ranks, launches)), "torch_groups.py failed")
+    for _, way in ipairs {
+      { "moongrid", "moongrid" }, { "megatron", MEGATRON }, { "stock", "moongrid's by new_group on all ranks" },
+    } do
+      local function count(key) return data[way[1] .. " " .. key][1] end
+      t:row(way[2], data[way[1] .. " cold"], { groups = count "groups", calls = count "calls",
+        remark = ("%d calls, %d groups and %d threads a rank"):format(count "calls", count "groups", count "threads") })
+    end
+  end
+end
+
 -- ------------------------------------------------------------------ questions
 
 local FUNCTION = "a library's function that reads a struct"

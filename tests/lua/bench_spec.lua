@@ -70,6 +70,18 @@ describe("scripts/bench", function()
     end
   end)
 
+  it("counts process groups in torch", function()
+    local out, result = bench "torch"
+    local values = result.parts.torch.values
+    if values and values.skipped then return pending(values.skipped) end
+    assert.is_truthy(out:find("8 ranks on", 1, true))
+    local groups = {}
+    for _, row in ipairs(result.parts.torch.tables[1].rows) do groups[row.name] = row.groups end
+    assert.are.equal(7, groups.moongrid)
+    assert.are.equal(7, groups["moongrid's by new_group on all ranks"])
+    assert.is_true(groups["Megatron-core's initialize_model_parallel"] >= 20)
+  end)
+
   it("takes no more than 1.3 times the recorded instructions to plan", function()
     if not has "valgrind" then return pending "valgrind is not installed: instructions are not counted" end
     local file = assert(io.open "scripts/bench.d/instructions.json")
@@ -90,7 +102,7 @@ describe("scripts/bench", function()
   it("refuses a part that is not there", function()
     local _, err, code = run "scripts/bench plann"
     assert.are.equal(2, code)
-    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, enumerate, create, questions, policies, start, "
+    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, enumerate, create, torch, questions, policies, start, "
       .. "and --quick, --record, -o FILE\n", err)
   end)
 end)

@@ -18,10 +18,11 @@ need("torch", "torch")
 import moongrid_torch as mg
 import torch
 import torch.distributed as dist
+from torch.distributed._tensor import Shard, distribute_tensor  # torch.distributed.tensor since 2.5
 from torch.distributed.device_mesh import init_device_mesh
 
 WORLD = 8
-ODD = str(ROOT / "tests/torch/odd.lua")
+ODD = str(ROOT / "tests/torch/recipes/odd.lua")
 LAYOUTS: list[tuple[str, dict[str, Any]]] = [
     ("megatron", {"tp": 2, "pp": 2}),
     ("megatron", {"tp": 1, "pp": 4, "cp": 2}),  # an embedding group that middle stages are not in
@@ -102,27 +103,13 @@ def meshes(rank: int) -> dict[str, Any]:
     mesh = mg.device_mesh(groups, grid)
     names = mesh.mesh_dim_names
     theirs = init_device_mesh("cpu", tuple(mesh.shape), mesh_dim_names=names)
-    small = mg.groups(windowed())
-    part = mg.device_mesh(small, "some")
-    from torch.distributed.tensor import Shard, distribute_tensor
+    part = mg.device_mesh(mg.groups(ODD), "some")
     whole = torch.arange(16.0).view(4, 4)
     back = distribute_tensor(whole, mesh["tp"], [Shard(0)]).full_tensor()
     members = [[dist.get_process_group_ranks(one.get_group(name)) for name in names] for one in (mesh, theirs)]
     return {"mesh": torch.equal(mesh.mesh, theirs.mesh), "members": members[0] == members[1],
             "ours": mesh["tp"].get_group() is groups["tp"], "tensor": torch.equal(back, whole),
             "coordinate": mesh.get_coordinate() == theirs.get_coordinate(), "part": part and part.mesh.tolist()}
-
-
-def windowed() -> str:
-    """A recipe whose grid covers ranks 2 to 7."""
-    path = Path(tempfile.gettempdir()) / f"moongrid-torch-window-{dist.get_rank()}.lua"
-    path.write_text("""return recipe { build = function(world)
-      local t = topology(world)
-      t.some = grid(world:window(2, 6), "x-y", { x = 2, y = fill })
-      t.x, t.y = t.some "x", t.some "y"
-      return t
-    end }""", encoding="utf-8")
-    return str(path)
 
 
 def layouts_of_structs(tap: Tap) -> None:
@@ -194,8 +181,8 @@ if __name__ == "__main__":
         tap.same([one[key] for one in every], wanted, what)
     tap.same(every[3]["text"].splitlines(), [
         "part: ranks 2 3 4 5, gloo, 1800 s", "line: ranks 1 3, gloo, 1800 s", "line: ranks 3 5, gloo, 1800 s",
-        "a: ranks 2 3, gloo, 1800 s", "b again: ranks 1 3 5 7, gloo, 30 s", "own: ranks 1 3 5 7, gloo, 1800 s",
-        "turned: ranks 3 0 1 2, gloo, 1800 s", "cpu: ranks 2 3, gloo, 1800 s (without high_priority)",
+        "a x: ranks 2 3, gloo, 1800 s", "b again: ranks 1 3 5 7, gloo, 30 s", "own: ranks 1 3 5 7, gloo, 1800 s",
+        "turned: ranks 3 0 1 2, gloo, 1800 s", "cpu: ranks 2 3, gloo, 1800 s (without high_priority)", "y: ranks 3 5 7, gloo, 1800 s",
         "later: ranks 0 1 2 3 4 5 6 7, gloo, 1800 s, lazy"], "what was chosen, as text")
     every = run(WORLD, meshes)
     for what in ("mesh", "coordinate", "ours", "members", "tensor"):

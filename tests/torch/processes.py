@@ -79,11 +79,13 @@ def run(world: int, work: Callable[..., Any], *arguments: Any, seconds: int = 12
                 for rank in range(world)]
     for child in children:
         child.start()
+    got: list[tuple[int, Any, str | None]] = []
     try:
-        got = [results.get(timeout=seconds) for _ in children]
+        while len(got) < world:
+            got.append(results.get(timeout=seconds))
     finally:
         for child in children:
-            child.join(timeout=10)
+            child.join(timeout=10 if len(got) == world else 0)
             child.kill()
     traces: dict[str, list[int]] = {}
     for rank, _, trace in sorted(got, key=lambda g: g[0]):

@@ -17,13 +17,13 @@ import torch
 import torch.distributed as dist
 
 WORLD = 8
-ODD, BARE = str(ROOT / "tests/torch/odd.lua"), str(ROOT / "tests/torch/bare.lua")
+ODD, BARE = str(ROOT / "tests/torch/recipes/odd.lua"), str(ROOT / "tests/torch/recipes/bare.lua")
 Refusal = tuple[int, str]
 NOT_FOUND = "; name it by library=PATH or MOONGRID_LIBRARY=PATH, or build the clone (make)"
 MISFIT = "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks"
 NO_LIBRARY = "no moongrid library: {0}: cannot open shared object file: No such file or directory" + NOT_FOUND
 NO_BACKEND = "this torch has no backend 'golo', which 'tp' needs; backends={...} of groups names another"
-NO_FAMILY = "no family 'bb'; there are part, line, a, b, again, own, turned, later, cpu, single"
+NO_FAMILY = "no family 'bb'; there are part, line, a, b, again, own, turned, later, cpu, single, x, y"
 ASKED = 'asked for backends={"": "gloo", "mpi": "gloo", "nccl": "nccl"} timeout=%s sort_ranks=%s'
 
 
@@ -58,7 +58,7 @@ def alone(tap: Tap) -> None:
         ("no ranks", lambda: mg.Plan("picotron", 0), (103, "a world has 1 to 2147483647 ranks, not 0")),
         ("a rank outside the world", lambda: mg.Plan("picotron", 8).view(8),
          (103, "rank 8 is out of range; ranks are 0 to 7")),
-        ("no such grid", lambda: mg.Plan(ODD, 8).dims("mash"), (101, "no grid 'mash'; there are mesh")),
+        ("no such grid", lambda: mg.Plan(ODD, 8).dims("mash"), (101, "no grid 'mash'; there are mesh, some")),
         ("no such dim", lambda: mg.Plan(ODD, 8).along("mesh", "c"), (101, "unknown dim 'c'; known: a, b")),
         ("before init_process_group", lambda: mg.groups("picotron"),
          (202, "torch.distributed is not initialized: call init_process_group first")),
@@ -101,6 +101,7 @@ def together(rank: int) -> dict[str, Refusal]:
         "create no such family": lambda: made.create("bb"),
         "lazy": lambda: made["later"],
         "destroyed": lambda: late["tp"],
+        "destroyed, of one rank": lambda: late["cp"],
         "no such grid": lambda: mg.device_mesh(made, "mash"),
         "no family for a dim": lambda: mg.device_mesh(bare, "dense"),
         "no collection": lambda: mg.megatron_collection(made),
@@ -144,7 +145,8 @@ WANTED: list[tuple[str, Refusal, Refusal]] = [
     ("create no such family", *everywhere(101, NO_FAMILY)),
     ("lazy", *everywhere(202, "family 'later' is not created: it is lazy, call create")),
     ("destroyed", *everywhere(202, "family 'tp' is not created: the groups were destroyed")),
-    ("no such grid", *everywhere(101, "no grid 'mash'; there are mesh")),
+    ("destroyed, of one rank", *everywhere(202, "family 'cp' is not created: the groups were destroyed")),
+    ("no such grid", *everywhere(101, "no grid 'mash'; there are mesh, some")),
     ("no family for a dim", *everywhere(101, "no family has the groups of dim 'cp' of grid 'dense'; add t.cp = t.dense "
                                              "\"cp\" to the recipe")),
     ("no collection", *everywhere(200, "a ProcessGroupCollection needs the families of the recipe megatron")),

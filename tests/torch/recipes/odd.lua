@@ -16,6 +16,9 @@ return recipe {
     t.later = g("a", "b"):with { lazy = true }
     t.cpu = g "a":with { backend = "mpi", high_priority = true }
     t.single = g()
+    t.some = grid(world:window(2, 6), "x-y", { x = 2, y = fill }) -- ranks 0 and 1 are outside
+    t.x = t.some "x"
+    t.y = t.some "y"
     return t
   end,
 }
