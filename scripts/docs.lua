@@ -36,6 +36,7 @@ local option_types = {
   seconds = function() return "number" end,
   word = function(o) return table.concat(quoted(o.words), "|") end,
   fields = function() return "moongrid.Nccl" end,
+  shape = function() return "string" end,
 }
 local field_types = { flag = "boolean|integer", integer = "integer", text = "string" }
 
@@ -59,6 +60,7 @@ local option_kinds = {
   seconds = function() return "seconds, above 0 and up to 1e9" end,
   word = function(o) return table.concat(quoted(o.words), " or ") end,
   fields = function() return "table, below" end,
+  shape = function() return '"x:4:periodic y:2"' end,
 }
 local field_kinds = { flag = option_kinds.flag, integer = range, text = function() return "text" end }
 

@@ -389,9 +389,12 @@ typedef struct mgrid_options {
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl", or "none": its groups only answer
                                 questions, no communicator is ever made for them or shared with them */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
+  const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: each group is a grid of 4 x 2 ranks, and its
+                           communicator of MPI has that Cartesian topology (moongrid_mpi.h). A family whose
+                           groups are no such grid is refused. NCCL has nothing like it; mgrid_group_shift works */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
-  { sizeof(mgrid_options), false, false, false, false, 0, "", "" }
+  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "" }
 
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
@@ -656,6 +659,12 @@ MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 /* Position of a global rank in the group, or -1. */
 MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
+/* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: the positions that this rank
+** receives from and sends to when all ranks of the group send `displacement` steps along a dim; -1 where that
+** is past an end that is not periodic. Neither needs a communicator. Either output may be NULL.
+** MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for a dim that it has not. */
+MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
+                                         int64_t *dest, mgrid_error *err);
 /* Write all members in order, mgrid_group_size(g) of them. */
 MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
 /* A piece of a group that no communicator is made for: trainers whose pieces change from step to step ask anew in

@@ -26,11 +26,28 @@ MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err);
 /* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
 ** may be shared by families of equal members. A group of one rank has MPI_COMM_SELF; a
 ** rank that is in no group (g NULL), a lazy family not created yet, a dry state, a family of
-** backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL. */
+** backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL.
+** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in Lua) has
+** that topology attached, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's
+** last dim varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are
+** positions, never reordered. MPI_COMM_SELF of a group of one rank has no topology. */
 static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
+}
+
+/* MPI_Cart_shift by the name of a dim: the positions, which are ranks of mgrid_mpi_comm(g), to receive from and
+** to send to, or MPI_PROC_NULL past an end that is not periodic. Right for groups of one rank too. Errors as of
+** mgrid_group_shift; *source and *dest are as before then. Local. */
+static inline mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim, int displacement, int *source,
+                                           int *dest, mgrid_error *err) {
+  int64_t      from = -1, to = -1;
+  mgrid_status s = mgrid_group_shift(g, dim, displacement, &from, &to, err);
+  if (s) return s;
+  *source = from < 0 ? MPI_PROC_NULL : (int)from;
+  *dest = to < 0 ? MPI_PROC_NULL : (int)to;
+  return MGRID_OK;
 }
 
 #ifdef __cplusplus

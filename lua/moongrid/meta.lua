@@ -88,6 +88,14 @@ function Grid:along(...) end
 ---@return moongrid.Family
 function Grid:ordered(...) end
 
+---The family of some dims, or of all, for programs that think in MPI's Cartesian topologies: `along` with the
+---option `cartesian`, so that the communicators of MPI have that topology, with the dims in MPI's order (ours
+---from the back), ranks as they are. `group:shift` and mgrid_mpi_shift give the neighbours. Groups of one rank
+---have no communicator and no topology.
+---@param how? { [integer]: string, periods?: table<string, boolean> } names of dims, none: all; which are periodic
+---@return moongrid.Family
+function Grid:cartesian(how) end
+
 ---@param rank integer
 ---@param dim string
 ---@return integer? coordinate 0 to the dim's size - 1; nil for a rank outside the grid
@@ -247,6 +255,7 @@ function Family:groups() end
 ---@field timeout? number seconds that its creation may take, above 0 and up to 1e9 (nccl); left out: the backend's
 ---@field backend? "mpi"|"nccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
 ---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl); left out: NCCL's
+---@field cartesian? string dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it (mpi); left out: no topology
 -- options: end
 
 -- fields: written by make docs
@@ -464,6 +473,14 @@ function Group:position(rank) end
 ---@return boolean
 function Group:contains(rank) end
 
+---In a group with a Cartesian shape (`grid:cartesian`), when all its ranks send some steps along a dim: whom this
+---one receives from and sends to. As MPI_Cart_shift; nil past an end that is not periodic.
+---@param dim string
+---@param displacement? integer 1 by default; negative: the other way
+---@return integer? source position
+---@return integer? dest position
+function Group:shift(dim, displacement) end
+
 ---The piece of this group that this rank is in, for pieces that change from step to step: no communicator is
 ---made, and asking is local. `Family:segments` makes families of fixed pieces.
 ---@param sizes integer[] of all pieces in order, 1 or more; they sum to the group's size, or one is `fill`
@@ -521,6 +538,14 @@ function Group:allgather(mine, all) end
 ---@return string? message
 ---@return integer? status
 function Group:reduce_scatter(all, mine, op) end
+
+---Everybody sends a block to everybody: block i of `out` goes to position i, block i of `into` comes from there.
+---@param out moongrid.Buffer a multiple of the group's size elements, equally many on all members
+---@param into moongrid.Buffer another one, as many elements of the same type
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:all_to_all(out, into) end
 
 ---Send and receive at once, which cannot wait for each other; with nil for one side a send or a
 ---receive alone.
@@ -645,6 +670,24 @@ local Job = {}
 ---@return string? message
 ---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
 function Job:materialize(plan, name) end
+
+---Wait until every rank of the job has come. Collective.
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Job:barrier() end
+
+---What one rank has, on every rank: a plain value (lists or tables by name of finite numbers, booleans and UTF-8
+---text), or the elements of a Buffer, of which every rank has an equal one. For small things, such as a seed or
+---a path. Collective; what does not fit on one rank is nil, message, status on all. With a nil value
+---nothing tells success apart but the message.
+---@generic T
+---@param value T|nil the root's counts; of other ranks only whether it is a Buffer
+---@param root? integer rank of the job that has the value, the same on all; 0 by default
+---@return T? value the root's, or the Buffer that was given
+---@return string? message
+---@return integer? status
+function Job:broadcast(value, root) end
 
 ---Leave the job, and finalize MPI where `mpi` has initialized it. Collective.
 function Job:close() end

@@ -29,7 +29,8 @@ typedef enum mgrid_call {
   MGRID_ALLGATHER,
   MGRID_REDUCE_SCATTER,
   MGRID_SENDRECV, /* also a send or a receive alone */
-  MGRID_BARRIER
+  MGRID_BARRIER,
+  MGRID_ALL_TO_ALL /* out of place */
 } mgrid_call;
 
 /* One collective over the members. Buffers come from buffer_new. */
@@ -39,7 +40,7 @@ typedef struct mgrid_work {
   mgrid_reduction reduction; /* of MGRID_ALLREDUCE and MGRID_REDUCE_SCATTER */
   const void     *send;
   void           *recv;
-  size_t          count;    /* elements; of all-gather and reduce-scatter: of one member */
+  size_t          count;    /* elements; of all-gather, reduce-scatter and all-to-all: of one member */
   int64_t         root;     /* MGRID_BROADCAST: position of the sender */
   int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
 } mgrid_work;

@@ -43,6 +43,20 @@ static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   return MGRID_OK;
 }
 
+/* Give the communicator the Cartesian topology of its family: MPI's dims go slowest first. The ranks stay, so the
+** one without a topology has done its work. */
+static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
+  int      dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
+  MPI_Comm plain = *comm;
+  for (int i = 0; i < shape->n; i++) {
+    const mgrid_side *side = &shape->side[shape->n - 1 - i];
+    dims[i] = (int)side->size;
+    periods[i] = side->periodic;
+  }
+  int rc = MPI_Cart_create(plain, shape->n, dims, periods, 0, comm);
+  return rc ? rc : MPI_Comm_free(&plain);
+}
+
 static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Errhandler handler, void **native,
                                mgrid_error *err) {
   MPI_Group   group;
@@ -53,6 +67,10 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
     call = "MPI_Comm_create_group";
     rc = MPI_Comm_create_group(m->parent, group, spec->tag, &comm);
     MPI_Group_free(&group);
+  }
+  if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
+    call = "MPI_Cart_create";
+    rc = attach_shape(spec->options->shape, &comm);
   }
   if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
   if (comm == MPI_COMM_NULL)
@@ -100,6 +118,28 @@ static void keep(mgrid_status *s, mgrid_error *err, const mgrid_comm_spec *spec,
   if (rc && !*s) *s = mgrid_mpi_failed(err, rc, call, spec->name);
 }
 
+/* The topology of the communicator: dims, periods and this rank's coordinates, from the back. */
+static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
+  const mgrid_shape *shape = spec->options->shape;
+  int                dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX], coords[MGRID_DIMS_MAX], kind = MPI_UNDEFINED, n = 0;
+  mgrid_status       s = MGRID_OK;
+  if (!shape) return s;
+  keep(&s, err, spec, MPI_Topo_test(comm, &kind), "MPI_Topo_test");
+  if (!s && kind == MPI_CART) keep(&s, err, spec, MPI_Cartdim_get(comm, &n), "MPI_Cartdim_get");
+  if (!s && n != shape->n)
+    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s has a Cartesian topology of %d dims, not %d", spec->name, n, shape->n);
+  if (!s) keep(&s, err, spec, MPI_Cart_get(comm, n, dims, periods, coords), "MPI_Cart_get");
+  for (int i = 0; i < n && !s; i++) {
+    const mgrid_side *side = &shape->side[n - 1 - i];
+    int64_t           at = mgrid_shape_coord(shape, spec->position, n - 1 - i);
+    if (dims[i] != side->size || !periods[i] != !side->periodic || coords[i] != at)
+      s = mgrid_fail(err, MGRID_UNPROVED, "mpi: in %s dim '%s' is %d of %d%s instead of %" PRId64 " of %" PRId64 "%s",
+                     spec->name, side->name, coords[i], dims[i], periods[i] ? ", periodic," : "", at, side->size,
+                     side->periodic ? ", periodic" : "");
+  }
+  return s;
+}
+
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
 static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
   int          rank = -1, size = 0;
@@ -129,7 +169,7 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
          "MPI_Sendrecv");
   if (!s && before != spec->ranks[(rank + size - 1) % size])
     s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
-  return s;
+  return s ? s : prove_shape(spec, comm, err);
 }
 
 static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
@@ -178,14 +218,15 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
                         w->from < 0 ? 0 : n, type, w->from < 0 ? MPI_PROC_NULL : (int)w->from, 0, comm,
                         MPI_STATUS_IGNORE);
   case MGRID_BARRIER: return MPI_Barrier(comm);
+  case MGRID_ALL_TO_ALL: return MPI_Alltoall(w->send, n, type, w->recv, n, type, comm);
   }
   return MPI_ERR_ARG;
 }
 
 static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                     mgrid_error *err) {
-  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",  "MPI_Allgather", "MPI_Reduce_scatter_block",
-                                       "MPI_Sendrecv",  "MPI_Barrier" };
+  static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",   "MPI_Allgather", "MPI_Reduce_scatter_block",
+                                       "MPI_Sendrecv",  "MPI_Barrier", "MPI_Alltoall" };
   MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
   (void)b;
   if (w->count > INT32_MAX)

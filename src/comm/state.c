@@ -333,6 +333,21 @@ mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *
   return MGRID_OK;
 }
 
+mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
+                               int64_t *dest, mgrid_error *err) {
+  if (!g) return MGRID_USAGE;
+  const mgrid_content *c = &g->state->plan->content;
+  const mgrid_shape   *shape = c->entry[mgrid_content_find(c, g->name)].choice->shape;
+  if (!shape)
+    return mgrid_fail(err, MGRID_REFUSED, "family '%s' has no Cartesian shape: it lacks the option 'cartesian'",
+                      g->name);
+  int i = mgrid_shape_find(shape, dim, err);
+  if (i < 0) return MGRID_UNKNOWN_NAME;
+  if (source) *source = mgrid_shape_step(shape, g->position, i, displacement, true);
+  if (dest) *dest = mgrid_shape_step(shape, g->position, i, displacement, false);
+  return MGRID_OK;
+}
+
 void mgrid_group_ranks(const mgrid_group *g, int32_t *out) {
   if (g) mgrid_family_members(g->family, g->index, out);
 }

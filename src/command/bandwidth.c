@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** bandwidth.c - moongrid run --bandwidth: three collectives on every communicator, in schedule
+** bandwidth.c - moongrid run --bandwidth: four collectives on every communicator, in schedule
 ** order. All groups of a family run at once, as they do in training.
 */
 #include "comm/state.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 4 << 20, WARM = 2, TIMED = 5 };
+enum { BYTES = 4 << 20, WARM = 2, TIMED = 5, CALLS = 4 };
 
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
@@ -35,7 +35,7 @@ static mgrid_status measure(mgrid_backend *b, const mgrid_shared *c, const mgrid
 typedef struct row {
   const mgrid_shared *comm; /* NULL: not measured */
   void               *send, *recv;
-  double              rate[3];
+  double              rate[CALLS];
 } row;
 
 static size_t elements(const mgrid_shared *c) { return BYTES / sizeof(float) / (size_t)c->size * (size_t)c->size; }
@@ -55,17 +55,18 @@ static mgrid_status prepare(mgrid_backend *b, const mgrid_state *s, row *rows, m
   return MGRID_OK;
 }
 
-/* Measure the three collectives of one communicator in GB/s per link of a ring, the "bus bandwidth" of
+/* Measure the collectives of one communicator in GB/s per link of a ring, the "bus bandwidth" of
 ** nccl-tests, which can be compared between group sizes. */
 static mgrid_status measure_all(mgrid_backend *b, row *r, mgrid_error *err) {
   size_t           n = (size_t)r->comm->size, all = elements(r->comm), each = all / n;
   mgrid_status     s = MGRID_OK;
-  const mgrid_work work[3] = {
+  const mgrid_work work[CALLS] = {
     { .call = MGRID_ALLREDUCE, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = all },
     { .call = MGRID_ALLGATHER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each },
-    { .call = MGRID_REDUCE_SCATTER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each }
+    { .call = MGRID_REDUCE_SCATTER, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each },
+    { .call = MGRID_ALL_TO_ALL, .type = MGRID_FLOAT, .send = r->send, .recv = r->recv, .count = each }
   };
-  for (int k = 0; k < 3 && !s; k++) {
+  for (int k = 0; k < CALLS && !s; k++) {
     double seconds = 0, moved = (k == 0 ? 2.0 : 1.0) * (double)(n - 1) / (double)n * (double)(all * sizeof(float));
     s = measure(b, r->comm, &work[k], &seconds, err);
     r->rate[k] = s ? 0 : moved / seconds / 1e9;
@@ -83,13 +84,14 @@ mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err) {
     if (rows[i].comm) status = measure_all(b, &rows[i], &why);
   status = mgrid_verdict(b, status, &why, &why);
   if (!status && b->rank == 0) {
-    printf("\n%-24s %7s %8s %12s %12s %15s   GB/s of the bus, %d MiB, rank 0's groups\n", "bandwidth", "ranks", "by",
-           "all-reduce", "all-gather", "reduce-scatter", BYTES >> 20);
+    printf("\n%-24s %7s %8s %12s %12s %15s %12s   GB/s of the bus, %d MiB, rank 0's groups\n", "bandwidth", "ranks",
+           "by", "all-reduce", "all-gather", "reduce-scatter", "all-to-all", BYTES >> 20);
     for (size_t i = 0; i < s->view.ncomms; i++) {
       const mgrid_shared *c = rows[i].comm;
       if (c)
-        printf("%-24s %7" PRId64 " %8s %12.3f %12.3f %15.3f\n", s->plan->content.entry[s->view.comm[i].entry].name,
-               c->size, c->backend->name, rows[i].rate[0], rows[i].rate[1], rows[i].rate[2]);
+        printf("%-24s %7" PRId64 " %8s %12.3f %12.3f %15.3f %12.3f\n",
+               s->plan->content.entry[s->view.comm[i].entry].name, c->size, c->backend->name, rows[i].rate[0],
+               rows[i].rate[1], rows[i].rate[2], rows[i].rate[3]);
     }
   }
   for (size_t i = 0; rows && i < s->view.ncomms; i++) {

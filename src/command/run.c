@@ -25,7 +25,7 @@ static const char help[] =
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        print the plan as JSON when all is proved\n"
-    "  --bandwidth   and measure all-reduce, all-gather and reduce-scatter of every family\n"
+    "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
     "\n"
     "with nccl\n"
     "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"

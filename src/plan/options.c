@@ -34,6 +34,8 @@ const mgrid_option mgrid_option_table[] = {
     .unset = "the state's", .doc = "who makes it: \"mpi\" keeps a family on the CPU, \"none\" makes no communicator" },
   { "nccl", MGRID_OPTION_FIELDS, offsetof(mgrid_options, nccl), .apart = true, .backends = "nccl", .unset = "NCCL's",
     .doc = "fields of ncclConfig_t" },
+  { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .backends = "mpi",
+    .unset = "no topology", .doc = "dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it" },
   { NULL, MGRID_OPTION_FLAG, 0, NULL, false, NULL, NULL, NULL },
 };
 _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");
@@ -82,7 +84,8 @@ static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_tex
     mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)at * 1e6));
     return;
   case MGRID_OPTION_WORD: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)at); return;
-  case MGRID_OPTION_FIELDS: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)at); return;
+  case MGRID_OPTION_FIELDS:
+  case MGRID_OPTION_SHAPE: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)at); return;
   }
 }
 
@@ -110,20 +113,23 @@ static void drop(const char *text) {
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err) {
   mgrid_choice *c = *out = calloc(1, sizeof *c);
-  mgrid_text    fields = { 0 };
+  mgrid_text    fields = { 0 }, shape = { 0 };
   if (!c) return mgrid_oom(err);
   atomic_init(&c->refs, 1);
   c->asked = *o;
-  c->asked.nccl = NULL;
+  c->asked.nccl = c->asked.cartesian = NULL;
   c->nccl = *nccl;
   mgrid_status s = canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
+  if (!s) s = mgrid_shape_read(o->cartesian, &c->shape, err);
   if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
   if (!s) c->none = c->asked.backend == no_backend; /* canonical_word points to it */
   if (!s) {
     mgrid_nccl_text(&c->nccl, &fields);
+    mgrid_shape_text(c->shape, &shape);
     c->asked.nccl = taken(&fields);
-    c->text = c->asked.nccl ? options_text(c, false) : NULL;
+    c->asked.cartesian = taken(&shape);
+    c->text = c->asked.nccl && c->asked.cartesian ? options_text(c, false) : NULL;
     c->identity = c->text ? options_text(c, true) : NULL;
     if (!c->identity) s = mgrid_oom(err);
   }
@@ -150,6 +156,14 @@ mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgri
   return MGRID_OK;
 }
 
+mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
+  mgrid_options o = c->asked;
+  o.cartesian = "";
+  if (c->shape) return mgrid_choice_make(&o, &c->nccl, out, err);
+  *out = mgrid_choice_ref(c);
+  return MGRID_OK;
+}
+
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c) {
   mgrid_choice *owned = (mgrid_choice *)c; /* only the count changes */
   if (owned) atomic_fetch_add(&owned->refs, 1);
@@ -159,6 +173,8 @@ mgrid_choice *mgrid_choice_ref(const mgrid_choice *c) {
 void mgrid_choice_free(mgrid_choice *c) {
   if (!c || atomic_fetch_sub(&c->refs, 1) != 1) return;
   drop(c->asked.nccl);
+  drop(c->asked.cartesian);
+  free(c->shape);
   drop(c->text);
   drop(c->identity);
   free(c);

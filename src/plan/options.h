@@ -8,6 +8,7 @@
 #define MGRID_OPTIONS_H
 
 #include "plan/backends.h"
+#include "plan/shape.h"
 
 #include <stdatomic.h>
 
@@ -16,7 +17,8 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_FLAG,    /* bool (false) */
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
-  MGRID_OPTION_FIELDS   /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
+  MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
+  MGRID_OPTION_SHAPE    /* const char * (""), dims of a grid: plan/shape.h. At most one row */
 } mgrid_option_kind;
 
 typedef struct mgrid_option {
@@ -44,6 +46,7 @@ typedef struct mgrid_choice {
   atomic_int              refs;
   mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
   mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
+  mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none */
   bool                    none;    /* asked.backend is "none": the family never gets a communicator */
   const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */
   const char             *text; /* canonical: " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
@@ -56,8 +59,9 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
 /* The same with values of `nccl` that are parsed already; o->nccl is not read. */
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err);
-/* The same with `unique`. */
+/* The same with `unique`; without `cartesian`. */
 mgrid_status  mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
+mgrid_status  mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never fails; NULL gives NULL */
 void          mgrid_choice_free(mgrid_choice *c);
 /* Is this option given? */

@@ -79,6 +79,10 @@ int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   return is < 0 ? -is - 1 : -1;
 }
 
+static mgrid_status check_shape(const char *name, const mgrid_family *f, const mgrid_choice *choice, mgrid_error *err) {
+  return choice && choice->shape ? mgrid_shape_fits(choice->shape, name, f, err) : MGRID_OK;
+}
+
 /* The record of an entry's options; that of a twin is always unique. */
 static mgrid_status choice_for(const mgrid_family *f, const mgrid_choice *choice, mgrid_choice **own,
                                mgrid_error *err) {
@@ -195,6 +199,7 @@ static mgrid_status check_new_family(const mgrid_topology *t, const char *name, 
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err) {
   mgrid_status s = check_new_family(t, name, f, err);
+  if (!s) s = check_shape(name, f, choice, err);
   return s ? s : add_entry(&t->content, name, f, choice ? choice : t->plain, err);
 }
 
@@ -203,7 +208,8 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
   mgrid_choice *own = NULL;
   if (at < 0) return mgrid_fail(err, MGRID_UNKNOWN_NAME, "the topology has no family '%s'", name);
   mgrid_entry *e = &t->content.entry[at];
-  mgrid_status s = choice_for(e->family, choice ? choice : t->plain, &own, err);
+  mgrid_status s = check_shape(name, e->family, choice, err);
+  if (!s) s = choice_for(e->family, choice ? choice : t->plain, &own, err);
   if (s) return s;
   mgrid_choice_free(e->choice);
   e->choice = own;
@@ -236,6 +242,7 @@ mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid
   mgrid_choice *choice = NULL;
   mgrid_status  s = check_new_family(t, name, f, err);
   if (!s) s = mgrid_choice_new(options, &choice, err);
+  if (!s) s = check_shape(name, f, choice, err);
   if (!s) s = add_entry(&t->content, name, f, choice, err);
   mgrid_choice_free(choice);
   return s;

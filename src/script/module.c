@@ -161,12 +161,6 @@ static int recipe_tostring(lua_State *L) {
 
 /* --------------------------------------------------------------------- Job */
 
-static mgrid_backend *check_job(lua_State *L, int i) {
-  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
-  if (!b) mgrid_lua_raise(L, "the job is closed");
-  return b;
-}
-
 /* A Job, or nil, message, status where opened is NULL. */
 static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
   *box = opened;
@@ -209,7 +203,7 @@ static int nccl(lua_State *L) {
 
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
 static int job_materialize(lua_State *L) {
-  mgrid_backend *b = check_job(L, 1);
+  mgrid_backend *b = mgrid_lua_check_job(L, 1);
   mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
   const char    *name = luaL_optstring(L, 3, "");
   mgrid_state  **box = mgrid_lua_new_state(L, true);
@@ -226,22 +220,22 @@ static int job_close(lua_State *L) {
 }
 
 static int job_rank(lua_State *L) {
-  lua_pushinteger(L, check_job(L, 1)->rank);
+  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->rank);
   return 1;
 }
 
 static int job_world(lua_State *L) {
-  lua_pushinteger(L, check_job(L, 1)->world);
+  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->world);
   return 1;
 }
 
 static int job_backend(lua_State *L) {
-  lua_pushstring(L, check_job(L, 1)->kind->name);
+  lua_pushstring(L, mgrid_lua_check_job(L, 1)->kind->name);
   return 1;
 }
 
 static int job_ncomms(lua_State *L) {
-  lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(check_job(L, 1)));
+  lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(mgrid_lua_check_job(L, 1)));
   return 1;
 }
 
@@ -288,7 +282,7 @@ static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "c
 static const luaL_Reg job_meta[] = {
   { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
 };
-static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, NULL, job_meta };
+static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
 
 int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = {

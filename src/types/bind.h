@@ -125,7 +125,8 @@ int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 const mgrid_group           *mgrid_lua_check_group_of_host(lua_State *L, int i);
 extern const luaL_Reg        mgrid_lua_world_layouts[];                                  /* modes: layout.c */
 extern const luaL_Reg        mgrid_lua_family_pieces[];                                  /* split ...: pieces.c */
-extern const luaL_Reg        mgrid_lua_group_use[];                                      /* collectives: use.c */
+extern const luaL_Reg        mgrid_lua_group_use[], mgrid_lua_job_use[];                 /* collectives: use.c */
+mgrid_backend               *mgrid_lua_check_job(lua_State *L, int i);                   /* raises if it is closed */
 void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
 extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 

@@ -154,6 +154,62 @@ static int along(lua_State *L, mgrid_order order) {
 static int grid_along(lua_State *L) { return along(L, MGRID_GRID_ORDER); }
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
+/* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table at `periods` has
+** the periodic ones by name, or is nil. */
+static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *inside, int periods) {
+  luaL_Buffer text;
+  bool        periodic[MGRID_DIMS_MAX] = { false };
+  for (size_t d = 0; d < g->n && !lua_isnil(L, periods); d++) {
+    if (inside[d] && lua_getfield(L, periods, g->axis[d].name) != LUA_TNIL) {
+      if (!lua_isboolean(L, -1))
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the period of dim '%s' is %s, not true or false", g->axis[d].name,
+                           luaL_typename(L, -1));
+      periodic[d] = lua_toboolean(L, -1);
+    }
+    if (inside[d]) lua_pop(L, 1);
+  }
+  luaL_buffinit(L, &text);
+  for (size_t d = 0; d < g->n; d++) {
+    char side[MGRID_NAME_MAX + 40];
+    if (!inside[d]) continue;
+    snprintf(side, sizeof side, "%s:%" PRId64 "%s ", g->axis[d].name, g->axis[d].size, periodic[d] ? ":periodic" : "");
+    luaL_addstring(&text, side);
+  }
+  luaL_pushresult(&text);
+  return lua_tostring(L, -1);
+}
+
+/* grid:cartesian{ "x", "y", periods = { x = true } }: grid:along(...), or along all dims, with the option that
+** gives its communicators on MPI a Cartesian topology */
+static int grid_cartesian(lua_State *L) {
+  static const char *const options[] = { "periods" };
+  mgrid_grid              *g = mgrid_lua_check_grid(L, 1);
+  const char              *dims[MGRID_DIMS_MAX];
+  bool                     inside[MGRID_DIMS_MAX] = { false };
+  if (lua_isnoneornil(L, 2)) lua_settop(L, 1), lua_newtable(L);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  mgrid_lua_check_keys(L, 2, "option of a Cartesian family", options, 1, true);
+  if (lua_getfield(L, 2, "periods") != LUA_TNIL && !lua_istable(L, 3))
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "periods are a table such as { x = true }, not a %s",
+                              luaL_typename(L, 3));
+  size_t n = push_order(L, 2, dims);
+  for (size_t d = 0; d < g->n && lua_rawlen(L, 2) == 0; d++) dims[n++] = g->axis[d].name;
+  if (n == 0) return mgrid_lua_raise(L, "a grid without dims has no Cartesian groups");
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_grid_along(g, n, dims, MGRID_GRID_ORDER, &e);
+  if (!box->f) return mgrid_lua_raise_error(L, &e);
+  if (!lua_isnil(L, 3)) mgrid_lua_check_keys(L, 3, "periodic dim", dims, n, false);
+  for (size_t i = 0; i < n; i++) inside[mgrid_grid_find(g, dims[i])] = true;
+  int at = lua_gettop(L);
+  o.cartesian = push_shape(L, g, inside, 3);
+  if (mgrid_choice_new(&o, &box->choice, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_settop(L, at);
+  return 1;
+}
+
 /* grid:coord(rank, dim) -> integer | nil */
 static int grid_coord(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
@@ -256,10 +312,10 @@ static int grid_eq(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg grid_methods[] = { { "along", grid_along }, { "ordered", grid_ordered },
-                                         { "coord", grid_coord }, { "coords", grid_coords },
-                                         { "rank", grid_rank },   { "dims", grid_dims },
-                                         { NULL, NULL } };
+static const luaL_Reg grid_methods[] = { { "along", grid_along },         { "ordered", grid_ordered },
+                                         { "cartesian", grid_cartesian }, { "coord", grid_coord },
+                                         { "coords", grid_coords },       { "rank", grid_rank },
+                                         { "dims", grid_dims },           { NULL, NULL } };
 static int            grid_index(lua_State *L);
 static const luaL_Reg grid_meta[] = {
   { "__index", grid_index }, { "__call", grid_along }, { "__len", grid_len }, { "__tostring", grid_tostring },

@@ -33,6 +33,13 @@ static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
   mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
 }
 
+static void read_text(lua_State *L, const char *name, const char **out) {
+  if (lua_type(L, -1) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is text such as \"x:4:periodic y:2\", not a %s", name,
+                       luaL_typename(L, -1));
+  *out = lua_tostring(L, -1); /* the record parses it */
+}
+
 /* The value of a field of NCCL's at the top. */
 static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   mgrid_error  e = MGRID_ERROR_INIT;
@@ -73,6 +80,7 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;
   case MGRID_OPTION_WORD: read_word(L, row, at); return;
   case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
+  case MGRID_OPTION_SHAPE: read_text(L, row->name, at); return;
   }
 }
 
@@ -153,7 +161,7 @@ static void set_integer(lua_State *L, const char *key, int64_t n) {
 }
 
 static void push_option(lua_State *L, const mgrid_option *row) {
-  static const char *const kinds[] = { "flag", "seconds", "word", "fields" };
+  static const char *const kinds[] = { "flag", "seconds", "word", "fields", "shape" };
   lua_createtable(L, 0, 8);
   set_text(L, "name", row->name);
   set_text(L, "kind", kinds[row->kind]);

@@ -359,6 +359,18 @@ static int group_position(lua_State *L) {
   return push_rank(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)));
 }
 
+/* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not periodic */
+static int group_shift(lua_State *L) {
+  const mgrid_group *g = mgrid_lua_check_group(L, 1);
+  const char        *dim = luaL_checkstring(L, 2);
+  int64_t            source, dest;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  if (mgrid_group_shift(g, dim, luaL_optinteger(L, 3, 1), &source, &dest, &e)) return mgrid_lua_raise_error(L, &e);
+  push_rank(L, source);
+  push_rank(L, dest);
+  return 2;
+}
+
 static int group_contains(lua_State *L) {
   lua_pushboolean(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
   return 1;
@@ -449,6 +461,7 @@ static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "at", group_at },
                                           { "position", group_position },
                                           { "contains", group_contains },
+                                          { "shift", group_shift },
                                           { "segment", mgrid_lua_group_segment },
                                           { NULL, NULL } };
 static const luaL_Reg group_meta[] = {

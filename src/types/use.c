@@ -5,7 +5,9 @@
 ** status.
 */
 #include "types/bind.h"
+#include "types/values.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -207,6 +209,20 @@ static int group_reduce_scatter(lua_State *L) {
   return done(L, g, &w);
 }
 
+/* group:all_to_all(out, into): block i of out goes to position i, block i of into comes from there */
+static int group_all_to_all(lua_State *L) {
+  const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
+  size_t             members = (size_t)g->size;
+  buffer            *out = check_use(L, 2, g, members, NULL), *in = check_use(L, 3, g, out->n, out);
+  if (out == in) return mgrid_lua_raise(L, "an all-to-all wants two buffers");
+  if (out->n % members != 0)
+    return mgrid_lua_raise(L, "the buffer has %zu elements, which %zu members do not share equally", out->n, members);
+  mgrid_work w = {
+    .call = MGRID_ALL_TO_ALL, .type = out->type, .send = out->data, .recv = in->data, .count = out->n / members
+  };
+  return done(L, g, &w);
+}
+
 /* group:sendrecv(out, to, into, from): either pair may be nil, then it is a receive or a send alone */
 static int group_sendrecv(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
@@ -247,9 +263,117 @@ const luaL_Reg mgrid_lua_group_use[] = { { "buffer", group_buffer },
                                          { "broadcast", group_broadcast },
                                          { "allgather", group_allgather },
                                          { "reduce_scatter", group_reduce_scatter },
+                                         { "all_to_all", group_all_to_all },
                                          { "sendrecv", group_sendrecv },
                                          { "barrier", group_barrier },
                                          { NULL, NULL } };
+
+/* ------------------------------------------------------------------ over the whole job
+** By the calls that the agreement of ranks uses: they need no state, and are for small things. */
+
+mgrid_backend *mgrid_lua_check_job(lua_State *L, int i) {
+  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, i, MGRID_LUA_JOB);
+  if (!b) mgrid_lua_raise(L, "the job is closed");
+  return b;
+}
+
+/* job:barrier() */
+static int job_barrier(lua_State *L) {
+  mgrid_backend *b = mgrid_lua_check_job(L, 1);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  uint64_t       word = 0;
+  if (b->ops->allreduce_min(b, &word, 1, &e)) return mgrid_lua_failure(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* What the root sends first, so that every rank can say whether it fits before the rest is sent. */
+typedef struct parcel {
+  int64_t type;  /* of a buffer; VALUE: JSON */
+  size_t  bytes; /* at most MOST */
+} parcel;
+
+enum { VALUE = -1, MOST = 1 << 30 };
+
+/* The root's part: *data is malloc'ed. */
+static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data, mgrid_error *err) {
+  if (own) {
+    *p = (parcel){ own->type, own->n * type_sizes[own->type] };
+    if (p->bytes <= MOST && !(*data = malloc(p->bytes))) return mgrid_oom(err);
+    return *data ? own->backend->ops->copy(own->backend, own->kind, *data, own->data, p->bytes, false, err) : MGRID_OK;
+  }
+  json_t *value = mgrid_json_of(L, 2);
+  if (!value)
+    return mgrid_fail(err, MGRID_BAD_VALUE, "a broadcast is of a Buffer or a plain value, not of a %s",
+                      luaL_typename(L, 2));
+  *data = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  json_decref(value);
+  if (!*data) return mgrid_oom(err);
+  *p = (parcel){ VALUE, strlen(*data) };
+  return MGRID_OK;
+}
+
+/* What this rank has for the root's parcel: nothing for a value, else a buffer that is as large. */
+static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **data, mgrid_error *err) {
+  if (p->bytes > MOST)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a broadcast over the job is of at most %d bytes, not %zu", MOST,
+                      p->bytes);
+  if (p->type == VALUE && own)
+    return mgrid_fail(err, MGRID_REFUSED, "the root broadcasts a value, this rank has a Buffer");
+  if (p->type != VALUE && !own)
+    return mgrid_fail(err, MGRID_REFUSED, "the root broadcasts a Buffer, this rank has none");
+  if (own && ((int64_t)own->type != p->type || own->n * type_sizes[own->type] != p->bytes))
+    return mgrid_fail(err, MGRID_REFUSED, "the root broadcasts %zu %s, this rank has a Buffer of %zu %s",
+                      p->bytes / type_sizes[p->type], type_names[p->type], own->n, type_names[own->type]);
+  if (!root && !(*data = malloc(p->bytes + 1))) return mgrid_oom(err);
+  return MGRID_OK;
+}
+
+static int push_value(lua_State *L) {
+  mgrid_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+static int unpack(lua_State *L, const parcel *p, const char *data) {
+  json_t *value = json_loadb(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  lua_pushcfunction(L, push_value);
+  lua_pushlightuserdata(L, value);
+  int raised = value ? lua_pcall(L, 1, 1, 0) : LUA_ERRMEM; /* free the value before raising */
+  json_decref(value);
+  return raised;
+}
+
+/* job:broadcast(value or buffer [, root]) -> the root's value, or the buffer with the root's elements */
+static int job_broadcast(lua_State *L) {
+  mgrid_backend *b = mgrid_lua_check_job(L, 1);
+  lua_settop(L, 3);
+  buffer     *own = luaL_testudata(L, 2, MGRID_LUA_BUFFER) ? check_buffer(L, 2) : NULL;
+  lua_Integer root = luaL_optinteger(L, 3, 0);
+  if (root < 0 || root >= b->world)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is out of range; ranks are 0 to %" PRId64,
+                              (long long)root, b->world - 1);
+  if (own && own->backend != b) return mgrid_lua_raise(L, "the buffer is of another job");
+  mgrid_error  e = MGRID_ERROR_INIT;
+  parcel       p = { VALUE, 0 };
+  void        *data = NULL;
+  bool         is_root = root == b->rank;
+  mgrid_status mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
+  s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
+  if (!s) {
+    if (!mine && (p.type != VALUE || p.bytes > 0)) mine = fits(own, &p, is_root, &data, &e); /* else the root failed */
+    s = mgrid_verdict(b, mine, &e, &e);
+  }
+  if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);
+  if (!s && own && !is_root) s = b->ops->copy(b, own->kind, own->data, data, p.bytes, true, &e);
+  int raised = s || own ? 0 : unpack(L, &p, data);
+  free(data);
+  if (s) return mgrid_lua_failure(L, &e);
+  if (raised) return raised == LUA_ERRMEM ? mgrid_lua_oom(L) : lua_error(L);
+  if (own) lua_pushvalue(L, 2);
+  return 1;
+}
+
+const luaL_Reg mgrid_lua_job_use[] = { { "barrier", job_barrier }, { "broadcast", job_broadcast }, { NULL, NULL } };
 
 static const luaL_Reg buffer_methods[] = {
   { "set", buffer_set }, { "get", buffer_get }, { "close", buffer_close }, { NULL, NULL }

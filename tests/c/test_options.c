@@ -22,6 +22,7 @@ static void give(mgrid_options *o, const mgrid_option *row, int nth) {
     assert_true((size_t)nth < row->words(words));
     *(const char **)at = words[nth];
     return;
+  case MGRID_OPTION_SHAPE: *(const char **)at = nth ? "x:8:periodic" : "x:8"; return;
   case MGRID_OPTION_FIELDS: *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4"; return;
   }
   fail_msg("option '%s' is of no kind", row->name);

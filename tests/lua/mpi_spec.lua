@@ -120,6 +120,54 @@ describe("stock Lua under mpirun", function()
     assert.truthy(out:find("\n0 communicators are left\n$"))
   end)
 
+  it("waits for everybody, and gives everybody what one rank has", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      assert(job:barrier() == true)
+      local value = { seed = 12, list = { 1.5, 2, "x\0y" }, on = true, off = {} }
+      local got = job:broadcast(job.rank == 2 and value or nil, 2)
+      assert(got.seed == 12 and math.type(got.seed) == "integer" and got.on == true and #got.off == 0)
+      assert(#got.list == 3 and got.list[1] == 1.5 and math.type(got.list[2]) == "integer" and got.list[3] == "x\0y")
+      assert(job:broadcast(job.rank == 0 and 0.1 + 0.2 or print) == 0.1 + 0.2)
+      assert(select("#", job:broadcast(nil)) == 1 and job:broadcast(false, 1) == false)
+
+      local t = mg.topology(mg.world(job.world))
+      t.all = mg.grid(mg.world(job.world), "a", { a = mg.fill }) "a"
+      local state = assert(job:materialize(mg.plan(t)))
+      local b, small = state.all:buffer(3, "int64"):set(job.rank), state.all:buffer(2, "int64")
+      assert(job:broadcast(b, 3) == b and b:get()[1] == 3 and b:get()[3] == 3)
+
+      local function refused(message, status, ...) -- the same on all ranks, and the job goes on
+        local nothing, told, code = job:broadcast(...)
+        assert(nothing == nil and told == message and code == status, tostring(told))
+        assert(job:barrier())
+      end
+      refused("rank 0: a broadcast is of a Buffer or a plain value, not of a function", 102, print)
+      refused("rank 1: a broadcast is of a Buffer or a plain value, not of a number", 102, 0/0, 1)
+      refused("rank 1: the root broadcasts a Buffer, this rank has none", 100, job.rank == 0 and b or 5)
+      refused("rank 3: the root broadcasts a value, this rank has a Buffer", 100, job.rank == 3 and b or 5)
+      refused("rank 1: the root broadcasts 3 int64, this rank has a Buffer of 2 int64", 100, job.rank == 0 and b or small)
+      local _, told = pcall(job.broadcast, job, 1, 4)
+      assert(told:find("rank 4 is out of range; ranks are 0 to 3", 1, true), told)
+      _, told = pcall(state.all.all_to_all, state.all, b, state.all:buffer(3, "int64"))
+      assert(told:find("the buffer has 3 elements, 4 are needed", 1, true), told)
+      local five = state.all:buffer(5)
+      _, told = pcall(state.all.all_to_all, state.all, five, state.all:buffer(5))
+      assert(told:find("the buffer has 5 elements, which 4 members do not share equally", 1, true), told)
+      _, told = pcall(state.all.all_to_all, state.all, five, five)
+      assert(told:find("an all-to-all wants two buffers", 1, true), told)
+      state:close()
+      if job.rank == 0 then print("fine") end
+      job:close()
+      assert(not pcall(job.barrier, job))
+    ]]
+    local out, err, code = launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.equal("fine\n", out, err)
+    assert.equal(0, code)
+  end)
+
   it("materializes, asks, proves and closes", function()
     local script = support.file [[
       local mg = require "moongrid"

@@ -31,6 +31,7 @@ local samples = {
   flag = function(o) return true, true, " " .. o.name, 1 end,
   seconds = function(o) return 2.5, 2.5, " " .. o.name .. "_us=2500000", true end,
   word = function(o) return o.words[1], o.words[1], (" %s=%s"):format(o.name, o.words[1]), 5 end,
+  shape = function(o) return "x:2:periodic", "x:2:periodic", " " .. o.name .. "{x:2:periodic}", 5 end,
   fields = function(o) return { max_ctas = 4 }, "max_ctas=4", " " .. o.name .. "{max_ctas=4}", 5 end,
 }
 
@@ -66,8 +67,9 @@ for _, o in ipairs(options) do
     end)
 
     it("is heeded where the table says so", function()
-      local folders = o.backends == "all" and "src/plan src/comm" or "src/comm/" .. o.backends
-      assert.are_not.equal("", (run(("grep -rlE --include=*.c '(asked\\.|choice->)%s\\b' %s | grep -v plan/options.c"):format(o.name, folders))))
+      local folders = o.backends == "all" and "src/plan src/comm" or ("src/comm/%s*"):format(o.backends)
+      local field = o.kind == "shape" and "options->shape" or "(asked\\.|choice->)" .. o.name -- a shape is parsed
+      assert.are_not.equal("", (run(("grep -rlE --include=*.c '%s\\b' %s | grep -v plan/options.c"):format(field, folders))))
     end)
   end)
 end

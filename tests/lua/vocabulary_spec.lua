@@ -277,6 +277,49 @@ describe("Family", function()
   }
 end)
 
+describe("Cartesian families", function()
+  gives {
+    { "(function() t.c = g:cartesian { periods = { tp = true, pp = false } } return mg.plan(t):text() end)()",
+      "moongrid 1\nworld 8\nfamily c: (8:1) x (1) cartesian{tp:2:periodic dp:2 pp:2}\n" },
+    { "(function() t.c = g:cartesian { 'pp', 'tp' } return mg.plan(t):text() end)()", -- in the grid's order
+      "moongrid 1\nworld 8\nfamily c: (2:1)(2:4) x (2:2) cartesian{tp:2 pp:2}\n" },
+    { "(function() t.c = g:cartesian():with { unique = true } return mg.plan(t):text() end)()",
+      "moongrid 1\nworld 8\nfamily c: (8:1) x (1) unique cartesian{tp:2 dp:2 pp:2}\n" },
+    { "(function() t.c, t.d = g:cartesian(), all t.e = all:with { cartesian = 'tp:2, dp:2 pp:2' } local q = mg.plan(t) "
+      .. "return q:shares 'c', q:shares 'd', q:shares 'e' end)()", nil, nil, "c" },
+    { "g:cartesian() == all, g:cartesian { 'dp' } == g 'dp'", true, true },
+    { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp', periods = { dp = true } } return t end)()):dry(2).c:shift 'dp'", 0, 0 },
+    { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp' } return t end)()):dry(2).c:shift 'dp'", 0, nil, n = 3 },
+    { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp' } return t end)()):dry(2).c:shift('dp', -1)", nil, 0, n = 3 },
+    { "mg.plan((function() t.c = mg.grid(w, 'x-y', { x = 8 }):cartesian { 'y', periods = { y = true } } return t end)())"
+      .. ":dry(2).c:shift('y', 5)", 0, 0 }, -- a group of one rank
+  }
+  refuses {
+    { "g:cartesian { 'tpp' }", "unknown dim 'tpp'; nearest is 'tp' (tp, dp, pp)" },
+    { "g:cartesian { 'tp', 'tp' }", "dim 'tp' is named twice" },
+    { "g:cartesian { 'tp', 5 }", "dim 2 of the order is number, not a name" },
+    { "g:cartesian { 'tp', periods = { dp = true } }", "unknown periodic dim 'dp'; nearest is 'tp' (tp)" },
+    { "g:cartesian { period = {} }", "unknown option of a Cartesian family 'period'; nearest is 'periods' (periods)" },
+    { "g:cartesian { periods = true }", "periods are a table such as { x = true }, not a boolean" },
+    { "g:cartesian { periods = { 'tp' } }", "periodic dims are by name; a key is a number" },
+    { "g:cartesian { periods = { tp = 1 } }", "the period of dim 'tp' is number, not true or false" },
+    { "g:cartesian 'tp'", "bad argument #1 to 'cartesian' (table expected, got string)" },
+    { "mg.grid(mg.world(1), {}, {}):cartesian()", "a grid without dims has no Cartesian groups" },
+    { "t.x = all:with { cartesian = 'a:3 b:2' }",
+      "family 'x' has groups of 8 ranks, its Cartesian shape a:3 b:2 has 6; nearest: a 4" },
+    { "t.x = g('tp', 'pp'):with { cartesian = 'a:4' }",
+      "family 'x' is no Cartesian family of shape a:4: its ranks are not equally far apart along 'a'; "
+      .. "grid:cartesian makes families that are" },
+    { "tp:with { cartesian = { 'tp' } }", "option 'cartesian' is text such as \"x:4:periodic y:2\", not a table" },
+    { "tp:with { cartesian = 'tp:2:cyclic' }", "cartesian: dim 'tp' is 'cyclic'; known: periodic" },
+    { "t.x = tp t.x = t.x:with { cartesian = 'a:4' }",
+      "family 'x' has groups of 2 ranks, its Cartesian shape a:4 has 4; nearest: a 2" },
+    { "s.tp:shift 'tp'", "family 'tp' has no Cartesian shape: it lacks the option 'cartesian'" },
+    { "mg.plan((function() t.c = g:cartesian() return t end)()):dry(2).c:shift 'xp'",
+      "unknown dim 'xp'; nearest is 'tp' (tp, dp, pp)" },
+  }
+end)
+
 describe("options", function()
   local names = {}
   for i, option in ipairs((mg.options())) do names[i] = option.name end
@@ -467,7 +510,7 @@ describe("Group", function()
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, segment, buffer, allreduce, broadcast, allgather, reduce_scatter, sendrecv, barrier)"
+  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, shift, segment, buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },

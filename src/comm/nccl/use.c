@@ -57,6 +57,22 @@ static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
+/* NCCL has an all-to-all only since 2.28: one message to each member and from each, in one NCCL group. */
+static ncclResult_t all_to_all(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
+  size_t       bytes = w->count * sizes[w->type];
+  int          members = 0;
+  ncclResult_t r = lib->CommCount(c->comm, &members), end;
+  if (r == ncclSuccess) r = lib->GroupStart();
+  if (r != ncclSuccess) return r;
+  for (int i = 0; i < members && (r == ncclSuccess || r == ncclInProgress); i++) {
+    r = lib->Send((const char *)w->send + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+    if (r == ncclSuccess || r == ncclInProgress)
+      r = lib->Recv((char *)w->recv + (size_t)i * bytes, w->count, types[w->type], i, c->comm, c->stream);
+  }
+  end = lib->GroupEnd();
+  return r == ncclSuccess || r == ncclInProgress ? end : r;
+}
+
 static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t    op = reductions[w->reduction];
@@ -67,12 +83,18 @@ static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mgrid_wor
   case MGRID_REDUCE_SCATTER: return lib->ReduceScatter(w->send, w->recv, w->count, type, op, c->comm, c->stream);
   case MGRID_SENDRECV: return send_recv(lib, c, w);
   case MGRID_BARRIER: return lib->AllReduce(w->recv, w->recv, 1, ncclInt32, ncclSum, c->comm, c->stream);
+  case MGRID_ALL_TO_ALL: return all_to_all(lib, c, w);
   }
   return ncclInvalidArgument;
 }
 
-static const char *const names[] = { "ncclAllReduce",     "ncclBroadcast", "ncclAllGather",
-                                     "ncclReduceScatter", "ncclSend/Recv", "barrier (ncclAllReduce)" };
+static const char *const names[] = { "ncclAllReduce",
+                                     "ncclBroadcast",
+                                     "ncclAllGather",
+                                     "ncclReduceScatter",
+                                     "ncclSend/Recv",
+                                     "barrier (ncclAllReduce)",
+                                     "all-to-all (ncclSend/Recv)" };
 
 typedef struct stream_look {
   nccl_backend *n;

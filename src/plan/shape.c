@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+**
+** shape.c - Cartesian shapes: text, whether a family has one, steps along a dim.
+*/
+#include "plan/shape.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char periodic[] = "periodic", blanks[] = " ,\t\n";
+
+/* -------------------------------------------------------------------- text */
+
+static mgrid_status unlike(const char *word, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_BAD_VALUE, "cartesian: '%s' is not of the form dim:size or dim:size:periodic", word);
+}
+
+/* A word "x:4:periodic", which is cut at its colons, as the next dim of s. */
+static mgrid_status read_side(mgrid_shape *s, char *word, mgrid_error *err) {
+  mgrid_side *side = &s->side[s->n];
+  char       *size = strchr(word, ':'), *end = NULL, *rest;
+  if (!size) return unlike(word, err);
+  side->size = strtoll(size + 1, &end, 10);
+  if (end == size + 1 || (*end && *end != ':')) return unlike(word, err);
+  rest = *end ? end + 1 : NULL;
+  *size = '\0';
+  if (rest && strcmp(rest, periodic) != 0) {
+    const char *known = periodic;
+    char        tail[64];
+    mgrid_suggest(tail, sizeof tail, rest, &known, 1);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "cartesian: dim '%s' is '%.40s'%s", word, rest, tail);
+  }
+  if (!mgrid_is_name(word))
+    return mgrid_fail(err, MGRID_BAD_VALUE,
+                      "cartesian: '%s' is no name of a dim (a letter or _, then letters, digits or _; at most %d)",
+                      word, MGRID_NAME_MAX);
+  for (int i = 0; i < s->n; i++)
+    if (strcmp(s->side[i].name, word) == 0)
+      return mgrid_fail(err, MGRID_DUPLICATE, "cartesian: dim '%s' is named twice", word);
+  if (side->size < 1 || side->size > MGRID_WORLD_MAX)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "cartesian: dim '%s' has size %.*s; sizes are 1 to %" PRId64, word,
+                      (int)(end - size - 1), size + 1, MGRID_WORLD_MAX);
+  memcpy(side->name, word, strlen(word) + 1);
+  side->periodic = rest != NULL;
+  s->n++;
+  return MGRID_OK;
+}
+
+static int64_t count_of(const mgrid_shape *s) {
+  int64_t count = 1;
+  for (int i = 0; i < s->n; i++)
+    if (__builtin_mul_overflow(count, s->side[i].size, &count)) return -1;
+  return count;
+}
+
+mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *err) {
+  *out = NULL;
+  text = text ? text + strspn(text, blanks) : "";
+  if (!*text) return MGRID_OK;
+  mgrid_shape *s = calloc(1, sizeof *s + MGRID_DIMS_MAX * sizeof s->side[0]);
+  char        *copy = mgrid_strdup(text), *save = NULL;
+  mgrid_status status = s && copy ? MGRID_OK : mgrid_oom(err);
+  for (char *word = status ? NULL : strtok_r(copy, blanks, &save); word && !status;
+       word = strtok_r(NULL, blanks, &save))
+    status = s->n < MGRID_DIMS_MAX ? read_side(s, word, err)
+                                   : mgrid_fail(err, MGRID_OUT_OF_RANGE, "cartesian: at most %d dims", MGRID_DIMS_MAX);
+  if (!status && count_of(s) < 0)
+    status = mgrid_fail(err, MGRID_OVERFLOW, "cartesian: the product of the sizes overflows 64 bits");
+  free(copy);
+  if (status)
+    free(s);
+  else
+    *out = s;
+  return status;
+}
+
+void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
+  for (int i = 0; s && i < s->n; i++) {
+    mgrid_text_add(t, "%s%s:%" PRId64, i ? " " : "", s->side[i].name, s->side[i].size);
+    if (s->side[i].periodic) mgrid_text_add(t, ":%s", periodic);
+  }
+}
+
+/* -------------------------------------------------------- a family of this shape */
+
+/* The first dim along which the members of a strided family are not equally far apart, or NULL. */
+static const mgrid_side *bent_modes(const mgrid_shape *s, const mgrid_modes *inside) {
+  mgrid_mode  room[3][MGRID_MODES_MAX], blocking;
+  mgrid_modes rest = *inside, inner = { 0, room[2] };
+  for (int i = 0; i < s->n; i++) {
+    mgrid_modes outer = { 0, room[i % 2] };
+    if (s->side[i].size == 1) continue;
+    if (!mgrid_modes_cut(&rest, s->side[i].size, &inner, &outer, &blocking) || inner.n > 1) return &s->side[i];
+    rest = outer;
+  }
+  return NULL;
+}
+
+/* The same for one group of any family, member by member. */
+static const mgrid_side *bent_group(const mgrid_shape *s, const mgrid_family *f, int64_t group) {
+  int64_t stride[MGRID_DIMS_MAX], before = 1, first = mgrid_family_rank(f, group, 0);
+  for (int i = 0; i < s->n; before *= s->side[i++].size)
+    stride[i] = s->side[i].size > 1 ? mgrid_family_rank(f, group, before) - first : 0;
+  for (int64_t p = 0; p < before; p++) {
+    int64_t rank = first;
+    int     last = 0; /* the slowest dim that p has moved along */
+    for (int i = 0; i < s->n; i++) {
+      int64_t at = mgrid_shape_coord(s, p, i);
+      rank += at * stride[i];
+      if (at > 0) last = i;
+    }
+    if (mgrid_family_rank(f, group, p) != rank) return &s->side[last];
+  }
+  return NULL;
+}
+
+static const mgrid_side *bent(const mgrid_shape *s, const mgrid_family *f) {
+  const mgrid_side *side = NULL;
+  if (f->form == MGRID_STRIDED) return bent_modes(s, &f->as.strided.inside);
+  if (f->form == MGRID_UNION) {
+    for (size_t i = 0; i < f->as.parts.n && !side; i++) side = bent(s, f->as.parts.child[i]);
+    return side;
+  }
+  /* the groups of picks and pairs are the first one moved along, but for pairs around the end, which are two ranks */
+  bool alike = f->form == MGRID_PICKED || f->form == MGRID_PAIRS;
+  for (int64_t g = 0; g < (alike && f->count > 0 ? 1 : f->count) && !side; g++) side = bent_group(s, f, g);
+  return side;
+}
+
+/* Refuse a number of ranks; the message has the first dim that could be resized to make it fit. */
+static mgrid_status refuse_count(const mgrid_shape *s, const char *shape, const char *name, const mgrid_family *f,
+                                 mgrid_error *err) {
+  int64_t count = count_of(s);
+  char    nearest[96] = "";
+  if (f->size < 0)
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "family '%s' has groups of different sizes, its Cartesian shape %s has %" PRId64 " ranks", name,
+                      shape, count);
+  for (int i = 0; i < s->n && !*nearest; i++)
+    if (f->size > 0 && f->size % (count / s->side[i].size) == 0)
+      snprintf(nearest, sizeof nearest, "; nearest: %s %" PRId64, s->side[i].name, f->size / (count / s->side[i].size));
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64 "%s", name,
+                    f->size, f->size == 1 ? "" : "s", shape, count, nearest);
+}
+
+mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err) {
+  bool              fits = f->size == count_of(s);
+  const mgrid_side *side = fits ? bent(s, f) : NULL;
+  if (fits && !side) return MGRID_OK;
+  mgrid_text t = { 0 };
+  mgrid_shape_text(s, &t);
+  mgrid_status status = mgrid_oom(t.failed ? err : NULL);
+  if (!t.failed && !fits) status = refuse_count(s, t.data, name, f, err);
+  if (!t.failed && fits)
+    status =
+        mgrid_fail(err, MGRID_REFUSED,
+                   "family '%s' is no Cartesian family of shape %s: its ranks are not equally far apart along '%s'; "
+                   "grid:cartesian makes families that are",
+                   name, t.data, side->name);
+  mgrid_text_free(&t);
+  return status;
+}
+
+/* --------------------------------------------------------------- questions */
+
+int mgrid_shape_find(const mgrid_shape *s, const char *dim, mgrid_error *err) {
+  const char *known[MGRID_DIMS_MAX];
+  char        tail[512];
+  for (int i = 0; i < s->n; i++) {
+    known[i] = s->side[i].name;
+    if (strcmp(known[i], dim) == 0) return i;
+  }
+  mgrid_suggest(tail, sizeof tail, dim, known, (size_t)s->n);
+  mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown dim '%s'%s", dim, tail);
+  return -1;
+}
+
+static int64_t stride_of(const mgrid_shape *s, int i) {
+  int64_t stride = 1;
+  while (i-- > 0) stride *= s->side[i].size;
+  return stride;
+}
+
+int64_t mgrid_shape_coord(const mgrid_shape *s, int64_t position, int i) {
+  return position / stride_of(s, i) % s->side[i].size;
+}
+
+int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t steps, bool back) {
+  int64_t size = s->side[i].size, at = mgrid_shape_coord(s, position, i), to;
+  if (s->side[i].periodic) {
+    to = (at + (back ? -(steps % size) : steps % size) + size) % size;
+  } else { /* compare before adding: steps may be any number */
+    if (back ? steps > at || steps <= at - size : steps < -at || steps >= size - at) return -1;
+    to = back ? at - steps : at + steps;
+  }
+  return position + (to - at) * stride_of(s, i);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+**
+** shape.h - the Cartesian shape of a family: every group is a grid of its own, whose dims have names, sizes and
+** periods. It is the value of the option `cartesian`. Dims go fastest first, as everywhere here; MPI's go slowest
+** first, so that MPI's coordinates are these from the back.
+*/
+#ifndef MGRID_SHAPE_H
+#define MGRID_SHAPE_H
+
+#include "algebra/grid.h"
+
+typedef struct mgrid_side { /* one dim of a shape */
+  char    name[MGRID_NAME_MAX + 1];
+  int64_t size;
+  bool    periodic; /* behind its last coordinate comes the first */
+} mgrid_side;
+
+typedef struct mgrid_shape {
+  int        n;      /* dims, 1 to MGRID_DIMS_MAX */
+  mgrid_side side[]; /* [n], fastest first */
+} mgrid_shape;
+
+/* "x:4:periodic y:2", separated by blanks or commas; "" and NULL are no shape, *out NULL. Free it with free. */
+mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *err);
+/* The same in canonical form: one blank between. */
+void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t);
+/* Refuse a family whose groups do not have this shape: there a step along a dim is always the same number of
+** ranks. `name` is the family's. O(modes) for families of grids, else O(members). */
+mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err);
+
+/* Index of a dim, or -1 after filling *err. */
+int mgrid_shape_find(const mgrid_shape *s, const char *dim, mgrid_error *err);
+/* Coordinate of a position in dim i. */
+int64_t mgrid_shape_coord(const mgrid_shape *s, int64_t position, int i);
+/* The position `steps` further along dim i (back: as far before it), or -1 where that is outside. */
+int64_t mgrid_shape_step(const mgrid_shape *s, int64_t position, int i, int64_t steps, bool back);
+
+#endif
