@@ -55,6 +55,19 @@ $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 $(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
--include $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \
+# The ports of other systems, each a program for mpirun.
+PORT_SRC := $(if $(HAVE_mpi),$(sort $(wildcard examples/ports/*.c)))
+PORT_BIN := $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%)
+tests: $(PORT_BIN)
+
+$(B)/tests/ports/%.o: examples/ports/%.c Makefile tests/tests.mk
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) -c $< -o $@
+
+$(PORT_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+	$(CC) $< -o $@ $(AS_TRAINER) -lm
+
+-include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \
   $(B)/tests/multi_gpu.d
 .PHONY: tests

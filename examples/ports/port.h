@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+**
+** port.h - what the ports share: MPI, a recipe, checks by numbers, and an exit status over all ranks. An error of
+** moongrid stays in port_error (the first of a chain does) and is a failed check.
+*/
+#ifndef PORT_H
+#define PORT_H
+
+#include <moongrid_mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static mgrid_error port_error = MGRID_ERROR_INIT;
+static int         port_rank, port_size;
+static long        port_checks, port_failures;
+
+/* A check that must hold on this rank. Ranks go on after a failure, since others wait for them. */
+#define EXPECT(condition) port_expect((condition), #condition, __LINE__)
+static inline void port_expect(bool holds, const char *what, int line) {
+  port_checks++;
+  if (holds) return;
+  if (port_failures++ < 5) fprintf(stderr, "rank %d: line %d: %s\n", port_rank, line, what);
+}
+
+/* End at once: for a set-up that failed, which it does on all ranks or on none. */
+static inline void port_give_up(const char *name) {
+  if (port_rank == 0) fprintf(stderr, "%s: %s\n", name, port_error.message);
+  MPI_Finalize();
+  exit(1);
+}
+
+static inline mgrid_backend *port_begin(int *argc, char ***argv) {
+  MPI_Init(argc, argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &port_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &port_size);
+  return mgrid_mpi_backend(MPI_COMM_WORLD, &port_error);
+}
+
+/* A state of a recipe. The runtime answers its queries; NULL on failure, then on all ranks. */
+static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n, char **args, const char *name,
+                                      mgrid_runtime **rt) {
+  *rt = mgrid_runtime_new(NULL, NULL, &port_error);
+  mgrid_runtime_load(*rt, recipe, &port_error);
+  mgrid_plan  *plan = mgrid_runtime_plan(*rt, port_size, (size_t)n, (const char *const *)args, &port_error);
+  mgrid_state *state = mgrid_materialize(plan, mpi, name, &port_error); /* with plan NULL the others get the error */
+  mgrid_plan_free(plan);
+  return state;
+}
+
+/* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
+static inline int port_ask(mgrid_runtime *rt, mgrid_state *s, const char *getter) {
+  int64_t answer = -1;
+  mgrid_runtime_ask_integer(rt, s, getter, NULL, &answer, &port_error);
+  return (int)answer;
+}
+
+/* The exit status, the same on all ranks: 0 only if every check of every rank held. */
+static inline int port_end(const char *name, mgrid_backend *mpi) {
+  if (port_error.status) port_expect(false, port_error.message, 0);
+  EXPECT(mgrid_backend_ncomms(mpi) == 0); /* nothing is left */
+  mgrid_backend_free(mpi);
+  long mine[2] = { port_checks, port_failures }, all[2];
+  MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  if (port_rank == 0) printf("%s: %d ranks, %ld checks, %ld failed\n", name, port_size, all[0], all[1]);
+  MPI_Finalize();
+  return all[1] != 0;
+}
+
+#endif
