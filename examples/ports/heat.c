@@ -65,7 +65,7 @@ typedef struct solver {
   int                nx, ny, x, y;         /* cells of this rank; its place in the plane of ranks */
 } solver;
 
-static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n, char **args) {
+static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n, const char *const *args) {
   mgrid_runtime *rt;
   s->state = port_state(mpi, recipe, n, args, "heat", &rt);
   mgrid_runtime_free(rt);
@@ -132,7 +132,7 @@ static double hottest(const solver *s, block *b) {
 int main(int argc, char **argv) {
   solver         s;
   mgrid_backend *mpi = port_begin(&argc, &argv);
-  if (argc < 2 || !set_up(&s, mpi, argv[1], argc - 2, argv + 2)) port_give_up("heat RECIPE [x=N]");
+  if (argc < 2 || !set_up(&s, mpi, argv[1], argc - 2, (const char *const *)argv + 2)) port_give_up("heat RECIPE [x=N]");
   EXPECT(s.nx * mgrid_group_size(s.ring) == WIDE && s.ny * mgrid_group_size(s.line) == HIGH);
   ask_mpi(&s);
   EXPECT(mgrid_state_prove(s.state, NULL, &port_error) == MGRID_OK);

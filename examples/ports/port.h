@@ -38,11 +38,11 @@ static inline mgrid_backend *port_begin(int *argc, char ***argv) {
 }
 
 /* A state of a recipe. The runtime answers its queries; NULL on failure, then on all ranks. */
-static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n, char **args, const char *name,
-                                      mgrid_runtime **rt) {
+static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n, const char *const *args,
+                                      const char *name, mgrid_runtime **rt) {
   *rt = mgrid_runtime_new(NULL, NULL, &port_error);
   mgrid_runtime_load(*rt, recipe, &port_error);
-  mgrid_plan  *plan = mgrid_runtime_plan(*rt, port_size, (size_t)n, (const char *const *)args, &port_error);
+  mgrid_plan  *plan = mgrid_runtime_plan(*rt, port_size, (size_t)n, args, &port_error);
   mgrid_state *state = mgrid_materialize(plan, mpi, name, &port_error); /* with plan NULL the others get the error */
   mgrid_plan_free(plan);
   return state;

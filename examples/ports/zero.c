@@ -21,7 +21,8 @@ typedef struct multi_gpu_config { /* as MultiGpuConfig; the communicators are by
 
 /* multi_gpu_config_init hashes host names to find the index on the machine, broadcasts a unique id (over MPI, a
 ** socket or a file), makes one communicator. */
-static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char *recipe, int n, char **args) {
+static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char *recipe, int n,
+                        const char *const *args) {
   mgrid_runtime *rt;
   mgrid_machine  here = MGRID_MACHINE_INIT;
   *c = (multi_gpu_config){ .process_rank = port_rank, .num_processes = port_size };
@@ -93,7 +94,8 @@ int main(int argc, char **argv) {
   multi_gpu_config c;
   double           parameter[PARAMETERS], *momentum;
   mgrid_backend   *mpi = port_begin(&argc, &argv);
-  if (argc < 2 || !config_init(&c, mpi, argv[1], argc - 2, argv + 2)) port_give_up("zero RECIPE [shards=N]");
+  if (argc < 2 || !config_init(&c, mpi, argv[1], argc - 2, (const char *const *)argv + 2))
+    port_give_up("zero RECIPE [shards=N]");
   EXPECT(mgrid_group_size(c.shard) * mgrid_group_size(c.copy) == port_size);
   EXPECT(c.local_device_idx == port_rank); /* the ports run on one machine */
 

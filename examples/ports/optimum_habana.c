@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+**
+** optimum_habana.c - gradients and evaluation of optimum-habana (huggingface/optimum-habana,
+** optimum/habana/parallel_state.py at commit f3e24ce9) on the recipe `optimum_habana`: with sequence parallelism the
+** file's data-parallel group is sequence x data, so that the mean of ones is 1; with the size of the replicas of one
+** part it would be sp. In evaluation every rank reads whole sequences, and the getters say so, but the groups stay.
+**
+**     mpirun -n 8 optimum_habana sp=2
+*/
+#include "port.h"
+
+/* --- the set-up: initialize_model_parallel, which also switches to training */
+
+typedef struct parallel_state {
+  mgrid_runtime     *rt; /* answers the getters, keeps nothing of the state */
+  mgrid_state       *state;
+  const mgrid_group *sp, *sp_dp, *dp;
+} parallel_state;
+
+static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *const *args) {
+  p->state = port_state(mpi, "optimum_habana", n, args, "habana", &p->rt);
+  p->sp = mgrid_state_group(p->state, "sp", &port_error);
+  p->sp_dp = mgrid_state_group(p->state, "sp_dp", &port_error);
+  p->dp = mgrid_state_group(p->state, "dp", &port_error);
+  return p->state != NULL;
+}
+
+/* --- the end of the set-up */
+
+static int ask(const parallel_state *p, const char *getter) { return port_ask(p->rt, p->state, getter); }
+
+/* set_training_mode and set_eval_mode: globals of the module there, a setting of this state here. */
+static void set_training(const parallel_state *p, bool training) {
+  mgrid_arg mode = mgrid_arg_boolean("training", training);
+  mgrid_runtime_set(p->rt, p->state, &mode, &port_error);
+}
+
+/* The mean that a trainer makes of gradients: a sum over get_data_parallel_group, divided by
+** get_data_parallel_world_size. */
+static double mean(const parallel_state *p, double value) {
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(p->sp_dp));
+  return value / ask(p, "data_parallel_world_size");
+}
+
+/* Tokens of a sequence that this rank reads: a part in training, all of them in evaluation. What
+** modeling_llama.py does with get_sequence_parallel_world_size and _rank. */
+static double tokens_sum(const parallel_state *p, int length) {
+  int    parts = ask(p, "sequence_parallel_world_size"), part = ask(p, "sequence_parallel_rank");
+  double sum = 0;
+  for (int i = length / parts * part; i < length / parts * (part + 1); i++) sum += i;
+  return sum;
+}
+
+int main(int argc, char **argv) {
+  enum { LENGTH = 64, ALL = LENGTH * (LENGTH - 1) / 2 };
+  parallel_state p;
+  mgrid_backend *mpi = port_begin(&argc, &argv);
+  if (!set_up(&p, mpi, argc - 1, (const char *const *)argv + 1)) port_give_up("optimum_habana [sp=N]");
+  int sp = (int)mgrid_group_size(p.sp), dp = (int)mgrid_group_size(p.dp);
+  EXPECT(sp * dp == port_size && mgrid_group_size(p.sp_dp) == port_size);
+
+  for (int round = 0; round < 2; round++) { /* train, evaluate, and again: what was switched comes back */
+    EXPECT(ask(&p, "is_training_mode") == 1);
+    EXPECT(ask(&p, "data_parallel_world_size") == port_size);
+    EXPECT(ask(&p, "sequence_parallel_world_size") == sp);
+    EXPECT(ask(&p, "sequence_parallel_rank") == port_rank % sp
+           && ask(&p, "sequence_parallel_src_rank") == port_rank / sp * sp);
+    EXPECT(mean(&p, 1) == 1); /* not sp, and not 1 / sp */
+    EXPECT(mean(&p, port_rank) == (port_size - 1) / 2.0);
+    double sum = tokens_sum(&p, LENGTH);
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(p.sp));
+    EXPECT(sum == ALL); /* each token once */
+
+    set_training(&p, false);
+    EXPECT(ask(&p, "is_training_mode") == 0);
+    EXPECT(ask(&p, "sequence_parallel_world_size") == 1 && ask(&p, "sequence_parallel_rank") == 0);
+    EXPECT(ask(&p, "sequence_parallel_src_rank") == port_rank);
+    EXPECT(ask(&p, "data_parallel_world_size") == port_size); /* has no mode */
+    EXPECT(tokens_sum(&p, LENGTH) == ALL);
+    EXPECT(mgrid_group_size(p.sp) == sp && mean(&p, 1) == 1); /* the groups stay */
+    set_training(&p, true);
+  }
+  mgrid_state_free(p.state);
+  mgrid_runtime_free(p.rt);
+  return port_end("optimum_habana", mpi);
+}
