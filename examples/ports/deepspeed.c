@@ -24,15 +24,15 @@ typedef struct model {
 
 static bool set_up(model *m, mgrid_backend *mpi, const char *name, int n, const char *const *args) {
   mgrid_state *s = m->state = port_state(mpi, "deepspeed", n, args, name, &m->rt);
-  m->tp = mgrid_state_group(s, "tp", &port_error);
-  m->pp = mgrid_state_group(s, "pp", &port_error);
-  m->dp = mgrid_state_group(s, "dp", &port_error);
-  m->tp_dp = mgrid_state_group(s, "tp_dp", &port_error);
-  m->ep = mgrid_state_group(s, "ep", &port_error);
-  m->ep_tp = mgrid_state_group(s, "ep_tp", &port_error);
-  m->ep_dp = mgrid_state_group(s, "ep_dp", &port_error);
-  m->sp = mgrid_state_group(s, "sp", &port_error);
-  m->sp_dp = mgrid_state_group(s, "sp_dp", &port_error);
+  m->tp = port_group(m->rt, s, "get_tensor_model_parallel_group");
+  m->pp = port_group(m->rt, s, "get_pipeline_model_parallel_group");
+  m->dp = port_group(m->rt, s, "get_data_parallel_group");
+  m->tp_dp = port_group(m->rt, s, "get_tensor_and_data_parallel_group");
+  m->ep = port_group(m->rt, s, "get_expert_model_parallel_group");
+  m->ep_tp = port_group(m->rt, s, "get_expert_tensor_parallel_group");
+  m->ep_dp = port_group(m->rt, s, "get_expert_data_parallel_group");
+  m->sp = port_group(m->rt, s, "get_sequence_parallel_group");
+  m->sp_dp = port_group(m->rt, s, "get_sequence_and_data_parallel_group");
   return s != NULL;
 }
 

@@ -14,14 +14,14 @@
 typedef struct parallel_state {
   mgrid_runtime     *rt; /* answers the getters, keeps nothing of the state */
   mgrid_state       *state;
-  const mgrid_group *sp, *sp_dp, *dp;
+  const mgrid_group *sp, *dp, *copies; /* dp is what the file calls so: sequence x data */
 } parallel_state;
 
 static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *const *args) {
   p->state = port_state(mpi, "optimum_habana", n, args, "habana", &p->rt);
-  p->sp = mgrid_state_group(p->state, "sp", &port_error);
-  p->sp_dp = mgrid_state_group(p->state, "sp_dp", &port_error);
-  p->dp = mgrid_state_group(p->state, "dp", &port_error);
+  p->sp = port_group(p->rt, p->state, "get_sequence_parallel_group");
+  p->dp = port_group(p->rt, p->state, "get_data_parallel_group");
+  p->copies = mgrid_state_group(p->state, "dp", &port_error);
   return p->state != NULL;
 }
 
@@ -38,7 +38,7 @@ static void set_training(const parallel_state *p, bool training) {
 /* The mean that a trainer makes of gradients: a sum over get_data_parallel_group, divided by
 ** get_data_parallel_world_size. */
 static double mean(const parallel_state *p, double value) {
-  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(p->sp_dp));
+  MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(p->dp));
   return value / ask(p, "data_parallel_world_size");
 }
 
@@ -56,8 +56,8 @@ int main(int argc, char **argv) {
   parallel_state p;
   mgrid_backend *mpi = port_begin(&argc, &argv);
   if (!set_up(&p, mpi, argc - 1, (const char *const *)argv + 1)) port_give_up("optimum_habana [sp=N]");
-  int sp = (int)mgrid_group_size(p.sp), dp = (int)mgrid_group_size(p.dp);
-  EXPECT(sp * dp == port_size && mgrid_group_size(p.sp_dp) == port_size);
+  int sp = (int)mgrid_group_size(p.sp), copies = (int)mgrid_group_size(p.copies);
+  EXPECT(sp * copies == port_size && mgrid_group_size(p.dp) == port_size);
 
   for (int round = 0; round < 2; round++) { /* train, evaluate, and again: what was switched comes back */
     EXPECT(ask(&p, "is_training_mode") == 1);

@@ -30,10 +30,10 @@ static bool set_up(manager *m, mgrid_backend *mpi, int n, const char *const *arg
   mgrid_runtime *rt;
   mgrid_state   *s = m->state = port_state(mpi, "picotron", n, args, "picotron", &rt);
   if (!s) return false;
-  const mgrid_group *cp = mgrid_state_group(s, "cp", &port_error);
-  m->tp = mgrid_mpi_comm(mgrid_state_group(s, "tp", &port_error));
+  const mgrid_group *cp = port_group(rt, s, "cp_group");
+  m->tp = mgrid_mpi_comm(port_group(rt, s, "tp_group"));
   m->cp = mgrid_mpi_comm(cp);
-  m->cp_dp = mgrid_mpi_comm(mgrid_state_group(s, "cp_dp", &port_error));
+  m->cp_dp = mgrid_mpi_comm(port_group(rt, s, "cp_dp_group"));
   m->tp_rank = port_ask(rt, s, "tp_rank"), m->tp_size = port_ask(rt, s, "tp_world_size");
   m->cp_rank = port_ask(rt, s, "cp_rank"), m->cp_size = port_ask(rt, s, "cp_world_size");
   m->pp_rank = port_ask(rt, s, "pp_rank"), m->pp_size = port_ask(rt, s, "pp_world_size");

@@ -55,6 +55,11 @@ static inline int port_ask(mgrid_runtime *rt, mgrid_state *s, const char *getter
   return (int)answer;
 }
 
+/* A getter of a group. */
+static inline const mgrid_group *port_group(mgrid_runtime *rt, mgrid_state *s, const char *getter) {
+  return mgrid_runtime_group(rt, s, getter, NULL, &port_error);
+}
+
 /* The exit status, the same on all ranks: 0 only if every check of every rank held. */
 static inline int port_end(const char *name, mgrid_backend *mpi) {
   if (port_error.status) port_expect(false, port_error.message, 0);
