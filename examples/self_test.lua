@@ -13,6 +13,11 @@ local job = assert(open())
 local plan = mg.load("picotron"):plan(job.world, { tp = job.world % 2 == 0 and 2 or 1 })
 local state = assert(job:materialize(plan, "self_test"))
 
+-- over the whole job, which needs no group: a value of one rank, everybody's turn
+local settings = job:broadcast(job.rank == 0 and { steps = 3, rates = { 0.5, 0.25 } } or nil)
+assert(settings.steps == 3 and settings.rates[2] == 0.25, "broadcast of a value")
+assert(job:barrier())
+
 local function test(group)
   local one = group:buffer(4, "int64"):set(job.rank)
   assert(group:allreduce(one)) -- nil, message, status where it fails
@@ -48,6 +53,12 @@ local function test(group)
 end
 
 for _, family in ipairs(plan.families) do assert(state:create(family)) end -- the lazy ones
+
+local last = job.world - 1
+for _, group in pairs(state) do -- a buffer of any group, in the memory of its backend; all ranks have these groups
+  local own = group:buffer(3, "float"):set(job.rank)
+  assert(job:broadcast(own, last) == own and own:get()[3] == last, "broadcast of a buffer")
+end
 
 local groups = 0
 for _, group in pairs(state) do -- in the order of the plan: the same on all ranks
