@@ -244,6 +244,13 @@ static void test_plan(void **unused) {
   assert_int_equal(mgrid_plan_shares(p, 2), 1);
   assert_int_equal(mgrid_plan_shares(p, 3), -1);
 
+  mgrid_text unheeded = { 0 };
+  mgrid_plan_unheeded(p, &mgrid_backends[MGRID_NATIVE_MPI], &unheeded);
+  assert_int_equal(unheeded.len, 0);
+  mgrid_plan_unheeded(p, &mgrid_backends[MGRID_NATIVE_NCCL], &unheeded);
+  assert_string_equal(unheeded.data, "cartesian of 3 families");
+  mgrid_text_free(&unheeded);
+
   mgrid_choice *unique, *none;
   assert_int_equal(mgrid_choice_unique(p->content.entry[1].choice, &unique, anew(&why)), MGRID_OK);
   assert_string_equal(unique->text, " unique cartesian{x:4:periodic y:2}");

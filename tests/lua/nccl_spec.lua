@@ -272,6 +272,13 @@ describe("on the stand-in", function()
       true), err)
   end)
 
+  it("tells that it has no Cartesian topologies, and runs", function()
+    local out, err, code = on(4, "build/moongrid run examples/ports/heat.lua --backend nccl", "STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    assert.truthy(err:find("moongrid: note: without effect on nccl: cartesian of 3 families\n", 1, true), err)
+    assert.truthy(out:find "\nproved +every communicator on all 4 ranks", out)
+  end)
+
   it("measures the bandwidth of every family", function()
     local out, err, code = on(4, "build/moongrid run picotron tp=2 --backend nccl --bandwidth", "STANDIN_STRICT=1")
     assert.equal(0, code, err)
