@@ -86,12 +86,13 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 
 /* The first dim along which the members of a strided family are not equally far apart, or NULL. */
 static const mgrid_side *bent_modes(const mgrid_shape *s, const mgrid_modes *inside) {
-  mgrid_mode  room[3][MGRID_MODES_MAX], blocking;
-  mgrid_modes rest = *inside, inner = { 0, room[2] };
-  for (int i = 0; i < s->n; i++) {
-    mgrid_modes outer = { 0, room[i % 2] };
+  mgrid_mode  room[2][MGRID_MODES_MAX];
+  mgrid_modes rest = *inside;
+  MGRID_MODES(inner);
+  for (int i = 0, cuts = 0; i < s->n; i++) {
     if (s->side[i].size == 1) continue;
-    if (!mgrid_modes_cut(&rest, s->side[i].size, &inner, &outer, &blocking) || inner.n > 1) return &s->side[i];
+    mgrid_modes outer = { 0, room[cuts++ % 2] }; /* not where `rest` is */
+    if (!mgrid_modes_cut(&rest, s->side[i].size, &inner, &outer, NULL) || inner.n > 1) return &s->side[i];
     rest = outer;
   }
   return NULL;
@@ -128,37 +129,41 @@ static const mgrid_side *bent(const mgrid_shape *s, const mgrid_family *f) {
   return side;
 }
 
-/* Refuse a number of ranks; the message has the first dim that could be resized to make it fit. */
-static mgrid_status refuse_count(const mgrid_shape *s, const char *shape, const char *name, const mgrid_family *f,
-                                 mgrid_error *err) {
+/* The first dim that could be resized to make the shape fit: "; nearest: x 4". */
+static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf, size_t len) {
+  *buf = '\0';
+  for (int i = 0; i < s->n && size > 0 && !*buf; i++) {
+    int64_t others = count / s->side[i].size;
+    if (size % others == 0) snprintf(buf, len, "; nearest: %s %" PRId64, s->side[i].name, size / others);
+  }
+}
+
+static mgrid_status refuse(const mgrid_shape *s, const char *shape, const mgrid_side *side, const char *name,
+                           const mgrid_family *f, mgrid_error *err) {
   int64_t count = count_of(s);
-  char    nearest[96] = "";
+  char    nearest[96];
+  if (side)
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "family '%s' is no Cartesian family of shape %s: its ranks are not equally far apart along '%s'; "
+                      "grid:cartesian makes families that are",
+                      name, shape, side->name);
   if (f->size < 0)
     return mgrid_fail(err, MGRID_REFUSED,
                       "family '%s' has groups of different sizes, its Cartesian shape %s has %" PRId64 " ranks", name,
                       shape, count);
-  for (int i = 0; i < s->n && !*nearest; i++)
-    if (f->size > 0 && f->size % (count / s->side[i].size) == 0)
-      snprintf(nearest, sizeof nearest, "; nearest: %s %" PRId64, s->side[i].name, f->size / (count / s->side[i].size));
+  nearest_text(s, count, f->size, nearest, sizeof nearest);
   return mgrid_fail(err, MGRID_REFUSED,
                     "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64 "%s", name,
                     f->size, f->size == 1 ? "" : "s", shape, count, nearest);
 }
 
 mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err) {
-  bool              fits = f->size == count_of(s);
-  const mgrid_side *side = fits ? bent(s, f) : NULL;
-  if (fits && !side) return MGRID_OK;
-  mgrid_text t = { 0 };
+  bool              as_large = f->size == count_of(s);
+  const mgrid_side *side = as_large ? bent(s, f) : NULL;
+  mgrid_text        t = { 0 };
+  if (as_large && !side) return MGRID_OK;
   mgrid_shape_text(s, &t);
-  mgrid_status status = mgrid_oom(t.failed ? err : NULL);
-  if (!t.failed && !fits) status = refuse_count(s, t.data, name, f, err);
-  if (!t.failed && fits)
-    status =
-        mgrid_fail(err, MGRID_REFUSED,
-                   "family '%s' is no Cartesian family of shape %s: its ranks are not equally far apart along '%s'; "
-                   "grid:cartesian makes families that are",
-                   name, t.data, side->name);
+  mgrid_status status = t.failed ? mgrid_oom(err) : refuse(s, t.data, side, name, f, err);
   mgrid_text_free(&t);
   return status;
 }

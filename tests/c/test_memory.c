@@ -84,6 +84,7 @@ static mgrid_status whole_way(mgrid_error *err) {
       && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
+    o.cartesian = "pp:4:periodic dp:2";
     s = mgrid_topology_add_grid(t, "grid", g, err);
     if (!s) s = mgrid_topology_param(t, "tp", "2", err);
     if (!s) s = mgrid_topology_recipe(t, "made in C", err);
