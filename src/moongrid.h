@@ -389,9 +389,10 @@ typedef struct mgrid_options {
   const char *backend;       /* "" for the state's own, else "mpi" or "nccl", or "none": its groups only answer
                                 questions, no communicator is ever made for them or shared with them */
   const char *nccl;          /* "min_ctas=4 max_ctas=16": ncclConfig_t fields, see lua/README.md */
-  const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: each group is a grid of 4 x 2 ranks, and its
-                           communicator of MPI has that Cartesian topology (moongrid_mpi.h). A family whose
-                           groups are no such grid is refused. NCCL has nothing like it; mgrid_group_shift works */
+  const char *cartesian;     /* "x:4:periodic y:2", dims fastest first: the positions of each group are read as a
+                           grid of 4 x 2, and its communicator of MPI has that Cartesian topology
+                           (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
+                           mgrid_group_shift works all the same */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
   { sizeof(mgrid_options), false, false, false, false, 0, "", "", "" }

@@ -84,51 +84,6 @@ void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t) {
 
 /* -------------------------------------------------------- a family of this shape */
 
-/* The first dim along which the members of a strided family are not equally far apart, or NULL. */
-static const mgrid_side *bent_modes(const mgrid_shape *s, const mgrid_modes *inside) {
-  mgrid_mode  room[2][MGRID_MODES_MAX];
-  mgrid_modes rest = *inside;
-  MGRID_MODES(inner);
-  for (int i = 0, cuts = 0; i < s->n; i++) {
-    if (s->side[i].size == 1) continue;
-    mgrid_modes outer = { 0, room[cuts++ % 2] }; /* not where `rest` is */
-    if (!mgrid_modes_cut(&rest, s->side[i].size, &inner, &outer, NULL) || inner.n > 1) return &s->side[i];
-    rest = outer;
-  }
-  return NULL;
-}
-
-/* The same for one group of any family, member by member. */
-static const mgrid_side *bent_group(const mgrid_shape *s, const mgrid_family *f, int64_t group) {
-  int64_t stride[MGRID_DIMS_MAX], before = 1, first = mgrid_family_rank(f, group, 0);
-  for (int i = 0; i < s->n; before *= s->side[i++].size)
-    stride[i] = s->side[i].size > 1 ? mgrid_family_rank(f, group, before) - first : 0;
-  for (int64_t p = 0; p < before; p++) {
-    int64_t rank = first;
-    int     last = 0; /* the slowest dim that p has moved along */
-    for (int i = 0; i < s->n; i++) {
-      int64_t at = mgrid_shape_coord(s, p, i);
-      rank += at * stride[i];
-      if (at > 0) last = i;
-    }
-    if (mgrid_family_rank(f, group, p) != rank) return &s->side[last];
-  }
-  return NULL;
-}
-
-static const mgrid_side *bent(const mgrid_shape *s, const mgrid_family *f) {
-  const mgrid_side *side = NULL;
-  if (f->form == MGRID_STRIDED) return bent_modes(s, &f->as.strided.inside);
-  if (f->form == MGRID_UNION) {
-    for (size_t i = 0; i < f->as.parts.n && !side; i++) side = bent(s, f->as.parts.child[i]);
-    return side;
-  }
-  /* the groups of picks and pairs are the first one moved along, but for pairs around the end, which are two ranks */
-  bool alike = f->form == MGRID_PICKED || f->form == MGRID_PAIRS;
-  for (int64_t g = 0; g < (alike && f->count > 0 ? 1 : f->count) && !side; g++) side = bent_group(s, f, g);
-  return side;
-}
-
 /* The first dim that could be resized to make the shape fit: "; nearest: x 4". */
 static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char *buf, size_t len) {
   *buf = '\0';
@@ -138,32 +93,22 @@ static void nearest_text(const mgrid_shape *s, int64_t count, int64_t size, char
   }
 }
 
-static mgrid_status refuse(const mgrid_shape *s, const char *shape, const mgrid_side *side, const char *name,
-                           const mgrid_family *f, mgrid_error *err) {
-  int64_t count = count_of(s);
-  char    nearest[96];
-  if (side)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "family '%s' is no Cartesian family of shape %s: its ranks are not equally far apart along '%s'; "
-                      "grid:cartesian makes families that are",
-                      name, shape, side->name);
-  if (f->size < 0)
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "family '%s' has groups of different sizes, its Cartesian shape %s has %" PRId64 " ranks", name,
-                      shape, count);
-  nearest_text(s, count, f->size, nearest, sizeof nearest);
-  return mgrid_fail(err, MGRID_REFUSED,
-                    "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64 "%s", name,
-                    f->size, f->size == 1 ? "" : "s", shape, count, nearest);
-}
-
 mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err) {
-  bool              as_large = f->size == count_of(s);
-  const mgrid_side *side = as_large ? bent(s, f) : NULL;
-  mgrid_text        t = { 0 };
-  if (as_large && !side) return MGRID_OK;
+  int64_t    count = count_of(s);
+  char       nearest[96];
+  mgrid_text t = { 0 };
+  if (f->size == count) return MGRID_OK;
   mgrid_shape_text(s, &t);
-  mgrid_status status = t.failed ? mgrid_oom(err) : refuse(s, t.data, side, name, f, err);
+  mgrid_status status = MGRID_REFUSED;
+  nearest_text(s, count, f->size, nearest, sizeof nearest);
+  if (t.failed)
+    status = mgrid_oom(err);
+  else if (f->size < 0)
+    mgrid_fail(err, status, "family '%s' has groups of different sizes, its Cartesian shape %s has %" PRId64 " ranks",
+               name, t.data, count);
+  else
+    mgrid_fail(err, status, "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64 "%s",
+               name, f->size, f->size == 1 ? "" : "s", t.data, count, nearest);
   mgrid_text_free(&t);
   return status;
 }

@@ -24,8 +24,8 @@ typedef struct mgrid_shape {
 mgrid_status mgrid_shape_read(const char *text, mgrid_shape **out, mgrid_error *err);
 /* The same in canonical form: one blank between. */
 void mgrid_shape_text(const mgrid_shape *s, mgrid_text *t);
-/* Refuse a family whose groups do not have this shape: there a step along a dim is always the same number of
-** ranks. `name` is the family's. O(modes) for families of grids, else O(members). */
+/* Refuse a family whose groups have not as many ranks as this shape; `name` is the family's. Which ranks are
+** neighbours is not looked at: positions are read as a grid, whatever the order of their ranks. O(1). */
 mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgrid_family *f, mgrid_error *err);
 
 /* Index of a dim, or -1 after filling *err. */

@@ -193,14 +193,16 @@ static int grid_cartesian(lua_State *L) {
   if (lua_getfield(L, 2, "periods") != LUA_TNIL && !lua_istable(L, 3))
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "periods are a table such as { x = true }, not a %s",
                               luaL_typename(L, 3));
-  size_t n = push_order(L, 2, dims);
+  size_t n = mgrid_lua_push_order(L, 2, dims);
   for (size_t d = 0; d < g->n && lua_rawlen(L, 2) == 0; d++) dims[n++] = g->axis[d].name;
   if (n == 0) return mgrid_lua_raise(L, "a grid without dims has no Cartesian groups");
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_options     o = MGRID_OPTIONS_INIT;
+  mgrid_chosen      c;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
-  box->f = mgrid_grid_along(g, n, dims, MGRID_GRID_ORDER, &e);
-  if (!box->f) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_charge_listed(L, g, &c);
+  if (!(box->f = mgrid_grid_family(g, &c, &e))) return mgrid_lua_raise_error(L, &e);
   if (!lua_isnil(L, 3)) mgrid_lua_check_keys(L, 3, "periodic dim", dims, n, false);
   for (size_t i = 0; i < n; i++) inside[mgrid_grid_find(g, dims[i])] = true;
   int at = lua_gettop(L);

@@ -69,8 +69,6 @@ static int topology_newindex(lua_State *L) {
                            f ? "family" : "grid", name);
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s;
-  if (f && f->choice && f->choice->shape && f->f->form != MGRID_STRIDED)
-    mgrid_lua_charge(L, f->f->total); /* whether it fits is found out member by member */
   lua_getiuservalue(L, 1, 2);
   if (has(L, name, f)) { /* t.x = t.x:with { ... } */
     s = mgrid_topology_choose(t, name, f->choice, &e);

@@ -67,6 +67,22 @@ describe("moongrid run", function()
     assert.truthy(out:find("\ncart +8 +mpi +[%d.]+ +[%d.]+ +[%d.]+ +[%d.]+\n"), out)
   end)
 
+  it("proves Cartesian topologies over a world in another order", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local g = grid(world:order { 7, 2, 5, 0, 3, 6, 1, 4 }, "x-y-z", { x = 2, y = 2, z = 2 })
+      local t = topology(world)
+      t.cube = g:cartesian { periods = { y = true } }
+      t.face = g:cartesian { "z", "x" }
+      return t
+    end }]]
+    local out, err, code = launch(8, "build/moongrid run " .. recipe)
+    os.remove(recipe)
+    assert.equal("", err)
+    assert.equal(0, code)
+    assert.truthy(out:find("\ncube +1 +8 +7 2 5 0 3 6 1 4 +own\n"), out)
+    assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
+  end)
+
   it("prints JSON from rank 0 alone", function()
     local out, _, code = launch(4, "build/moongrid run picotron tp=2 --json")
     assert.equal(0, code)
