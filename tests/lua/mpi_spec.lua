@@ -79,7 +79,7 @@ describe("moongrid run", function()
     os.remove(recipe)
     assert.equal("", err)
     assert.equal(0, code)
-    assert.truthy(out:find("\ncube +1 +8 +7 2 5 0 3 6 1 4 +own\n"), out)
+    assert.truthy(out:find("\ncube +1 +8 +7 2 5 0 3 6 1 4 +own, cartesian{x:2 y:2:periodic z:2}\n"), out)
     assert.truthy(out:find("\nproved +every communicator on all 8 ranks"), out)
   end)
 
