@@ -511,7 +511,8 @@ describe("Group", function()
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, shift, segment, buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
+  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, shift, segment, "
+    .. "buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },
