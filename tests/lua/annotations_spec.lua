@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The editor annotations match the library: every name that an object, the module or a recipe has is
--- annotated in lua/moongrid/meta.lua or meta_recipe.lua, and every annotated name exists. Objects do
+-- annotated in lua/moongrid/meta.lua, meta_state.lua or meta_recipe.lua, and every annotated name exists. Objects do
 -- not list their names, so each is tried with every word in the binary of the library.
 
 local support = dofile "tests/lua/support.lua"
@@ -29,8 +29,8 @@ end
 
 -- What is annotated ----------------------------------------------------------------
 
-local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_recipe.lua" }
-local meta = read(files[1]) .. read(files[2])
+local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_state.lua", "lua/moongrid/meta_recipe.lua" }
+local meta = read(files[1]) .. read(files[2]) .. read(files[3])
 
 -- name of a class -> { fields and methods }, by reading line by line
 local annotated, called, lines = {}, {}, {} -- called["Family.split"]: a method

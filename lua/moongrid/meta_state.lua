@@ -1,0 +1,231 @@
+---@meta moongrid.state
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations for editors of states, their groups, and collectives on buffers; what meta.lua says at its top
+-- holds here.
+
+-- State and Group -----------------------------------------------------------------
+
+---A plan whose communicators exist, seen from this rank. `state.tp` is this rank's Group of
+---family tp, nil where it is in none; `state.dense` its Mesh, the coordinates in a grid of that name
+---(nil outside); the names below come first. `#state` is ngroups; `pairs(state)` visits each
+---family's name with the Group, or false. `local s <close> = ...` closes it at the block's end.
+---@class moongrid.State
+---@field rank integer
+---@field world integer
+---@field plan moongrid.Plan
+---@field machine moongrid.Machine
+---@field ncomms integer communicators this state holds
+---@field ngroups integer groups this rank belongs to, groups of one included
+---@field [string] moongrid.Group|moongrid.Mesh|any
+local State = {}
+
+---All groups this rank has of a family, in index order: one of a partition, several of a
+---cover, or none.
+---@param family string
+---@return moongrid.Group[]
+function State:groups(family) end
+
+---@param grid string
+---@param dim string
+---@return integer? coordinate nil outside the grid
+function State:coord(grid, dim) end
+
+---Has the plan a family of this name? This rank need not be in it. `state[name]` of an unknown name
+---is an error. Local.
+---@param family string
+---@return boolean
+function State:has(family) end
+
+---Prove each communicator by collectives that compare members and order. Collective over the
+---job: every rank calls it and gets the same verdict.
+---@return integer? proved communicators proved on this rank; nil on failure
+---@return string? message
+---@return integer? status 400 to 499: the backend failed, 500: ranks disagree (moongrid.h has each)
+function State:prove() end
+
+---Create the communicators of a `lazy` family; a second call is harmless. Collective over the job.
+---@param family string
+---@return true? created nil on failure
+---@return string? message
+---@return integer? status
+function State:create(family) end
+
+---Give the communicators back; its groups answer nothing any more. Collective over the job,
+---in the same order on all ranks. A second call is harmless.
+function State:close() end
+
+---A grid as one rank sees it: `mesh.tp` is the rank's coordinate in dim tp, and `pairs(mesh)` visits these alone.
+---Dims with a name from below hide that. It outlives its state.
+---@class moongrid.Mesh
+---@field rank integer the rank's position in the grid's order, 0 to size - 1
+---@field size integer ranks of the grid
+---@field shape integer[] size of each dim, fastest first
+---@field ranks integer[] global ranks in the grid's order, first dim fastest; O(size)
+---@field grid moongrid.Grid
+---@field [string] integer
+local Mesh = {}
+
+---The slice of the grid along some of its dims that has this rank: the other dims stay at the rank's coordinates.
+---The dims keep the grid's order, whatever the order of the names, as in `grid("tp", "dp")`, whose group of this
+---rank has the same ranks. Local.
+---@param ... string names of dims, each once; none: this rank alone
+---@return moongrid.Mesh
+function Mesh:submesh(...) end
+
+---Where this rank runs, and how the job is spread over machines, which are told apart by host name and
+---boot id and numbered by their lowest rank. Read only; `pairs` visits the fields that have a value. Of a
+---dry state: as if the whole job ran on this machine. A policy that reads fields which differ between
+---machines decides for its own rank; an agreed one may read only those that are equal on all ranks.
+---@class moongrid.Machine
+---@field name string its host name
+---@field machines integer of the job
+---@field index integer of this machine, 0 to machines - 1
+---@field local_size integer ranks of the job on this machine
+---@field local_rank integer index of this rank among them, 0 to local_size - 1
+---@field cores integer logical processors online
+---@field usable_cores integer those that this process is bound to; a launcher may leave one
+---@field memory integer bytes of the machine
+---@field gpus integer that this process sees, with the NCCL backend; 0 with another
+---@field gpu integer? index of this rank's GPU; nil without one
+
+---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
+---two are equal when they are the same list of ranks seen from the same position.
+---@class moongrid.Group
+---@field rank integer this rank's position in the group
+---@field size integer
+---@field index integer which group of the family
+---@field first integer global rank at position 0
+---@field last integer global rank at the last position
+---@field ranks integer[] global ranks in order
+---@field name string of the family
+local Group = {}
+
+---@param wrap? "wrap"|boolean go around at the end
+---@return integer? rank global rank one position on; nil past the end
+function Group:next(wrap) end
+
+---@param wrap? "wrap"|boolean go around at the start
+---@return integer? rank global rank one position back; nil before the start
+function Group:prev(wrap) end
+
+---@param position integer negative ones count from the end
+---@return integer? rank global rank there; nil where there is no such position
+function Group:at(position) end
+
+---@param rank integer global rank
+---@return integer? position nil for a rank outside the group
+function Group:position(rank) end
+
+---@param rank integer global rank
+---@return boolean
+function Group:contains(rank) end
+
+---In a group with a Cartesian shape (`grid:cartesian`), when all its ranks send some steps along a dim: whom this
+---one receives from and sends to. As MPI_Cart_shift; nil past an end that is not periodic.
+---@param dim string
+---@param displacement? integer 1 by default; negative: the other way
+---@return integer? source position
+---@return integer? dest position
+function Group:shift(dim, displacement) end
+
+---The piece of this group that this rank is in, for pieces that change from step to step: no communicator is
+---made, and asking is local. `Family:segments` makes families of fixed pieces.
+---@param sizes integer[] of all pieces in order, 1 or more; they sum to the group's size, or one is `fill`
+---@return moongrid.Segment
+function Group:segment(sizes) end
+
+---@class moongrid.Segment
+---@field index integer which piece of the group
+---@field start integer position in the group of its first member
+---@field size integer
+---@field rank integer this rank's position in it
+---@field first integer global rank at its position 0
+---@field last integer global rank at its last position
+---@field next integer global rank one position on, around the end
+---@field prev integer global rank one position back, around the start
+---@field ranks integer[] global ranks in order
+
+---A buffer in the memory that the group's communicator uses: on the GPU for NCCL. For the collectives
+---below, which are for self-tests and benchmarks. All are collective over the group, have finished when
+---they return, and return nil, message, status if the job fails. They raise in a query, which runs on one
+---rank alone.
+---@param n integer elements, 1 or more; zeros at first
+---@param type? "float"|"double"|"int32"|"int64" "float" by default
+---@return moongrid.Buffer? buffer closed by the caller, or collected
+---@return string? message
+---@return integer? status
+function Group:buffer(n, type) end
+
+---Every element becomes the reduction over all members.
+---@param buffer moongrid.Buffer of equal size and type on all members
+---@param op? "sum"|"prod"|"min"|"max"
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:allreduce(buffer, op) end
+
+---@param buffer moongrid.Buffer becomes that of one member
+---@param position integer of that member
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:broadcast(buffer, position) end
+
+---@param mine moongrid.Buffer n elements
+---@param all moongrid.Buffer gets those of every member in group order: n times the group's size
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:allgather(mine, all) end
+
+---@param all moongrid.Buffer n times the group's size elements
+---@param mine moongrid.Buffer gets the n of this member's position, reduced over all members
+---@param op? "sum"|"prod"|"min"|"max"
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:reduce_scatter(all, mine, op) end
+
+---Everybody sends a block to everybody: block i of `out` goes to position i, block i of `into` comes from there.
+---@param out moongrid.Buffer a multiple of the group's size elements, equally many on all members
+---@param into moongrid.Buffer another one, as many elements of the same type
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:all_to_all(out, into) end
+
+---Send and receive at once, which cannot wait for each other; with nil for one side a send or a
+---receive alone.
+---@param out moongrid.Buffer? what is sent
+---@param to integer? position that it goes to
+---@param into moongrid.Buffer? what is received, as many elements of the same type
+---@param from integer? position that it comes from
+---@return boolean? ok
+---@return string? message
+---@return integer? status
+function Group:sendrecv(out, to, into, from) end
+
+---@return boolean? ok when every member has come
+---@return string? message
+---@return integer? status
+function Group:barrier() end
+
+---Made by `group:buffer`. `#buffer` is the number of elements.
+---@class moongrid.Buffer
+local Buffer = {}
+
+---@param value number|number[] one number for all elements, or a list for the first ones
+---@return moongrid.Buffer? self
+---@return string? message
+---@return integer? status
+function Buffer:set(value) end
+
+---@param n? integer how many, by default all
+---@return number[]? values
+---@return string? message
+---@return integer? status
+function Buffer:get(n) end
+
+---Give the memory back now.
+function Buffer:close() end
