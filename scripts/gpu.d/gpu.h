@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** gpu.h - the functions of NCCL and the CUDA runtime that the measuring program uses. Both libraries
-** are opened at run time by the names that moongrid uses, so the program builds without them and uses the
+** gpu.h - the functions of NCCL and the CUDA runtime that the programs of gpu-test use. Both libraries
+** are opened at run time by the names that moongrid uses, so the programs build without them and use the
 ** same copies. Types come from the headers, as for a linked call.
 */
 #ifndef GPU_H
@@ -11,41 +11,46 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
-#include <mpi.h>
 #include <nccl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 /* clang-format off */
 #define NCCL_CALLS(X) \
   X(GetVersion) \
-  X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) X(CommUserRank) \
-      X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(GroupStart) X(GroupEnd) X(AllReduce)
+  X(GetErrorString) X(GetUniqueId) X(CommInitRankConfig) X(CommSplit) X(CommCount) X(CommUserRank) X(CommCuDevice) \
+      X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(GroupStart) X(GroupEnd) X(AllReduce) \
+          X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
+/* newer than 2.18: NULL where the library lacks it */
+#define NCCL_NEWER(X) X(CommInitRankScalable) X(CommRevoke) X(MemAlloc) X(MemFree)
 #define CUDA_CALLS(X) \
   X(RuntimeGetVersion) \
   X(DriverGetVersion) X(GetDeviceCount) X(GetErrorName) X(GetErrorString) X(SetDevice) X(DeviceGetPCIBusId) \
-      X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) X(Memcpy) X(MemGetInfo) X(StreamCreateWithFlags) \
-          X(StreamSynchronize) X(StreamDestroy)
+      X(DeviceGetAttribute) X(DeviceSynchronize) X(Malloc) X(Free) X(Memcpy) X(Memset) X(MemGetInfo) X(StreamCreateWithFlags) \
+          X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
 
 static struct gpu {
 #define X(name) __typeof__(nccl##name) *name;
   NCCL_CALLS(X)
+  NCCL_NEWER(X)
 #undef X
 #define X(name) __typeof__(cuda##name) *cuda##name;
   CUDA_CALLS(X)
 #undef X
-  int rank, ranks; /* of the job; 0 of 0 before MPI */
+  int rank, ranks; /* of the job; 0 of 0 before there is one */
   int devices, device;
+  void (*end_all)(void); /* if one rank fails end all, because the others would wait for it */
 } gpu;
 
-/* If one rank fails end all, because the others would wait for it. */
 __attribute__((noreturn, format(printf, 1, 2))) static inline void fail(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  fprintf(stderr, "measure: rank %d: ", gpu.rank);
+  fprintf(stderr, "rank %d: ", gpu.rank);
   vfprintf(stderr, format, args);
   fputc('\n', stderr);
   va_end(args);
-  if (gpu.ranks > 0) MPI_Abort(MPI_COMM_WORLD, 1);
+  fflush(NULL);
+  if (gpu.end_all) gpu.end_all();
   exit(1);
 }
 
@@ -78,11 +83,36 @@ static inline void gpu_open(void) {
 #define X(name) gpu_symbol(nccl, "nccl" #name, &gpu.name);
   NCCL_CALLS(X)
 #undef X
+#define X(name) \
+  if (dlsym(nccl, "nccl" #name)) gpu_symbol(nccl, "nccl" #name, &gpu.name);
+  NCCL_NEWER(X)
+#undef X
 #define X(name) gpu_symbol(cuda, "cuda" #name, &gpu.cuda##name);
   CUDA_CALLS(X)
 #undef X
   cuda_must(gpu.cudaGetDeviceCount(&gpu.devices), "cudaGetDeviceCount");
   if (gpu.devices < 1) fail("no GPU");
+}
+
+/* Several ranks on one GPU have to look like different machines to NCCL, which reads NCCL_HOSTID once: before the
+** first call. NCCL 2.30.3 has a switch of its own for it. */
+static inline void choose_device(int local) {
+  char id[32];
+  gpu.device = local % gpu.devices;
+  snprintf(id, sizeof id, "moongrid-%d", gpu.rank);
+  if (gpu.devices < gpu.ranks && !getenv("NCCL_MULTI_RANK_GPU_ENABLE")) setenv("NCCL_HOSTID", id, 0);
+  cuda_must(gpu.cudaSetDevice(gpu.device), "cudaSetDevice");
+}
+
+/* One number of this program, for the record; flushed, since the next call may hang. */
+__attribute__((format(printf, 2, 3))) static inline void tell(double value, const char *key, ...) {
+  va_list args;
+  if (gpu.rank != 0) return;
+  va_start(args, key);
+  vprintf(key, args);
+  va_end(args);
+  printf("\t%.1f\n", value);
+  fflush(stdout);
 }
 
 /* Wait until the last call on a communicator has ended: on a non-blocking one it returns at once. */
@@ -93,6 +123,39 @@ static inline void settle(ncclComm_t comm, ncclResult_t r, const char *call) {
   }
   nccl_must(r, call);
 }
+
+/* The same for a call that makes one, which is written only later. */
+static inline void settle_new(ncclComm_t *comm, ncclResult_t r, const char *call) {
+  for (double begun = now(); r == ncclInProgress && !*comm; usleep(100))
+    if (now() - begun > 120) fail("%s gave no communicator within 120 seconds", call);
+  settle(*comm, r, call);
+}
+
+/* For a group of calls, or an abort: without blocking it may go on behind the call. */
+static inline void nccl_begun(ncclResult_t r, const char *call) {
+  if (r != ncclInProgress) nccl_must(r, call);
+}
+
+/* A stream, and numbers on the GPU for it. */
+enum { LANE = 65536 };
+typedef struct lane {
+  cudaStream_t stream;
+  int64_t     *data; /* [LANE] */
+} lane;
+
+static inline lane lane_open(void) {
+  lane l = { NULL, NULL };
+  cuda_must(gpu.cudaStreamCreateWithFlags(&l.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  cuda_must(gpu.cudaMalloc((void **)&l.data, LANE * sizeof *l.data), "cudaMalloc");
+  return l;
+}
+
+static inline void lane_close(lane l) {
+  cuda_must(gpu.cudaStreamDestroy(l.stream), "cudaStreamDestroy");
+  cuda_must(gpu.cudaFree(l.data), "cudaFree");
+}
+
+static inline double ms_since(double begun) { return 1e3 * (now() - begun); }
 
 /* A sum over a communicator whose members' ranks sum to `want`, every element looked at. Element i
 ** of a rank is that rank + i. `data` is on the GPU. */

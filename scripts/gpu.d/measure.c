@@ -3,65 +3,16 @@
 ** measure.c - what communicators cost on a real GPU: time to make those of a layout, by moongrid
 ** and by plain calls of NCCL, and memory of the GPU for one, beside the prediction. It uses moongrid
 ** as a trainer does: the public headers and the shared libraries. Every communicator is used, and
-** every value that comes back is checked. Rank 0 prints "KEY<tab>VALUE".
+** every value that comes back is checked. Rank 0 prints "KEY<tab>VALUE", each line flushed: one launch
+** measures all that its ranks can, and what it has measured is there if the next thing hangs.
 **
-**     measure about                              what libraries and GPU are here; without mpirun
-**     measure create ours|serial|serial_all|split|split_all
-**     measure memory "max_ctas=4"                options of a family, or ""
+**     measure create TURNS                  the five ways, each TURNS times after a first turn
+**     measure memory "max_ctas=4" "" ...    options of a family, one after the other
 */
-#include "gpu.h"
+#include "job.h"
 #include "layout.h"
-#include "moongrid_mpi.h"
-#include "moongrid_nccl.h"
 
-enum { MOST = 64, COPIES = 4, ELEMENTS = 65536 };
-
-/* ------------------------------------------------------------------------ about */
-
-/* The GPU's name, asked of the driver: the CUDA runtime tells it only in a struct whose layout changes
-** from version to version. */
-static void device_name(char *name, int len) {
-  void *cuda = dlopen("libcuda.so.1", RTLD_NOW);
-  int (*init)(unsigned) = NULL, (*get)(int *, int) = NULL, (*ask)(char *, int, int) = NULL;
-  int device = 0;
-  snprintf(name, (size_t)len, "unknown");
-  if (!cuda) return;
-  gpu_symbol(cuda, "cuInit", &init);
-  gpu_symbol(cuda, "cuDeviceGet", &get);
-  gpu_symbol(cuda, "cuDeviceGetName", &ask);
-  if (init(0) || get(&device, 0) || ask(name, len, device)) snprintf(name, (size_t)len, "unknown");
-}
-
-static void say_file(const char *key, const char *library, const char *function) {
-  Dl_info info;
-  void   *lib = dlopen(library, RTLD_NOW), *at = lib ? dlsym(lib, function) : NULL;
-  char   *path = at && dladdr(at, &info) ? realpath(info.dli_fname, NULL) : NULL;
-  printf("%s\t%s\n", key, path ? path : "unknown");
-  free(path);
-}
-
-static void about(void) {
-  int    nccl = 0, runtime = 0, driver = 0, major = 0, minor = 0;
-  size_t free_now = 0, total = 0;
-  char   name[128], cudart[32];
-  nccl_must(gpu.GetVersion(&nccl), "ncclGetVersion");
-  cuda_must(gpu.cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  cuda_must(gpu.cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  cuda_must(gpu.cudaSetDevice(0), "cudaSetDevice");
-  gpu.cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0); /* may fail: only for the report */
-  gpu.cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
-  cuda_must(gpu.cudaMemGetInfo(&free_now, &total), "cudaMemGetInfo");
-  device_name(name, sizeof name);
-  snprintf(cudart, sizeof cudart, "libcudart.so.%d", CUDART_VERSION / 1000);
-  printf("name\t%s\ndevices\t%d\ncompute\t%d.%d\n", name, gpu.devices, major, minor);
-  printf("memory\t%zu\nfree\t%zu\n", total >> 20, free_now >> 20);
-  printf("nccl\t%d.%d.%d\nheaders\t%d.%d.%d\n", nccl / 10000, nccl % 10000 / 100, nccl % 100, NCCL_MAJOR, NCCL_MINOR,
-         NCCL_PATCH);
-  printf("runtime\t%d.%d\ndriver\t%d.%d\n", runtime / 1000, runtime % 1000 / 10, driver / 1000, driver % 1000 / 10);
-  say_file("nccl file", "libnccl.so.2", "ncclGetVersion");
-  say_file("cudart file", cudart, "cudaRuntimeGetVersion");
-  printf("success\t%s\n", gpu.GetErrorString(ncclSuccess)); /* the real NCCL and the stand-in answer differently */
-}
+enum { MOST = 64, COPIES = 4 };
 
 /* ----------------------------------------------------------------------- create */
 
@@ -146,7 +97,7 @@ static void by_moongrid(job *j, mgrid_state *state) {
 }
 
 /* Size, rank and the sum of the members, of each communicator in order. */
-static void use(const job *j, int64_t *data, cudaStream_t stream) {
+static void use(const job *j, lane own) {
   for (int i = 0; i < j->n; i++) {
     const held *h = &j->comm[i];
     int         count = -1, rank = -1;
@@ -157,7 +108,7 @@ static void use(const job *j, int64_t *data, cudaStream_t stream) {
     nccl_must(gpu.CommUserRank(h->comm, &rank), "ncclCommUserRank");
     if (count != size || rank != h->position) fail("communicator %d: rank %d of %d", i, rank, count);
     snprintf(what, sizeof what, "communicator %d", i);
-    sum_checked(h->comm, stream, data, 1, size, sum, what);
+    sum_checked(h->comm, own.stream, own.data, 1, size, sum, what);
   }
 }
 
@@ -171,85 +122,81 @@ static void destroy(const job *j) {
 }
 
 /* From the first rank that began to the last that was done, in ms. */
-static void say_wall(const char *key, double began, double done) {
+static void say_wall(const char *way, const char *key, double began, double done) {
   double first, last;
   MPI_Reduce(&began, &first, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
   MPI_Reduce(&done, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-  if (gpu.rank == 0) printf("%s\t%.1f\n", key, 1e3 * (last - first));
+  tell(1e3 * (last - first), "%s.%s", way, key);
 }
 
-static mgrid_backend *open_backend(mgrid_backend *mpi) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  o.device = gpu.device;
-  o.share_gpu = gpu.devices < gpu.ranks;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, &e);
-  if (!b) fail("%s", e.message);
-  return b;
+typedef struct layout_of {
+  mgrid_plan    *plan;
+  mgrid_family  *world;
+  mgrid_backend *mpi;
+} layout_of;
+
+/* Make, use and destroy all communicators once. The first turn is not measured against others: in it NCCL
+** starts, and with the first way of all CUDA's kernels are loaded. */
+static void turn_of(const char *way, int turn, const layout_of *l, lane own) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  job            j = { .plan = l->plan };
+  mgrid_backend *b = NULL;
+  mgrid_state   *state = NULL;
+  bool           all = strstr(way, "_all") != NULL;
+  const char    *key = turn ? "again" : "cold";
+  MPI_Barrier(MPI_COMM_WORLD);
+  double began = now();
+  if (strcmp(way, "ours") == 0) {
+    b = job_backend(l->mpi, 0);
+    double opened = now();
+    state = mgrid_materialize(l->plan, b, "gpu", &e);
+    double done = now();
+    if (!state) fail("%s", e.message);
+    say_wall(way, key, opened, done);
+    if (turn == 0) say_wall(way, "open", began, opened);
+    by_moongrid(&j, state);
+  } else {
+    if (strncmp(way, "split", 5) == 0)
+      by_split(&j, l->world, all);
+    else
+      by_init(&j, all);
+    say_wall(way, key, began, now());
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  began = now();
+  use(&j, own);
+  if (turn == 0) say_wall(way, "first", began, now());
+  if (turn == 0) tell(j.n, "%s.comms", way);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!state) destroy(&j);
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
 }
 
-static void create(const char *way) {
-  static const sizes of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
-  mgrid_error        e = MGRID_ERROR_INIT;
-  const sizes       *s = NULL;
+static void create(int turns) {
+  static const sizes       of[] = { { 2, 2, 1, 1, 2, 1 }, { 4, 2, 1, 2, 2, 1 }, { 8, 2, 2, 2, 2, 2 } };
+  static const char *const ways[] = { "ours", "serial", "split", "serial_all", "split_all" };
+  mgrid_error              e = MGRID_ERROR_INIT;
+  const sizes             *s = NULL;
   for (int i = 0; i < 3; i++)
     if (of[i].world == gpu.ranks) s = &of[i];
   if (!s) fail("the layouts are for 2, 4 and 8 ranks");
   mgrid_topology *t = layout_topology(&MEGATRON, *s, false, &e);
-  mgrid_plan     *p = mgrid_plan_new(t, &e);
   mgrid_dim       dim = { "world", gpu.ranks };
   const char     *name = dim.name;
   mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
-  mgrid_family   *world = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
-  mgrid_backend  *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
-  if (!p || !world || !mpi) fail("%s", e.message);
+  layout_of       l = { mgrid_plan_new(t, &e), mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e),
+                        mgrid_mpi_backend(MPI_COMM_WORLD, &e) };
+  if (!l.plan || !l.world || !l.mpi) fail("%s", e.message);
   mgrid_topology_free(t);
   mgrid_grid_free(grid);
-
-  int64_t     *data = NULL;
-  cudaStream_t stream;
-  cuda_must(gpu.cudaMalloc((void **)&data, sizeof *data), "cudaMalloc"); /* start CUDA before the clock starts */
-  cuda_must(gpu.cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  bool ours = strcmp(way, "ours") == 0, all = strstr(way, "_all") != NULL;
-  if (!ours && strncmp(way, "serial", 6) != 0 && strncmp(way, "split", 5) != 0) fail("no way '%s'", way);
-  for (int turn = 0; turn < 2; turn++) {
-    job            j = { .plan = p };
-    mgrid_backend *b = NULL;
-    mgrid_state   *state = NULL;
-    MPI_Barrier(MPI_COMM_WORLD);
-    double began = now();
-    if (ours) {
-      b = open_backend(mpi);
-      double opened = now();
-      state = mgrid_materialize(p, b, "gpu", &e);
-      double done = now();
-      if (!state) fail("%s", e.message);
-      say_wall(turn ? "again" : "cold", opened, done);
-      if (turn == 0) say_wall("open", began, opened);
-      by_moongrid(&j, state);
-    } else {
-      if (way[1] == 'p')
-        by_split(&j, world, all);
-      else
-        by_init(&j, all);
-      double done = now();
-      say_wall(turn ? "again" : "cold", began, done);
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    began = now();
-    use(&j, data, stream);
-    if (turn == 0) say_wall("first", began, now());
-    if (turn == 0 && gpu.rank == 0) printf("comms\t%d\n", j.n);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (!ours) destroy(&j);
-    mgrid_state_free(state);
-    mgrid_backend_free(b);
-  }
-  cuda_must(gpu.cudaStreamDestroy(stream), "cudaStreamDestroy");
-  cuda_must(gpu.cudaFree(data), "cudaFree");
-  mgrid_backend_free(mpi);
-  mgrid_family_free(world);
-  mgrid_plan_free(p);
+  lane own = lane_open(); /* start CUDA before the clock starts */
+  for (int turn = 0; turn <= turns; turn++)
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) turn_of(ways[w], turn, &l, own);
+  lane_close(own);
+  mgrid_backend_free(l.mpi);
+  mgrid_family_free(l.world);
+  mgrid_plan_free(l.plan);
 }
 
 /* ----------------------------------------------------------------------- memory */
@@ -297,30 +244,6 @@ static int seen_ranks(void) {
   return seen;
 }
 
-static mgrid_plan *world_plan(int copies, const char *spec) {
-  mgrid_error     e = MGRID_ERROR_INIT;
-  mgrid_dim       dim = { "world", gpu.ranks };
-  const char     *name = dim.name;
-  mgrid_options   options = MGRID_OPTIONS_INIT;
-  mgrid_topology *t = mgrid_topology_new(gpu.ranks, &e);
-  mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
-  mgrid_family   *f = mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e);
-  mgrid_status    s = f && t ? MGRID_OK : MGRID_USAGE;
-  options.unique = true; /* equal members would share one */
-  options.nccl = spec;
-  for (int i = 0; i < copies && !s; i++) {
-    char family[16];
-    snprintf(family, sizeof family, "copy_%d", i);
-    s = mgrid_topology_add(t, family, f, &options, &e);
-  }
-  mgrid_plan *p = s ? NULL : mgrid_plan_new(t, &e);
-  if (!p) fail("%s", e.message);
-  mgrid_family_free(f);
-  mgrid_grid_free(grid);
-  mgrid_topology_free(t);
-  return p;
-}
-
 static mgrid_state *make(const mgrid_plan *p, mgrid_backend *b, const char *name) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_state *state = mgrid_materialize(p, b, name, &e);
@@ -335,35 +258,33 @@ static void use_state(mgrid_state *state, int64_t *data) {
     const char        *name = mgrid_plan_family_name(mgrid_state_plan(state), i);
     const mgrid_group *g = mgrid_state_group(state, name, &e);
     if (!mgrid_nccl_comm(g)) fail("%s has no communicator", name);
-    sum_checked(mgrid_nccl_comm(g), mgrid_nccl_stream(g), data, ELEMENTS, gpu.ranks, sum, name);
+    sum_checked(mgrid_nccl_comm(g), mgrid_nccl_stream(g), data, LANE, gpu.ranks, sum, name);
   }
 }
 
-static void say(const char *key, double sum, double by) {
-  if (gpu.rank == 0) printf("%s\t%.1f\n", key, sum / by);
-}
+static void say(const char *key, double sum, double by) { tell(sum / by, "%s", key); }
 
 /* The first communicator of a process also allocates what all share, so make and use one before measuring. */
 static void cost(const char *spec) {
   mgrid_error      e = MGRID_ERROR_INIT;
   mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;
-  int64_t         *data = NULL;
-  mgrid_plan      *one = world_plan(1, spec), *more = world_plan(COPIES, spec);
+  mgrid_plan      *one = job_world_plan(1, spec), *more = job_world_plan(COPIES, spec);
   mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
   if (!mpi) fail("%s", e.message);
-  cuda_must(gpu.cudaMalloc((void **)&data, ELEMENTS * sizeof *data), "cudaMalloc");
+  lane           own = lane_open();
   int            seen = seen_ranks();
-  mgrid_backend *b = open_backend(mpi);
+  mgrid_backend *b = job_backend(mpi, 0);
   mgrid_state   *first = make(one, b, "first");
-  use_state(first, data);
+  use_state(first, own.data);
   level        before = look();
   mgrid_state *state = make(more, b, "more");
   level        made = look();
-  use_state(state, data);
+  use_state(state, own.data);
   level used = look();
   mgrid_state_free(state);
   level freed = look();
   if (mgrid_plan_gpu_memory(more, 0, &predicted, &e)) fail("%s", e.message);
+  if (gpu.rank == 0) printf("options\t%s\n", spec);
   double by = (double)COPIES * seen, mib = 1 << 20, all = (double)COPIES * gpu.ranks;
   say("seen", seen, 1);
   say("created", made.device - before.device, by);
@@ -376,46 +297,23 @@ static void cost(const char *spec) {
   mgrid_state_free(first);
   mgrid_backend_free(b);
   mgrid_backend_free(mpi);
-  cuda_must(gpu.cudaFree(data), "cudaFree");
+  lane_close(own);
   mgrid_plan_free(one);
   mgrid_plan_free(more);
 }
 
 /* ------------------------------------------------------------------------- main */
 
-/* Choose as moongrid does, by the index on this machine. Several ranks on one GPU have to look like different
-** machines to NCCL, which reads NCCL_HOSTID once, so set it before the first call. */
-static void choose_device(void) {
-  MPI_Comm here;
-  char     id[32];
-  int      local;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, gpu.rank, MPI_INFO_NULL, &here);
-  MPI_Comm_rank(here, &local);
-  MPI_Comm_free(&here);
-  gpu.device = local % gpu.devices;
-  snprintf(id, sizeof id, "moongrid-%d", gpu.rank);
-  if (gpu.devices < gpu.ranks) setenv("NCCL_HOSTID", id, 0);
-  cuda_must(gpu.cudaSetDevice(gpu.device), "cudaSetDevice");
-}
-
 int main(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "";
-  if (argc == 2 && strcmp(what, "about") == 0) {
-    gpu_open();
-    about();
-    return 0;
+  const char *what = argc > 2 ? argv[1] : "";
+  job_begin(&argc, &argv);
+  if (strcmp(what, "create") == 0 && argc == 3) {
+    create(atoi(argv[2]));
+  } else if (strcmp(what, "memory") == 0) {
+    for (int i = 2; i < argc; i++) cost(argv[i]);
+  } else {
+    fail("measure create TURNS | memory OPTIONS ...");
   }
-  bool making = strcmp(what, "create") == 0;
-  if (argc != 3 || (!making && strcmp(what, "memory") != 0)) fail("about | create WAY | memory OPTIONS");
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &gpu.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &gpu.ranks);
-  gpu_open();
-  choose_device();
-  if (making)
-    create(argv[2]);
-  else
-    cost(argv[2]);
   MPI_Finalize();
   return 0;
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC1091,SC2034,SC2154 # the variables are run.sh's, which reads this file
+# shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
 # report.sh - the tables of run.sh, and its record: what was measured where, with what.
+
+standin_name="moongrid NCCL stand-in (not NCCL, no GPU)"
 
 # ---------------------------------------------------------------------- numbers
 
@@ -31,17 +33,23 @@ middle() { # FILE KEY: "12.3", or "12.3 (11.0 to 14.2)" of several
 
 # ----------------------------------------------------------------------- tables
 
+# report_memory RANKS < LOG: a row for each of the options, and a check of its own.
 memory_rows=()
-# report_memory RANKS OPTIONS LOG: a row, and a check of its own. No more than predicted, but for a
-# tenth and one granule of 2 MiB; and no less than three quarters, where the channels are given.
 report_memory() {
-  local n=$1 options=$2 file=$3 key value why=""
+  local n=$1 key value
   local -A m=()
   while IFS=$'\t' read -r key value; do
+    [ "$key" != options ] || m=([options]=$value)
     case $key in *" "* | "" | *[!a-z_]*) ;; *) m[$key]=$value ;; esac
-  done < "$file"
+    [ "$key" != predicted_first_use ] || memory_row
+  done
+}
+
+# No more than predicted, but for a tenth and one granule of 2 MiB; and no less than three quarters, where
+# the channels are given.
+memory_row() {
+  local created predicted used more why="" options=${m[options]}
   memory_rows+=("| $n | ${options:-(none)} | ${m[seen]%.*} | ${m[created]} | ${m[predicted_created]} | ${m[first_use]} | ${m[predicted_first_use]} | ${m[host_created]} | ${m[host_first_use]} | ${m[kept]} |")
-  local created predicted used more
   created=$(tenths "${m[created]}") predicted=$(tenths "${m[predicted_created]}")
   used=$(tenths "${m[first_use]}") more=$(tenths "${m[predicted_first_use]}")
   if [ "$created" -gt $((predicted * 11 / 10 + 20)) ]; then
@@ -51,16 +59,16 @@ report_memory() {
   elif [ $((created + used)) -gt $(((predicted + more) * 11 / 10 + 20)) ]; then
     why="${m[first_use]} MiB more with the first use, predicted ${m[predicted_first_use]}"
   fi
-  log=$file
   verdict "memory as predicted: $n ranks, ${options:-no option}" "$why" 0 measure memory "\"$options\""
 }
 
-# report_create RANKS WAY LOG: its samples go to those of earlier launches
+# report_create RANKS < LOG
 report_create() {
   local key value
   while IFS=$'\t' read -r key value; do
-    case $key in cold | again | first | open | comms) printf '%s\t%s\n' "$key" "$value" ;; esac
-  done < "$3" >> "$work/$1.$2"
+    case $key in *.cold | *.again | *.first | *.open | *.comms) printf '%s\t%s\n' "$key" "$value" ;; esac
+  done > "$work/create.$1"
+  write_record
 }
 
 declare -A way_name=(
@@ -73,13 +81,13 @@ declare -A way_name=(
 
 create_table() {
   local n way file
-  echo "| ranks | way | communicators of rank 0 | cold, ms | again, ms | first all-reduce of all, ms |"
+  echo "| ranks | way | communicators of rank 0 | first turn, ms | later turns, ms | first all-reduce of all, ms |"
   echo "|---|---|---|---|---|---|"
   for n in 2 4 8; do
+    file=$work/create.$n
+    [ -s "$file" ] || continue
     for way in ours serial serial_all split split_all; do
-      file=$work/$n.$way
-      [ -f "$file" ] || continue
-      echo "| $n | ${way_name[$way]} | $(values "$file" comms | head -n 1) | $(middle "$file" cold) | $(middle "$file" again) | $(middle "$file" first) |"
+      echo "| $n | ${way_name[$way]} | $(middle "$file" $way.comms) | $(middle "$file" $way.cold) | $(middle "$file" $way.again) | $(middle "$file" $way.first) |"
     done
   done
 }
@@ -87,60 +95,60 @@ create_table() {
 open_text() {
   local n text=""
   for n in 2 4 8; do
-    [ ! -f "$work/$n.ours" ] || text="$text${text:+, }$(middle "$work/$n.ours" open) ms ($n ranks)"
+    [ ! -s "$work/create.$n" ] || text="$text${text:+, }$(middle "$work/create.$n" ours.open) ms ($n ranks)"
   done
   echo "$text"
 }
 
 # ----------------------------------------------------------------------- record
 
-driver_text() {
-  local text=""
-  if command -v nvidia-smi > /dev/null; then
-    # its own libraries, not those of this folder
-    text=$(LD_LIBRARY_PATH=$path_before timeout 20 nvidia-smi --query-gpu=driver_version --format=csv,noheader 2> /dev/null | head -n 1)
-  fi
-  if [ -z "$text" ] && [ -r /proc/driver/nvidia/version ]; then
-    read -r text < /proc/driver/nvidia/version
-    text=${text#NVRM version: }
-  fi
-  echo "${text:-not told}"
-}
-
 machine_table() {
-  local cpus memory system
+  local memory system
   read -r _ memory _ < /proc/meminfo
-  cpus=$(nproc)
   system=$(. /etc/os-release 2> /dev/null && echo "${PRETTY_NAME:-}")
   echo "| | |"
   echo "|---|---|"
-  echo "| GPU | ${about[name]:-none} x ${about[devices]:-0}, compute capability ${about[compute]:--}, ${about[memory]:--} MiB, ${about[free]:--} MiB free at the start |"
-  echo "| driver | $(driver_text), knows CUDA ${about[driver]:--} |"
-  echo "| CUDA runtime | ${about[runtime]:--}, \`${about["cudart file"]:-none}\` |"
-  echo "| NCCL | ${about[nccl]:--} (built with the headers of ${about[headers]:--}), \`${about["nccl file"]:-none}\` |"
-  echo "| Open MPI | ${packed[mpi]}, of the packed folder |"
-  echo "| moongrid | commit ${packed[commit]}, packed on ${packed[packed]} |"
-  echo "| machine | $cpus cores, $((memory / 1024)) MiB, ${system:-unknown system}, $(uname -srm) |"
+  echo "| GPU | ${about[name]:-none} x ${about[devices]:-0}, compute capability ${about[compute]:--}, ${about[memory]:--} MiB, ${about[free]:--} MiB free at the start; compute mode ${machine[mode]:-not told} |"
+  echo "| driver | ${machine[driver]:-not told}, knows CUDA ${about[driver]:--} |"
+  echo "| CUDA runtime | ${about[runtime]:--}, \`${about[cudart_file]:-none}\` |"
+  echo "| NCCL | ${about[nccl]:--} (built with the headers of ${about[headers]:--}), \`${about[nccl_file]:-none}\` |"
+  echo "| Open MPI | ${packed[mpi]:-none}, \`${mpirun:-none}\` |"
+  echo "| moongrid | commit ${packed[commit]:-unknown}, made on ${packed[packed]:-an unknown day} |"
+  echo "| machine | $(nproc) cores, $((memory / 1024)) MiB, ${machine[nodes]:-?} NUMA nodes, ${system:-unknown system}, $(uname -srm) |"
+  echo "| limits | open files ${machine[files]:-?}; /dev/shm ${machine[shm]:-?} (size, free) |"
+  echo "| tools | ${machine[tools]:-none} |"
   echo "| environment | $(env | sort | while IFS= read -r text; do
     case $text in NCCL_* | CUDA_VISIBLE_DEVICES=*) printf '\x60%s\x60 ' "$text" ;; esac
   done)|"
 }
 
-write_record() {
-  local line
+rows_of() { # TITLE HEAD ROW...: a table under a title, if it has rows
+  [ $# -gt 2 ] || return
+  printf '\n## %s\n\n%s\n' "$1" "$2"
+  printf '%s\n' "${@:3}"
+}
+
+record_text() {
+  local line name=${about[name]:-}
   case $kind in
-    record) echo "# ${about[name]}, ${began%% *}: $passed passed, $failed failed" ;;
-    rehearsal) echo "# A REHEARSAL WITHOUT A GPU (stand-in libraries): nothing below is a result of NCCL; $passed passed, $failed failed" ;;
-    *) echo "# NO GPU WAS REACHED: nothing below is a result of NCCL; $passed passed, $failed failed" ;;
+    record) line="${name:-GPU}, ${began%% *}" ;;
+    rehearsal) line="A REHEARSAL WITHOUT A GPU: nothing below is a result of NCCL" ;;
+    *) line="NO GPU WAS REACHED: nothing below is a result of NCCL" ;;
   esac
+  echo "# $line: $passed passed, $failed failed, $left_out left out"
   echo
-  echo "Made by \`scripts/gpu-test\`, begun ${began}, $SECONDS s. Parts: ${parts[*]}."
+  echo "Made by \`scripts/gpu-test\`, begun ${began}, $SECONDS s. Pieces: ${pieces[*]}. Logs: \`${logs##*/}\`."
+  if [ -n "$running" ]; then
+    echo "**Not ended:** running was: $running. What it wrote: \`${log##*/}\`."
+  elif [ -z "${done_at:-}" ]; then
+    echo "**Not ended:** it stopped between two checks."
+  fi
   for line in "${notes[@]}"; do echo "$line"; done
-  [ "$late" -eq 0 ] || echo "$late checks were left out: the $total seconds of GPU_TOTAL were over."
   printf '\n## Machine\n\n'
   machine_table
-  printf '\n## Checks\n\n| | check | s | command |\n|---|---|---|---|\n'
-  printf '%s\n' "${checks[@]}"
+  rows_of "Checks" $'| | check | s | command |\n|---|---|---|---|' "${rows[@]}"
+  rows_of "Variants of the environment: $looked" $'| | result | s |\n|---|---|---|' "${variant_rows[@]}"
+  rows_of "Numbers of rank 0" $'| check | what | |\n|---|---|---|' "${numbers[@]}"
   if [ ${#memory_rows[@]} -gt 0 ]; then
     printf '\n## Memory of one communicator, MiB a rank\n\n'
     echo "Four communicators of all ranks are made, then used (an all-reduce of 512 KiB, every value checked), then"
@@ -152,11 +160,11 @@ write_record() {
     echo "|---|---|---|---|---|---|---|---|---|---|"
     printf '%s\n' "${memory_rows[@]}"
   fi
-  if compgen -G "$work/[248].*[a-z]" > /dev/null && [ -n "$(open_text)" ]; then
+  if [ -n "$(open_text)" ]; then
     printf '\n## Creation of the megatron layout\n\n'
     echo "\`tp\` 2; with 4 ranks \`pp\` 2, with 8 \`cp\` 2 too; \`ep\` 2; without the families on the host. From the first rank"
-    echo "that began to the last that was done, medians (least to largest) of $launches launches at most; CUDA has"
-    echo "started. Cold: the first in a process; again: after all of them were destroyed. Every way with NCCL_MAX_CTAS=2;"
+    echo "that began to the last that was done; one launch for all ways, one after the other, in $turns turns after a first"
+    echo "one; medians (least to largest). In the first turn NCCL starts, for all of them with moongrid's. NCCL_MAX_CTAS=2;"
     echo "each communicator's size, rank and sum are checked. The backend's own opening is not in moongrid's time: $(open_text)."
     echo
     create_table
@@ -172,32 +180,16 @@ write_record() {
   fi
 }
 
-# Write a record only if the libraries and the driver have identified themselves. Anything else stays in
-# this folder.
-finish() {
-  local name place=$out file n=1
-  trap - INT TERM
+# Whole or not at all: a new file takes the place of the old one. It is a record only if the libraries and
+# the driver have identified themselves.
+write_record() {
   kind=record
-  name=${about[name]:-}
-  [ -n "$name" ] || kind=failure
-  [ "$standin" -eq 0 ] || kind=rehearsal
-  if [ $kind = record ] && [ "$name" = unknown ]; then kind=failure; fi # no driver has named the GPU
-  name=${name//[!A-Za-z0-9]/-}
-  if [ $kind != record ]; then
-    place=$dir name=$kind
-    [ -w "$place" ] || place=${TMPDIR:-/tmp}
+  if [ -z "${about[name]:-}" ] || [ "${about[name]}" = unknown ]; then kind=failure; fi
+  [ -z "$standin_dir" ] || kind=rehearsal
+  if [ -n "$standin_dir" ]; then
+    record_text | while IFS= read -r line; do printf '%s: %s\n' "$standin_name" "$line"; done > "$record.new"
+  else
+    record_text > "$record.new"
   fi
-  mkdir -p "$place"
-  file=$place/${began%% *}-$name.md
-  while [ $kind = record ] && [ -e "$file" ]; do
-    n=$((n + 1))
-    file=$place/${began%% *}-$name-$n.md
-  done
-  write_record > "$file"
-  echo
-  printf '%s\n' "$(< "$file")"
-  rm -rf "$work"
-  echo
-  echo "$kind: $file"
-  echo "$passed passed, $failed failed"
+  mv -f "$record.new" "$record"
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+**
+** process.h - what a process holds: file descriptors, threads, its memory and the GPU's. For programs that
+** make and end communicators again and again, and must not hold more each time.
+*/
+#ifndef PROCESS_H
+#define PROCESS_H
+
+#include "gpu.h"
+
+#include <dirent.h>
+
+typedef struct process {
+  double fds, threads, host, device; /* the last two in MiB; of the GPU, all that is in use on it */
+} process;
+
+static inline double entries(const char *folder) {
+  DIR   *d = opendir(folder);
+  double n = 0;
+  while (d && readdir(d)) n++;
+  if (d) closedir(d);
+  return n;
+}
+
+static inline process process_now(void) {
+  size_t      unused = 0, total = 0;
+  long        pages = 0;
+  const char *page_file = "/proc/self/statm";
+  FILE       *f = fopen(page_file, "r");
+  cuda_must(gpu.cudaMemGetInfo(&unused, &total), "cudaMemGetInfo");
+  if (!f || fscanf(f, "%*d %ld", &pages) != 1) pages = 0;
+  if (f) fclose(f);
+  return (process){ entries("/proc/self/fd"), entries("/proc/self/task"),
+                    (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20), (double)(total - unused) / (1 << 20) };
+}
+
+/* What `rounds` cycles left behind: nothing may grow with every cycle. */
+static inline void process_grown(const process *before, const process *after, int rounds) {
+  enum { HOST = 64, DEVICE = 32 }; /* MiB: what allocators keep may come once */
+  double fds = after->fds - before->fds, threads = after->threads - before->threads;
+  double host = after->host - before->host, device = after->device - before->device;
+  tell(before->fds, "file descriptors after the first cycles");
+  tell(before->threads, "threads after the first cycles");
+  tell(fds, "file descriptors more after %d cycles", rounds);
+  tell(threads, "threads more after %d cycles", rounds);
+  tell(host, "MiB of the process more after %d cycles", rounds);
+  tell(device, "MiB of the GPU more after %d cycles", rounds);
+  if (fds >= rounds) fail("%.0f file descriptors stay of %d cycles", fds, rounds);
+  if (threads >= rounds) fail("%.0f threads stay of %d cycles", threads, rounds);
+  if (host > HOST) fail("the process grows: %.0f MiB more after %d cycles", host, rounds);
+  if (device > DEVICE) fail("GPU memory grows: %.0f MiB more after %d cycles", device, rounds);
+}
+
+#endif
