@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2034,SC2154 # sourced by run.sh, which shares its variables
+# shellcheck shell=bash disable=SC2004,SC2034,SC2154 # sourced by run.sh, which shares its variables
 #
 # check.sh - one command with a limit, judged, and the record rewritten: before the command, which may be the
 # last thing that this machine does, and after it. Whatever ends this script, all that was done is there.
@@ -28,7 +28,7 @@ limited() {
   wait "$child"
   rc=$?
   child=""
-  [ $rc -ne 124 ] && [ $rc -ne 137 ] || end_started # ranks that outlived their launcher
+  case $rc in 124 | 137) end_started ;; esac # ranks that outlived their launcher
   return $rc
 }
 

@@ -66,6 +66,7 @@ find_libraries() {
   fi
   mapfile -t candidates < <(find_library "$wanted"; find_library libcudart.so.13; find_library libcudart.so.12
     [ -f "$dir/spare/$wanted" ] && echo "$dir/spare/$wanted")
+  [ -z "$standin_dir" ] || candidates=("$standin_dir/$wanted") # no mixture with real ones
   for cudart in "${candidates[@]}"; do
     ln -sf "$cudart" "$work/libraries/$wanted"
     [ -n "$nccl" ] || break

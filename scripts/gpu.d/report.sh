@@ -105,6 +105,7 @@ open_text() {
 machine_table() {
   local memory system
   read -r _ memory _ < /proc/meminfo
+  # shellcheck source=/dev/null
   system=$(. /etc/os-release 2> /dev/null && echo "${PRETTY_NAME:-}")
   echo "| | |"
   echo "|---|---|"

@@ -331,17 +331,4 @@ describe("on the stand-in", function()
     assert.truthy(out:find("ok 1 - all come\nok 2 - who does not come is named on every other rank\n1..2\n", 1, true),
       out .. err)
   end)
-
-  it("the test for a GPU machine is rehearsed: packed, with an MPI of its own, and no record of it", function()
-    local _, err, code = support.run "scripts/gpu-test pack build/gpu"
-    assert.equal(0, code, err)
-    local out
-    local records = support.run "ls tests/gpu"
-    out, err, code = support.run(("LD_LIBRARY_PATH=$PWD/build/standin STANDIN_TAG=%s STANDIN_DEVICES=1 GPU_LAUNCHES=1 "
-      .. "scripts/gpu-test build/gpu"):format(TAG))
-    assert.equal(0, code, out .. err)
-    assert.truthy(out:find "\n%d%d passed, 0 failed\n$", out)
-    assert.truthy(out:find("rehearsal: ", 1, true) and out:find("REHEARSAL", 1, true), out)
-    assert.equal(records, (support.run "ls tests/gpu"))
-  end)
 end)
