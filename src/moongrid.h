@@ -410,6 +410,15 @@ MGRID_API mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, c
 /* Name a grid, so that coordinates can be asked of the plan and the state. */
 MGRID_API mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g,
                                                mgrid_error *err);
+/* The n families (2 or more, each once) that are used at the same time, the most urgent first. Where they make
+** communicators they never share one, neither in a state nor between states of the backend, even if groups and
+** options are equal: NCCL runs the calls on one communicator one after the other, whatever their streams.
+** mgrid_group_launch_order heeds the order of the names. The first family with communicators gets `high_priority`,
+** unless families of the list have that option already. A family in no list goes on sharing with a listed one of
+** equal groups. May be called again for other families; an order that contradicts an earlier list is
+** MGRID_REFUSED. Part of the plan and its digest. O(families x names). */
+MGRID_API mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names,
+                                                 mgrid_error *err);
 /* Record a parameter of the recipe: printed, and part of the digest. */
 MGRID_API mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err);
 /* The recipe's name: printed, not part of the digest (paths differ between machines). */
@@ -668,6 +677,10 @@ MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, 
                                          int64_t *dest, mgrid_error *err);
 /* Write all members in order, mgrid_group_size(g) of them. */
 MGRID_API void mgrid_group_ranks(const mgrid_group *g, int32_t *out);
+/* Where calls on the group come among those on this rank's other groups: a trainer that uses several at a time
+** launches the lowest number first. Equal on all members, and no two groups of a rank have the same. Families of a
+** list of mgrid_topology_concurrent come in its order, others as they are created. Local, O(modes). */
+MGRID_API int64_t mgrid_group_launch_order(const mgrid_group *g);
 /* A piece of a group that no communicator is made for: trainers whose pieces change from step to step ask anew in
 ** every step, since asking is local and costs O(n). */
 typedef struct mgrid_segment {

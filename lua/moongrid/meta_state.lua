@@ -99,6 +99,7 @@ function Mesh:submesh(...) end
 ---@field last integer global rank at the last position
 ---@field ranks integer[] global ranks in order
 ---@field name string of the family
+---@field launch_order integer where calls on it come among those on this rank's other groups: of several that are used at a time launch the lowest first. Equal on all members, different for each group of a rank
 local Group = {}
 
 ---@param wrap? "wrap"|boolean go around at the end

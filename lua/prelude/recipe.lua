@@ -10,8 +10,9 @@
 -- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
 -- text) records a parameter, params(state) reads them back; digest(state) is that of its plan;
 -- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
--- the texts of the recipe and its base; choose(topology, family, option, value) sets an option; keys(table) is a
--- sorted list: names by their bytes, then numbers, then the rest; encode(value) and decode(text) are JSON.
+-- the texts of the recipe and its base; choose(topology, family, option, value) sets an option;
+-- concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: names by their bytes,
+-- then numbers, then the rest; encode(value) and decode(text) are JSON.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -31,8 +32,8 @@ end)
 
 -- Recipes -------------------------------------------------------------------
 
-local fields = { "doc", "base", "params", "rest", "build", "families", "queries", "getters", "arguments", "settings",
-                 "policy", "agreed" }
+local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
+                 "settings", "policy", "agreed" }
 local types = { doc = "string", rest = "string", build = "function" } -- all others are tables, but for the base
 -- What a state is asked with: each may also be a function that returns a table at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
@@ -132,8 +133,9 @@ local function define(def, where)
   body.build = function(world, given)
     local p = resolve(body.params, given or {})
     local t = base and base.build(world, p)
-    if not def.build then return t end
-    return run_build(def.build, world, p, t)
+    if def.build then t = run_build(def.build, world, p, t) end
+    if def.concurrent then core.concurrent(t, def.concurrent, where) end
+    return t
   end
   return setmetatable({ [Recipe] = body }, Recipe)
 end

@@ -348,6 +348,10 @@ mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t di
   return MGRID_OK;
 }
 
+int64_t mgrid_group_launch_order(const mgrid_group *g) {
+  return g ? mgrid_plan_launch(g->state->plan, g->state->view.member[g - g->state->group].entry, g->index) : -1;
+}
+
 void mgrid_group_ranks(const mgrid_group *g, int32_t *out) {
   if (g) mgrid_family_members(g->family, g->index, out);
 }

@@ -64,6 +64,25 @@ static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b
   }
 }
 
+/* Lists have no names: one that only one plan has is gone or new. */
+static void diff_concurrent(report *r, const char *sign, const mgrid_content *a, const mgrid_content *b) {
+  for (size_t i = 0; i < a->nconcurrent; i++) {
+    mgrid_text was = { 0 };
+    bool       found = false;
+    mgrid_concurrent_text(&a->concurrent[i], ", ", &was);
+    for (size_t k = 0; k < b->nconcurrent && !found && !was.failed; k++) {
+      mgrid_text is = { 0 };
+      mgrid_concurrent_text(&b->concurrent[k], ", ", &is);
+      found = !is.failed && strcmp(was.data, is.data) == 0;
+      r->text.failed |= is.failed;
+      mgrid_text_free(&is);
+    }
+    r->text.failed |= was.failed;
+    if (!found && !was.failed) line(r, sign, "concurrent", was.data, "");
+    mgrid_text_free(&was);
+  }
+}
+
 /* Rule and options of a family on one line, cut off where it is longer than buf. */
 static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
   mgrid_text t = { 0 };
@@ -155,6 +174,8 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   diff_params(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
+  diff_concurrent(&r, "-", &a->content, &b->content);
+  diff_concurrent(&r, "+", &b->content, &a->content);
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
     line(&r, "~", "policies", "may differ: the text of the recipe has changed", "");
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");

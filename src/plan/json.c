@@ -130,6 +130,18 @@ static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
     close(w, rank < 0 ? "]}" : "}}");
   }
   close(w, "}");
+  key(w, "\n  ", "concurrent");
+  open(w, "[");
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    item(w, w->first ? "" : " ");
+    open(w, "[");
+    for (size_t k = 0; k < c->concurrent[i].n; k++) {
+      item(w, "");
+      put_value(w, json_string(c->concurrent[i].name[k]));
+    }
+    close(w, "]");
+  }
+  close(w, "]");
 }
 
 static void put_digest(writer *w, const mgrid_plan *p) {
@@ -156,6 +168,7 @@ static void put_options(writer *w, const mgrid_choice *c) {
   open(w, "{");
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (mgrid_choice_has(c, row)) put_field(w, row->name, option_value(c, row));
+  if (c->lane > 0) put_field(w, "lane", json_integer(c->lane));
   close(w, "}");
 }
 
@@ -171,6 +184,7 @@ static void put_all(writer *w, const mgrid_plan *p) {
     put_field(w, "count", json_integer(f->count));
     put_field(w, "size", f->size >= 0 ? json_integer(f->size) : json_null());
     put_field(w, "coverage", json_string(coverage[mgrid_family_coverage(f)]));
+    put_field(w, "launch_order", json_integer(p->launch[i]));
     put_field(w, "shares", p->shares[i] < 0 ? json_null() : json_string(p->content.entry[p->shares[i]].name));
     put_options(w, e->choice);
     key(w, " ", "groups");
@@ -213,6 +227,7 @@ static void put_membership(writer *w, const mgrid_plan *p, const mgrid_member *m
   put_field(w, "position", json_integer(m->position));
   put_field(w, "size", json_integer(m->size));
   put_field(w, "communicator", m->comm < 0 ? json_null() : json_integer(m->comm));
+  put_field(w, "launch_order", json_integer(mgrid_plan_launch(p, m->entry, m->group)));
   key(w, " ", "ranks");
   put_ranks(w, p->content.entry[m->entry].family, m->group);
   close(w, "}");

@@ -101,6 +101,7 @@ static const char *options_text(const mgrid_choice *c, bool identity) {
   mgrid_text t = { 0 };
   for (const mgrid_option *row = mgrid_option_table; row->name; row++)
     if (mgrid_choice_has(c, row) && (row->apart || !identity)) put_option(c, row, &t);
+  if (c->lane > 0) mgrid_text_add(&t, " lane=%d", c->lane);
   return taken(&t);
 }
 
@@ -110,8 +111,8 @@ static void drop(const char *text) {
 
 /* ------------------------------------------------------------------ record */
 
-mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
-                               mgrid_error *err) {
+static mgrid_status make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane, mgrid_choice **out,
+                         mgrid_error *err) {
   mgrid_choice *c = *out = calloc(1, sizeof *c);
   mgrid_text    fields = { 0 }, shape = { 0 };
   if (!c) return mgrid_oom(err);
@@ -119,6 +120,7 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
   c->asked = *o;
   c->asked.nccl = c->asked.cartesian = NULL;
   c->nccl = *nccl;
+  c->lane = lane;
   mgrid_status s = canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
   if (!s) s = mgrid_shape_read(o->cartesian, &c->shape, err);
@@ -137,6 +139,17 @@ mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *
   mgrid_choice_free(c);
   *out = NULL;
   return s;
+}
+
+mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
+                               mgrid_error *err) {
+  return make(o, nccl, 0, out, err);
+}
+
+mgrid_status mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err) {
+  mgrid_options o = c->asked;
+  o.high_priority |= urgent;
+  return make(&o, &c->nccl, lane, out, err);
 }
 
 mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mgrid_error *err) {
@@ -159,7 +172,7 @@ mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgri
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
   mgrid_options o = c->asked;
   o.cartesian = "";
-  if (c->shape) return mgrid_choice_make(&o, &c->nccl, out, err);
+  if (c->shape) return make(&o, &c->nccl, c->lane, out, err);
   *out = mgrid_choice_ref(c);
   return MGRID_OK;
 }

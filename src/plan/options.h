@@ -47,6 +47,7 @@ typedef struct mgrid_choice {
   mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
   mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
   mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none */
+  int                     lane;    /* families of a plan in different lanes share nothing: plan/concurrent.c */
   bool                    none;    /* asked.backend is "none": the family never gets a communicator */
   const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */
   const char             *text; /* canonical: " unique timeout_us=600000000 nccl{max_ctas=16}", "" for the defaults */
@@ -60,8 +61,10 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err);
 /* The same with `unique`; without `cartesian`. */
-mgrid_status  mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
-mgrid_status  mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
+mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
+mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
+/* The same in another lane, and with high priority if it is urgent. */
+mgrid_status  mgrid_choice_in_lane(const mgrid_choice *c, int lane, bool urgent, mgrid_choice **out, mgrid_error *err);
 mgrid_choice *mgrid_choice_ref(const mgrid_choice *c); /* another owner; never fails; NULL gives NULL */
 void          mgrid_choice_free(mgrid_choice *c);
 /* Is this option given? */

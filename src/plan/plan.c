@@ -8,22 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* If the rules do not tell whether a whole family is shared, compare up to this many groups one by one.
-** This affects mgrid_plan_shares alone, not what is created. */
-enum { COMPARE_MAX = 4096 };
-
 static bool may_share(const mgrid_plan *p, int later, int earlier) {
   return mgrid_choice_shares(p->content.entry[later].choice, p->content.entry[earlier].choice);
-}
-
-/* Does every group of more than one rank of `a` occur in `b`? */
-static bool all_within(const mgrid_family *a, const mgrid_family *b) {
-  mgrid_overlap r = mgrid_groups_within(a, b);
-  if (r != MGRID_SOME) return r == MGRID_ALL;
-  if (a->count > COMPARE_MAX) return false;
-  for (int64_t g = 0; g < a->count; g++)
-    if (mgrid_family_size(a, g) > 1 && mgrid_group_in(a, g, b, INT64_MAX) < 0) return false;
-  return true;
 }
 
 static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c->asked.lazy ? 2 : 1; }
@@ -37,10 +23,15 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
     free(p);
     return NULL;
   }
+  if (mgrid_concurrent_lanes(&p->content, err)) {
+    mgrid_plan_free(p);
+    return NULL;
+  }
   size_t n = p->content.nentries, at = 0;
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
-  if (!p->order || !p->shares) {
+  p->launch = malloc((n + 1) * sizeof *p->launch);
+  if (!p->order || !p->shares || !p->launch) {
     mgrid_plan_free(p);
     return mgrid_null_oom(err);
   }
@@ -53,11 +44,12 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
       /* a family that shares is led by an earlier one, which this loop looks at too */
-      if (p->shares[j] < 0 && may_share(p, i, j) && all_within(p->content.entry[i].family, p->content.entry[j].family))
+      if (p->shares[j] < 0 && may_share(p, i, j)
+          && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family))
         p->shares[i] = j;
     }
   }
-  if (mgrid_plan_take_digest(p, err)) {
+  if (mgrid_plan_take_launch(p, err) || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
   }
@@ -75,6 +67,7 @@ void mgrid_plan_free(mgrid_plan *p) {
   mgrid_content_free(&p->content);
   free(p->order);
   free(p->shares);
+  free(p->launch);
   free(p);
 }
 

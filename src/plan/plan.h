@@ -23,6 +23,7 @@ struct mgrid_plan {
   mgrid_content content;
   int          *order;     /* [nentries]: entries in schedule order */
   int          *shares;    /* [nentries]: the earlier entry that leads all its groups, or -1 */
+  int64_t      *launch;    /* [nentries]: launch order of the first round of an entry: mgrid_group_launch_order */
   uint64_t      digest[2]; /* XXH3-128 of the canonical text, high half first */
 };
 
@@ -34,6 +35,9 @@ typedef enum mgrid_overlap {
 /* How many groups of a are groups of b too, members in the same order? Groups of one rank do not count.
 ** O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
+/* Does every group of more than one rank of `a` occur in `b`? Where the rules do not tell, up to 4096 groups are
+** compared one by one; with more the answer is no. */
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b);
 /* Have the two groups the same members in the same order? */
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
@@ -41,6 +45,11 @@ int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b,
 /* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
 ** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
+
+/* Fill p->launch from the lists of concurrent families and p->order. concurrent.c */
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err);
+/* mgrid_group_launch_order of a group of an entry. */
+int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
 
 typedef struct mgrid_member { /* a group that this rank is in */
   int     entry;              /* the family: index into the plan's content */

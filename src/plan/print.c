@@ -33,6 +33,10 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_text_str(t, ": ");
     mgrid_grid_text(c->grid[i].grid, t);
   }
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    mgrid_text_str(t, "\nconcurrent ");
+    mgrid_concurrent_text(&c->concurrent[i], " ", t);
+  }
   mgrid_text_str(t, "\n");
   return t->failed ? mgrid_oom(err) : MGRID_OK;
 }

@@ -146,3 +146,13 @@ int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b,
       found = group;
   return found;
 }
+
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b) {
+  enum { COMPARE_MAX = 4096 };
+  mgrid_overlap r = mgrid_groups_within(a, b);
+  if (r != MGRID_SOME) return r == MGRID_ALL;
+  if (a->count > COMPARE_MAX) return false;
+  for (int64_t g = 0; g < a->count; g++)
+    if (mgrid_family_size(a, g) > 1 && mgrid_group_in(a, g, b, INT64_MAX) < 0) return false;
+  return true;
+}

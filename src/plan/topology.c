@@ -17,6 +17,7 @@ void mgrid_content_free(mgrid_content *c) {
     mgrid_choice_free(c->entry[i].choice);
   }
   for (size_t i = 0; i < c->ngrids; i++) mgrid_grid_free(c->grid[i].grid);
+  mgrid_concurrent_free(c);
   for (size_t i = 0; i < c->nparams; i++) {
     free(c->param[i].name);
     free(c->param[i].value);
@@ -142,6 +143,7 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
     s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->nparams && !s; i++) s = add_param(to, from->param[i].name, from->param[i].value, err);
+  if (!s) s = mgrid_concurrent_copy(to, from, err);
   if (s) mgrid_content_free(to);
   return s;
 }
@@ -221,6 +223,7 @@ bool mgrid_topology_remove(mgrid_topology *t, const char *name) {
   int32_t        is = look_up(c, name);
   if (is > 0) {
     mgrid_entry *e = &c->entry[is - 1];
+    mgrid_concurrent_forget(c, name);
     mgrid_family_free(e->family);
     mgrid_choice_free(e->choice);
     memmove(e, e + 1, (--c->nentries - (size_t)(is - 1)) * sizeof *e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.h - ordered, named families with their options, named grids, and the parameters of the recipe.
+** topology.h - ordered, named families with their options, named grids, families that are used at the same time,
+** and the parameters of the recipe.
 */
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
@@ -24,6 +25,11 @@ typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
 } mgrid_param;
 
+typedef struct mgrid_concurrent { /* families that a trainer uses at the same time, the most urgent first */
+  size_t n;                       /* 2 or more */
+  char (*name)[MGRID_NAME_MAX + 1];
+} mgrid_concurrent;
+
 /* Where the families and grids are, by name: open addressing, at most half full. */
 typedef struct mgrid_index {
   uint32_t room; /* a power of 2, or 0 */
@@ -35,11 +41,12 @@ typedef struct mgrid_content {
   int64_t           world;    /* ranks */
   char             *recipe;   /* "" where there is none */
   uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t            nentries, ngrids, nparams;
-  mgrid_entry      *entry; /* [nentries], in the order of the calls; so are the next two */
-  mgrid_named_grid *grid;  /* [ngrids] */
-  mgrid_param      *param; /* [nparams] */
-  mgrid_index       names; /* of entries and grids */
+  size_t            nentries, ngrids, nparams, nconcurrent;
+  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next three */
+  mgrid_named_grid *grid;       /* [ngrids] */
+  mgrid_param      *param;      /* [nparams] */
+  mgrid_concurrent *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
+  mgrid_index       names;      /* of entries and grids */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
@@ -59,5 +66,15 @@ mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
 /* Take out the family or grid of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
+
+/* concurrent.c: the lists of a content, the last three for topology.c. Append a list that was checked: */
+mgrid_status mgrid_concurrent_put(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err);
+mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
+void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* take it out of all lists */
+void         mgrid_concurrent_free(mgrid_content *c);
+/* Add the names to a text, with `between` between them. */
+void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
+/* Give the families of each list lanes that differ, and the first of each high priority, in their options. */
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_error *err);
 
 #endif

@@ -108,6 +108,9 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 
+/* concurrent(topology, names | lists of names [, "file:line: " for errors]) */
+int mgrid_lua_concurrent(lua_State *L);
+
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
@@ -149,7 +152,7 @@ void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
-void mgrid_lua_open_topology(lua_State *L); /* topology, plan */
+void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */
 

@@ -391,6 +391,11 @@ static int group_index(lua_State *L) {
   return 1;
 }
 
+static int group_launch_order(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_launch_order(mgrid_lua_check_group(L, 1)));
+  return 1;
+}
+
 static int group_first(lua_State *L) {
   lua_pushinteger(L, mgrid_group_first(mgrid_lua_check_group(L, 1)));
   return 1;
@@ -453,9 +458,11 @@ static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", 
                                        { "__pairs", state_pairs }, { NULL, NULL } };
 const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL, state_meta };
 
-static const luaL_Reg group_fields[] = { { "rank", group_rank },   { "size", group_size }, { "index", group_index },
-                                         { "first", group_first }, { "last", group_last }, { "ranks", group_ranks },
-                                         { "name", group_name },   { NULL, NULL } };
+static const luaL_Reg group_fields[] = {
+  { "rank", group_rank }, { "size", group_size },   { "index", group_index }, { "first", group_first },
+  { "last", group_last }, { "ranks", group_ranks }, { "name", group_name },   { "launch_order", group_launch_order },
+  { NULL, NULL }
+};
 static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "prev", group_prev },
                                           { "at", group_at },

@@ -411,7 +411,9 @@ static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_
 static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
 
 void mgrid_lua_open_topology(lua_State *L) {
-  static const luaL_Reg functions[] = { { "topology", new_topology }, { "plan", new_plan }, { NULL, NULL } };
+  static const luaL_Reg functions[] = {
+    { "topology", new_topology }, { "plan", new_plan }, { "concurrent", mgrid_lua_concurrent }, { NULL, NULL }
+  };
   mgrid_lua_open_class(L, &topology_class);
   mgrid_lua_open_class(L, &plan_class);
   luaL_setfuncs(L, functions, 0);

@@ -427,7 +427,7 @@ family one: (1) x (8:1)
 ]] },
     { "(p:schedule():match '^[^\\n]*')", "    0  tp               4 communicators at once, 2 ranks each" },
     { "(p:json():match '\"by_family\": (%b{})')", '{"tp": 4, "dp": 4, "edge": 2, "ring": 4}' },
-    { "(p:json(5):match '\"edge\": (%b{})')", '{"index": 0, "position": 1, "size": 2, "communicator": 2, "ranks": [0,5]}' },
+    { "(p:json(5):match '\"edge\": (%b{})')", '{"index": 0, "position": 1, "size": 2, "communicator": 2, "launch_order": 3, "ranks": [0,5]}' },
   }
   refuses {
     { "local _ = p.digets", "unknown field of a Plan 'digets'; nearest is 'digest' " .. known },
@@ -511,7 +511,7 @@ describe("Group", function()
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(rank, size, index, first, last, ranks, name, next, prev, at, position, contains, shift, segment, "
+  local known = "(rank, size, index, first, last, ranks, name, launch_order, next, prev, at, position, contains, shift, segment, "
     .. "buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
@@ -540,7 +540,7 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, fill, grid, load, mpi, nccl, options, plan, "
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, fill, grid, load, mpi, nccl, options, plan, "
       .. "recipes, same, topology, union, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "

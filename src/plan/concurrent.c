@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT
+**
+** concurrent.c - families that a trainer uses at the same time: the lists, the lanes that keep their communicators
+** apart, and the order in which their calls are launched.
+**
+** NCCL runs the calls on one communicator one after the other, whatever their streams. So families of one list are
+** in different lanes, and what is in different lanes shares no communicator. A lane is a number in the record of a
+** family's options, part of their identity: sharing inside a plan and between states heeds it without knowing lists.
+*/
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------- lists */
+
+void mgrid_concurrent_free(mgrid_content *c) {
+  for (size_t i = 0; i < c->nconcurrent; i++) free(c->concurrent[i].name);
+  free(c->concurrent);
+}
+
+mgrid_status mgrid_concurrent_put(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+  mgrid_concurrent *more = realloc(c->concurrent, (c->nconcurrent + 1) * sizeof *more);
+  if (!more) return mgrid_oom(err);
+  c->concurrent = more;
+  mgrid_concurrent *one = &more[c->nconcurrent];
+  *one = (mgrid_concurrent){ n, calloc(n, sizeof *one->name) };
+  if (!one->name) return mgrid_oom(err);
+  for (size_t k = 0; k < n; k++) memcpy(one->name[k], names[k], strlen(names[k]));
+  c->nconcurrent++;
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < from->nconcurrent && !s; i++) {
+    const mgrid_concurrent *list = &from->concurrent[i];
+    const char            **names = malloc(list->n * sizeof *names);
+    for (size_t k = 0; names && k < list->n; k++) names[k] = list->name[k];
+    s = names ? mgrid_concurrent_put(to, list->n, names, err) : mgrid_oom(err);
+    free(names);
+  }
+  return s;
+}
+
+/* Where the family is in the list; list->n: nowhere. */
+static size_t place_in(const mgrid_concurrent *list, const char *family) {
+  size_t at = 0;
+  while (at < list->n && strcmp(list->name[at], family) != 0) at++;
+  return at;
+}
+
+void mgrid_concurrent_forget(mgrid_content *c, const char *family) {
+  size_t left = 0;
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    mgrid_concurrent *list = &c->concurrent[i];
+    size_t            at = place_in(list, family);
+    if (at < list->n) memmove(list->name + at, list->name + at + 1, (--list->n - at) * sizeof *list->name);
+    if (list->n < 2)
+      free(list->name);
+    else
+      c->concurrent[left++] = *list;
+  }
+  c->nconcurrent = left;
+}
+
+void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t) {
+  for (size_t k = 0; k < list->n; k++) {
+    if (k) mgrid_text_str(t, between);
+    mgrid_text_str(t, list->name[k]);
+  }
+}
+
+static mgrid_status unknown_family(const mgrid_content *c, const char *name, mgrid_error *err) {
+  const char **known = malloc((c->nentries + 1) * sizeof *known);
+  char         tail[512] = "";
+  if (!known) return mgrid_oom(err);
+  for (size_t i = 0; i < c->nentries; i++) known[i] = c->entry[i].name;
+  mgrid_suggest(tail, sizeof tail, name, known, c->nentries);
+  free(known);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "concurrent: unknown family '%s'%s", name, tail);
+}
+
+static mgrid_status check_names(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+  if (n < 2) return mgrid_fail(err, MGRID_REFUSED, "concurrent: a list has two families or more, not %zu", n);
+  for (size_t k = 0; k < n; k++) {
+    const char *name = names[k] ? names[k] : "";
+    if (mgrid_content_find(c, name) < 0) return unknown_family(c, name, err);
+    for (size_t i = 0; i < k; i++)
+      if (strcmp(names[i], name) == 0)
+        return mgrid_fail(err, MGRID_DUPLICATE, "concurrent: family '%s' is in the list twice", name);
+  }
+  return MGRID_OK;
+}
+
+/* Mark every family that comes after this one by the lists. */
+static void mark_later(const mgrid_content *c, const char *family, bool *later) {
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    const mgrid_concurrent *list = &c->concurrent[i];
+    for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
+      bool *mark = &later[mgrid_content_find(c, list->name[k])];
+      if (*mark) continue;
+      *mark = true;
+      mark_later(c, list->name[k], later);
+    }
+  }
+}
+
+/* Refuse a list that has two families in the opposite order of the lists before it. */
+static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
+  bool *later = malloc(c->nentries * sizeof *later);
+  if (!later) return mgrid_oom(err);
+  mgrid_status s = MGRID_OK;
+  for (size_t k = 1; k < n && !s; k++) {
+    memset(later, 0, c->nentries * sizeof *later);
+    mark_later(c, names[k], later);
+    for (size_t i = 0; i < k && !s; i++)
+      if (later[mgrid_content_find(c, names[i])])
+        s = mgrid_fail(err, MGRID_REFUSED, "concurrent: '%s' is before '%s' in this list, and after it by earlier ones",
+                       names[i], names[k]);
+  }
+  free(later);
+  return s;
+}
+
+mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names, mgrid_error *err) {
+  if (!t) return MGRID_USAGE;
+  mgrid_status s = check_names(&t->content, n, names, err);
+  if (!s) s = check_order(&t->content, n, names, err);
+  return s ? s : mgrid_concurrent_put(&t->content, n, names, err);
+}
+
+/* ------------------------------------------------------------------- lanes */
+
+/* A family's lane, and whether its calls go first. lane -1: in no list. */
+typedef struct place {
+  int  lane;
+  bool urgent;
+} place;
+
+/* Does the family make communicators that others could share? */
+static bool can_share(const mgrid_entry *e) {
+  return e->family->max_size > 1 && !e->choice->none && !e->choice->asked.unique;
+}
+
+static const mgrid_entry *named(const mgrid_content *c, const char *family, place *p, place **its) {
+  int at = mgrid_content_find(c, family);
+  *its = &p[at];
+  return &c->entry[at];
+}
+
+/* Is a family in this lane already that is in one list with `family`? */
+static bool is_taken(const mgrid_content *c, const char *family, int lane, place *p) {
+  place *its;
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    const mgrid_concurrent *list = &c->concurrent[i];
+    if (place_in(list, family) == list->n) continue;
+    for (size_t k = 0; k < list->n; k++) {
+      named(c, list->name[k], p, &its);
+      if (its->lane == lane) return true;
+    }
+  }
+  return false;
+}
+
+static bool is_listed(const mgrid_content *c, const char *family) {
+  for (size_t i = 0; i < c->nconcurrent; i++)
+    if (place_in(&c->concurrent[i], family) < c->concurrent[i].n) return true;
+  return false;
+}
+
+/* In the order of the topology, not of the lists: another launch order makes no other communicators. */
+static void give_lanes(const mgrid_content *c, place *p) {
+  for (size_t i = 0; i < c->nentries; i++) {
+    const mgrid_entry *e = &c->entry[i];
+    if (!can_share(e) || !is_listed(c, e->name)) continue;
+    int lane = 0;
+    while (is_taken(c, e->name, lane, p)) lane++;
+    p[i].lane = lane;
+  }
+}
+
+/* The first of a list that makes communicators goes first, unless families of the list ask for that themselves. */
+static void give_priority(const mgrid_content *c, place *p) {
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    const mgrid_concurrent *list = &c->concurrent[i];
+    place                  *first = NULL, *its;
+    bool                    asked = false;
+    for (size_t k = 0; k < list->n; k++) {
+      const mgrid_entry *e = named(c, list->name[k], p, &its);
+      asked |= e->choice->asked.high_priority;
+      if (!first && e->family->max_size > 1 && !e->choice->none) first = its;
+    }
+    if (first && !asked) first->urgent = true;
+  }
+}
+
+/* A family in no list goes with a listed one of the same groups, so that it goes on sharing with that. */
+static void follow(const mgrid_content *c, place *p) {
+  for (size_t i = 0; i < c->nentries; i++) {
+    const mgrid_entry *e = &c->entry[i];
+    bool               found = !can_share(e) || is_listed(c, e->name);
+    for (size_t k = 0; k < c->nentries && !found; k++) {
+      const mgrid_entry *other = &c->entry[k];
+      if (!is_listed(c, other->name) || !mgrid_choice_shares(e->choice, other->choice)) continue;
+      found = mgrid_all_within(e->family, other->family) || mgrid_all_within(other->family, e->family);
+      if (found) p[i] = p[k];
+    }
+  }
+}
+
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_error *err) {
+  if (c->nconcurrent == 0) return MGRID_OK;
+  place *p = malloc(c->nentries * sizeof *p);
+  if (!p) return mgrid_oom(err);
+  for (size_t i = 0; i < c->nentries; i++) p[i] = (place){ -1, false };
+  give_lanes(c, p);
+  give_priority(c, p);
+  follow(c, p);
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < c->nentries && !s; i++) {
+    mgrid_choice *own = NULL;
+    if (p[i].lane <= 0 && !p[i].urgent) continue;
+    s = mgrid_choice_in_lane(c->entry[i].choice, p[i].lane > 0 ? p[i].lane : 0, p[i].urgent, &own, err);
+    if (s) break;
+    mgrid_choice_free(c->entry[i].choice);
+    c->entry[i].choice = own;
+  }
+  free(p);
+  return s;
+}
+
+/* ------------------------------------------------------------ launch order */
+
+/* Count the families that a family waits for: by `change`, when the one named is launched or not yet. */
+static void each_next(const mgrid_content *c, const char *family, int *waits, int change) {
+  for (size_t i = 0; i < c->nconcurrent; i++) {
+    const mgrid_concurrent *list = &c->concurrent[i];
+    size_t                  next = place_in(list, family) + 1;
+    if (next < list->n) waits[mgrid_content_find(c, list->name[next])] += change;
+  }
+}
+
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err) {
+  const mgrid_content *c = &p->content;
+  int64_t              number = 0;
+  int                 *waits = calloc(c->nentries + 1, sizeof *waits);
+  if (!waits) return mgrid_oom(err);
+  for (size_t i = 0; i < c->nentries; i++) {
+    p->launch[i] = -1;
+    each_next(c, c->entry[i].name, waits, 1);
+  }
+  for (size_t n = 0, from = 0; n < c->nentries; n++) { /* the first of the schedule that waits for none */
+    size_t k = from;
+    while (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0) k++;
+    int i = p->order[k];
+    p->launch[i] = number;
+    number += mgrid_family_rounds(c->entry[i].family);
+    each_next(c, c->entry[i].name, waits, -1);
+    while (from < c->nentries && p->launch[p->order[from]] >= 0) from++;
+  }
+  free(waits);
+  return MGRID_OK;
+}
+
+int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group) {
+  return p->launch[entry] + mgrid_family_round(p->content.entry[entry].family, group);
+}

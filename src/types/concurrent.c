@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+**
+** concurrent.c - for Lua: which families of a topology are used at the same time.
+*/
+#include "types/bind.h"
+
+#include <string.h>
+
+/* Raise at the place that the third argument has, "file:line: ", if there is one; else where Lua is. */
+static int fail(lua_State *L, mgrid_status status, const char *text) {
+  if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);
+  mgrid_lua_note(L, status, text);
+  lua_pushvalue(L, 3);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static int no_list(lua_State *L, const char *what) {
+  char text[160];
+  snprintf(text, sizeof text, "concurrent is a list of families' names, or a list of such lists; this %s", what);
+  return fail(L, MGRID_BAD_VALUE, text);
+}
+
+/* The table at i has n values of one type at 1 to n, and nothing else. */
+static lua_Integer check_list(lua_State *L, int i, int type) {
+  lua_Integer n = (lua_Integer)lua_rawlen(L, i), found = 0;
+  for (lua_pushnil(L); lua_next(L, i); found++) lua_pop(L, 1);
+  if (found != n) no_list(L, "has names for its values, or gaps");
+  for (lua_Integer k = 1; k <= n; k++) {
+    if (lua_rawgeti(L, i, k) != type) no_list(L, lua_pushfstring(L, "has a %s in it", luaL_typename(L, -1)));
+    lua_pop(L, 1);
+  }
+  return n;
+}
+
+static void put_list(lua_State *L, int i, mgrid_topology *t) {
+  size_t       n = (size_t)check_list(L, i, LUA_TSTRING);
+  const char **names = lua_newuserdatauv(L, (n + 1) * sizeof *names, 0);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  for (size_t k = 0; k < n; k++) {
+    lua_rawgeti(L, i, (lua_Integer)k + 1);
+    names[k] = lua_tostring(L, -1); /* the list holds it */
+    lua_pop(L, 1);
+  }
+  mgrid_lua_charge(L, (int64_t)(n * n));
+  if (mgrid_topology_concurrent(t, n, names, &e)) fail(L, e.status, e.message);
+  lua_pop(L, 1);
+}
+
+int mgrid_lua_concurrent(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  lua_settop(L, 3);
+  if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is a %s", luaL_typename(L, 2)));
+  int first = lua_rawgeti(L, 2, 1);
+  if (first == LUA_TSTRING) {
+    put_list(L, 2, t);
+    return 0;
+  }
+  lua_Integer n = check_list(L, 2, LUA_TTABLE); /* of none: nothing is used at the same time */
+  for (lua_Integer k = 1; k <= n; k++) {
+    lua_rawgeti(L, 2, k);
+    put_list(L, lua_gettop(L), t);
+    lua_pop(L, 1);
+  }
+  return 0;
+}
