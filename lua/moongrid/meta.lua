@@ -505,15 +505,9 @@ function moongrid.same(a, b) end
 ---@return moongrid.Topology empty
 function moongrid.topology(world) end
 
----Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
----state nor between states, even if their groups and options are equal: NCCL runs the calls on one communicator one
----after the other, whatever their streams. `group.launch_order` heeds the order of the names. The first family with
----communicators gets `high_priority`, unless families of the list have that option already. A family in no list goes
----on sharing with a listed one of equal groups. Raises about a name that the topology lacks or that is given twice,
----about a list of one, and about an order that contradicts an earlier list. In a recipe the field `concurrent` does
----this when build has returned; a build calls it where it depends on parameters.
+---Families that are used at the same time: as the word `concurrent` of recipes, in meta_recipe.lua.
 ---@param topology moongrid.Topology
----@param names string[]|string[][] one list, or several
+---@param names string[]|string[][]
 function moongrid.concurrent(topology, names) end
 
 ---@param topology moongrid.Topology not changed, and free to grow afterwards

@@ -36,7 +36,7 @@ function recipe(what) end
 ---@field params? table<string, moongrid.Param|boolean|integer|number|string|integer[]> by name: declared, or just a default
 ---@field rest? string the parameter (of kind file or table) that gets the names of a file of parameters which no parameter has
 ---@field build? fun(world: moongrid.World, p: table<string, any>, t: moongrid.Topology?): moongrid.Topology `p` is read only; `t` is the base's
----@field concurrent? string[]|string[][] families that are used at the same time, the most urgent first, or several such lists; added to the base's. What it means: moongrid.concurrent
+---@field concurrent? string[]|string[][] families that are used at the same time, the most urgent first, or several such lists; added to the base's. What it means: the word `concurrent`, below
 ---@field queries? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>, set: table<string, any>): any>|fun(): table `set`: the settings of the state, read only; a function is called when somebody first asks
 ---@field getters? table<string, string|fun(s: moongrid.State?, q: table<string, any>, p: table<string, any>, set: table<string, any>): string?>|fun(): table getters of groups under the system's names: the family of each; a function gives its name, or nil for none (`s` is nil where the getters are listed)
 ---@field families? table<string, string>|fun(): table of families that are not always there (a * in a name stands for any part): the parameters that make them, in words
@@ -163,5 +163,16 @@ function Policies.on_lost(settings) end
 
 policies = Policies ---@type moongrid.Policies
 
-grid, topology, concurrent, same = moongrid.grid, moongrid.topology, moongrid.concurrent, moongrid.same
+grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
+
+---Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
+---state nor between states, even if their groups and options are equal: NCCL runs the calls on one communicator one
+---after the other, whatever their streams. `group.launch_order` heeds the order of the names. The first family with
+---communicators gets `high_priority`, unless families of the list have that option already. A family in no list goes
+---on sharing with a listed one of equal groups. Raises about a name that the topology lacks or that is given twice,
+---about a list of one, and about an order that contradicts an earlier list. The field `concurrent` of a recipe does
+---this when build has returned; a build calls it where the families depend on parameters.
+---@param topology moongrid.Topology
+---@param names string[]|string[][] one list, or several
+function concurrent(topology, names) end

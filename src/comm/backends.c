@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static void nccl_memory(const mgrid_nccl_values *v, int64_t size, int64_t *created, int64_t *first_use) {
-  *created = mgrid_nccl_memory(v, size);
-  *first_use = mgrid_nccl_buffers(v, size);
-}
-
 /* Name of the library of a backend, as the Makefile builds it, and of what MGRID_ENTRY exports in it. */
 #define OF_LIBRARY(backend) \
   .name = backend, .library = "libmoongrid_" backend ".so." MGRID_SOVER, .entry = "mgrid_" backend "_entry"
@@ -19,7 +14,7 @@ const mgrid_descriptor mgrid_backends[] = {
   [MGRID_NATIVE_NONE] = { .name = "dry" },
   [MGRID_NATIVE_MPI] = { OF_LIBRARY("mpi"), .native = MGRID_NATIVE_MPI, .lists = true },
   [MGRID_NATIVE_NCCL] = { OF_LIBRARY("nccl"), .native = MGRID_NATIVE_NCCL, .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
-                          .lists = true, .shrinks = true, .revokes = true, .gpu_memory = nccl_memory },
+                          .lists = true, .shrinks = true, .revokes = true, .demand = mgrid_nccl_demand },
   { .name = NULL },
 };
 

@@ -19,9 +19,8 @@ struct mgrid_descriptor {
   const mgrid_descriptor *carrier;          /* the backend that carries its messages, or NULL */
   bool                    lists;            /* create reads mgrid_comm_spec.ranks */
   bool                    shrinks, revokes; /* mgrid_state_shrink and mgrid_state_revoke work */
-  /* Bytes of GPU memory that a communicator of `size` ranks takes when it is made, and that the first
-  ** all-reduce adds. NULL: none. */
-  void (*gpu_memory)(const mgrid_nccl_values *v, int64_t size, int64_t *created, int64_t *first_use);
+  /* What a communicator of `size` ranks takes, `local` of them on one machine: mgrid_nccl_demand. NULL: nothing. */
+  void (*demand)(const mgrid_nccl_values *v, int64_t size, int64_t local, bool nvls, mgrid_demand *out);
 };
 
 /* Indexed by mgrid_native. Each backend library has a copy of the table, so compare descriptors by

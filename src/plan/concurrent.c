@@ -244,8 +244,13 @@ static void each_next(const mgrid_content *c, const char *family, int *waits, in
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err) {
   const mgrid_content *c = &p->content;
   int64_t              number = 0;
-  int                 *waits = calloc(c->nentries + 1, sizeof *waits);
-  if (!waits) return mgrid_oom(err);
+  int                 *waits = NULL;
+  if (c->nconcurrent == 0) { /* the order of creation */
+    for (size_t k = 0; k < c->nentries; number += mgrid_family_rounds(c->entry[p->order[k++]].family))
+      p->launch[p->order[k]] = number;
+    return MGRID_OK;
+  }
+  if (!(waits = calloc(c->nentries + 1, sizeof *waits))) return mgrid_oom(err);
   for (size_t i = 0; i < c->nentries; i++) {
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);

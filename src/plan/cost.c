@@ -6,34 +6,56 @@
 
 #include <string.h>
 
+/* The fields of a family, with what the environment of the job puts in their place. */
+static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
+  mgrid_nccl_values v = e->choice->nccl;
+  const struct {
+    int     field;
+    int64_t value;
+  } set[] = { { MGRID_NCCL_MIN_CTAS, site->min_ctas }, { MGRID_NCCL_MAX_CTAS, site->max_ctas } };
+  for (int i = 0; i < 2; i++)
+    if (set[i].value) v.given[set[i].field] = true, v.number[set[i].field] = set[i].value;
+  return v;
+}
+
 /* A family that names no backend may be made by any: count the one that takes most memory. */
-static void add(const mgrid_entry *e, int64_t size, int64_t times, mgrid_gpu_memory *out) {
-  int64_t created = 0, first_use = 0;
+void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out) {
+  const mgrid_nccl_values v = values_at(e, site);
+  *out = (mgrid_demand){ 0 };
   for (const mgrid_descriptor *d = mgrid_backends; d->name && size >= 2; d++) {
-    int64_t one = 0, more = 0;
-    if (!d->gpu_memory || (e->choice->backend && e->choice->backend != d)) continue;
-    d->gpu_memory(&e->choice->nccl, size, &one, &more);
-    if (one + more > created + first_use) created = one, first_use = more;
+    mgrid_demand one = { 0 };
+    if (!d->demand || (e->choice->backend && e->choice->backend != d)) continue;
+    d->demand(&v, size, local, site->nvls, &one);
+    if (one.created + one.ring > out->created + out->ring) *out = one;
   }
-  out->communicators += created > 0 ? times : 0;
-  out->created += times * created;
-  out->first_use += times * first_use;
+}
+
+static void add(const mgrid_entry *e, int64_t size, int64_t times, const mgrid_site *site, mgrid_gpu_memory *out) {
+  mgrid_demand d;
+  mgrid_entry_demand(e, size, 1, site, &d); /* the sizes here are the same wherever the ranks are */
+  out->communicators += d.created > 0 ? times : 0;
+  out->created += times * d.created;
+  out->first_use += times * d.ring;
+}
+
+void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+  for (size_t i = 0; i < p->content.nentries; i++) { /* a rank is in at most one group of each round */
+    const mgrid_entry *e = &p->content.entry[i];
+    if (p->shares[i] < 0 && !e->choice->none) add(e, e->family->max_size, mgrid_family_rounds(e->family), site, out);
+  }
 }
 
 mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
+  const mgrid_site site = MGRID_SITE_INIT;
   mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   mgrid_view       v = { 0 };
   mgrid_status     s = mgrid_struct_check(out, sizeof m, "mgrid_gpu_memory", err);
   if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
   if (s) return s;
-  for (size_t i = 0; i < v.ncomms; i++) add(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &m);
+  for (size_t i = 0; i < v.ncomms; i++) add(&p->content.entry[v.comm[i].entry], v.comm[i].size, 1, &site, &m);
   mgrid_view_free(&v);
-  for (size_t i = 0; rank < 0 && i < p->content.nentries;
-       i++) { /* bound for any rank: it is in at most one group of each round */
-    const mgrid_entry *e = &p->content.entry[i];
-    if (p->shares[i] < 0 && !e->choice->none) add(e, e->family->max_size, mgrid_family_rounds(e->family), &m);
-  }
+  if (rank < 0) mgrid_plan_memory_bound(p, &site, &m);
   mgrid_struct_write(out, &m, sizeof m);
   return MGRID_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** memory.c - GPU memory of one NCCL communicator; plan/nccl.h explains the formula.
+** memory.c - what one NCCL communicator takes: GPU memory, thread blocks, multicast objects, file descriptors.
+** plan/nccl.h and src/comm/README.md explain the formulas.
 */
 #include "plan/nccl.h"
 
@@ -18,6 +19,57 @@ int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n) {
   return blocks * (INT64_C(2) << 20);
 }
 
-int64_t mgrid_nccl_buffers(const mgrid_nccl_values *v, int64_t n) {
-  return n < 2 ? 0 : channels(v) * (INT64_C(184) << 20) / 10;
+/* Sizes in NCCL 2.28.9; src/comm/README.md has the places. */
+enum {
+  GRANULE = 2 << 20,      /* of a cuMem allocation */
+  STEP_BUFFERS = 8 << 17, /* NVLink SHARP: 8 steps of 128 KiB */
+  P2P_PAIR = 12 << 20,    /* one peer on this machine, both directions of a channel: 2 and 10 MiB */
+  NET_SHARED = 4 << 20,   /* all other peers, both directions of a channel: 2 x 16 x 128 KiB */
+  NVLS_CHANNELS = 16,     /* on Hopper */
+  FILES = 14,
+  FILES_CHANNEL = 4 /* of a communicator; of a channel to another machine and from one */
+};
+
+/* Buffers of a channel to one neighbour, or from one: 0.5 MiB LL, 4.7 LL128, 4 Simple. */
+static int64_t links(int64_t n) { return n * (INT64_C(92) << 20) / 10; }
+
+static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
+static int64_t power_of_2_from(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/* Channels of NVLink SHARP: nvls_ctas, within the bounds for all channels. */
+static int64_t nvls_channels(const mgrid_nccl_values *v) {
+  int64_t wanted = v->given[MGRID_NCCL_NVLS_CTAS] ? v->number[MGRID_NCCL_NVLS_CTAS] : NVLS_CHANNELS;
+  int64_t least = v->number[MGRID_NCCL_MIN_CTAS];
+  wanted = at_most(wanted, v->given[MGRID_NCCL_MAX_CTAS] ? v->number[MGRID_NCCL_MAX_CTAS] : 64);
+  return wanted > least ? wanted : least;
+}
+
+void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, bool nvls, mgrid_demand *out) {
+  *out = (mgrid_demand){ 0 };
+  if (n < 2) return;
+  bool    spans = local < n;
+  int64_t c = channels(v), p2p_channels = power_of_2_from(c), per_peer = p2p_channels;
+  int64_t machines = (n + local - 1) / local;
+  out->created = mgrid_nccl_memory(v, n);
+  out->ring = links(2 * c);
+  out->tree = links(c * 2 * (at_most(spans ? 4 : 2, n - 1) - 1)); /* up and at most 3 down; the ring has a pair */
+  if (spans) {
+    int64_t asked = v->given[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] ? v->number[MGRID_NCCL_N_CHANNELS_PER_NET_PEER] : 2;
+    per_peer = at_most(power_of_2_from(asked), p2p_channels);
+    out->p2p = p2p_channels * NET_SHARED;
+  }
+  out->p2p += (local - 1) * per_peer * P2P_PAIR;
+  out->blocks = c;
+  out->files = FILES + (spans ? FILES_CHANNEL * c : 0);
+  if (!nvls || local < 2) return;
+  int64_t k = nvls_channels(v);
+  out->nvls_created = (k + 1) * GRANULE;
+  out->nvls = k * 2 * STEP_BUFFERS * at_most(local, 32);           /* a head for each rank of the machine, 32 at most */
+  if (spans) out->nvls += links(k * 2 * at_most(3, machines - 1)); /* a tree over machines */
+  out->multicast = 2;                                              /* credits when it is made, buffers in first use */
 }

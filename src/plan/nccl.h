@@ -72,8 +72,17 @@ void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 ** if that is not given, MGRID_NCCL_CHANNELS, the most that a node of H100 uses. */
 enum { MGRID_NCCL_CHANNELS = 32 };
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n);
-/* Bytes that the first all-reduce adds: 18.4 MiB of buffers per channel (some networks use pinned CPU
-** memory instead). */
-int64_t mgrid_nccl_buffers(const mgrid_nccl_values *v, int64_t n);
+
+/* What one communicator asks of its rank, as src/comm/README.md derives it. All 0 for a group of one rank. */
+typedef struct mgrid_demand {
+  int64_t created;          /* bytes of GPU memory: mgrid_nccl_memory */
+  int64_t nvls_created;     /* more of them, for NVLink SHARP */
+  int64_t ring, tree;       /* bytes that the first use of an algorithm adds; tree: with ring used before */
+  int64_t nvls, p2p;        /* p2p: when every member was sent to and received from */
+  int64_t blocks;           /* thread blocks of a kernel, one for each channel */
+  int64_t multicast, files; /* multicast objects of its machine; file descriptors */
+} mgrid_demand;
+/* `local` of the n ranks are on this rank's machine, itself among them. nvls: the machine has NVLink SHARP. */
+void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, bool nvls, mgrid_demand *out);
 
 #endif

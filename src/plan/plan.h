@@ -97,6 +97,11 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
 
+/* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. cost.c */
+void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out);
+/* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */
+void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
+
 /* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
 ** where there are none. `backend` makes the families that ask for no other. heed.c */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);

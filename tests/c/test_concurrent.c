@@ -13,17 +13,17 @@ static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
 
 /* Families of 8 ranks: tp; dp, ep, grads and copy with equal groups; one of single ranks; one that covers. */
 static mgrid_topology *topology(const mgrid_options *dp) {
-  const mgrid_dim  dims[] = { { "tp", 2 }, { "dp", 4 } };
-  const char      *names[] = { "tp", "dp" };
-  const mgrid_dim  lone[] = { { "one", 1 }, { "all", MGRID_FILL } };
-  const char      *one = "one";
-  mgrid_grid      *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
-  mgrid_grid      *h = mgrid_grid_new(mgrid_world(8), 2, lone, anew(&why));
-  mgrid_family    *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why));
-  mgrid_family    *along = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why));
-  mgrid_family    *single = mgrid_grid_along(h, 1, &one, MGRID_GRID_ORDER, anew(&why));
-  mgrid_family    *ring = mgrid_family_neighbours(along, 1, true, anew(&why));
-  mgrid_topology  *t = mgrid_topology_new(8, anew(&why));
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", 4 } };
+  const char     *names[] = { "tp", "dp" };
+  const mgrid_dim lone[] = { { "one", 1 }, { "all", MGRID_FILL } };
+  const char     *one = "one";
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&why));
+  mgrid_grid     *h = mgrid_grid_new(mgrid_world(8), 2, lone, anew(&why));
+  mgrid_family   *tp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, anew(&why));
+  mgrid_family   *along = mgrid_grid_along(g, 1, &names[1], MGRID_GRID_ORDER, anew(&why));
+  mgrid_family   *single = mgrid_grid_along(h, 1, &one, MGRID_GRID_ORDER, anew(&why));
+  mgrid_family   *ring = mgrid_family_neighbours(along, 1, true, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
   assert_int_equal(mgrid_topology_add(t, "tp", tp, NULL, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_topology_add(t, "dp", along, dp, anew(&why)), MGRID_OK);
   assert_int_equal(mgrid_topology_add(t, "ep", along, NULL, anew(&why)), MGRID_OK);
@@ -66,8 +66,9 @@ static void test_refused(void **unused) {
   (void)unused;
   mgrid_topology *t = topology(NULL);
   assert_int_equal(LIST(t, "dp", "ept"), MGRID_UNKNOWN_NAME);
-  assert_string_equal(why.message, "concurrent: unknown family 'ept'; nearest is 'ep' (tp, dp, ep, grads, copy, single, "
-                                   "ring)");
+  assert_string_equal(why.message,
+                      "concurrent: unknown family 'ept'; nearest is 'ep' (tp, dp, ep, grads, copy, single, "
+                      "ring)");
   assert_int_equal(LIST(t, "dp", NULL), MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "concurrent: unknown family ''; known: tp, dp, ep, grads, copy, single, ring");
   assert_int_equal(LIST(t, "dp", "ep", "dp"), MGRID_DUPLICATE);
@@ -263,7 +264,8 @@ static void test_launch(void **unused) {
   assert_int_equal(launch(s, "single"), 2);
   for (size_t nth = 0; nth < 2; nth++) {
     const mgrid_group *g = mgrid_state_group_nth(s, "ring", nth, anew(&why));
-    assert_int_equal(mgrid_group_launch_order(g), 3 + mgrid_family_round(mgrid_plan_family(p, 6), mgrid_group_index(g)));
+    assert_int_equal(mgrid_group_launch_order(g),
+                     3 + mgrid_family_round(mgrid_plan_family(p, 6), mgrid_group_index(g)));
   }
   assert_int_equal(launch(s, "ep"), 3 + rounds);
   assert_int_equal(launch(s, "tp"), 4 + rounds);
@@ -335,8 +337,8 @@ static void test_printed(void **unused) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused),  cmocka_unit_test(test_removed), cmocka_unit_test(test_apart),
-    cmocka_unit_test(test_priority), cmocka_unit_test(test_states),  cmocka_unit_test(test_random),
+    cmocka_unit_test(test_refused),  cmocka_unit_test(test_removed),        cmocka_unit_test(test_apart),
+    cmocka_unit_test(test_priority), cmocka_unit_test(test_states),         cmocka_unit_test(test_random),
     cmocka_unit_test(test_launch),   cmocka_unit_test(test_launch_differs), cmocka_unit_test(test_printed),
   };
   return run_program("concurrent", tests, argc, argv);
