@@ -82,10 +82,25 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
 
+/* Budgets of `moongrid plan`; 0: none. */
+typedef struct cli_budgets {
+  int64_t gpu_memory; /* MiB */
+  int64_t sms, nvls_slots, files;
+} cli_budgets;
+
+/* Put into *site what the environment changes about the numbers of NCCL, with a note on stderr of rank 0. resources.c */
+void cli_site(const cli *c, mgrid_site *site);
+/* MGRID_LIMIT where a rank (-1: any) may take more than a budget. */
+mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
+                               mgrid_error *err);
+/* Print what NCCL takes of any rank. b may be NULL. */
+mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err);
+
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
-/* Print an overview of the plan: grids, a line per family, communicators, digest. */
-mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err);
+/* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
+mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+                           mgrid_error *err);
 
 /* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);

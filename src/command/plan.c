@@ -2,8 +2,8 @@
 **
 ** plan.c - moongrid plan: a recipe at any world size, no launcher needed.
 */
-#include "base/base.h"
 #include "command/cli.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -22,24 +22,26 @@ static const char help[] =
     "  --schedule    the order in which communicators are created\n"
     "  --text        the canonical text that the digest is taken of\n"
     "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
+    "  --sms N       ... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)\n"
+    "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
+    "  --files N     ... that may take more file descriptors of a process\n"
+    "  --machine N   ranks of a machine, for these numbers (8); with 1 there is no NVLink\n"
     "  --color WHEN  auto, always or never\n";
 
 typedef struct options {
-  cli     cli;
-  int64_t world;
-  int64_t rank;       /* print this rank's view; -1: the whole plan */
-  int64_t gpu_memory; /* MiB; 0: no budget */
-  bool    json, schedule, text;
+  cli         cli;
+  int64_t     world;
+  int64_t     rank; /* print this rank's view; -1: the whole plan */
+  cli_budgets budgets;
+  mgrid_site  site;
+  bool        json, schedule, text;
 } options;
 
-static mgrid_status check_budget(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  mgrid_status     s = mgrid_plan_gpu_memory(p, c->rank, &m, err); /* refuses a rank outside the plan */
-  if (s || !c->gpu_memory || m.created <= c->gpu_memory << 20) return s;
-  return mgrid_fail(err, MGRID_LIMIT,
-                    "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
-                    " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                    m.communicators, (double)m.created / (1 << 20), c->gpu_memory);
+static mgrid_status read_machine(const cli *c, const char *name, const char *value, void *to) {
+  int64_t     *ranks = to;
+  mgrid_status s = cli_number(c, name, value, ranks);
+  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
+  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
 }
 
 static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error *err) {
@@ -80,14 +82,14 @@ static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error
 }
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  if (c->json) return mgrid_plan_print_json(p, c->rank, cli_sink, stdout, err);
+  if (c->json) return mgrid_plan_json_at(p, c->rank, &c->site, cli_sink, stdout, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
-  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, p, err);
+  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, &c->budgets, p, &c->site, err);
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options     c = { .rank = -1 };
+  options     c = { .rank = -1, .site = MGRID_SITE_INIT };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
@@ -96,9 +98,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
   if (c.rank >= c.world)
     return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
+  cli_site(&c.cli, &c.site);
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
-  mgrid_status   s = p ? check_budget(&c, p, &err) : err.status;
+  mgrid_status   s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
   if (!s) cli_note_unheeded(&c.cli, p, "mpi");
   if (s) cli_say(&c.cli, &err);
@@ -118,6 +121,10 @@ const cli_command command_plan = {
                { "json", cli_flag, offsetof(options, json) },
                { "schedule", cli_flag, offsetof(options, schedule) },
                { "text", cli_flag, offsetof(options, text) },
-               { "gpu-memory", cli_number, offsetof(options, gpu_memory) } },
+               { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory) },
+               { "sms", cli_number, offsetof(options, budgets.sms) },
+               { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },
+               { "files", cli_number, offsetof(options, budgets.files) },
+               { "machine", read_machine, offsetof(options, site.machine_ranks) } },
   .run = run,
 };

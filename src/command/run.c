@@ -62,13 +62,20 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
   return MGRID_OK;
 }
 
+static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_site site = MGRID_SITE_INIT;
+  cli_site(&c->cli, &site);
+  return c->json ? mgrid_plan_json_at(p, -1, &site, cli_sink, stdout, err)
+                 : cli_show_plan(&c->cli, NULL, p, &site, err);
+}
+
 /* --backend dry: one process plays every rank of the creation schedule. */
 static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *err) {
   if (!c->world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
   mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
-  if (!s) s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
+  if (!s) s = show(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
            " communicators; nobody waits for ever\n",
@@ -90,7 +97,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s && mgrid_backend_rank(b) == 0) {
-    s = c->json ? mgrid_plan_print_json(p, -1, cli_sink, stdout, err) : cli_show_plan(&c->cli, p, err);
+    s = show(c, p, err);
     if (!s && !c->json)
       printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
              " memberships, %s): members and\n               order, sum, broadcast from every position, ring\n",

@@ -87,7 +87,32 @@ void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
   mgrid_text_free(&t);
 }
 
-mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+/* Say which families share and what that costs, and which are used at the same time. */
+static mgrid_status show_sharing(const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
+  const mgrid_content *c = &p->content;
+  mgrid_text           t = { 0 };
+  for (size_t i = 0; i < c->nentries; i++) {
+    mgrid_demand more;
+    mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
+    if (more.created == 0 || !mgrid_plan_sharers(p, (int)i, " ", &t)) continue; /* MPI's calls wait for none */
+    mgrid_text_add(&t, ": %.0f MiB\n%-14s ", (double)more.created / (1 << 20), "");
+  }
+  if (t.len && !t.failed)
+    printf("\n%-14s %swith NCCL, calls on families of one line wait for each other; apart, each takes so many MiB\n"
+           "%-14s more: concurrent = { ... } in a recipe keeps those apart that are used at the same time\n",
+           "sharing", t.data, "");
+  for (size_t i = 0; i < c->nconcurrent && !t.failed; i++) {
+    t.len = 0;
+    mgrid_concurrent_text(&c->concurrent[i], ", ", &t);
+    if (!t.failed) printf("%s%-14s %s, launched in this order\n", i ? "" : "\n", i ? "" : "concurrent", t.data);
+  }
+  bool failed = t.failed;
+  mgrid_text_free(&t);
+  return failed ? mgrid_oom(err) : MGRID_OK;
+}
+
+mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+                           mgrid_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[2048];
   printf("%s%s%s over %" PRId64 " ranks", on, *p->content.recipe ? p->content.recipe : "plan", off, p->content.world);
@@ -107,12 +132,10 @@ mgrid_status cli_show_plan(const cli *c, const mgrid_plan *p, mgrid_error *err) 
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
   show_families(p, on, off);
-  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  mgrid_status     s = show_counts(p, err);
-  if (!s) s = mgrid_plan_gpu_memory(p, -1, &m, err);
+  mgrid_status s = show_sharing(p, site, err);
+  if (!s) s = show_counts(p, err);
+  if (!s) s = cli_show_resources(b, p, site, err);
   if (s) return s;
-  printf("%-14s with NCCL at most %.0f MiB a rank for %" PRId64 " communicators, %.0f MiB more with their first use\n",
-         "GPU memory", (double)m.created / (1 << 20), m.communicators, (double)m.first_use / (1 << 20));
   mgrid_plan_digest(p, text);
   printf("%-14s %s\n", "digest", text);
   return MGRID_OK;

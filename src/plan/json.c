@@ -172,7 +172,55 @@ static void put_options(writer *w, const mgrid_choice *c) {
   close(w, "}");
 }
 
-static void put_all(writer *w, const mgrid_plan *p) {
+/* Families that share a communicator, and what each would take apart. */
+static void put_sharing(writer *w, const mgrid_plan *p, const mgrid_site *site) {
+  const mgrid_content *c = &p->content;
+  key(w, "\n  ", "sharing");
+  open(w, "[");
+  for (size_t i = 0; i < c->nentries; i++) {
+    mgrid_demand more;
+    mgrid_text   unused = { 0 };
+    bool         shares = mgrid_plan_sharers(p, (int)i, " ", &unused);
+    w->failed |= unused.failed;
+    mgrid_text_free(&unused);
+    if (!shares) continue;
+    item(w, "\n    ");
+    open(w, "{");
+    key(w, "", "families");
+    open(w, "[");
+    for (size_t k = 0; k < c->nentries; k++) {
+      if (k != i && p->shares[k] != (int)i) continue;
+      item(w, "");
+      put_value(w, json_string(c->entry[k].name));
+    }
+    close(w, "]");
+    mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
+    put_field(w, "apart_created", json_integer(more.created));
+    put_field(w, "apart_ring", json_integer(more.ring));
+    close(w, "}");
+  }
+  close(w, "]");
+}
+
+static void put_resources(writer *w, const mgrid_resources *r, const mgrid_site *site) {
+  key(w, "\n  ", "resources");
+  open(w, "{");
+  put_field(w, "machine_ranks", json_integer(site->machine_ranks));
+  put_field(w, "sampled", json_boolean(r->sampled));
+  put_field(w, "communicators", json_integer(r->communicators));
+  put_field(w, "created", json_integer(r->created));
+  put_field(w, "nvls_created", json_integer(r->nvls_created));
+  put_field(w, "ring", json_integer(r->ring));
+  put_field(w, "tree", json_integer(r->tree));
+  put_field(w, "nvls", json_integer(r->nvls));
+  put_field(w, "p2p", json_integer(r->p2p));
+  put_field(w, "blocks", json_integer(r->blocks));
+  put_field(w, "nvls_slots", json_integer(r->nvls_slots));
+  put_field(w, "files", json_integer(r->files));
+  close(w, "}");
+}
+
+static void put_all(writer *w, const mgrid_plan *p, const mgrid_resources *r) {
   static const char *const coverage[] = { "partition", "partial", "cover" };
   key(w, "\n  ", "families");
   open(w, "{");
@@ -203,15 +251,12 @@ static void put_all(writer *w, const mgrid_plan *p) {
   put_field(w, "total", json_integer(n.communicators));
   put_field(w, "groups", json_integer(n.groups));
   put_field(w, "singles", json_integer(n.singles));
-  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
-  if (mgrid_plan_gpu_memory(p, -1, &m, NULL) == MGRID_OK) {
-    key(w, " ", "gpu_memory");
-    open(w, "{");
-    put_field(w, "communicators", json_integer(m.communicators));
-    put_field(w, "created", json_integer(m.created));
-    put_field(w, "first_use", json_integer(m.first_use));
-    close(w, "}");
-  }
+  key(w, " ", "gpu_memory");
+  open(w, "{");
+  put_field(w, "communicators", json_integer(r->communicators));
+  put_field(w, "created", json_integer(r->created));
+  put_field(w, "first_use", json_integer(r->ring));
+  close(w, "}");
   key(w, " ", "by_family");
   open(w, "{");
   for (size_t k = 0; k < p->content.nentries; k++) {
@@ -270,19 +315,27 @@ static void put_rank(writer *w, const mgrid_plan *p, const mgrid_view *v) {
 }
 
 mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
-  writer     w = { .sink = sink, .ud = ud, .first = true };
-  mgrid_view v = { 0 };
-  if (rank >= 0) {
-    mgrid_status s = mgrid_view_init(&v, p, rank, err);
-    if (s) return s;
-  }
+  const mgrid_site site = MGRID_SITE_INIT;
+  return p ? mgrid_plan_json_at(p, rank, &site, sink, ud, err) : MGRID_USAGE;
+}
+
+mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
+                                mgrid_error *err) {
+  writer          w = { .sink = sink, .ud = ud, .first = true };
+  mgrid_view      v = { 0 };
+  mgrid_resources r = MGRID_RESOURCES_INIT;
+  mgrid_status    s = mgrid_plan_resources(p, rank, site, &r, err);
+  if (!s && rank >= 0) s = mgrid_view_init(&v, p, rank, err);
+  if (s) return s;
   open(&w, "{");
   put_head(&w, p, rank);
-  if (rank < 0)
-    put_all(&w, p);
-  else
+  if (rank < 0) {
+    put_all(&w, p, &r);
+    put_sharing(&w, p, site);
+  } else {
     put_rank(&w, p, &v);
+  }
+  put_resources(&w, &r, site);
   put_digest(&w, p);
   close(&w, "\n}\n");
   flush(&w);

@@ -45,8 +45,7 @@ static int64_t power_of_2_from(int64_t n) {
 static int64_t nvls_channels(const mgrid_nccl_values *v) {
   int64_t wanted = v->given[MGRID_NCCL_NVLS_CTAS] ? v->number[MGRID_NCCL_NVLS_CTAS] : NVLS_CHANNELS;
   int64_t least = v->number[MGRID_NCCL_MIN_CTAS];
-  wanted = at_most(wanted, v->given[MGRID_NCCL_MAX_CTAS] ? v->number[MGRID_NCCL_MAX_CTAS] : 64);
-  return wanted > least ? wanted : least;
+  return at_most(wanted > least ? wanted : least, v->given[MGRID_NCCL_MAX_CTAS] ? v->number[MGRID_NCCL_MAX_CTAS] : 64);
 }
 
 void mgrid_nccl_demand(const mgrid_nccl_values *v, int64_t n, int64_t local, bool nvls, mgrid_demand *out) {

@@ -97,6 +97,13 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
 
+/* Append the names of a family and of all that share its communicators; false, and nothing, where none do. print.c */
+bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgrid_text *t);
+/* mgrid_plan_print_json, with what NCCL takes at a site. json.c */
+mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
+                                mgrid_error *err);
+
+enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
 /* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. cost.c */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out);
 /* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */

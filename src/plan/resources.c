@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Worlds up to WHOLE ranks are looked at whole, of larger ones the first machine, one in the middle, and the last. */
-enum { WHOLE = 4096, MACHINE_MAX = 4096 };
+enum { WHOLE = 4096 };
 
 /* A communicator on one rank. */
 typedef struct use {
@@ -145,8 +145,8 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
 }
 
 static mgrid_status check_site(const mgrid_site *site, mgrid_error *err) {
-  if (site->machine_ranks < 1 || site->machine_ranks > MACHINE_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, not %" PRId64, MACHINE_MAX,
+  if (site->machine_ranks < 1 || site->machine_ranks > MGRID_MACHINE_RANKS_MAX)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, not %" PRId64, MGRID_MACHINE_RANKS_MAX,
                       site->machine_ranks);
   const int64_t low = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].low, high = mgrid_nccl_fields[MGRID_NCCL_MAX_CTAS].high;
   const int64_t given[] = { site->min_ctas, site->max_ctas };

@@ -52,7 +52,7 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, params, option, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
@@ -290,6 +290,91 @@ describe("moongrid plan and the memory of NCCL", function()
     assert.equal(0, (select(3, run(plan .. " --gpu-memory 588"))))
     refuses("plan picotron --world 8 --gpu-memory much", 2,
       "moongrid: --gpu-memory is an integer from 1 to 2147483647, not 'much'")
+  end)
+end)
+
+describe("moongrid plan and what else NCCL takes", function()
+  local plan = "build/moongrid plan picotron --world 8 tp=2"
+
+  it("is said, for machines of as many ranks as are asked for", function()
+    local out = run(plan)
+    assert.truthy(out:find("their first use\n               then trees 1178 MiB, messages between all members 4224, "
+      .. "NVLink SHARP 448 (and 102 when they are made)\nNCCL takes     32 of 132 SMs at once, 14 of 128 multicast slots, "
+      .. "42 file descriptors, with 8 ranks a machine\n", 1, true), out)
+    out = run(plan .. " --machine 1 --sms 80 --nvls-slots 64")
+    assert.truthy(out:find("then trees 2944 MiB, messages between all members 384\nNCCL takes     32 of 80 SMs at once, "
+      .. "0 of 64 multicast slots, 426 file descriptors, with 1 rank a machine\n", 1, true), out)
+    local r = json.decode((run(plan .. " --json"))).resources
+    assert.same({ machine_ranks = 8, sampled = false, communicators = 3, created = 588 << 20, nvls_created = 102 << 20,
+      ring = 1852204644, tree = 1234803096, nvls = 448 << 20, p2p = 4224 << 20, blocks = 32, nvls_slots = 14, files = 42 }, r)
+    local mine = json.decode((run(plan .. " --rank 3 --machine 4 --json"))).resources
+    assert.same({ 4, 3, 10 }, { mine.machine_ranks, mine.communicators, mine.nvls_slots })
+  end)
+
+  it("is refused above a budget", function()
+    refuses("plan picotron --world 8 tp=2 --sms 31", 3, "moongrid: NCCL may need 32 SMs of a GPU at once, the budget is 31; "
+      .. "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less")
+    refuses("plan picotron --world 8 tp=2 --nvls-slots 13", 3, "moongrid: NCCL may need 14 multicast slots of a machine, the "
+      .. "budget is 13; fewer communicators take less, and with NCCL_NVLS_ENABLE=0 none do")
+    refuses("plan picotron --world 8 tp=2 --machine 1 --files 425", 3, "moongrid: NCCL may need 426 file descriptors of a "
+      .. "process, the budget is 425; fewer channels (nccl = { max_ctas = ... }) take less")
+    assert.equal(0, (select(3, run(plan .. " --sms 32 --nvls-slots 14 --files 42"))))
+    refuses("plan picotron --world 8 --sms 0", 2, "moongrid: --sms is an integer from 1 to 2147483647, not '0'")
+    refuses("plan picotron --world 8 --machine 5000", 2, "moongrid: --machine is an integer from 1 to 4096, not '5000'")
+    refuses("plan picotron --world 8 --machine x", 2, "moongrid: --machine is an integer from 1 to 2147483647, not 'x'")
+  end)
+
+  it("heeds the environment of the command, which recipes do not see", function()
+    local digest = "\ndigest +(%x+)\n"
+    local plain_out = run(plan)
+    local out, err = run("NCCL_MAX_CTAS=4 NCCL_NVLS_ENABLE=0 NCCL_BUFFSIZE=8388608 " .. plan)
+    assert.equal("moongrid: note: NCCL_MAX_CTAS=4 in the environment overrides max_ctas of every family; the numbers of NCCL "
+      .. "heed it\nmoongrid: note: NCCL_NVLS_ENABLE=0 in the environment turns NVLink SHARP off; the numbers of NCCL heed it\n"
+      .. "moongrid: note: NCCL_BUFFSIZE=8388608 in the environment changes what NCCL takes; the numbers of NCCL do not heed it\n",
+      err)
+    assert.truthy(out:find("with NCCL at most 84 MiB a rank for 3 communicators", 1, true), out)
+    assert.truthy(out:find("4 of 132 SMs at once, 0 of 128 multicast slots", 1, true), out)
+    assert.equal(plain_out:match(digest), out:match(digest))
+    for _, value in ipairs { "0", "-3", "none" } do -- NCCL ignores them, too
+      local same, quiet = run("NCCL_MAX_CTAS=" .. value .. " " .. plan)
+      assert.equal("", quiet)
+      assert.equal(plain_out, same)
+    end
+    out, err = run("NCCL_MIN_CTAS=100 " .. plan .. " --json") -- 64 at most
+    assert.truthy(err:find("NCCL_MIN_CTAS=100", 1, true))
+    assert.equal(64, json.decode(out).resources.blocks)
+    assert.equal(json.decode(out).resources.created, json.decode(out).communicators.gpu_memory.created)
+  end)
+end)
+
+describe("moongrid plan and families used at the same time", function()
+  local recipe = support.file [[return recipe { params = { apart = false }, build = function(world, p)
+    local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+    t.tp = g "tp"
+    t.dp = g "dp"
+    t.ep = g "dp"
+    t.cpu = g "dp":with { backend = "mpi" }
+    t.cpu_too = g "dp":with { backend = "mpi" }
+    if p.apart then concurrent(t, { { "ep", "dp" }, { "ep", "tp" } }) end
+    return t
+  end }]]
+  teardown(function() os.remove(recipe) end)
+
+  it("says who shares and what that costs, or in which order they are launched", function()
+    local out = run("build/moongrid plan " .. recipe .. " --world 8")
+    assert.truthy(out:find("\n\nsharing        dp ep: 196 MiB\n               with NCCL, calls on families of one line wait "
+      .. "for each other; apart, each takes so many MiB\n               more: concurrent = { ... } in a recipe keeps those "
+      .. "apart that are used at the same time\n\nin all", 1, true), out)
+    out = run("build/moongrid plan " .. recipe .. " --world 8 apart=true")
+    assert.truthy(out:find("\n\nconcurrent     ep, dp, launched in this order\n               ep, tp, launched in this order"
+      .. "\n\nin all", 1, true), out)
+    assert.truthy(out:find("64 of 132 SMs at once", 1, true), out)
+    assert.falsy(out:find("sharing", 1, true))
+    local sharing = json.decode((run("build/moongrid plan " .. recipe .. " --world 8 --json"))).sharing
+    assert.same({ families = { "dp", "ep" }, apart_created = 196 << 20, apart_ring = 617401548 }, sharing[1])
+    assert.same({ "cpu", "cpu_too" }, sharing[2].families)
+    local diff = run(("build/moongrid diff %s --world 8 vs apart=true"):format(recipe))
+    assert.truthy(diff:find("+ concurrent ep, dp\n+ concurrent ep, tp\n", 1, true), diff)
   end)
 end)
 
