@@ -295,7 +295,7 @@ describe("on the stand-in", function()
     assert.equal("mpi: 4 ranks, 7 groups of rank 0 tested\n", out)
   end)
 
-  for mode, tests in pairs { use = 9, split = 6, shrink = 8, revoke = 2, blocking = 2, scalable = 3, owners = 3 } do
+  for mode, tests in pairs { use = 9, split = 6, shrink = 8, revoke = 2, blocking = 2, scalable = 3, owners = 3, files = 4 } do
     it("a C trainer: " .. mode, function()
       local out, err, code = on(8, "build/tests/nccl/trainer " .. mode, "STANDIN_STRICT=1")
       assert.equal(0, code, out .. err)

@@ -4,7 +4,7 @@
 ** split from a parent, shrink, revoke, a rank that does not come. Under mpirun with the stand-in
 ** libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
 **
-**     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone|owners
+**     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone|owners|files
 */
 #include "tap.h"
 
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
@@ -367,6 +368,43 @@ static void owners(mgrid_backend *mpi) {
   mgrid_backend_free(again);
 }
 
+/* What the log says of open files, the last line. */
+static void keep_line(void *line, mgrid_level level, const char *message) {
+  if (strstr(message, "open files")) snprintf(line, 300, "%d %s", (int)level, message);
+}
+
+/* A soft limit that is too low is raised to the hard one, and a hard one that is too low is told. */
+static void files(mgrid_backend *mpi) {
+  mgrid_error   e = MGRID_ERROR_INIT;
+  char          line[300] = "", want[300];
+  mgrid_hooks   hooks = MGRID_HOOKS_INIT;
+  mgrid_plan   *p = plan_of(tp2_pp2, 2, &e);
+  struct rlimit limit, now = { 0, 0 };
+  int           next = dup(0); /* about what is open */
+  hooks.ud = line, hooks.log = keep_line;
+  close(next);
+  for (int low = 0; low < 2; low++) {
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)next + 20;
+    if (low) limit.rlim_max = limit.rlim_cur;
+    mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, &e);
+    mgrid_backend_set_hooks(b, &hooks, &e);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    mgrid_state *s = mgrid_materialize(p, b, "train", &e);
+    getrlimit(RLIMIT_NOFILE, &now);
+    test(e.status == MGRID_OK && now.rlim_cur == limit.rlim_max, e.status ? e.message : "the soft limit is the hard one");
+    if (low)
+      snprintf(want, sizeof want, "the hard limit is %d: raise it (ulimit -Hn)", (int)limit.rlim_max);
+    else
+      snprintf(want, sizeof want, "%d nccl: the limit of open files is raised from %d to ", (int)MGRID_LOG_INFO, next + 20);
+    test(strstr(line, want) && (!low || *line == '0' + MGRID_LOG_WARN), *line ? line : "nothing was said");
+    *line = '\0';
+    mgrid_state_free(s);
+    mgrid_backend_free(b);
+  }
+  mgrid_plan_free(p);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
@@ -383,6 +421,7 @@ int main(int argc, char **argv) {
   if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
   if (strcmp(what, "owners") == 0) owners(mpi);
+  if (strcmp(what, "files") == 0) files(mpi);
   mgrid_backend_free(mpi);
   return tap_end();
 }

@@ -101,5 +101,6 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
                      "budget is %.0f MiB; fewer channels (nccl = { max_ctas = ... }) take less",
                      spec[i].name, b->rank, mib(bytes), mib(m->options.budget));
   }
+  if (!s) mgrid_nccl_files(m, n, spec);
   return s;
 }

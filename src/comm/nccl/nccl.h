@@ -58,6 +58,9 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
 mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
                                ncclConfig_t *config, mgrid_error *err);
 
+/* files.c: raise the limit of open files to what these communicators may need, or warn in the log that it is too low. */
+void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
+
 /* ids.c: send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err);
