@@ -181,7 +181,7 @@ static void put_sharing(writer *w, const mgrid_plan *p, const mgrid_site *site) 
     mgrid_demand more;
     mgrid_text   unused = { 0 };
     bool         shares = mgrid_plan_sharers(p, (int)i, " ", &unused);
-    w->failed |= unused.failed;
+    w->text.failed |= unused.failed;
     mgrid_text_free(&unused);
     if (!shares) continue;
     item(w, "\n    ");

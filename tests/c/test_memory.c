@@ -111,6 +111,40 @@ static mgrid_status whole_way(mgrid_error *err) {
   return s;
 }
 
+/* Lists of concurrent families through refusals, removal, a plan, its resources, JSON and a difference. */
+static mgrid_status concurrent_way(mgrid_error *err) {
+  const mgrid_dim   dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
+  const char *const names[] = { "dp", "ep", "tp", "x" };
+  size_t            length = 0;
+  mgrid_resources   r = MGRID_RESOURCES_INIT;
+  mgrid_grid       *g = mgrid_grid_new(mgrid_world(16), 2, dims, err);
+  mgrid_family     *tp = mgrid_grid_along(g, 1, &names[2], MGRID_GRID_ORDER, err),
+               *dp = mgrid_grid_along(g, 1, &names[0], MGRID_GRID_ORDER, err);
+  mgrid_topology *t = mgrid_topology_new(16, err);
+  mgrid_plan     *p = NULL, *q = NULL;
+  mgrid_error     refused = MGRID_ERROR_INIT;
+  mgrid_status    s = t && tp && dp ? MGRID_OK : MGRID_LIMIT;
+  for (int i = 0; i < 4 && !s; i++) s = mgrid_topology_add(t, names[i], i == 2 ? tp : dp, NULL, err);
+  if (!s) s = mgrid_topology_concurrent(t, 2, names, err);
+  if (!s) s = mgrid_topology_concurrent(t, 3, names + 1, err);
+  if (!s) s = mgrid_topology_concurrent(t, 2, (const char *[]){ "x", "dp" }, &refused) ? MGRID_OK : MGRID_LIMIT;
+  if (!s) s = (p = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;
+  if (!s) mgrid_topology_remove(t, "ep");
+  if (!s) s = (q = mgrid_plan_new(t, err)) ? MGRID_OK : MGRID_LIMIT;
+  if (!s) s = mgrid_plan_diff(p, q, 0, NULL, count_text, &length, err);
+  if (!s) s = mgrid_plan_print(p, count_text, &length, err);
+  if (!s) s = mgrid_plan_print_json(q, -1, count_text, &length, err);
+  if (!s) s = mgrid_plan_resources(p, 3, NULL, &r, err);
+  mgrid_plan_free(p);
+  mgrid_plan_free(q);
+  mgrid_topology_free(t);
+  mgrid_family_free(tp);
+  mgrid_family_free(dp);
+  mgrid_grid_free(g);
+  if (s == MGRID_OUTPUT) mgrid_oom(err);
+  return s;
+}
+
 /* Grids over a list and over modes, grids out of them, and families along their dims, by list and by rule. */
 static mgrid_status grids_way(mgrid_error *err) {
   enum { GRIDS = 8 };
@@ -201,6 +235,11 @@ static void test_every_allocation_of_grids(void **state) {
   sweep(grids_way);
 }
 
+static void test_every_allocation_of_lists(void **state) {
+  (void)state;
+  sweep(concurrent_way);
+}
+
 static void test_every_allocation_of_a_recipe(void **state) {
   (void)state;
   sweep(recipe_way);
@@ -234,7 +273,7 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_allocation_in_c),        cmocka_unit_test(test_every_allocation_of_grids),
     cmocka_unit_test(test_every_allocation_of_a_recipe), cmocka_unit_test(test_every_allocation_of_a_setting),
-    cmocka_unit_test(test_every_cap_of_the_lua_heap),
+    cmocka_unit_test(test_every_cap_of_the_lua_heap),    cmocka_unit_test(test_every_allocation_of_lists),
   };
   return run_program("memory", tests, argc, argv);
 }
