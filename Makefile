@@ -18,6 +18,8 @@ MANDIR  ?= $(PREFIX)/share/man
 
 CC         ?= cc
 AR         ?= ar
+LD         ?= ld
+OBJCOPY    ?= objcopy
 LUA        ?= lua5.4
 PKG_CONFIG ?= pkg-config
 OPT        ?= -O2 -g
@@ -30,12 +32,14 @@ B   := build/san
 OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 
-DEPS := lua5.4 jansson libxxhash yaml-0.1
+DEPS     := jansson libxxhash
+LUA_DEPS := lua5.4 yaml-0.1
 
 BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
-ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS)) $(CFLAGS)
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) $(LUA_DEPS)) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
+LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
 
 # The backends, each a library of its own of src/comm/NAME.c, NAME_*.c and NAME/*.c. HAVE_NAME: can it be
 # built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
@@ -58,18 +62,25 @@ PC_nccl    := $(NCCL_DIR:/=)
 
 BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 
-# The library's stages, in the order of dependencies.
-STAGES := base algebra plan comm types script
-SRC    := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm/%_%.c) src/script/luaopen.c,$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
-OBJ    := $(SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
+# The stages in the order of dependencies: those of libmoongrid, and those of libmoongrid_lua, which speak Lua.
+STAGES     := base algebra plan comm
+LUA_STAGES := types script
+SRC     := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm/%_%.c),$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
+LUA_SRC := $(filter-out src/script/luaopen.c,$(foreach s,$(LUA_STAGES),$(sort $(wildcard src/$(s)/*.c))))
+OBJ     := $(SRC:src/%.c=$(B)/%.o)
+LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
 
+# What is built: libmoongrid, and the libraries that it loads when something needs them.
+LOADED  := lua $(BACKENDS)
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
-OUT     := $(LIB) $(B)/libmoongrid.a $(LIBS_OF_BACKENDS) $(BACKENDS:%=$(B)/libmoongrid_%.a) $(B)/moongrid.so $(B)/moongrid
+OUT     := $(LIB) $(B)/libmoongrid.a $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(LOADED:%=$(B)/libmoongrid_%.a) $(B)/moongrid.so $(B)/moongrid
+# What a program links that has recipes without loading a library: -u takes the entry out of the archive.
+WITH_LUA := -Wl,-u,mgrid_lua_entry $(B)/libmoongrid_lua.a $(B)/libmoongrid.a $(LUA_LIBS)
 
 all: $(OUT)
 
@@ -78,7 +89,7 @@ all: $(OUT)
 ifndef SAN
 COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
-$(filter $(COLD),$(OBJ)): OPT += -Os
+$(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 endif
 
 # One line per step; V=1 shows the commands.
@@ -90,7 +101,7 @@ endif
 $(B)/%.o: src/%.c Makefile
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
-	$(CC) $(ALL_CFLAGS) $(BACKEND_FLAGS) -c $< -o $@
+	$(CC) $(ALL_CFLAGS) $(VISIBILITY) $(BACKEND_FLAGS) -c $< -o $@
 
 $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	@mkdir -p $(@D)
@@ -99,19 +110,39 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
-# The symbols that the libraries export, with the version of the interface.
-MAP := $(B)/gen/exports.map
+# The symbols that the libraries export, with the version of the interface. libmoongrid also exports what
+# libmoongrid_lua and moongrid.so use of its inside: not hidden when it is compiled, and under the version of
+# this very release, so that the loader refuses to bring together two releases.
+MAP     := $(B)/gen/exports.map
+LIB_MAP := $(B)/gen/libmoongrid.map
 $(MAP): Makefile
 	@mkdir -p $(@D)
-	echo 'mgrid_$(SOVER) { global: mgrid_*; luaopen_moongrid; local: *; };' > $@
+	echo 'mgrid_$(SOVER) { global: mgrid_*; local: *; };' > $@
+
+$(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
+$(LIB_MAP): scripts/exports src/moongrid.h src/moongrid_recipe.h $(OBJ) $(LUA_OBJ)
+	scripts/exports $(VERSION) src/moongrid.h src/moongrid_recipe.h -- $(OBJ) -- $(LUA_OBJ) > $@
 
 # Tables of names need a relocation per name; packing them saves 12 KiB of the library.
-$(LIB): $(OBJ) $(MAP)
+SHARED = $(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic -Wl,-soname,$(@F)
+DEFS  := $(if $(SAN),,-Wl,-z,defs)
+
+$(LIB): $(OBJ) $(LIB_MAP)
 	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,--version-script=$(MAP) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic-functions -Wl,-soname,libmoongrid.so.$(SOVER) $(if $(SAN),,-Wl,-z,defs) -o $@ $(OBJ) $(LIBS)
+	$(SHARED) $(DEFS) -Wl,--version-script=$(LIB_MAP) -o $@ $(OBJ) $(LIBS)
 	ln -sf $(@F) $(B)/libmoongrid.so
 
 $(B)/libmoongrid.a: $(OBJ)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+# What speaks Lua: it stands on libmoongrid, so that there is one copy of what makes and frees plans and states.
+$(B)/libmoongrid_lua.so.$(SOVER): $(LUA_OBJ) $(LIB) $(MAP)
+	$(call SAY,LD,$@)
+	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) -Wl,-rpath,'$$ORIGIN' -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
+	ln -sf $(@F) $(B)/libmoongrid_lua.so
+
+$(B)/libmoongrid_lua.a: $(LUA_OBJ)
 	rm -f $@
 	$(AR) rcs $@ $^
 
@@ -132,15 +163,21 @@ $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
 endef
 $(foreach b,$(BACKENDS),$(eval $(call backend,$(b))))
 
-# `require "moongrid"`: Lua's own symbols come from the interpreter that loads it.
-$(B)/moongrid.so: $(B)/script/luaopen.o $(LIB)
-	$(call SAY,LD,$@)
-	$(CC) -shared $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< -L$(B) -lmoongrid
+# `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,
+# so that an interpreter of another version, which has not all of them, can load it and be told.
+$(B)/gen/module.o: $(B)/script/luaopen.o $(LUA_OBJ)
+	$(LD) -r -o $@ $^
+	$(OBJCOPY) --wildcard --weaken-symbol 'lua_*' --weaken-symbol 'luaL_*' $@
 
-# The command links the archive: it is one file to copy, and can use symbols that are not exported.
-$(B)/moongrid: $(COMMAND) $(B)/libmoongrid.a
+$(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	$(call SAY,LD,$@)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
+	$(SHARED) -Wl,--version-script=$(B)/gen/module.map -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
+
+# The command links the archives: it is one file to copy, and can use symbols that are not exported.
+$(B)/moongrid: $(COMMAND) $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+	$(call SAY,LD,$@)
+	$(CC) $(ALL_LDFLAGS) -o $@ $(COMMAND) $(WITH_LUA)
 
 # ------------------------------------------------------------------------- manual
 MAN := build/man/moongrid.1 build/man/moongrid.3
@@ -178,7 +215,7 @@ install: all man
 	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
 	install -m 644 $(HEADERS) $(D)$(PREFIX)/include/
-	for name in moongrid $(BACKENDS:%=moongrid_%); do \
+	for name in moongrid $(LOADED:%=moongrid_%); do \
 	  install -m 755 $(B)/lib$$name.so.$(SOVER) $(D)$(LIBDIR)/ && \
 	  ln -sf lib$$name.so.$(SOVER) $(D)$(LIBDIR)/lib$$name.so && \
 	  install -m 644 $(B)/lib$$name.a $(D)$(LIBDIR)/ || exit 1; \
@@ -186,7 +223,7 @@ install: all man
 	install -d $(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3
 	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
 	install -m 644 build/man/moongrid.3 $(D)$(MANDIR)/man3/
-	scripts/pkgconfig moongrid $(VERSION) $(PREFIX) $(LIBDIR) > $(PC)/moongrid.pc
+	for name in moongrid moongrid_lua; do scripts/pkgconfig $$name $(VERSION) $(PREFIX) $(LIBDIR) > $(PC)/$$name.pc || exit 1; done
 	$(foreach b,$(BACKENDS),scripts/pkgconfig moongrid_$(b) $(VERSION) $(PREFIX) $(LIBDIR) $(PC_$(b)) > $(PC)/moongrid_$(b).pc &&) true
 	install -d $(CMAKE)
 	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
@@ -205,8 +242,8 @@ install-lua: all
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
 	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe lua $(ALL_BACKENDS)))
-	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(ALL_BACKENDS:%=moongrid_%),$(l).so $(l).so.$(SOVER) $(l).a))
-	rm -f $(addprefix $(PC)/,moongrid.pc $(ALL_BACKENDS:%=moongrid_%.pc))
+	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
+	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
@@ -216,6 +253,6 @@ clean:
 
 include tests/tests.mk
 
--include $(OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
+-include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
 .PHONY: all man check lint docs format install install-lua uninstall clean
 .DELETE_ON_ERROR:

@@ -25,6 +25,10 @@ extern "C" {
 
 typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one recipe */
 
+/* Recipes are Lua, and Lua is in a library of its own, libmoongrid_lua. The first mgrid_runtime_new loads it from
+** beside libmoongrid, where it stays loaded (MGRID_MISSING where it is not): the host may have any Lua of its own,
+** of any version, and a host without recipes has none. */
+
 typedef struct mgrid_limits {
   size_t   size;         /* sizeof(mgrid_limits) */
   size_t   memory;       /* bytes of Lua heap; default 64 MiB */
@@ -186,6 +190,9 @@ typedef struct mgrid_policy mgrid_policy;
 ** name where there is none. It keeps the runtime alive; free it before the state. Local. */
 MGRID_API mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err);
 MGRID_API void          mgrid_policy_free(mgrid_policy *p);
+/* Who compares its results, so that a call is collective over them (agreed = { name = "world" }): "world", else the
+** name of a family, whose groups compare; "" where nobody does, and a call is local. Borrowed from the policy. */
+MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 /* Call it; args may be NULL where n is 0. What it returns stays in the policy until the next call.
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and

@@ -21,8 +21,8 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
 
-$(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid.a
-	$(CC) $^ -o $@ $(LIBS) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
+$(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc

@@ -25,6 +25,10 @@ void *mgrid_null_oom(mgrid_error *err);
 /* Copy the error `from` to *err: _pass only where *err holds none, _replace always. Return its status. */
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
+/* Is a pointer NULL that no program should pass as NULL? MGRID_USAGE then, "WHAT is NULL". _list: of n elements. An
+** object that an earlier call failed to make is no such pointer: that call has filled *err. */
+bool mgrid_lacks(const void *given, const char *what, mgrid_error *err);
+bool mgrid_lacks_list(size_t n, const void *given, const char *what, mgrid_error *err);
 /* Change the message of *err; the arguments may point to the old message. Return its status. */
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
 
@@ -42,6 +46,9 @@ void mgrid_struct_write(void *given, const void *own, size_t known);
 ** `block`; bytes 0 frees it. mgrid_zeroed gives zeroed memory, bytes 1 or more. hooks.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
 void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes);
+/* free. types/ and script/ call this and mgrid_realloc, never malloc and free: they may be bound to another
+** allocator than the rest of the process (comm/recipe.c). */
+void mgrid_release(void *block);
 /* Write a line to the host's log, if it has set one. h may be NULL. */
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) MGRID_PRINTF(3, 4);
 

@@ -20,6 +20,8 @@ void *mgrid_zeroed(const mgrid_hooks *h, size_t bytes) {
   return block ? memset(block, 0, bytes) : NULL;
 }
 
+void mgrid_release(void *block) { free(block); }
+
 void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   char    line[1024];
   va_list args;

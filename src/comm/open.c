@@ -5,45 +5,15 @@
 */
 #include "comm/open.h"
 
-#include <dlfcn.h>
-#include <limits.h>
-#include <stdlib.h>
+#include "comm/library.h"
+
 #include <string.h>
-
-/* Path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. For a
-** program the loader may know only argv[0], so ask /proc. */
-static bool own_file(char path[PATH_MAX]) {
-  Dl_info info;
-  bool    found = dladdr((void *)(uintptr_t)&mgrid_backend_open, &info) && info.dli_fname;
-  return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
-}
-
-/* Load a backend's library: from the folder of that file (build tree), from ../lib (a command in bin/), else
-** by the loader's search path. */
-static void *load(const mgrid_descriptor *d, mgrid_error *err) {
-  static const char *const folders[] = { "", "../lib/" };
-  char                     self[PATH_MAX], path[PATH_MAX + 64];
-  void                    *lib = NULL;
-  if (own_file(self))
-    for (size_t i = 0; i < 2 && !lib; i++) {
-      int dir = (int)(strrchr(self, '/') - self) + 1;
-      snprintf(path, sizeof path, "%.*s%s%s", dir, self, folders[i], d->library);
-      lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    }
-  if (!lib) lib = dlopen(d->library, RTLD_NOW | RTLD_LOCAL);
-  if (!lib) {
-    const char *why = dlerror();
-    return mgrid_null(err, MGRID_MISSING, "the %s backend is not here: %s", d->name, why ? why : "unknown reason");
-  }
-  return lib; /* stays loaded: an MPI library must not be unloaded */
-}
 
 /* The entry points of a backend's library, or NULL. */
 static const mgrid_backend_entry *entry_of(const mgrid_descriptor *d, mgrid_error *err) {
-  void *lib = load(d, err), *found = lib ? dlsym(lib, d->entry) : NULL;
-  if (lib && !found) mgrid_fail(err, MGRID_MISSING, "%s does not have %s", d->library, d->entry);
-  const mgrid_backend_entry *entry = found;
-  return entry && mgrid_layout_check(entry->layout, d->library, err) == MGRID_OK ? entry : NULL;
+  char what[64];
+  snprintf(what, sizeof what, "the %s backend", d->name);
+  return mgrid_library_entry(d->library, 0, d->entry, what, err);
 }
 
 static mgrid_backend *open_alone(const mgrid_descriptor *d, mgrid_error *err) {

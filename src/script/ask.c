@@ -3,6 +3,7 @@
 ** ask.c - what a state is asked under the names of a system: queries, functions of the recipe that answer, and
 ** getters of groups.
 */
+#include "script/entry.h"
 #include "script/prelude.h"
 #include "script/runtime.h"
 #include "types/values.h"
@@ -109,21 +110,24 @@ static void copy_text(const char *text, char *buf, size_t len, size_t *length) {
   if (length) *length = (size_t)whole;
 }
 
-mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                               size_t len, size_t *length, mgrid_error *err) {
+mgrid_status mgrid_script_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                              size_t len, size_t *length, mgrid_error *err) {
   json_t      *answer;
   mgrid_status status = answer_of(rt, s, query, args, &answer, err);
   if (status) return status;
-  char *text = json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  mgrid_text text = { 0 };
+  mgrid_json_text(answer, JSON_COMPACT, &text);
   json_decref(answer);
-  if (!text) return mgrid_oom(err);
-  copy_text(text, buf, len, length);
-  free(text);
-  return MGRID_OK;
+  if (text.failed)
+    status = mgrid_oom(err);
+  else
+    copy_text(text.data, buf, len, length);
+  mgrid_text_free(&text);
+  return status;
 }
 
-mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
-                                    size_t len, size_t *length, mgrid_error *err) {
+mgrid_status mgrid_script_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                                   size_t len, size_t *length, mgrid_error *err) {
   json_t      *answer;
   mgrid_status status = answer_of(rt, s, query, args, &answer, err);
   if (status) return status;
@@ -135,8 +139,8 @@ mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const cha
   return status;
 }
 
-mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
-                                       int64_t *answer, mgrid_error *err) {
+mgrid_status mgrid_script_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                      int64_t *answer, mgrid_error *err) {
   json_t      *value;
   mgrid_status status = answer_of(rt, s, query, args, &value, err);
   if (status) return status;
@@ -161,8 +165,8 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
   return MGRID_OK;
 }
 
-const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
-                                       mgrid_error *err) {
+const mgrid_group *mgrid_script_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
+                                      mgrid_error *err) {
   const mgrid_group *group = NULL;
   json_t            *object;
   if (read_arguments(getter, args, &object, err)) return NULL;

@@ -168,10 +168,9 @@ static int core_settings(lua_State *L) {
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) return mgrid_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
-  char *text = json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  mgrid_text t = { 0 };
+  mgrid_json_text(v, JSON_COMPACT, &t);
   json_decref(v);
-  if (!text) return mgrid_lua_oom(L);
-  mgrid_text t = { .data = text, .len = strlen(text) };
   mgrid_lua_push_text(L, &t);
   return 1;
 }

@@ -2,6 +2,7 @@
 **
 ** describe.c - the doc, parameters, settings, policies and queries of a recipe, as text and as JSON.
 */
+#include "script/entry.h"
 #include "script/prelude.h"
 #include "script/runtime.h"
 #include "types/values.h"
@@ -91,17 +92,15 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
       t, "  %-36s %s\n", json_string_value(json_object_get(q, "name")), json_string_value(json_object_get(q, "with")));
 }
 
-mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
+mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
   json_t      *info;
   mgrid_status s = mgrid_runtime_info_json(rt, &info, err);
   if (s) return s;
   mgrid_text t = { 0 };
   if (json) {
     json_object_set_new(info, "name", json_string(rt->recipe));
-    char *text = json_dumps(info, JSON_INDENT(2) | JSON_SORT_KEYS);
-    if (text) mgrid_text_add(&t, "%s\n", text);
-    t.failed |= !text;
-    free(text);
+    mgrid_json_text(info, JSON_INDENT(2), &t);
+    mgrid_text_str(&t, "\n");
   } else {
     describe_text(rt->recipe, info, &t);
   }

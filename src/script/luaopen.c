@@ -1,11 +1,30 @@
 /* SPDX-License-Identifier: MIT
 **
-** luaopen.c - moongrid.so: the name that `require "moongrid"` looks for.
+** luaopen.c - moongrid.so: the name that `require "moongrid"` looks for. The module has no Lua of its own: all
+** functions of Lua are those of the interpreter that loads it, and weak (Makefile), NULL where it does not have them.
 */
 #include "moongrid_lua.h"
 
 #include <lua.h>
+#include <lauxlib.h>
+
+#pragma weak lua_getglobal
+#pragma weak lua_newuserdatauv
 
 MGRID_API int luaopen_moongrid(lua_State *L);
 
-int luaopen_moongrid(lua_State *L) { return mgrid_lua_open(L); }
+/* The version that the interpreter gives itself, "Lua 5.1". What is called here is in every Lua since 5.1. */
+static const char *version(lua_State *L) {
+  enum { GLOBALS_OF_5_1 = -10002 };
+  if (lua_getglobal)
+    lua_getglobal(L, "_VERSION");
+  else
+    lua_getfield(L, GLOBALS_OF_5_1, "_VERSION");
+  const char *s = lua_tolstring(L, -1, NULL);
+  return s ? s : "an unknown Lua";
+}
+
+int luaopen_moongrid(lua_State *L) {
+  bool ours = lua_newuserdatauv && lua_version(L) == LUA_VERSION_NUM; /* before 5.4 it returns a pointer */
+  return ours ? mgrid_lua_open(L) : luaL_error(L, "moongrid is built for " LUA_VERSION ", and this is %s", version(L));
+}

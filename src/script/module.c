@@ -5,6 +5,8 @@
 */
 #include "moongrid_lua.h"
 
+#include "script/bundle.h"
+#include "script/entry.h"
 #include "script/runtime.h"
 #include "types/values.h"
 
@@ -45,8 +47,8 @@ static int load(lua_State *L) {
   mgrid_error     e = MGRID_ERROR_INIT;
   *box = NULL;
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
-  *box = mgrid_runtime_new(NULL, NULL, &e);
-  return *box && mgrid_runtime_load(*box, name, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
+  *box = mgrid_script_runtime_new(NULL, NULL, &e);
+  return *box && mgrid_script_load(*box, name, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
@@ -128,12 +130,12 @@ static int recipe_call(lua_State *L) {
   lua_settop(L, 4);
   if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
   luaL_checktype(L, 4, LUA_TTABLE);
-  mgrid_policy *p = mgrid_policy_new(rt, s, name, &e);
+  mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
   mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
   lua_pushcfunction(L, push_result);
   lua_pushlightuserdata(L, p);
   int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
-  mgrid_policy_free(p);
+  mgrid_script_policy_free(p);
   if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
   return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
 }
@@ -148,7 +150,7 @@ static int recipe_info(lua_State *L) {
 
 static int recipe_gc(lua_State *L) {
   mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
-  mgrid_runtime_free(*box);
+  mgrid_script_runtime_free(*box);
   *box = NULL;
   return 0;
 }
@@ -252,8 +254,8 @@ static int job_tostring(lua_State *L) {
 
 static int recipes(lua_State *L) {
   lua_newtable(L);
-  for (lua_Integer i = 0; mgrid_recipe_names()[i]; i++) {
-    lua_pushstring(L, mgrid_recipe_names()[i]);
+  for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
+    lua_pushstring(L, mgrid_bundled_names[i]);
     lua_rawseti(L, -2, i + 1);
   }
   return 1;

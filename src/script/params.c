@@ -5,6 +5,7 @@
 */
 #include "script/runtime.h"
 
+#include "script/entry.h"
 #include "script/prelude.h"
 #include "script/read.h"
 #include "types/values.h"
@@ -42,7 +43,7 @@ static int plan_body(lua_State *L) {
 
 static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params, json_t *file,
                              mgrid_error *err) {
-  if (!rt || mgrid_runtime_check_loaded(rt, err)) return NULL;
+  if (mgrid_runtime_check_loaded(rt, err)) return NULL;
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
@@ -67,8 +68,12 @@ mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push
 static mgrid_status add_strings(json_t *given, size_t n, const char *const *args, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < n && !s; i++) {
-    const char *eq = strchr(args[i], '=');
+    const char *eq = args[i] ? strchr(args[i], '=') : NULL;
     char        name[128];
+    if (!args[i]) {
+      s = mgrid_fail(err, MGRID_USAGE, "argument %zu of %zu is NULL", i, n);
+      break;
+    }
     if (!eq || eq == args[i] || (size_t)(eq - args[i]) >= sizeof name) {
       s = mgrid_fail(err, MGRID_USAGE, "argument '%s' is not of the form NAME=VALUE", args[i]);
       break;
@@ -83,10 +88,6 @@ static mgrid_status add_strings(json_t *given, size_t n, const char *const *args
   return s;
 }
 
-mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args, mgrid_error *err) {
-  return mgrid_runtime_plan_file(rt, world, NULL, n, args, err);
-}
-
 /* ---------------------------------------------------------------------- C values */
 
 typedef struct arguments {
@@ -99,9 +100,9 @@ static void push_arguments(lua_State *L, const void *arguments_) {
   mgrid_push_args(L, a->n, a->at);
 }
 
-mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
-                                      mgrid_error *err) {
-  if (!rt || mgrid_args_check(n, args, err)) return NULL;
+mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                     mgrid_error *err) {
+  if (mgrid_args_check(n, args, err)) return NULL;
   if (!mgrid_args_are_sound(n, args))
     return mgrid_null(err, MGRID_USAGE, "a parameter has no name, no kind, or text that is not UTF-8");
   for (size_t i = 0; i < n; i++)
@@ -151,11 +152,11 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
 
 static void push_object(lua_State *L, const void *object) { mgrid_push_json(L, object); }
 
-mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
-                                    const char *const *args, mgrid_error *err) {
+mgrid_plan *mgrid_script_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                                   const char *const *args, mgrid_error *err) {
   json_t     *file = NULL, *given = json_object();
   mgrid_plan *p = NULL;
-  if (!rt || mgrid_runtime_check_loaded(rt, err)) {
+  if (mgrid_runtime_check_loaded(rt, err)) {
     json_decref(given);
     return NULL;
   }

@@ -7,6 +7,7 @@
 */
 #include "script/policy.h"
 
+#include "script/entry.h"
 #include "script/prelude.h"
 #include "types/values.h"
 
@@ -42,18 +43,17 @@ static int new_body(lua_State *L) {
   return 0;
 }
 
-mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
-  if (!rt || !s) return NULL; /* the call that failed to make them has filled *err */
+mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
   if (mgrid_runtime_check_state(rt, s, err)) return NULL;
   if (strlen(name) >= sizeof((mgrid_policy *)0)->name)
     return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown policy '%s'", name);
-  mgrid_policy *p = calloc(1, sizeof *p);
+  mgrid_policy *p = mgrid_zeroed(NULL, sizeof *p);
   if (!p) return mgrid_null_oom(err);
-  p->rt = mgrid_runtime_ref(rt), p->state = s;
+  p->made_by = rt->made_by, p->rt = mgrid_script_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
   if (mgrid_runtime_protected(rt, new_body, p, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
-  mgrid_policy_free(p);
+  mgrid_script_policy_free(p);
   return NULL;
 }
 
@@ -62,7 +62,7 @@ static int close_body(lua_State *L) {
   return 0;
 }
 
-void mgrid_policy_free(mgrid_policy *p) {
+void mgrid_script_policy_free(mgrid_policy *p) {
   if (!p) return;
   lua_State *L = p->rt->L;
   if (p->box != LUA_NOREF) { /* close the State, because the recipe may have kept it */
@@ -76,8 +76,8 @@ void mgrid_policy_free(mgrid_policy *p) {
   luaL_unref(L, LUA_REGISTRYINDEX, p->params);
   luaL_unref(L, LUA_REGISTRYINDEX, p->result);
   mgrid_peers_close(&p->peers);
-  mgrid_runtime_free(p->rt);
-  free(p);
+  mgrid_script_runtime_free(p->rt);
+  mgrid_release(p);
 }
 
 /* -------------------------------------------------------------------------- call */
@@ -124,15 +124,15 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* The result in canonical text, equal for equal values on every rank; NULL: it has none. */
-static char *canonical(const mgrid_policy *p) {
+/* The result in canonical text, equal for equal values on every rank; false: it has none. */
+static bool canonical(const mgrid_policy *p, mgrid_text *text) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   json_t *v = mgrid_json_of(L, -1);
   lua_settop(L, 0);
-  char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) : NULL;
+  if (v) mgrid_json_text(v, JSON_COMPACT, text);
   json_decref(v);
-  return text;
+  return v && !text->failed;
 }
 
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
@@ -143,14 +143,14 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
     return FAILED;
   }
-  char *text = canonical(p);
-  if (!text) {
-    snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
-    return INCOMPARABLE;
+  mgrid_text text = { 0 };
+  uint64_t   digest = INCOMPARABLE;
+  snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
+  if (canonical(p, &text)) {
+    digest = XXH3_64bits(text.data, text.len) | VALUE;
+    snprintf(told, MGRID_TOLD, "returned %.200s", text.data);
   }
-  uint64_t digest = XXH3_64bits(text, strlen(text)) | VALUE;
-  snprintf(told, MGRID_TOLD, "returned %.200s", text);
-  free(text);
+  mgrid_text_free(&text);
   return digest;
 }
 
@@ -186,7 +186,9 @@ static void forget_result(const mgrid_policy *p) {
 
 static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
-  mgrid_status s = mgrid_args_check(c->n, c->args, &e);
+  mgrid_status s = MGRID_OK;
+  if (!c->from && mgrid_lacks_list(c->n, c->args, "arguments", &e)) s = e.status;
+  if (!s) s = mgrid_args_check(c->n, c->args, &e);
   if (!s) s = mgrid_runtime_protected(c->p->rt, call_body, c, &e);
   if (s) place(c->p, &e);
   if (*c->p->agreed) s = agree(c->p, s, &e);
@@ -196,8 +198,10 @@ static mgrid_status run(call *c, mgrid_error *err) {
   return mgrid_error_pass(err, &e);
 }
 
-mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return p ? run(&(call){ p, n, args, NULL, 0 }, err) : MGRID_USAGE;
+const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
+
+mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
+  return run(&(call){ p, n, args, NULL, 0 }, err);
 }
 
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {

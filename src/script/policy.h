@@ -9,6 +9,7 @@
 #include "script/runtime.h"
 
 struct mgrid_policy {
+  mgrid_made_by  made_by;
   mgrid_runtime *rt;
   mgrid_state   *state;
   int            function, box, params, result; /* references in the registry; box: the State that the recipe sees */

@@ -5,6 +5,8 @@
 */
 #include "script/policy.h"
 
+#include "script/entry.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +108,7 @@ static mgrid_kind push_at(const mgrid_policy *p, const char *path) {
   }
 }
 
-mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path) {
-  if (!p) return MGRID_IS_NONE;
+mgrid_kind mgrid_script_policy_kind(const mgrid_policy *p, const char *path) {
   mgrid_kind k = push_at(p, path);
   lua_settop(p->rt->L, 0);
   return k;
@@ -124,18 +125,14 @@ static mgrid_status wrong_kind(const mgrid_policy *p, const char *path, mgrid_ki
 
 /* ------------------------------------------------------------------------ values */
 
-mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err) {
-  if (out) *out = false;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   if (is == MGRID_IS_BOOLEAN) *out = lua_toboolean(p->rt->L, -1);
   lua_settop(p->rt->L, 0);
   return is == MGRID_IS_BOOLEAN ? MGRID_OK : wrong_kind(p, path, is, MGRID_IS_BOOLEAN, err);
 }
 
-mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err) {
-  if (out) *out = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   int        whole = 0;
   if (is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER) *out = lua_tointegerx(p->rt->L, -1, &whole);
@@ -143,9 +140,7 @@ mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64
   return whole ? MGRID_OK : wrong_kind(p, path, is, MGRID_IS_INTEGER, err);
 }
 
-mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err) {
-  if (out) *out = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   bool       number = is == MGRID_IS_INTEGER || is == MGRID_IS_NUMBER;
   if (number) *out = lua_tonumber(p->rt->L, -1);
@@ -153,9 +148,7 @@ mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double
   return number ? MGRID_OK : wrong_kind(p, path, is, MGRID_IS_NUMBER, err);
 }
 
-mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err) {
-  if (out) *out = NULL;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   if (is == MGRID_IS_TEXT) *out = lua_tostring(p->rt->L, -1); /* lives as long as the result */
   lua_settop(p->rt->L, 0);
@@ -184,18 +177,14 @@ static mgrid_status copy_list(const mgrid_policy *p, const char *path, mgrid_kin
   return fits ? MGRID_OK : wrong_kind(p, path, is, wanted, err);
 }
 
-mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room, size_t *length,
-                                   mgrid_error *err) {
-  if (length) *length = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room,
+                                          size_t *length, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   return copy_list(p, path, is, MGRID_IS_INTEGERS, out, NULL, room, length, err);
 }
 
-mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room, size_t *length,
-                                  mgrid_error *err) {
-  if (length) *length = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room,
+                                         size_t *length, mgrid_error *err) {
   mgrid_kind is = push_at(p, path);
   return copy_list(p, path, is, MGRID_IS_NUMBERS, NULL, out, room, length, err);
 }
@@ -206,9 +195,7 @@ static bool is_table(mgrid_kind k) {
   return k == MGRID_IS_TABLE || k == MGRID_IS_LIST || k == MGRID_IS_INTEGERS || k == MGRID_IS_NUMBERS;
 }
 
-mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err) {
-  if (out) *out = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_kind is = push_at(p, path);
   if (is == MGRID_IS_TABLE)
@@ -230,10 +217,8 @@ static size_t insert(const char **keys, size_t n, size_t room, const char *key) 
   return last + 1;
 }
 
-mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room, size_t *length,
-                               mgrid_error *err) {
-  if (length) *length = 0;
-  if (!p) return MGRID_USAGE;
+mgrid_status mgrid_script_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room,
+                                      size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   mgrid_kind is = push_at(p, path);
   size_t     n = 0, all = 0;

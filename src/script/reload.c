@@ -3,6 +3,7 @@
 ** reload.c - loads a changed recipe while the trainer runs. It makes a new runtime and state and leaves the
 ** old ones alone, so a failure on any rank changes nothing.
 */
+#include "script/entry.h"
 #include "script/runtime.h"
 
 #include <inttypes.h>
@@ -13,33 +14,28 @@ static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_state *s, const ch
                             const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
   if (err->status) return NULL;
-  if (mgrid_runtime_load(fresh, recipe, err) == MGRID_OK)
-    plan = mgrid_runtime_plan(fresh, mgrid_plan_world(s->plan), n, args, err);
+  if (mgrid_script_load(fresh, recipe, err) == MGRID_OK)
+    plan = mgrid_script_plan_file(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
   if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;
   mgrid_plan_free(plan);
   return NULL;
 }
 
-mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
-                          const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change,
-                          mgrid_error *err) {
+mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
+                                 const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
+                                 mgrid_change *change, mgrid_error *err) {
   mgrid_error    mine = MGRID_ERROR_INIT;
   mgrid_change   what = MGRID_CHANGE_INIT;
   mgrid_runtime *fresh = NULL;
-  *new_rt = NULL;
-  *new_s = NULL;
-  if (!s) return MGRID_USAGE;
   if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
-  if (!rt)
-    mgrid_fail(&mine, MGRID_USAGE, "there is no runtime to reload");
-  else if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
-    fresh = mgrid_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
-  mgrid_plan *plan = evaluate(fresh, s, recipe || !rt ? recipe : rt->recipe, n, args, &what, &mine);
+  if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
+    fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
+  mgrid_plan *plan = evaluate(fresh, s, recipe ? recipe : rt->recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, &mine);
   mgrid_plan_free(plan);
   if (!state) {
-    mgrid_runtime_free(fresh);
+    mgrid_script_runtime_free(fresh);
     return mgrid_error_pass(err, &mine);
   }
   mgrid_struct_write(change, &what, sizeof what);

@@ -6,7 +6,7 @@
 */
 #include "script/runtime.h"
 
-#include "script/bundle.h"
+#include "script/entry.h"
 #include "script/prelude.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ static int open_body(lua_State *L) {
   return 0;
 }
 
-mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   mgrid_hooks  h = MGRID_HOOKS_INIT;
   if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
@@ -53,35 +53,36 @@ mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
                       "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds", l.memory,
                       l.instructions, l.seconds);
-  mgrid_runtime *rt = calloc(1, sizeof *rt);
+  mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
+  rt->made_by.entry = &mgrid_lua_entry;
   rt->users = 1;
   rt->budget.limits = l, rt->budget.hooks = h;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
   rt->L = lua_newstate(mgrid_budget_alloc, &rt->budget);
   if (!rt->L) {
     bool starved = rt->budget.starved;
-    free(rt);
+    mgrid_release(rt);
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
   if (mgrid_runtime_protected(rt, open_body, &rt->budget, err)) {
-    mgrid_runtime_free(rt);
+    mgrid_script_runtime_free(rt);
     return NULL;
   }
   return rt;
 }
 
-mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) {
-  if (rt) rt->users++;
+mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {
+  rt->users++;
   return rt;
 }
 
-void mgrid_runtime_free(mgrid_runtime *rt) {
+void mgrid_script_runtime_free(mgrid_runtime *rt) {
   if (!rt || --rt->users > 0) return;
   lua_close(rt->L);
-  free(rt->recipe);
-  free(rt);
+  mgrid_release(rt->recipe);
+  mgrid_release(rt);
 }
 
 /* --------------------------------------------------------------------- use */
@@ -95,8 +96,7 @@ static int load_body(lua_State *L) {
   return 0;
 }
 
-mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE;
+mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
   if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
   mgrid_error *why = &rt->unloaded;
   mgrid_error_clear(why);
@@ -108,7 +108,7 @@ mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_err
 }
 
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
-  if (!rt) return MGRID_USAGE; /* mgrid_runtime_new has filled *err */
+  if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed"); /* a Recipe that Lua has collected */
   if (!rt->recipe && rt->unloaded.status)
     return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */
   return rt->recipe ? MGRID_OK
@@ -117,13 +117,11 @@ mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *er
 
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_loaded(rt, err);
-  if (status || !s) return status ? status : MGRID_USAGE;
+  if (status) return status;
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
   return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
                     *other ? "of " : "of none", other);
 }
-
-const char *const *mgrid_recipe_names(void) { return mgrid_bundled_names; }
 
 const char *mgrid_lua_release(void) { return LUA_RELEASE; }

@@ -5,11 +5,13 @@
 #ifndef MGRID_RUNTIME_H
 #define MGRID_RUNTIME_H
 
+#include "comm/recipe.h"
 #include "types/budget.h"
 
 #include <jansson.h>
 
 struct mgrid_runtime {
+  mgrid_made_by made_by;
   lua_State   *L;
   mgrid_budget budget;
   int          users;    /* owners: the caller, each _ref, each policy */

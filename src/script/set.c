@@ -3,6 +3,7 @@
 ** set.c - settings: what a host switches while it runs, and the recipe's queries see. The recipe says which
 ** there are and of what kind; the state keeps the values.
 */
+#include "script/entry.h"
 #include "script/prelude.h"
 #include "script/runtime.h"
 #include "types/values.h"
@@ -45,7 +46,7 @@ static void push_arg(lua_State *L, const void *arg_) {
   lua_remove(L, -2);
 }
 
-mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
+mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
   mgrid_status status = mgrid_args_check(1, setting, err);
   if (!status && !mgrid_args_are_sound(1, setting))
     status = mgrid_fail(err, MGRID_USAGE, "a setting has no name, no kind, or text that is not UTF-8");

@@ -208,7 +208,7 @@ static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
                          (int)k, (int64_t)lua_tointeger(L, -1));
     lua_pop(L, 1);
   }
-  int64_t *list = malloc((*n + 1) * sizeof *list);
+  int64_t *list = mgrid_realloc(NULL, NULL, 0, (*n + 1) * sizeof *list);
   if (!list) mgrid_lua_oom(L);
   for (size_t k = 1; k <= *n; k++) {
     lua_rawgeti(L, i, (lua_Integer)k);

@@ -133,7 +133,7 @@ static int family_pick(lua_State *L) {
   size_t            n;
   int64_t          *positions = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_pick(f->f, n, positions, &e);
-  free(positions);
+  mgrid_release(positions);
   return done(L, box, &e);
 }
 
@@ -184,7 +184,7 @@ static int family_without(lua_State *L) {
   size_t            n;
   int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_without(f->f, n, ranks, &e);
-  free(ranks);
+  mgrid_release(ranks);
   return done(L, box, &e);
 }
 

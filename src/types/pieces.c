@@ -47,7 +47,7 @@ static int family_levels(lua_State *L) {
   mgrid_error  e = MGRID_ERROR_INIT;
   int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
   mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
-  free(sizes);
+  mgrid_release(sizes);
   if (s) return mgrid_lua_raise_error(L, &e);
   for (size_t i = 0; i < n; i++) box[i]->f = out[i];
   return (int)n;
@@ -60,7 +60,7 @@ static int family_segments(lua_State *L) {
   size_t            n;
   int64_t          *sizes = mgrid_lua_check_sizes(L, 2, &n);
   box->f = mgrid_family_segments(f->f, n, sizes, &e);
-  free(sizes);
+  mgrid_release(sizes);
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
@@ -92,13 +92,13 @@ static int family_renumber(lua_State *L) {
   size_t            n;
   int64_t          *order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_renumber_by_rule(f->f, n, order, &e);
-  free(order);
+  mgrid_release(order);
   if (box->f) return 1;
   if (e.status) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge_lists(L, f->f); /* no rule has that order */
   order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_renumber(f->f, n, order, &e);
-  free(order);
+  mgrid_release(order);
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
@@ -110,7 +110,7 @@ int mgrid_lua_group_segment(lua_State *L) {
   size_t             n;
   int64_t           *sizes = mgrid_lua_check_sizes(L, 2, &n);
   mgrid_status       status = mgrid_group_segment(g, n, sizes, &s, &e);
-  free(sizes);
+  mgrid_release(sizes);
   if (status) return mgrid_lua_raise_error(L, &e);
   const struct {
     const char *name;

@@ -48,10 +48,10 @@ static int group_buffer(lua_State *L) {
   if (!b->data) return mgrid_lua_failure(L, &e);
   b->backend->users++;
   size_t bytes = b->n * type_sizes[type];
-  void  *zeros = calloc(1, bytes);
+  void  *zeros = mgrid_zeroed(NULL, bytes);
   if (!zeros) return mgrid_lua_oom(L);
   mgrid_status s = b->backend->ops->copy(b->backend, b->kind, b->data, zeros, bytes, true, &e);
-  free(zeros);
+  mgrid_release(zeros);
   return s ? mgrid_lua_failure(L, &e) : 1;
 }
 

@@ -11,6 +11,15 @@
 
 enum { DEPTH = 32, ARGS_DEPTH = 16 };
 
+static int put_piece(const char *text, size_t len, void *out) {
+  mgrid_text_put(out, text, len);
+  return ((mgrid_text *)out)->failed ? -1 : 0;
+}
+
+void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
+  if (json_dump_callback(v, put_piece, t, flags | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0) t->failed = true;
+}
+
 /* The form that the table at i has in JSON; every key must fit it. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 

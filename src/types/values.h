@@ -14,6 +14,8 @@
 /* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON) or memory is
 ** out. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
+/* Add the value as JSON text, keys sorted, so that equal values have equal text; `flags` are more of jansson's. */
+void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t);
 /* Push a value. May raise for lack of memory: the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
 /* Push values of C, which mgrid_args_check has checked, as a table by name. Raises if one has no name or kind. */

@@ -44,7 +44,7 @@ static int world_window(lua_State *L) {
   }
   mgrid_lua_charge(L, 16 * size);
   mgrid_error e = MGRID_ERROR_INIT;
-  int32_t    *ranks = malloc((size_t)size * sizeof *ranks);
+  int32_t    *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)size * sizeof *ranks);
   if (ranks) mgrid_family_slice(w->order, 0, offset, size, ranks);
   return set_order(L, box, mgrid_order_list(w->window, size, ranks, &e), &e);
 }
@@ -118,7 +118,7 @@ static int world_order(lua_State *L) {
                                 rank, i, w->window.offset, w->window.offset + w->window.size - 1);
     lua_pop(L, 1);
   }
-  int32_t *ranks = malloc((size_t)(n + 1) * sizeof *ranks);
+  int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(n + 1) * sizeof *ranks);
   for (int64_t i = 0; i < n && ranks; i++) {
     lua_rawgeti(L, 2, i + 1);
     ranks[i] = (int32_t)lua_tointeger(L, -1);
@@ -163,8 +163,8 @@ static int world_table(lua_State *L) {
     total += n;
     lua_pop(L, 1);
   }
-  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
-  int32_t *ranks = malloc((size_t)(total + 1) * sizeof *ranks);
+  int64_t *starts = mgrid_realloc(NULL, NULL, 0, (size_t)(count + 1) * sizeof *starts);
+  int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(total + 1) * sizeof *ranks);
   int64_t  at = 0;
   for (int64_t g = 1; starts && ranks && g <= count; g++) {
     lua_rawgeti(L, 2, g);
@@ -182,8 +182,8 @@ static int world_table(lua_State *L) {
     box->f = mgrid_family_table(w, count, starts, ranks, (mgrid_coverage)kind, &e);
   else
     mgrid_oom(&e);
-  free(starts);
-  free(ranks);
+  mgrid_release(starts);
+  mgrid_release(ranks);
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 

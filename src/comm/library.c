@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+**
+** library.c - finds libraries of moongrid's own and loads them.
+*/
+#include "comm/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. For a
+** program the loader may know only argv[0], so ask /proc. */
+static bool own_file(char path[PATH_MAX]) {
+  Dl_info info;
+  bool    found = dladdr((void *)(uintptr_t)&mgrid_library_open, &info) && info.dli_fname;
+  return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
+}
+
+/* From the folder of that file (build tree), from ../lib (a command in bin/), else by the loader's search
+** path. */
+void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err) {
+  static const char *const folders[] = { "", "../lib/" };
+  char                     self[PATH_MAX], path[PATH_MAX + 64];
+  void                    *lib = NULL;
+  flags |= RTLD_NOW | RTLD_LOCAL;
+  if (own_file(self))
+    for (size_t i = 0; i < 2 && !lib; i++) {
+      int dir = (int)(strrchr(self, '/') - self) + 1;
+      snprintf(path, sizeof path, "%.*s%s%s", dir, self, folders[i], file);
+      lib = dlopen(path, flags);
+    }
+  if (!lib) lib = dlopen(file, flags);
+  if (!lib) {
+    const char *why = dlerror();
+    return mgrid_null(err, MGRID_MISSING, "%s is not here: %s", what, why ? why : "unknown reason");
+  }
+  return lib; /* stays loaded: an MPI library must not be unloaded */
+}
+
+const void *mgrid_library_entry(const char *file, int flags, const char *name, const char *what, mgrid_error *err) {
+  void      *lib = mgrid_library_open(file, flags, what, err);
+  const int *layout = lib ? dlsym(lib, name) : NULL;
+  if (lib && !layout) mgrid_fail(err, MGRID_MISSING, "%s does not have %s", file, name);
+  return layout && mgrid_layout_check(*layout, file, err) == MGRID_OK ? layout : NULL;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+**
+** recipe.c - the functions of moongrid_recipe.h, which look at their pointers and go on to libmoongrid_lua. That
+** library is loaded by the first mgrid_runtime_new: a host without recipes carries no Lua.
+**
+** The host may have a Lua of its own, of another version, or LuaJIT, and the names of its functions are those of
+** ours. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and shows its own to nobody
+** (RTLD_LOCAL). It would be bound to the allocator of libc as well, where a host has put its own in place of that;
+** therefore it allocates and frees through base/hooks.c alone.
+*/
+#include "comm/recipe.h"
+
+#include "comm/library.h"
+#include "comm/state.h"
+
+#include <dlfcn.h>
+
+/* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry); else NULL. */
+extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
+
+/* Sanitizers end a process that uses RTLD_DEEPBIND. */
+static int deeply(void) { return dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") ? 0 : RTLD_DEEPBIND; }
+
+static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
+  if (&mgrid_lua_entry) return &mgrid_lua_entry;
+  /* First the library that it stands on, which is bound as all others are. In a program with libmoongrid.a this
+  ** is another copy of the code that runs here; there is no global state, so the two get on. */
+  if (!mgrid_library_open("libmoongrid.so." MGRID_SOVER, 0, "what recipes need", err)) return NULL;
+  return mgrid_library_entry("libmoongrid_lua.so." MGRID_SOVER, deeply(), "mgrid_lua_entry", "what recipes need", err);
+}
+
+static const mgrid_recipe_entry *entry_of(const void *made) { return ((const mgrid_made_by *)made)->entry; }
+
+/* ------------------------------------------------------------------- runtimes */
+
+mgrid_runtime *mgrid_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+  const mgrid_recipe_entry *entry = entry_of_library(err);
+  return entry ? entry->runtime_new(limits, hooks, err) : NULL;
+}
+
+mgrid_runtime *mgrid_runtime_ref(mgrid_runtime *rt) { return rt ? entry_of(rt)->runtime_ref(rt) : NULL; }
+
+void mgrid_runtime_free(mgrid_runtime *rt) {
+  if (rt) entry_of(rt)->runtime_free(rt);
+}
+
+mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
+  if (!rt || mgrid_lacks(recipe, "the recipe", err)) return MGRID_USAGE;
+  return entry_of(rt)->load(rt, recipe, err);
+}
+
+mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args, mgrid_error *err) {
+  return mgrid_runtime_plan_file(rt, world, NULL, n, args, err);
+}
+
+mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
+                                    const char *const *args, mgrid_error *err) {
+  if (!rt || mgrid_lacks_list(n, args, "arguments", err)) return NULL;
+  return entry_of(rt)->plan_file(rt, world, path, n, args, err);
+}
+
+mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
+                                      mgrid_error *err) {
+  if (!rt || mgrid_lacks_list(n, args, "parameters", err)) return NULL;
+  return entry_of(rt)->plan_values(rt, world, n, args, err);
+}
+
+const char *const *mgrid_recipe_names(void) {
+  static const char *const  none[] = { NULL };
+  const mgrid_recipe_entry *entry = entry_of_library(NULL);
+  return entry ? entry->names : none;
+}
+
+/* ------------------------------------------------------------------ questions */
+
+/* Is a question with an answer in text lacking something? Its answer is "" for now. */
+static bool lacks(const mgrid_runtime *rt, const mgrid_state *s, const char *query, char *buf, size_t len,
+                  size_t *length, mgrid_error *err) {
+  if (length) *length = 0;
+  if (buf && len > 0) *buf = '\0';
+  return !rt || !s || mgrid_lacks(query, "the name of the query", err)
+         || (len > 0 && mgrid_lacks(buf, "the buffer of the answer", err));
+}
+
+mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                               size_t len, size_t *length, mgrid_error *err) {
+  if (lacks(rt, s, query, buf, len, length, err)) return MGRID_USAGE;
+  return entry_of(rt)->ask(rt, s, query, args, buf, len, length, err);
+}
+
+mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
+                                    size_t len, size_t *length, mgrid_error *err) {
+  if (lacks(rt, s, query, buf, len, length, err)) return MGRID_USAGE;
+  return entry_of(rt)->ask_text(rt, s, query, args, buf, len, length, err);
+}
+
+mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
+                                       int64_t *answer, mgrid_error *err) {
+  if (answer) *answer = -1;
+  if (lacks(rt, s, query, NULL, 0, NULL, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
+  return entry_of(rt)->ask_integer(rt, s, query, args, answer, err);
+}
+
+const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
+                                       mgrid_error *err) {
+  if (!rt || !s || mgrid_lacks(getter, "the name of the getter", err)) return NULL;
+  return entry_of(rt)->group(rt, s, getter, args, err);
+}
+
+mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
+  if (!rt || !s || mgrid_lacks(setting, "the setting", err)) return MGRID_USAGE;
+  return entry_of(rt)->set(rt, s, setting, err);
+}
+
+mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
+  if (!rt || mgrid_lacks(sink ? rt : NULL, "the sink", err)) return MGRID_USAGE;
+  return entry_of(rt)->describe(rt, json, sink, ud, err);
+}
+
+/* ------------------------------------------------------------------- policies */
+
+mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
+  if (!rt || !s || mgrid_lacks(name, "the name of the policy", err)) return NULL;
+  return entry_of(rt)->policy_new(rt, s, name, err);
+}
+
+void mgrid_policy_free(mgrid_policy *p) {
+  if (p) entry_of(p)->policy_free(p);
+}
+
+const char *mgrid_policy_agreed(const mgrid_policy *p) { return p ? entry_of(p)->policy_agreed(p) : ""; }
+
+mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
+  return p ? entry_of(p)->policy_call(p, n, args, err) : MGRID_USAGE; /* looks at args: it may be collective */
+}
+
+mgrid_kind mgrid_policy_kind(const mgrid_policy *p, const char *path) {
+  return p ? entry_of(p)->policy_kind(p, path) : MGRID_IS_NONE;
+}
+
+/* Is a read of a result lacking something? */
+static bool unreadable(const mgrid_policy *p, const void *out, mgrid_error *err) {
+  return !p || mgrid_lacks(out, "the place for what the policy returned", err);
+}
+
+mgrid_status mgrid_policy_length(const mgrid_policy *p, const char *path, size_t *out, mgrid_error *err) {
+  if (out) *out = 0;
+  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_length(p, path, out, err);
+}
+
+mgrid_status mgrid_policy_boolean(const mgrid_policy *p, const char *path, bool *out, mgrid_error *err) {
+  if (out) *out = false;
+  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_boolean(p, path, out, err);
+}
+
+mgrid_status mgrid_policy_integer(const mgrid_policy *p, const char *path, int64_t *out, mgrid_error *err) {
+  if (out) *out = 0;
+  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_integer(p, path, out, err);
+}
+
+mgrid_status mgrid_policy_number(const mgrid_policy *p, const char *path, double *out, mgrid_error *err) {
+  if (out) *out = 0;
+  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_number(p, path, out, err);
+}
+
+mgrid_status mgrid_policy_text(const mgrid_policy *p, const char *path, const char **out, mgrid_error *err) {
+  if (out) *out = NULL;
+  return unreadable(p, out, err) ? MGRID_USAGE : entry_of(p)->policy_text(p, path, out, err);
+}
+
+/* The same for a list, which may be NULL where there is no room for elements: the caller wants its length. */
+static bool unreadable_list(const mgrid_policy *p, size_t room, const void *out, size_t *length, mgrid_error *err) {
+  if (length) *length = 0;
+  return !p || (room > 0 && unreadable(p, out, err));
+}
+
+mgrid_status mgrid_policy_keys(const mgrid_policy *p, const char *path, const char **out, size_t room, size_t *length,
+                               mgrid_error *err) {
+  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_keys(p, path, out, room, length, err);
+}
+
+mgrid_status mgrid_policy_integers(const mgrid_policy *p, const char *path, int64_t *out, size_t room, size_t *length,
+                                   mgrid_error *err) {
+  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_integers(p, path, out, room, length, err);
+}
+
+mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *path, double *out, size_t room, size_t *length,
+                                  mgrid_error *err) {
+  if (unreadable_list(p, room, out, length, err)) return MGRID_USAGE;
+  return entry_of(p)->policy_numbers(p, path, out, room, length, err);
+}
+
+/* --------------------------------------------------------------------- reload */
+
+mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
+                          const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s, mgrid_change *change,
+                          mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (new_rt) *new_rt = NULL;
+  if (new_s) *new_s = NULL;
+  if (!s) return MGRID_USAGE;
+  if (!rt) mgrid_fail(&mine, MGRID_USAGE, "there is no runtime to reload");
+  mgrid_lacks(new_rt, "the place for the new runtime", &mine);
+  mgrid_lacks(new_s, "the place for the new state", &mine);
+  mgrid_lacks_list(n, args, "arguments", &mine);
+  if (!mine.status) return entry_of(rt)->reload(rt, s, recipe, n, args, new_rt, new_s, change, err);
+  mgrid_state_make(NULL, s->backend, s->name, s, &mine); /* collective: the other ranks get this error */
+  return mgrid_error_pass(err, &mine);
+}
