@@ -7,6 +7,8 @@
 ** ours. So libmoongrid_lua is bound to its own Lua first (RTLD_DEEPBIND), and shows its own to nobody
 ** (RTLD_LOCAL). It would be bound to the allocator of libc as well, where a host has put its own in place of that;
 ** therefore it allocates and frees through base/hooks.c alone.
+**
+** A pointer that may not be NULL is refused here; a state that is NULL leaves the error of the runtime, if it has one.
 */
 #include "comm/recipe.h"
 
@@ -74,41 +76,40 @@ const char *const *mgrid_recipe_names(void) {
 /* ------------------------------------------------------------------ questions */
 
 /* Is a question with an answer in text lacking something? Its answer is "" for now. */
-static bool lacks(const mgrid_runtime *rt, const mgrid_state *s, const char *query, char *buf, size_t len,
-                  size_t *length, mgrid_error *err) {
+static bool lacks(const mgrid_runtime *rt, const char *query, char *buf, size_t len, size_t *length, mgrid_error *err) {
   if (length) *length = 0;
   if (buf && len > 0) *buf = '\0';
-  return !rt || !s || mgrid_lacks(query, "the name of the query", err)
+  return !rt || mgrid_lacks(query, "the name of the query", err)
          || (len > 0 && mgrid_lacks(buf, "the buffer of the answer", err));
 }
 
 mgrid_status mgrid_runtime_ask(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
                                size_t len, size_t *length, mgrid_error *err) {
-  if (lacks(rt, s, query, buf, len, length, err)) return MGRID_USAGE;
+  if (lacks(rt, query, buf, len, length, err)) return MGRID_USAGE;
   return entry_of(rt)->ask(rt, s, query, args, buf, len, length, err);
 }
 
 mgrid_status mgrid_runtime_ask_text(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args, char *buf,
                                     size_t len, size_t *length, mgrid_error *err) {
-  if (lacks(rt, s, query, buf, len, length, err)) return MGRID_USAGE;
+  if (lacks(rt, query, buf, len, length, err)) return MGRID_USAGE;
   return entry_of(rt)->ask_text(rt, s, query, args, buf, len, length, err);
 }
 
 mgrid_status mgrid_runtime_ask_integer(mgrid_runtime *rt, mgrid_state *s, const char *query, const char *args,
                                        int64_t *answer, mgrid_error *err) {
   if (answer) *answer = -1;
-  if (lacks(rt, s, query, NULL, 0, NULL, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
+  if (lacks(rt, query, NULL, 0, NULL, err) || mgrid_lacks(answer, "the answer", err)) return MGRID_USAGE;
   return entry_of(rt)->ask_integer(rt, s, query, args, answer, err);
 }
 
 const mgrid_group *mgrid_runtime_group(mgrid_runtime *rt, mgrid_state *s, const char *getter, const char *args,
                                        mgrid_error *err) {
-  if (!rt || !s || mgrid_lacks(getter, "the name of the getter", err)) return NULL;
+  if (!rt || mgrid_lacks(getter, "the name of the getter", err)) return NULL;
   return entry_of(rt)->group(rt, s, getter, args, err);
 }
 
 mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
-  if (!rt || !s || mgrid_lacks(setting, "the setting", err)) return MGRID_USAGE;
+  if (!rt || mgrid_lacks(setting, "the setting", err)) return MGRID_USAGE;
   return entry_of(rt)->set(rt, s, setting, err);
 }
 
@@ -120,7 +121,7 @@ mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sin
 /* ------------------------------------------------------------------- policies */
 
 mgrid_policy *mgrid_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
-  if (!rt || !s || mgrid_lacks(name, "the name of the policy", err)) return NULL;
+  if (!rt || mgrid_lacks(name, "the name of the policy", err)) return NULL;
   return entry_of(rt)->policy_new(rt, s, name, err);
 }
 

@@ -117,7 +117,7 @@ mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *er
 
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_loaded(rt, err);
-  if (status) return status;
+  if (status || !s) return status ? status : MGRID_USAGE;
   const char *other = s->plan->content.recipe;
   if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
   return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
