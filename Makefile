@@ -196,7 +196,7 @@ lint:
 
 # The tables of options in the annotations and in lua/README.md, from the library's own tables.
 docs: $(B)/moongrid.so
-	LUA_CPATH='$(B)/?.so' $(LUA) scripts/docs.lua
+	LUA_CPATH_5_4='$(B)/?.so' $(LUA) scripts/docs.lua
 
 # The C style, by .clang-format.
 format:

@@ -4,7 +4,8 @@
 **
 **     luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
 **
-** Scripts find the same by `require "moongrid"`. Recipes never run in the host's state: each
+** It is in libmoongrid_lua, which such a host links beside libmoongrid and the liblua5.4.so of its state (pkg-config
+** moongrid_lua). Scripts find the same by `require "moongrid"`. Recipes never run in the host's state: each
 ** mgrid_runtime has one of its own.
 */
 #ifndef MOONGRID_LUA_H

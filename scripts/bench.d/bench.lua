@@ -65,7 +65,8 @@ function B.compile(name, source, how)
     local cflags = first_line("pkg-config --cflags ompi-c || pkg-config --cflags mpich")
     local libs = first_line("pkg-config --libs ompi-c || pkg-config --libs mpich")
     if not cflags then return false end
-    line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a build/libmoongrid.a "
+    line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a "
+      .. "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "
       .. first_line "pkg-config --libs lua5.4 jansson libxxhash yaml-0.1" .. " " .. libs .. " -ldl -lm -pthread"
   else
     line = line .. source .. (how == "alone" and "" or linked)

@@ -348,13 +348,14 @@ end
 
 function parts.start(B)
   B.compile("spawn", "scripts/bench.d/spawn.c", "alone")
+  B.compile("embed", "scripts/bench.d/embed.c")
   local t = B.table("size", "KiB")
-  for _, name in ipairs { "libmoongrid.so", "libmoongrid_mpi.so", "moongrid" } do
+  for _, name in ipairs { "libmoongrid.so", "libmoongrid_lua.so", "libmoongrid_mpi.so", "moongrid" } do
     B.run(("strip -o %s/stripped build/%s 2>/dev/null"):format(B.dir, name))
     local size = tonumber(B.first_line(("stat -c %%s %s/stripped"):format(B.dir)))
     os.remove(B.dir .. "/stripped")
     if size then t:row(name .. ", stripped", { size / 1024 }) end
-    if name == "libmoongrid.so" then t:target("library without backends, KiB", size / 1024, 400) end
+    if name == "libmoongrid.so" then t:target("library without Lua and backends, KiB", size / 1024, 400) end
   end
   local p = B.table("a process from fork to its end", "ms", { "lua5.4 that does nothing" })
   local rounds, resident = B.quick and 3 or 50, {}
@@ -362,6 +363,7 @@ function parts.start(B)
     { "the command `true`", "true" }, { "lua5.4 that does nothing", "lua5.4 -e 'local x'" },
     { "moongrid plan, 64 ranks", "build/moongrid plan megatron --world 64 tp=4 cp=2 pp=4 ep=4 etp=1" },
     { "moongrid plan, 1048576 ranks", "build/moongrid plan megatron --world 1048576 tp=8 cp=2 pp=8 ep=8 etp=1" },
+    { "a C host, a runtime and the same plan", B.dir .. "/embed" }, { "a C host, no runtime", B.dir .. "/embed alone" },
     { "moongrid plan --rank 5", "build/moongrid plan megatron --world 1048576 tp=8 cp=2 pp=8 ep=8 etp=1 --rank 5" },
   } do
     local data = {}

@@ -197,7 +197,7 @@ describe("meta.lua", function()
         if pcall(function() return job[word] end) then print("has " .. word) end
       end
       print(select(2, pcall(function() return job.%s end)))]]):format(table.concat(list, ", "), unknown))
-    local out, err = support.run("LUA_CPATH='build/?.so;;' scripts/launch 1 lua5.4 " .. path)
+    local out, err = support.run("LUA_CPATH_5_4='build/?.so;;' scripts/launch 1 lua5.4 " .. path)
     os.remove(path)
     local set = {}
     for name in out:gmatch "has ([%w_]+)\n" do set[name] = true end

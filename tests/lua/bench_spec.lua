@@ -27,7 +27,7 @@ describe("scripts/bench", function()
     questions = { "mgrid_group_rank", "mgrid_state_group, last of 32", "state.tp.rank" },
     policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine",
       "a query of megatron, mgrid_runtime_ask_integer" },
-    start = { "libmoongrid.so, stripped", "moongrid plan, 64 ranks" },
+    start = { "libmoongrid.so, stripped", "libmoongrid_lua.so, stripped", "moongrid plan, 64 ranks", "a C host, no runtime" },
   } do
     it("measures " .. part, function()
       local out, result = bench(part)

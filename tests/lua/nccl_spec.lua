@@ -14,7 +14,7 @@ end
 
 local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
 local TAG = os.tmpname():match "[%w]+$" -- names our objects in shared memory, since other tests may run on this machine
-local HERE = "export LUA_CPATH='build/?.so;;' LUA_PATH='lua/?.lua;;'; "
+local HERE = "export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
 
 -- out, err, code of a command on `ranks` ranks over the stand-in, with `env` in front.
 local function on(ranks, command, env)

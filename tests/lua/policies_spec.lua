@@ -471,7 +471,7 @@ describe("recipe:call", function()
       assert(why:find("policy 'it' is agreed by the world, and ranks differ: rank 0 returned 0, rank 1 returned 1", 1, true), why)
       if state.rank == 0 then print "agreed" end
     ]]):format(path))
-    local out, err, code = support.launch(4, "env LUA_CPATH=build/?.so lua5.4 " .. script)
+    local out, err, code = support.launch(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
     os.remove(path)
     os.remove(script)
     assert.equal("agreed\n", out, err)
