@@ -38,12 +38,14 @@
 **
 ** ERRORS
 **   A constructor returns NULL on failure, other functions a status that is not MGRID_OK; both
-**   fill *err (which may be NULL). Nothing is half made: on failure the arguments are as before.
+**   fill *err (which may be NULL). Nothing is half made: on failure the arguments are as before (a topology
+**   alone is broken, see there), pointers that were asked for are NULL, numbers 0 or -1, texts "".
 **   The error is the caller's: begin with MGRID_ERROR_INIT. The first error stays in it until
 **   mgrid_error_clear; no success and no later failure changes it. So calls may be chained and
 **   checked once, at the end: a call whose argument is NULL because an earlier call failed returns
 **   NULL, -1 or MGRID_USAGE and leaves *err alone; questions to NULL answer NULL, -1, 0, false or "".
-**   No other pointer may be NULL unless the call says so. The library never prints, exits or aborts.
+**   No other pointer may be NULL unless the call says so: that is MGRID_USAGE, and names what is NULL. The library
+**   never prints, exits or aborts.
 **
 ** OWNERSHIP
 **   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
@@ -400,7 +402,8 @@ typedef struct mgrid_options {
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
 
-/* world in [1, 2^31 - 1]. */
+/* world in [1, 2^31 - 1]. A call that cannot add what it was asked to add breaks the topology: the first such error
+** stays in it, and mgrid_plan_new gives that error. So a family that could not be made is never just left out. */
 MGRID_API mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err);
 MGRID_API void            mgrid_topology_free(mgrid_topology *t);
 /* Add a family; the order of the calls is the order of creation. Names of families and

@@ -24,6 +24,14 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
+# Calls of every public function, from the headers.
+$(B)/gen/nulls.h: tests/c/nulls.lua src/moongrid.h src/moongrid_recipe.h
+	@mkdir -p $(@D)
+	$(LUA) $^ > $@
+
+$(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
+$(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
+
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 

@@ -11,9 +11,10 @@
 /* Mark the named dims in marks[dim] with `mark`, and list their indices in the order of the names. */
 static mgrid_status resolve(const mgrid_grid *g, size_t n, const char *const *names, char mark, char *marks,
                             size_t *list, mgrid_error *err) {
+  if (mgrid_lacks_list(n, names, "dims", err)) return MGRID_USAGE;
   for (size_t i = 0; i < n; i++) {
     int64_t d = mgrid_grid_require(g, names[i], err);
-    if (d < 0) return MGRID_UNKNOWN_NAME;
+    if (d < 0) return names[i] ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
     if (marks[d]) return mgrid_fail(err, MGRID_DUPLICATE, "dim '%s' is named twice", names[i]);
     marks[d] = mark;
     list[i] = (size_t)d;

@@ -10,6 +10,7 @@
 mgrid_status mgrid_dims_check(size_t n, const mgrid_dim *dims, mgrid_error *err) {
   if (n > MGRID_DIMS_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a grid has at most %d dims, not %zu", MGRID_DIMS_MAX, n);
+  if (mgrid_lacks_list(n, dims, "dims", err)) return MGRID_USAGE;
   const char *fill = NULL;
   for (size_t i = 0; i < n; i++) {
     const char *name = dims[i].name;

@@ -95,14 +95,14 @@ mgrid_window mgrid_grid_window(const mgrid_grid *g) { return g ? g->window : (mg
 int64_t mgrid_grid_size(const mgrid_grid *g) { return g ? g->size : -1; }
 
 int64_t mgrid_grid_find(const mgrid_grid *g, const char *dim) {
-  for (size_t i = 0; g && i < g->n; i++)
+  for (size_t i = 0; g && dim && i < g->n; i++)
     if (strcmp(g->axis[i].name, dim) == 0) return (int64_t)i;
   return -1;
 }
 
 int64_t mgrid_grid_require(const mgrid_grid *g, const char *dim, mgrid_error *err) {
   int64_t d = mgrid_grid_find(g, dim);
-  if (d >= 0) return d;
+  if (d >= 0 || mgrid_lacks(dim, "the name of a dim", err)) return d;
   const char *known[MGRID_DIMS_MAX];
   char        tail[512];
   for (size_t k = 0; k < g->n; k++) known[k] = g->axis[k].name;
@@ -124,7 +124,7 @@ int64_t mgrid_grid_coord(const mgrid_grid *g, int64_t rank, size_t i) {
 }
 
 int64_t mgrid_grid_rank(const mgrid_grid *g, const int64_t *coords) {
-  if (!g) return -1;
+  if (!g || (g->n > 0 && !coords)) return -1;
   int64_t position = 0;
   for (size_t i = 0; i < g->n; i++) {
     if (coords[i] < 0 || coords[i] >= g->axis[i].size) return -1;

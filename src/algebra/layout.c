@@ -102,6 +102,8 @@ mgrid_family *mgrid_layout_modes(mgrid_window w, int64_t offset, size_t ninside,
 
 mgrid_family *mgrid_family_modes(mgrid_window w, int64_t offset, size_t ninside, const mgrid_mode *inside,
                                  size_t nindex, const mgrid_mode *index, mgrid_error *err) {
+  if (mgrid_lacks_list(ninside, inside, "inside modes", err)) return NULL;
+  if (mgrid_lacks_list(nindex, index, "index modes", err)) return NULL;
   return mgrid_layout_modes(w, offset, ninside, inside, nindex, index, true, err);
 }
 
@@ -226,5 +228,5 @@ mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, m
 }
 
 mgrid_family *mgrid_family_parse(mgrid_window w, const char *text, mgrid_error *err) {
-  return mgrid_layout_parse(w, text, true, err);
+  return mgrid_lacks(text, "the text of a family", err) ? NULL : mgrid_layout_parse(w, text, true, err);
 }

@@ -86,7 +86,7 @@ void mgrid_family_slice(const mgrid_family *f, int64_t group, int64_t position, 
 
 void mgrid_family_members(const mgrid_family *f, int64_t group, int32_t *out) {
   int64_t n = mgrid_family_size(f, group);
-  if (n > 0) mgrid_family_slice(f, group, 0, n, out);
+  if (n > 0 && out) mgrid_family_slice(f, group, 0, n, out);
 }
 
 /* The groups of a picked family are shifted copies of each other. */
@@ -101,7 +101,7 @@ static void picked_range(const mgrid_family *f, int64_t group, int64_t n, int32_
 }
 
 int64_t mgrid_family_range(const mgrid_family *f, int64_t group, int64_t n, int32_t *out) {
-  if (!f || group < 0 || n < 0 || n > f->count - group) return -1;
+  if (!f || !out || group < 0 || n < 0 || n > f->count - group) return -1;
   if (n == 0) return 0;
   if (f->form == MGRID_STRIDED) {
     strided_slice(&f->as.strided, group * f->size, n * f->size, out);

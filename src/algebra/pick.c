@@ -217,7 +217,7 @@ static mgrid_family *pick_child(const mgrid_family *child, void *ud, mgrid_error
 }
 
 mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_fn fn, void *ud, mgrid_error *err) {
-  if (!f) return NULL;
+  if (!f || mgrid_lacks(fn, "the function of a pick", err)) return NULL;
   if (f->form == MGRID_TABLE) return pick_table(f, fn, ud, err);
   if (f->form == MGRID_UNION) return mgrid_union_map(f, pick_child, &(picking){ fn, ud }, err);
   if (f->form == MGRID_CUT) return pick_cut(f, fn, ud, err);
@@ -239,5 +239,6 @@ static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64
 
 mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions, mgrid_error *err) {
   struct fixed_list list = { n, positions };
+  if (mgrid_lacks_list(n, positions, "positions", err)) return NULL;
   return mgrid_family_pick_by(f, fixed_positions, &list, err);
 }

@@ -70,7 +70,7 @@ mgrid_grid *mgrid_grid_flatten(const mgrid_grid *g, const char *name, size_t n, 
 }
 
 mgrid_grid *mgrid_grid_rename(const mgrid_grid *g, const char *const *names, mgrid_error *err) {
-  if (!g) return NULL;
+  if (!g || mgrid_lacks_list(g->n, names, "names", err)) return NULL;
   mgrid_dim all[MGRID_DIMS_MAX];
   size_t    n = 0;
   copy_dims(g, 0, g->n, all, &n);
@@ -104,7 +104,7 @@ static mgrid_family *part_order(const mgrid_grid *g, const mgrid_chosen *c, int6
 }
 
 mgrid_grid *mgrid_grid_at(const mgrid_grid *g, const int64_t *coords, mgrid_error *err) {
-  if (!g) return NULL;
+  if (!g || mgrid_lacks_list(g->n, coords, "coordinates", err)) return NULL;
   mgrid_chosen c;
   mgrid_dim    dims[MGRID_DIMS_MAX];
   size_t       n = 0;

@@ -172,6 +172,8 @@ static mgrid_status split(splitting *x, const mgrid_family *f, mgrid_error *err)
 
 static mgrid_status split_into(splitting x, const mgrid_family *f, mgrid_family **inner, mgrid_family **outer,
                                mgrid_error *err) {
+  if (inner) *inner = NULL;
+  if (outer) *outer = NULL;
   if (!f) return MGRID_USAGE;
   if (x.k < 1) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "split(%" PRId64 "): the size is 1 or more", x.k);
   if (f->overlapping) return mgrid_fail(err, MGRID_REFUSED, "split: the groups share ranks");
@@ -201,7 +203,8 @@ mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool list
 
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
                                  mgrid_error *err) {
-  if (!f) return MGRID_USAGE;
+  for (size_t i = 0; out && i < n; i++) out[i] = NULL;
+  if (!f || mgrid_lacks_list(n, sizes, "sizes", err) || mgrid_lacks_list(n, out, "results", err)) return MGRID_USAGE;
   int64_t product = 1;
   for (size_t i = 0; i < n; i++)
     if (sizes[i] < 1 || __builtin_mul_overflow(product, sizes[i], &product) || product > MGRID_WORLD_MAX)
@@ -212,7 +215,6 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
                       n ? product : 0, f->size);
   mgrid_status s = MGRID_OK;
   int64_t      below = 1; /* product of the sizes of the levels before */
-  for (size_t i = 0; i < n; i++) out[i] = NULL;
   for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);

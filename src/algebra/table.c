@@ -136,6 +136,7 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
   if (w.world < 1 || w.world > MGRID_WORLD_MAX || w.offset < 0 || w.size < 1 || w.size > w.world - w.offset)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
+  if (mgrid_lacks(starts, "the list of starts", err) || mgrid_lacks(ranks, "the list of ranks", err)) return NULL;
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
       return mgrid_null(err, MGRID_REFUSED,
@@ -189,7 +190,7 @@ mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *err) {
 }
 
 mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud, mgrid_error *err) {
-  if (!f) return NULL;
+  if (!f || mgrid_lacks(fn, "the function of a map", err)) return NULL;
   int64_t  cap = 4 * f->max_size > 1024 ? 4 * f->max_size : 1024, total = 0, room = f->total + cap;
   int64_t *starts = malloc((size_t)(f->count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)room * sizeof *ranks);
@@ -225,7 +226,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
 mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err) {
   int64_t *starts = NULL, group, position;
   int32_t *members = NULL;
-  if (!f) return NULL;
+  if (!f || mgrid_lacks_list(n, ranks, "ranks", err)) return NULL;
   for (size_t i = 0; i < n; i++)
     if (ranks[i] < 0 || ranks[i] >= f->world)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,

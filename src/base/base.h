@@ -27,8 +27,8 @@ mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
 /* Is a pointer NULL that no program should pass as NULL? MGRID_USAGE then, "WHAT is NULL". _list: of n elements. An
 ** object that an earlier call failed to make is no such pointer: that call has filled *err. */
-bool mgrid_lacks(const void *given, const char *what, mgrid_error *err);
-bool mgrid_lacks_list(size_t n, const void *given, const char *what, mgrid_error *err);
+bool mgrid_lacks(bool given, const char *what, mgrid_error *err);
+bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err);
 /* Change the message of *err; the arguments may point to the old message. Return its status. */
 mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) MGRID_PRINTF(2, 3);
 

@@ -138,12 +138,12 @@ void mgrid_struct_write(void *given, const void *own, size_t known) {
   memcpy((char *)given + sizeof size, (const char *)own + sizeof size, fields);
 }
 
-bool mgrid_lacks(const void *given, const char *what, mgrid_error *err) {
+bool mgrid_lacks(bool given, const char *what, mgrid_error *err) {
   if (!given) mgrid_fail(err, MGRID_USAGE, "%s is NULL", what);
   return !given;
 }
 
-bool mgrid_lacks_list(size_t n, const void *given, const char *what, mgrid_error *err) {
+bool mgrid_lacks_list(size_t n, bool given, const char *what, mgrid_error *err) {
   bool lacks = n > 0 && !given;
   if (lacks) mgrid_fail(err, MGRID_USAGE, "the list of %zu %s is NULL", n, what);
   return lacks;

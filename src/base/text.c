@@ -71,7 +71,7 @@ void mgrid_text_free(mgrid_text *t) {
 
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
   size_t whole = t->len;
-  if (len > 0) {
+  if (buf && len > 0) {
     size_t n = whole < len ? whole : len - 1;
     if (n > 0) memcpy(buf, t->data, n);
     buf[n] = '\0';

@@ -7,7 +7,7 @@
 /* The grid of that name, or NULL after a refusal with the nearest name. */
 static const mgrid_grid *named_grid(const mgrid_state *s, const char *name, mgrid_error *err) {
   const mgrid_grid *g = mgrid_plan_grid(s->plan, name);
-  if (g) return g;
+  if (g || mgrid_lacks(name, "the name of the grid", err)) return g;
   const mgrid_content *c = &s->plan->content;
   const char          *known[MGRID_DIMS_MAX];
   char                 tail[512];

@@ -56,6 +56,7 @@ mgrid_backend *mgrid_backend_best(mgrid_backend *carrier, const mgrid_nccl_optio
 }
 
 mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err) {
+  if (mgrid_lacks(name, "the name of the backend", err)) return NULL;
   const mgrid_descriptor *d = mgrid_backend_named(name);
   if (d && d->carrier) return mgrid_nccl_backend(NULL, NULL, err);
   if (d && d->library) return open_alone(d, err);

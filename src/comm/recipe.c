@@ -114,7 +114,7 @@ mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_ar
 }
 
 mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (!rt || mgrid_lacks(sink ? rt : NULL, "the sink", err)) return MGRID_USAGE;
+  if (!rt || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   return entry_of(rt)->describe(rt, json, sink, ud, err);
 }
 

@@ -210,6 +210,7 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
 }
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
+  if (mgrid_lacks(family, "the name of the family", err)) return MGRID_USAGE;
   const mgrid_content *c = &s->plan->content;
   const char         **known = malloc((c->nentries + 1) * sizeof *known);
   char                 tail[512] = "";
@@ -240,6 +241,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
 }
 
 mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err) {
+  if (proved) *proved = 0;
   if (!s) return MGRID_USAGE;
   mgrid_error   mine = MGRID_ERROR_INIT;
   mgrid_outcome own = MGRID_OK;

@@ -321,6 +321,7 @@ mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink
 
 mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
                                 mgrid_error *err) {
+  if (mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   writer          w = { .sink = sink, .ud = ud, .first = true };
   mgrid_view      v = { 0 };
   mgrid_resources r = MGRID_RESOURCES_INIT;

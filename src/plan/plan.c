@@ -16,6 +16,10 @@ static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c
 
 mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
   if (!t) return NULL;
+  if (t->broken.status) {
+    mgrid_error_pass(err, &t->broken);
+    return NULL;
+  }
   mgrid_plan *p = calloc(1, sizeof *p);
   if (!p) return mgrid_null_oom(err);
   atomic_init(&p->refs, 1);

@@ -53,7 +53,7 @@ mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t,
 }
 
 mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
+  if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   mgrid_text   t = { 0 };
   mgrid_status s = mgrid_plan_head_text(p, &t, err);
   if (!s) s = flush(&t, sink, ud, err);
@@ -97,7 +97,7 @@ mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err) {
 }
 
 void mgrid_plan_digest(const mgrid_plan *p, char out[33]) {
-  snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p ? p->digest[0] : 0, p ? p->digest[1] : 0);
+  if (out) snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, p ? p->digest[0] : 0, p ? p->digest[1] : 0);
 }
 
 /* ---------------------------------------------------------------- schedule */
@@ -155,6 +155,6 @@ static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_si
 }
 
 mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (!p) return MGRID_USAGE;
+  if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   return rank < 0 ? print_all_steps(p, sink, ud, err) : print_rank_steps(p, rank, sink, ud, err);
 }

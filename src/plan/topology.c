@@ -38,7 +38,7 @@ static void *grow(void *array, size_t n, size_t each) {
 
 /* Look a name up, in the form of mgrid_index.slot. Families and grids share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
-  if (c->names.room == 0) return 0;
+  if (!name || c->names.room == 0) return 0;
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
   for (;; at++) {
     int32_t is = c->names.slot[at & (c->names.room - 1)];
@@ -157,6 +157,7 @@ mgrid_topology *mgrid_topology_new(int64_t world, mgrid_error *err) {
   mgrid_topology *t = calloc(1, sizeof *t);
   if (!t) return mgrid_null_oom(err);
   t->content.world = world;
+  t->broken = (mgrid_error)MGRID_ERROR_INIT;
   t->content.recipe = mgrid_strdup("");
   mgrid_status s = t->content.recipe ? mgrid_choice_new(NULL, &t->plain, err) : mgrid_oom(err);
   if (!s) return t;
@@ -239,22 +240,45 @@ bool mgrid_topology_remove(mgrid_topology *t, const char *name) {
   return true;
 }
 
-mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
-                                const mgrid_options *options, mgrid_error *err) {
-  if (!options) return mgrid_topology_put(t, name, f, NULL, err);
-  mgrid_choice *choice = NULL;
-  mgrid_status  s = check_new_family(t, name, f, err);
-  if (!s) s = mgrid_choice_new(options, &choice, err);
-  if (!s) s = check_shape(name, f, choice, err);
-  if (!s) s = add_entry(&t->content, name, f, choice, err);
-  mgrid_choice_free(choice);
-  return s;
-}
-
-mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
+mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
   if (!t || !g) return made_of_nothing("grid", name, err);
   mgrid_status s = check_new_name(&t->content, "grid", name, g->window.world, err);
   return s ? s : add_grid(&t->content, name, g, err);
+}
+
+/* The calls of moongrid.h. A trainer that does not look at what one of them returns must not get a plan without what
+** it asked for: the first failure breaks the topology. */
+
+/* What the call's own error begins with: that of an earlier call, if the caller has not seen it yet. */
+static mgrid_error begin(const mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (err && err->status) mgrid_error_replace(&mine, err);
+  return mine;
+}
+
+/* Its end: s is its own status. */
+static mgrid_status end(mgrid_topology *t, mgrid_status s, const mgrid_error *mine, mgrid_error *err) {
+  if (!s) return MGRID_OK;
+  if (t && !t->broken.status) mgrid_error_replace(&t->broken, mine);
+  mgrid_error_pass(err, mine);
+  return s;
+}
+
+mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid_family *f,
+                                const mgrid_options *options, mgrid_error *err) {
+  mgrid_error   mine = begin(err);
+  mgrid_choice *choice = NULL;
+  mgrid_status  s = check_new_family(t, name, f, &mine);
+  if (!s && options) s = mgrid_choice_new(options, &choice, &mine);
+  if (!s && options) s = check_shape(name, f, choice, &mine);
+  if (!s) s = add_entry(&t->content, name, f, options ? choice : t->plain, &mine);
+  mgrid_choice_free(choice);
+  return end(t, s, &mine, err);
+}
+
+mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
+  mgrid_error mine = begin(err);
+  return end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
 }
 
 static bool is_one_line(const char *text) {
@@ -263,8 +287,9 @@ static bool is_one_line(const char *text) {
   return true;
 }
 
-mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
-  if (!t) return MGRID_USAGE;
+static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
+  if (mgrid_lacks(name, "the name of a parameter", err) || mgrid_lacks(value, "the value of a parameter", err))
+    return MGRID_USAGE;
   if (!is_one_line(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter is one line of text");
   if (!is_one_line(value)) /* it would read as another line of the canonical text */
     return mgrid_fail(err, MGRID_BAD_VALUE,
@@ -272,11 +297,23 @@ mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const cha
   return add_param(&t->content, name, value, err);
 }
 
-mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
+mgrid_status mgrid_topology_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (!t) return MGRID_USAGE;
+  mgrid_error mine = begin(err);
+  return end(t, put_param(t, name, value, &mine), &mine, err);
+}
+
+static mgrid_status put_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
+  if (mgrid_lacks(name, "the name of the recipe", err)) return MGRID_USAGE;
   char *copy = mgrid_strdup(name);
   if (!copy) return mgrid_oom(err);
   free(t->content.recipe);
   t->content.recipe = copy;
   return MGRID_OK;
+}
+
+mgrid_status mgrid_topology_recipe(mgrid_topology *t, const char *name, mgrid_error *err) {
+  if (!t) return MGRID_USAGE;
+  mgrid_error mine = begin(err);
+  return end(t, put_recipe(t, name, &mine), &mine, err);
 }

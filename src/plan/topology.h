@@ -56,12 +56,15 @@ int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* 
 
 struct mgrid_topology {
   mgrid_content content;
+  mgrid_error   broken; /* why a call of moongrid.h did not add something: there is no plan without it */
   mgrid_choice *plain; /* the record of all families without options */
 };
 
-/* mgrid_topology_add with options that are a record already; NULL: none. */
+/* mgrid_topology_add with options that are a record already (NULL: none), and mgrid_topology_add_grid, where a failure
+** does not break the topology: Lua raises it. */
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err);
+mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
 /* Other options for the family of this name, which keeps its groups and its place; NULL: none. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
 /* Take out the family or grid of this name. False: there is none. */

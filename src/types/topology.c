@@ -79,7 +79,7 @@ static int topology_newindex(lua_State *L) {
                               "'%s' is in the topology already%s%.*s; name yours otherwise, or assign nil first", name,
                               len ? ", since " : "", len > 2 ? len - 2 : 0, where);
   } else {
-    s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_add_grid(t, name, *g, &e);
+    s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_put_grid(t, name, *g, &e);
   }
   if (s) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_where(L);

@@ -143,6 +143,11 @@ static void test_codes_of_plan_and_state(void **state) {
     gives(nccl[i].want, mgrid_topology_add(t, "b", f, &with, &e));
   }
 
+  gives_null(MGRID_DUPLICATE, mgrid_plan_new(t, &e)); /* the first of these */
+  mgrid_topology_free(t);
+  t = mgrid_topology_new(8, &e);
+  mgrid_topology_add(t, "tp", f, NULL, &e);
+  mgrid_topology_add_grid(t, "grid", g, &e);
   mgrid_plan       *p = mgrid_plan_new(t, &e);
   mgrid_backend    *b = mgrid_backend_dry(8, 3, &e), *other = mgrid_backend_dry(4, 3, &e);
   mgrid_state      *s = mgrid_materialize(p, b, "state", &e);

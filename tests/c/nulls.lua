@@ -1,0 +1,134 @@
+-- SPDX-License-Identifier: MIT
+--
+-- nulls.lua HEADER...: C for test_nulls.c on stdout: for every function that the headers declare a caller,
+-- which puts NULL in the place of one pointer, and a row in a table. A type that it does not know ends the build,
+-- so a new function cannot be forgotten.
+
+-- What a pointer of this type points to in a call that is right; `f` is the fixture.
+local inputs = {
+  ["mgrid_grid *"] = "f->grid", ["mgrid_family *"] = "f->family", ["mgrid_topology *"] = "f->topology",
+  ["mgrid_plan *"] = "f->plan", ["mgrid_backend *"] = "f->backend", ["mgrid_state *"] = "f->state",
+  ["mgrid_group *"] = "f->group", ["mgrid_runtime *"] = "f->runtime", ["mgrid_policy *"] = "f->policy",
+  ["mgrid_family *const *"] = "f->families", ["char *const *"] = "f->names", ["char *"] = '"tp"',
+  ["mgrid_dim *"] = "f->dims", ["mgrid_mode *"] = "f->modes", ["mgrid_arg *"] = "&f->arg",
+  ["int64_t *"] = "f->numbers", ["int32_t *"] = "f->ranks", ["void *"] = "f",
+  ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
+  ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_error *"] = "&f->failed",
+  mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
+}
+
+-- Where a call writes: its results are 0xa5 before, and something else afterwards, also where it failed.
+local outputs = {
+  ["mgrid_family **"] = "f->out_families", ["mgrid_runtime **"] = "&f->out_runtime",
+  ["mgrid_state **"] = "&f->out_state", ["const char **"] = "f->out_names", ["char *"] = "f->text",
+  ["int64_t *"] = "f->out_numbers", ["int32_t *"] = "f->out_ranks", ["size_t *"] = "&f->out_size",
+  ["bool *"] = "&f->out_bool", ["double *"] = "f->out_doubles", ["void *"] = "f",
+  ["mgrid_plan_counts *"] = "&f->counts", ["mgrid_change *"] = "&f->change", ["mgrid_segment *"] = "&f->segment",
+  ["mgrid_rehearsal *"] = "&f->rehearsal", ["mgrid_plan_checked *"] = "&f->checked",
+  ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory", ["mgrid_error *"] = "err",
+}
+
+-- Results that are lists, of which nothing is written.
+local left = { ["f->list"] = true, ["f->out_names"] = true, ["f->out_ranks"] = true, ["f->out_doubles"] = true, f = true, err = true }
+
+local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
+  mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0" }
+
+-- Arguments that are right for one function alone, by FUNCTION.PARAMETER.
+local special = {
+  ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',
+  ["mgrid_runtime_load.recipe"] = '"picotron"', ["mgrid_reload.recipe"] = '"picotron"',
+  ["mgrid_runtime_plan_file.path"] = '"none.json"', ["mgrid_runtime_plan.args"] = "f->settings",
+  ["mgrid_runtime_plan_file.args"] = "f->settings", ["mgrid_reload.args"] = "f->settings",
+  ["mgrid_runtime_ask.query"] = '"world_size"', ["mgrid_runtime_ask_integer.query"] = '"world_size"',
+  ["mgrid_runtime_ask_text.query"] = '"world_size"', ["mgrid_runtime_ask.args"] = '"{}"',
+  ["mgrid_runtime_ask_integer.args"] = '"{}"', ["mgrid_runtime_ask_text.args"] = '"{}"',
+  ["mgrid_runtime_group.args"] = '"{}"', ["mgrid_policy_new.name"] = '"one"', ["mgrid_topology_add.name"] = '"more"',
+  ["mgrid_topology_add_grid.name"] = '"more"', ["mgrid_runtime_plan.world"] = "8",
+  ["mgrid_runtime_plan_file.world"] = "8", ["mgrid_runtime_plan_values.world"] = "8", ["mgrid_backend_dry.world"] = "8",
+  ["mgrid_runtime_ask.len"] = "sizeof f->text", ["mgrid_runtime_ask_text.len"] = "sizeof f->text",
+  ["mgrid_plan_digest.out"] = "f->text", ["mgrid_state_coord.grid"] = '"grid"', ["mgrid_state_submesh.grid"] = '"grid"',
+  ["mgrid_plan_grid.name"] = '"grid"', ["mgrid_materialize.name"] = '"other"', ["mgrid_family_levels.sizes"] = "f->two",
+  ["mgrid_family_segments.sizes"] = "f->two", ["mgrid_group_segment.sizes"] = "f->two",
+  ["mgrid_family_split.outer"] = "f->out_families + 1", ["mgrid_family_split_rows.outer"] = "f->out_families + 1",
+  ["mgrid_policy_integers.out"] = "f->list", ["mgrid_family_locate.position"] = "f->out_numbers + 1", ["mgrid_family_table.starts"] = "f->starts",
+  ["mgrid_policy_boolean.path"] = '"yes"', ["mgrid_policy_text.path"] = '"text"', ["mgrid_policy_number.path"] = '"half"',
+  ["mgrid_policy_integer.path"] = '"one"', ["mgrid_policy_integers.path"] = '"list"', ["mgrid_policy_keys.path"] = '""',
+  ["mgrid_policy_numbers.path"] = '"list"', ["mgrid_policy_length.path"] = '"list"', ["mgrid_policy_kind.path"] = '"list"',
+}
+
+-- What is done with the result of a call: most are freed.
+local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1, mgrid_state = 1,
+  mgrid_runtime = 1, mgrid_policy = 1 }
+
+local function unknown(what, where)
+  io.stderr:write(("nulls.lua: %s has a %s, which it does not know\n"):format(where, what))
+  os.exit(1)
+end
+
+local callers, rows = {}, {}
+
+-- The expression of an argument, whether it is a pointer, whether its object must be there, what it writes.
+local function argument(call, ret_type, name, is_array)
+  local key = call .. "." .. name
+  local constant = ret_type:find "^const " and not ret_type:find "^const char %*%*"
+  local type = constant and ret_type:gsub("^const ", "") or ret_type
+  if numbers[type] then return { value = special[key] or numbers[type] } end
+  if is_array then return { value = special[key], pointer = true } end
+  local object = frees[type:match "^(mgrid_[a-z]+) %*$" or ""] or type == "mgrid_group *"
+  local value = special[key] or ((constant or object) and inputs[type]) or (not constant and outputs[type])
+    or inputs[type] or unknown(type .. name, call)
+  -- a struct has been set by its INIT macro, so a failed call may leave it
+  local writes = not constant and not object and not left[value] and not type:find "^mgrid_[a-z_]+ %*$"
+    and (outputs[type] == value or type:find "%*%*$")
+  local list = type == "mgrid_family *const *" and "families" or type == "char *const *" and "names"
+  return { value = value, pointer = true, list = list, object = object, writes = writes and value, error = value == "err" }
+end
+
+for _, header in ipairs(arg) do
+  local text = io.open(header):read("a"):gsub("/%*.-%*/", " "):gsub("\n#[^\n]*", "\n")
+  for ret, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
+    local args, places, n = {}, {}, 0
+    local writes = {}
+    for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
+      local type, name, array = param:match "^(.-)%s*([%w_]+)(%[?%d*%]?)$"
+      if param ~= "void" then
+        type = type:gsub("%s+", " ")
+        local a = argument(call, type, name, array ~= "")
+        local place = a.value
+        if a.pointer then
+          n = n + 1
+          place = ("null == %d ? NULL : %s"):format(n, a.value)
+          places[n] = ('{ "%s", %s, %s }'):format(name, a.object and "true" or "false", a.error and "true" or "false")
+          if a.list then -- and a list of NULLs
+            n = n + 1
+            place = ("null == %d ? f->nothing_%s : %s"):format(n, a.list, place)
+            places[n] = ('{ "%s[0]", %s, false }'):format(name, a.list == "families" and "true" or "false")
+          end
+          if a.writes then writes[#writes + 1] = ("(null != %d && !is_set(%s))"):format(n, a.writes) end
+        end
+        args[#args + 1] = place
+      end
+    end
+    ret = ret:gsub("%s+", " ")
+    local freed = call:match "^mgrid_([a-z]+)_free$"
+    local made = ret:match "^(mgrid_[a-z]+) %*$"
+    local line = ("%s(%s)"):format(call, table.concat(args, ", "))
+    local body
+    if ret == "void" then body = "  " .. line .. ";\n"
+    elseif made and frees[made] then body = ("  answer a = { .made = true };\n  %s *r = %s;\n  a.failed = !r;\n"):format(made, line)
+    elseif ret == "mgrid_status" then body = ("  answer a = { .status = %s, .is_status = true };\n  a.failed = a.status != MGRID_OK;\n"):format(line)
+    else body = "  (void)" .. line .. ";\n" end
+    if not body:find "answer a" then body = "  answer a = { .failed = false };\n" .. body end
+    if #writes > 0 then body = body .. ("  a.unset = a.failed && (%s);\n"):format(table.concat(writes, " || ")) end
+    if made and frees[made] then body = body .. ("  %s_free(r);\n"):format(made) end
+    if freed == "state" then body = "  if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL;\n" .. body end
+    if freed then body = body .. ("  if (null != 1) f->%s = NULL;\n"):format(freed) end
+    callers[#callers + 1] = ("static answer call_%s(fixture *f, int null, mgrid_error *err) {\n  (void)f, (void)null, (void)err;\n%s  return a;\n}\n")
+      :format(call, body)
+    rows[#rows + 1] = ('  { "%s", call_%s, %d, { %s } },\n'):format(call, call, n, n > 0 and table.concat(places, ", ") or "{ NULL, false, false }")
+  end
+end
+
+io.write("/* Made by tests/c/nulls.lua; do not edit. */\n", table.concat(callers, "\n"),
+  "\nstatic const function functions[] = {\n", table.concat(rows), "};\n")
