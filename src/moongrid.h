@@ -703,7 +703,8 @@ MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /*
 MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
 MGRID_API int64_t     mgrid_group_first(const mgrid_group *g);
 MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
-/* Global rank one position on or back; at the ends around the group with wrap, else -1. */
+/* Global rank one position on or back; at the ends around the group with wrap, else -1. MPI wants positions of the
+** communicator, and MPI_PROC_NULL for none: mgrid_mpi_next and mgrid_mpi_prev of moongrid_mpi.h. */
 MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 /* Position of a global rank in the group, or -1. */

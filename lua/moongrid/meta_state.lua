@@ -167,7 +167,7 @@ function Group:buffer(n, type) end
 function Group:allreduce(buffer, op) end
 
 ---@param buffer moongrid.Buffer becomes that of one member
----@param position integer of that member
+---@param position integer|{ rank: integer } of that member; or its rank in the world
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status
@@ -199,9 +199,9 @@ function Group:all_to_all(out, into) end
 ---Send and receive at once, which cannot wait for each other; with nil for one side a send or a
 ---receive alone.
 ---@param out moongrid.Buffer? what is sent
----@param to integer? position that it goes to
+---@param to integer|{ rank: integer }? position that it goes to, or the rank in the world there
 ---@param into moongrid.Buffer? what is received, as many elements of the same type
----@param from integer? position that it comes from
+---@param from integer|{ rank: integer }? position that it comes from, or the rank in the world there
 ---@return boolean? ok
 ---@return string? message
 ---@return integer? status

@@ -148,11 +148,29 @@ static mgrid_reduction reduction(lua_State *L, int i) {
   return (mgrid_reduction)luaL_checkoption(L, i, "sum", names);
 }
 
+/* { rank = r }: the member that is rank r of the world. */
+static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
+  static const char *const known[] = { "rank" };
+  mgrid_lua_check_keys(L, i, "word for a member", known, 1, false);
+  if (lua_getfield(L, i, "rank") == LUA_TNIL || !lua_isinteger(L, -1))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a member is a position, or { rank = r } with a rank of the world");
+  int64_t rank = lua_tointeger(L, -1), position = mgrid_group_position(g, rank);
+  lua_pop(L, 1);
+  if (position < 0)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is not in this group of %s, from rank %lld to rank %lld",
+                       (long long)rank, g->name, (long long)mgrid_group_first(g), (long long)mgrid_group_last(g));
+  return position;
+}
+
+/* A member of the group: its position, or { rank = r }. */
 static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
+  if (lua_istable(L, i)) return position_of_rank(L, i, g);
   lua_Integer p = luaL_checkinteger(L, i);
-  if (p < 0 || p >= g->size)
-    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %lld is out of range; the group has positions 0 to %lld",
-                       (long long)p, (long long)g->size - 1);
+  if (p >= 0 && p < g->size) return p;
+  char tail[64] = "";
+  if (mgrid_group_position(g, p) >= 0) snprintf(tail, sizeof tail, "; { rank = %lld } is in it", (long long)p);
+  mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %lld is out of range; the group has positions 0 to %lld%s",
+                     (long long)p, (long long)g->size - 1, tail);
   return p;
 }
 
@@ -176,7 +194,7 @@ static int group_allreduce(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:broadcast(buffer, position) */
+/* group:broadcast(buffer, position | { rank = r }) */
 static int group_broadcast(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   buffer            *b = check_use(L, 2, g, 1, NULL);
@@ -223,7 +241,8 @@ static int group_all_to_all(lua_State *L) {
   return done(L, g, &w);
 }
 
-/* group:sendrecv(out, to, into, from): either pair may be nil, then it is a receive or a send alone */
+/* group:sendrecv(out, to, into, from): positions or { rank = r }; either pair may be nil, then it is a receive or a
+** send alone */
 static int group_sendrecv(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
   lua_settop(L, 5);

@@ -59,7 +59,8 @@ static void test_topology_errors(void **unused) {
   assert_int_equal(mgrid_topology_add(t, "x", NULL, NULL, &why),
                    MGRID_USAGE); /* an argument of a failed call: no new error */
   assert_string_equal(why.message, "'9'" NO_NAME("grid"));
-  REFUSED(mgrid_plan_new(t, anew(&why)) ? MGRID_OK : why.status, "the topology already has a family 'tp'"); /* the first */
+  REFUSED((mgrid_plan_new(t, anew(&why)) ? MGRID_OK : why.status),
+          "the topology already has a family 'tp'"); /* the first */
   assert_null(mgrid_plan_new(NULL, anew(&why)));
   mgrid_topology_free(t);
   mgrid_family_free(tp);

@@ -225,6 +225,42 @@ describe("stock Lua under mpirun", function()
     assert.equal(0, code)
   end)
 
+  it("collectives take the position of a member or its rank in the world, and no rank for a position", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local g = mg.grid(mg.world(job.world), "a-b", { a = 2, b = 2 })
+      local t = mg.topology(mg.world(job.world))
+      t.b = g "b"                                       -- {0, 2} and {1, 3}
+      local state = assert(job:materialize(mg.plan(t)))
+      local last = state.b.last                         -- 2 or 3, at position 1
+      local b = state.b:buffer(1, "int32"):set { job.rank }
+      assert(state.b:broadcast(b, { rank = last }) and b:get()[1] == last)
+      assert(state.b:broadcast(b:set { job.rank }, 1) and b:get()[1] == last)
+      local into = state.b:buffer(1, "int32")
+      local other = state.b:at(1 - state.b:position(job.rank))
+      assert(state.b:sendrecv(b:set { job.rank }, { rank = other }, into, { rank = other }) and into:get()[1] == other)
+      for member, wanted in pairs {
+        [last] = ("position %d is out of range; the group has positions 0 to 1; { rank = %d } is in it"):format(last, last),
+        [9] = "position 9 is out of range; the group has positions 0 to 1",
+        [{ rank = 9 }] = ("rank 9 is not in this group of b, from rank %d to rank %d"):format(state.b.first, last),
+        [{ rank = 1.5 }] = "a member is a position, or { rank = r } with a rank of the world",
+        [{}] = "a member is a position, or { rank = r } with a rank of the world",
+        [{ rnak = 1 }] = "unknown word for a member 'rnak'; nearest is 'rank' (rank)",
+      } do
+        local ok, message = pcall(state.b.broadcast, state.b, b, member)
+        assert(not ok and message:gsub("^[^ ]*:%d+: ", "") == wanted, message)
+      end
+      if job.rank == 0 then print("fine") end
+      state:close()
+      job:close()
+    ]]
+    local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.equal("fine\n", out, err)
+    assert.equal(0, code)
+  end)
+
   it("the example of a trainer that exists gets its MPI_Comm", function()
     local out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=2"
     assert.equal(0, code, err)

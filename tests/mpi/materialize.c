@@ -66,6 +66,23 @@ static mgrid_plan *layout(int64_t tp, bool lazy, mgrid_error *err) {
 
 static int64_t tp_size(void) { return world % 2 == 0 ? 2 : 1; }
 
+/* The neighbours are positions in the communicator, and no message of anybody comes from where there is none. */
+static void check_neighbours(const mgrid_group *g) {
+  MPI_Comm comm = mgrid_mpi_comm(g);
+  int      at = (int)mgrid_group_rank(g), size = (int)mgrid_group_size(g), mine = me, got = -5, stray = 77;
+  CHECK(mgrid_mpi_next(g, true) == (at + 1) % size && mgrid_mpi_prev(g, true) == (at + size - 1) % size);
+  CHECK(mgrid_mpi_next(g, false) == (at + 1 < size ? at + 1 : MPI_PROC_NULL));
+  CHECK(mgrid_mpi_prev(g, false) == (at > 0 ? at - 1 : MPI_PROC_NULL));
+  MPI_Request ignored = MPI_REQUEST_NULL;
+  if (at == size - 1 && size > 1) MPI_Isend(&stray, 1, MPI_INT, 0, 3, comm, &ignored); /* nobody's left neighbour */
+  MPI_Sendrecv(&mine, 1, MPI_INT, mgrid_mpi_next(g, false), 3, &got, 1, MPI_INT, mgrid_mpi_prev(g, false), 3, comm,
+               MPI_STATUS_IGNORE);
+  CHECK(got == (at > 0 ? mgrid_group_at(g, at - 1) : -5));
+  if (at == 0 && size > 1) MPI_Recv(&stray, 1, MPI_INT, size - 1, 3, comm, MPI_STATUS_IGNORE);
+  MPI_Wait(&ignored, MPI_STATUS_IGNORE);
+  CHECK(mgrid_mpi_next(NULL, true) == MPI_PROC_NULL && mgrid_mpi_prev(NULL, true) == MPI_PROC_NULL);
+}
+
 static void test_questions(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(tp_size(), false, &e);
@@ -80,6 +97,8 @@ static void test_questions(void) {
     CHECK(mgrid_group_size(d) == world / tp && mgrid_group_rank(d) == me / tp);
     CHECK(mgrid_group_next(d, true) == (me + tp) % world && mgrid_group_prev(d, false) == (me < tp ? -1 : me - tp));
     CHECK(mgrid_state_coord(s, "grid", "dp", anew(&e)) == me / tp);
+    check_neighbours(d);
+    check_neighbours(g);
     CHECK(mgrid_state_group(s, "data", anew(&e)) != d);
     CHECK(mgrid_mpi_comm(mgrid_state_group(s, "data", anew(&e))) == mgrid_mpi_comm(d)); /* shared */
     CHECK(mgrid_group_size(d) == 1 || mgrid_mpi_comm(mgrid_state_group(s, "gather", anew(&e))) != mgrid_mpi_comm(d));
