@@ -214,7 +214,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
     return mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
                       n ? product : 0, f->size);
   mgrid_status s = MGRID_OK;
-  int64_t      below = 1; /* product of the sizes of the levels before */
+  int64_t      below = 1;                /* product of the sizes of the levels before */
   for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */
     mgrid_family *runs = NULL;
     s = mgrid_family_split(f, below * sizes[i], false, &runs, NULL, err);

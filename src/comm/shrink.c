@@ -14,7 +14,7 @@ static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error
   mgrid_choice   *choice = NULL;
   mgrid_status    s = t ? mgrid_choice_shapeless(e->choice, &choice, err) : MGRID_NO_MEMORY;
   if (!s) s = mgrid_topology_put(t, e->name, left, choice, err);
-  mgrid_plan     *p = s ? NULL : mgrid_plan_new(t, err);
+  mgrid_plan *p = s ? NULL : mgrid_plan_new(t, err);
   mgrid_choice_free(choice);
   mgrid_topology_free(t);
   return p;

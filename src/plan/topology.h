@@ -57,7 +57,7 @@ int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* 
 struct mgrid_topology {
   mgrid_content content;
   mgrid_error   broken; /* why a call of moongrid.h did not add something: there is no plan without it */
-  mgrid_choice *plain; /* the record of all families without options */
+  mgrid_choice *plain;  /* the record of all families without options */
 };
 
 /* mgrid_topology_add with options that are a record already (NULL: none), and mgrid_topology_add_grid, where a failure

@@ -12,11 +12,11 @@
 
 struct mgrid_runtime {
   mgrid_made_by made_by;
-  lua_State   *L;
-  mgrid_budget budget;
-  int          users;    /* owners: the caller, each _ref, each policy */
-  char        *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
-  mgrid_error  unloaded; /* the error if loading failed */
+  lua_State    *L;
+  mgrid_budget  budget;
+  int           users;    /* owners: the caller, each _ref, each policy */
+  char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
+  mgrid_error   unloaded; /* the error if loading failed */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
