@@ -13,7 +13,7 @@ local inputs = {
   ["mgrid_dim *"] = "f->dims", ["mgrid_mode *"] = "f->modes", ["mgrid_arg *"] = "&f->arg",
   ["int64_t *"] = "f->numbers", ["int32_t *"] = "f->ranks", ["void *"] = "f",
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
-  ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_error *"] = "&f->failed",
+  ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
   mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
 }
 
@@ -25,11 +25,13 @@ local outputs = {
   ["bool *"] = "&f->out_bool", ["double *"] = "f->out_doubles", ["void *"] = "f",
   ["mgrid_plan_counts *"] = "&f->counts", ["mgrid_change *"] = "&f->change", ["mgrid_segment *"] = "&f->segment",
   ["mgrid_rehearsal *"] = "&f->rehearsal", ["mgrid_plan_checked *"] = "&f->checked",
-  ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory", ["mgrid_error *"] = "err",
+  ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory",
+  ["mgrid_resources *"] = "&f->resources", ["mgrid_error *"] = "err",
 }
 
 -- Results that are lists, of which nothing is written.
-local left = { ["f->list"] = true, ["f->out_names"] = true, ["f->out_ranks"] = true, ["f->out_doubles"] = true, f = true, err = true }
+local left = { ["f->list"] = true, ["f->out_names"] = true, ["f->out_ranks"] = true,
+  ["f->out_doubles"] = true, f = true, err = true }
 
 local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
   mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0" }
@@ -51,14 +53,18 @@ local special = {
   ["mgrid_plan_grid.name"] = '"grid"', ["mgrid_materialize.name"] = '"other"', ["mgrid_family_levels.sizes"] = "f->two",
   ["mgrid_family_segments.sizes"] = "f->two", ["mgrid_group_segment.sizes"] = "f->two",
   ["mgrid_family_split.outer"] = "f->out_families + 1", ["mgrid_family_split_rows.outer"] = "f->out_families + 1",
-  ["mgrid_policy_integers.out"] = "f->list", ["mgrid_family_locate.position"] = "f->out_numbers + 1", ["mgrid_family_table.starts"] = "f->starts",
-  ["mgrid_policy_boolean.path"] = '"yes"', ["mgrid_policy_text.path"] = '"text"', ["mgrid_policy_number.path"] = '"half"',
+  ["mgrid_policy_integers.out"] = "f->list", ["mgrid_family_locate.position"] = "f->out_numbers + 1",
+  ["mgrid_family_table.starts"] = "f->starts",
+  ["mgrid_policy_boolean.path"] = '"yes"', ["mgrid_policy_text.path"] = '"text"',
+  ["mgrid_policy_number.path"] = '"half"',
   ["mgrid_policy_integer.path"] = '"one"', ["mgrid_policy_integers.path"] = '"list"', ["mgrid_policy_keys.path"] = '""',
-  ["mgrid_policy_numbers.path"] = '"list"', ["mgrid_policy_length.path"] = '"list"', ["mgrid_policy_kind.path"] = '"list"',
+  ["mgrid_policy_numbers.path"] = '"list"', ["mgrid_policy_length.path"] = '"list"',
+  ["mgrid_policy_kind.path"] = '"list"',
 }
 
 -- What is done with the result of a call: most are freed.
-local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1, mgrid_state = 1,
+local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1,
+  mgrid_state = 1,
   mgrid_runtime = 1, mgrid_policy = 1 }
 
 local function unknown(what, where)
@@ -82,7 +88,8 @@ local function argument(call, ret_type, name, is_array)
   local writes = not constant and not object and not left[value] and not type:find "^mgrid_[a-z_]+ %*$"
     and (outputs[type] == value or type:find "%*%*$")
   local list = type == "mgrid_family *const *" and "families" or type == "char *const *" and "names"
-  return { value = value, pointer = true, list = list, object = object, writes = writes and value, error = value == "err" }
+  return { value = value, pointer = true, list = list, object = object, writes = writes and value,
+    error = value == "err" }
 end
 
 for _, header in ipairs(arg) do
@@ -114,19 +121,26 @@ for _, header in ipairs(arg) do
     local freed = call:match "^mgrid_([a-z]+)_free$"
     local made = ret:match "^(mgrid_[a-z]+) %*$"
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
-    local body
-    if ret == "void" then body = "  " .. line .. ";\n"
-    elseif made and frees[made] then body = ("  answer a = { .made = true };\n  %s *r = %s;\n  a.failed = !r;\n"):format(made, line)
-    elseif ret == "mgrid_status" then body = ("  answer a = { .status = %s, .is_status = true };\n  a.failed = a.status != MGRID_OK;\n"):format(line)
-    else body = "  (void)" .. line .. ";\n" end
-    if not body:find "answer a" then body = "  answer a = { .failed = false };\n" .. body end
-    if #writes > 0 then body = body .. ("  a.unset = a.failed && (%s);\n"):format(table.concat(writes, " || ")) end
-    if made and frees[made] then body = body .. ("  %s_free(r);\n"):format(made) end
-    if freed == "state" then body = "  if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL;\n" .. body end
-    if freed then body = body .. ("  if (null != 1) f->%s = NULL;\n"):format(freed) end
-    callers[#callers + 1] = ("static answer call_%s(fixture *f, int null, mgrid_error *err) {\n  (void)f, (void)null, (void)err;\n%s  return a;\n}\n")
-      :format(call, body)
-    rows[#rows + 1] = ('  { "%s", call_%s, %d, { %s } },\n'):format(call, call, n, n > 0 and table.concat(places, ", ") or "{ NULL, false, false }")
+    local body = {}
+    local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. ";\n" end
+    if freed == "state" then add "if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL" end
+    if made and frees[made] then
+      add("%s *r = %s", made, line)
+      add "a.made = true, a.failed = !r"
+      add("%s_free(r)", made)
+    elseif ret == "mgrid_status" then
+      add("a.is_status = true, a.status = %s", line)
+      add "a.failed = a.status != MGRID_OK"
+    else
+      add(ret == "void" and "%s" or "(void)%s", line)
+    end
+    if #writes > 0 then add("a.unset = a.failed && (%s)", table.concat(writes, " || ")) end
+    if freed then add("if (null != 1) f->%s = NULL", freed) end
+    callers[#callers + 1] = ("static answer call_%s(fixture *f, int null, mgrid_error *err) {\n"):format(call)
+      .. "  answer a = { .failed = false };\n  (void)f, (void)null, (void)err;\n" .. table.concat(body)
+      .. "  return a;\n}\n"
+    if n == 0 then places[1] = "{ NULL, false, false }" end
+    rows[#rows + 1] = ('  { "%s", call_%s, %d, { %s } },\n'):format(call, call, n, table.concat(places, ", "))
   end
 end
 

@@ -45,6 +45,8 @@ typedef struct fixture {
   mgrid_plan_checked  checked;
   mgrid_machine       machine;
   mgrid_gpu_memory    memory;
+  mgrid_site          site;
+  mgrid_resources     resources;
   /* results, 0xa5 before the call */
   mgrid_family  *out_families[4];
   mgrid_runtime *out_runtime;
@@ -120,6 +122,7 @@ static void open_fixture(fixture *f) {
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->rehearsal = (mgrid_rehearsal)MGRID_REHEARSAL_INIT, f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
   f->machine = (mgrid_machine)MGRID_MACHINE_INIT, f->memory = (mgrid_gpu_memory)MGRID_GPU_MEMORY_INIT;
+  f->site = (mgrid_site)MGRID_SITE_INIT, f->resources = (mgrid_resources)MGRID_RESOURCES_INIT;
   f->grid = mgrid_grid_new(mgrid_world(8), 2, f->dims, &e);
   f->family = mgrid_grid_along(f->grid, 1, f->names, MGRID_GRID_ORDER, &e);
   f->families[0] = f->family;

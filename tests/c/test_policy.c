@@ -224,6 +224,17 @@ static void test_wrong_kinds(void **state) {
   mgrid_policy_free(p);
 }
 
+/* Whether a call is collective is known before it. */
+static void test_agreed(void **state) {
+  static const char *const by[][2] = { { "nan", "world" }, { "by_tp", "tp" }, { "value", "" } };
+  for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+    mgrid_policy *p = policy(state, by[i][0]);
+    assert_string_equal(mgrid_policy_agreed(p), by[i][1]);
+    mgrid_policy_free(p);
+  }
+  assert_string_equal(mgrid_policy_agreed(NULL), "");
+}
+
 static void test_errors(void **state) {
   static const struct {
     const char  *name, *text;
@@ -373,6 +384,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test_setup_teardown(test_whole_numbers, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_bundled_limits, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_wrong_kinds, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_agreed, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_look_up, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_sees_its_rank, set_up, tear_down),

@@ -1,0 +1,145 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the READMEs show works as it stands: every block of C is compiled and run on four ranks, every block of Lua
+-- is run. (Those of Python are in tests/torch.)
+
+local support = dofile "tests/lua/support.lua"
+local run = support.run
+
+-- The blocks of a README: { { language, text, line }, ... }.
+local function blocks(path)
+  local list, open, n = {}, nil, 0
+  for line in io.lines(path) do
+    n = n + 1
+    local fence = line:match "^```(%w*)"
+    if fence and open then
+      open.text = table.concat(open, "\n") .. "\n"
+      list[#list + 1], open = open, nil
+    elseif fence then
+      open = { language = fence, line = n }
+    elseif open then
+      open[#open + 1] = line
+    end
+  end
+  assert(not open, path .. " has a block without an end")
+  return list
+end
+
+-- A recipe with the fields that a block shows.
+local function recipe_with(fields)
+  return ([[
+    return recipe {
+      params = { tp = 2 },
+      build = function(world, p)
+        local g, t = grid(world, "tp-dp", { tp = p.tp, dp = fill }), topology(world)
+        t.tp, t.dp = g "tp", g "dp"
+        return t
+      end,
+      %s
+    }]]):format(fields)
+end
+
+-- A trainer whose lines are those of the README, one block after the other.
+local function trainer_with(parts)
+  local includes, lines = {}, {}
+  for line in table.concat(parts):gmatch "[^\n]*\n" do
+    table.insert(line:find "^#include" and includes or lines, line)
+  end
+  return table.concat(includes) .. [[
+    #include <stdio.h>
+    #include <stdlib.h>
+
+    static void give_up(const char *why) { fprintf(stderr, "%s\n", why), exit(1); }
+
+    int main(int argc, char **argv) {
+      float    gradients[2] = { 1, 2 };
+      int      n = 2, world;
+      MPI_Comm comm = MPI_COMM_WORLD;
+      MPI_Init(&argc, &argv);
+      MPI_Comm_size(comm, &world);
+    ]] .. table.concat(lines) .. [[
+      if (e.status) give_up(e.message);
+      if (mgrid_state_rank(state) == 0) printf("%g, %d\n", gradients[0], (int)count);
+      mgrid_policy_free(p);
+      mgrid_state_free(state);
+      mgrid_backend_free(mpi);
+      mgrid_plan_free(plan);
+      mgrid_runtime_free(rt);
+      MPI_Finalize();
+      return 0;
+    }
+    ]]
+end
+
+-- How a block of Lua is run, by what it begins with: a command line for the file that has `text`.
+local kinds = {
+  { "^return recipe ", "build/moongrid check %s --world 8,64", function(text) return text end },
+  { "^policy = ", "build/moongrid check %s --world 8,64", recipe_with },
+  { '^local mg = require "moongrid"', "scripts/launch 4 lua5.4 %s", function(text) return text end },
+}
+
+local env = "export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
+
+describe("what a README shows", function()
+  local c, lua = {}, 0
+  for path in run("git ls-files '*README.md'"):gmatch "[^\n]+" do
+    for _, block in ipairs(blocks(path)) do
+      local where = ("%s:%d"):format(path, block.line)
+      if block.language == "c" then
+        c[path] = c[path] or {}
+        table.insert(c[path], block.text)
+      elseif block.language == "lua" then
+        lua = lua + 1
+        it("works: " .. where, function()
+          local known = false
+          for _, kind in ipairs(kinds) do
+            if block.text:find(kind[1]) then
+              known = true
+              local file = support.file(kind[3](block.text))
+              local out, err, code = run(env .. kind[2]:format(file))
+              os.remove(file)
+              assert.equal(0, code, out .. err)
+            end
+          end
+          assert.is_true(known, "readme_spec does not know how to run this block")
+        end)
+      end
+    end
+  end
+
+  it("has Lua and C in it", function()
+    assert.is_true(lua >= 4)
+    assert.same({ "README.md" }, (function()
+      local paths = {}
+      for path in pairs(c) do paths[#paths + 1] = path end
+      return paths
+    end)(), "readme_spec knows how to compile the C of the top README alone")
+  end)
+
+  it("compiles, and runs on four ranks: the C of README.md", function()
+    if select(3, run "pkg-config --exists ompi-c || pkg-config --exists mpich") ~= 0 then return pending "no MPI here" end
+    local layout = {}
+    for _, block in ipairs(blocks "README.md") do
+      if block.text:find "^policy = " then layout[1] = recipe_with(block.text) end
+    end
+    local folder = run "mktemp -d":gsub("\n", "")
+    local function write(name, text)
+      local file = assert(io.open(folder .. "/" .. name, "w"))
+      file:write(text)
+      file:close()
+    end
+    write("layout.lua", layout[1])
+    write("trainer.c", trainer_with(c["README.md"]))
+    local root = run "pwd":gsub("\n", "")
+    local _, err, code = run(("cc -std=c11 -Wall -Wextra -Wpedantic -Werror %s/trainer.c -o %s/trainer -I%s/src -L%s/build "
+      .. "-lmoongrid_mpi -lmoongrid -Wl,-rpath,%s/build $(pkg-config --cflags --libs $(pkg-config --exists ompi-c && "
+      .. "echo ompi-c || echo mpich))"):format(folder, folder, root, root, root))
+    assert.equal("", err)
+    assert.equal(0, code)
+    local out
+    out, err, code = run(("cd %s && %s/scripts/launch 4 ./trainer tp=2"):format(folder, root))
+    run("rm -r " .. folder)
+    assert.equal("2, 32\n", out, err) -- summed over the two ranks of dp; 64 by two
+    assert.equal(0, code)
+  end)
+end)
