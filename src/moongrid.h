@@ -712,7 +712,7 @@ MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
 /* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: the positions that this rank
 ** receives from and sends to when all ranks of the group send `displacement` steps along a dim; -1 where that
 ** is past an end that is not periodic. Neither needs a communicator. Either output may be NULL.
-** MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for a dim that it has not. */
+** MGRID_REFUSED for a family without a shape, MGRID_UNKNOWN_NAME for a dim that it has not; both are -1 then. */
 MGRID_API mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
                                          int64_t *dest, mgrid_error *err);
 /* Write all members in order, mgrid_group_size(g) of them. */

@@ -337,7 +337,9 @@ mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *
 
 mgrid_status mgrid_group_shift(const mgrid_group *g, const char *dim, int64_t displacement, int64_t *source,
                                int64_t *dest, mgrid_error *err) {
-  if (!g) return MGRID_USAGE;
+  if (source) *source = -1;
+  if (dest) *dest = -1;
+  if (!g || mgrid_lacks(dim, "the dim", err)) return MGRID_USAGE;
   const mgrid_content *c = &g->state->plan->content;
   const mgrid_shape   *shape = c->entry[mgrid_content_find(c, g->name)].choice->shape;
   if (!shape)

@@ -314,21 +314,26 @@ typedef struct parcel {
 
 enum { VALUE = -1, MOST = 1 << 30 };
 
-/* The root's part: *data is malloc'ed. */
+/* The root's part: *data is for mgrid_release. */
 static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data, mgrid_error *err) {
   if (own) {
     *p = (parcel){ own->type, own->n * type_sizes[own->type] };
-    if (p->bytes <= MOST && !(*data = malloc(p->bytes))) return mgrid_oom(err);
+    if (p->bytes <= MOST && !(*data = mgrid_realloc(NULL, NULL, 0, p->bytes))) return mgrid_oom(err);
     return *data ? own->backend->ops->copy(own->backend, own->kind, *data, own->data, p->bytes, false, err) : MGRID_OK;
   }
   json_t *value = mgrid_json_of(L, 2);
   if (!value)
     return mgrid_fail(err, MGRID_BAD_VALUE, "a broadcast is of a Buffer or a plain value, not of a %s",
                       luaL_typename(L, 2));
-  *data = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+  mgrid_text text = { 0 };
+  mgrid_json_text(value, JSON_COMPACT, &text);
   json_decref(value);
-  if (!*data) return mgrid_oom(err);
-  *p = (parcel){ VALUE, strlen(*data) };
+  if (text.failed) {
+    mgrid_text_free(&text);
+    return mgrid_oom(err);
+  }
+  *data = text.data;
+  *p = (parcel){ VALUE, text.len };
   return MGRID_OK;
 }
 
@@ -344,7 +349,7 @@ static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **d
   if (own && ((int64_t)own->type != p->type || own->n * type_sizes[own->type] != p->bytes))
     return mgrid_fail(err, MGRID_REFUSED, "the root broadcasts %zu %s, this rank has a Buffer of %zu %s",
                       p->bytes / type_sizes[p->type], type_names[p->type], own->n, type_names[own->type]);
-  if (!root && !(*data = malloc(p->bytes + 1))) return mgrid_oom(err);
+  if (!root && !(*data = mgrid_realloc(NULL, NULL, 0, p->bytes + 1))) return mgrid_oom(err);
   return MGRID_OK;
 }
 
@@ -385,7 +390,7 @@ static int job_broadcast(lua_State *L) {
   if (!s) s = b->ops->bcast(b, data, p.bytes, root, &e);
   if (!s && own && !is_root) s = b->ops->copy(b, own->kind, own->data, data, p.bytes, true, &e);
   int raised = s || own ? 0 : unpack(L, &p, data);
-  free(data);
+  mgrid_release(data);
   if (s) return mgrid_lua_failure(L, &e);
   if (raised) return raised == LUA_ERRMEM ? mgrid_lua_oom(L) : lua_error(L);
   if (own) lua_pushvalue(L, 2);
