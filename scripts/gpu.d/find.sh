@@ -72,7 +72,9 @@ find_libraries() {
     [ -n "$nccl" ] || break
     for spare in "" ":$dir/spare"; do
       set_path "$spare"
-      text=$(timeout -k 5 "$limit" "$dir/probe" about 2>&1) && found_all "$text" "$cudart" "$wanted" "$spare" && return
+      limited "$limit" "$work/tried" "$dir/probe" about
+      text=$(< "$work/tried")
+      found_all "$text" "$cudart" "$wanted" "$spare" && return
       printf -- '--- %s with %s\n%s\n' "probe about" "$cudart" "$text" >> "$log"
       text=$(grep -v 'loaded as' <<< "$text")
       case $missing in "" | *libstdc++* | *libgcc_s*) missing=$text ;; esac # the first candidate's
@@ -98,7 +100,7 @@ set_path() { # SPARE: of the programs that are tried
 found_all() { # TEXT CUDART WANTED SPARE
   local key value
   while IFS=$'\t' read -r key value; do about[${key:-none}]=$value; done <<< "$1"
-  [ -n "${about[success]:-}" ] || return 1
+  [ -n "${about[success]:-}" ] || { about=() && return 1; }
   missing=""
   [ "${2##*/}" = "$3" ] || [[ $2 == *"/$3."* ]] || notes+=("$2 was opened under the name $3.")
   case $2 in "$dir"/*) notes+=("The CUDA runtime is the packed one: none was found here.") ;; esac

@@ -165,6 +165,7 @@ static inline void sum_checked(ncclComm_t comm, cudaStream_t stream, int64_t *da
   if (!host) fail("no memory");
   for (size_t i = 0; i < count; i++) host[i] = gpu.rank + (int64_t)i;
   cuda_must(gpu.cudaMemcpy(data, host, count * sizeof *host, cudaMemcpyHostToDevice), "cudaMemcpy");
+  cuda_must(gpu.cudaStreamSynchronize(NULL), "cudaStreamSynchronize"); /* the copy may still be on its way */
   settle(comm, gpu.AllReduce(data, data, count, ncclInt64, ncclSum, comm, stream), "ncclAllReduce");
   cuda_must(gpu.cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   cuda_must(gpu.cudaMemcpy(host, data, count * sizeof *host, cudaMemcpyDeviceToHost), "cudaMemcpy");

@@ -13,13 +13,14 @@ declare -A machine # what `surroundings` has seen
 # section TITLE COMMAND...: what the machine says of itself, for the log
 section() {
   printf '\n----- %s\n' "$1"
-  timeout -k 2 20 "${@:2}" 2>&1 < /dev/null
+  limited 20 "$work/section" "${@:2}"
+  cat "$work/section"
 }
 
 surroundings() {
-  local place smi="" text node="" tool
+  local place smi="" text node="" tool size="" free=""
   for place in nvidia-smi /usr/local/nvidia/bin/nvidia-smi /usr/bin/nvidia-smi; do
-    [ -n "$smi" ] || smi=$(command -v "$place")
+    [ -n "$smi$standin_dir" ] || smi=$(command -v "$place") # a rehearsal knows of no GPU
   done
   {
     echo "===== the machine"
@@ -31,28 +32,27 @@ surroundings() {
     section "processors" bash -c 'grep -m 1 "model name" /proc/cpuinfo; nproc; ls -d /sys/devices/system/node/node*'
     section "devices" bash -c 'ls -l /dev/nvidia* /proc/driver/nvidia'
     section "environment" bash -c 'env | grep -E "^(NCCL|CUDA|OMPI|PMIX|LD_|PATH)" | sort'
-    section "folders with NCCL" find_all libnccl.so.2
+    printf '\n----- where NCCL is\n%s\n' "$(find_library libnccl.so.2)"
   } >> "$logs" 2> /dev/null
-  machine[mode]="not told"
   if [ -n "$smi" ]; then
-    text=$(timeout 20 "$smi" -q 2> /dev/null | sed -n 's/^ *Compute Mode *: *//p' | sort -u | head -n 1)
-    machine[mode]=${text:-not told}
-    machine[driver]=$(timeout 20 "$smi" --query-gpu=driver_version --format=csv,noheader 2> /dev/null | head -n 1)
+    limited 20 "$work/smi" "$smi" -q
+    text=$(sed -n 's/^ *Compute Mode *: *//p' "$work/smi" | sort -u | head -n 1)
+    machine[mode]=$text
+    machine[driver]=$(sed -n 's/^ *Driver Version *: *//p' "$work/smi" | head -n 1)
   fi
   if [ -z "${machine[driver]:-}" ] && [ -r /proc/driver/nvidia/version ]; then
     read -r text < /proc/driver/nvidia/version
     machine[driver]=${text#NVRM version: }
   fi
   machine[files]="$(ulimit -Sn) of $(ulimit -Hn)"
-  machine[shm]=$(df -h --output=size,avail /dev/shm 2> /dev/null | tail -n 1 | xargs)
+  read -r -d '' _ _ size free < <(df -h --output=size,avail /dev/shm 2> /dev/null)
+  machine[shm]=${size:+$size, $free free}
   machine[nodes]=$(for node in /sys/devices/system/node/node[0-9]*; do [ -d "$node" ] && echo "$node"; done | wc -l)
   machine[tools]=""
   for tool in cc make nvcc gdb cuda-gdb python3 mpirun; do
     if command -v "$tool" > /dev/null; then machine[tools]+="$tool "; fi
   done
 }
-
-find_all() { find_library "$1"; }
 
 # what of it a check can be blamed on
 judge_surroundings() {
@@ -61,16 +61,20 @@ judge_surroundings() {
     why="/dev/shm is not there or cannot be written; NCCL needs it"
   fi
   rm -f "/dev/shm/gpu-test-$$"
-  verdict "/dev/shm: ${machine[shm]:-unknown} (size, free)" "$why" 0 df -h /dev/shm
+  verdict "/dev/shm: ${machine[shm]:-size unknown}" "$why" 0 df -h /dev/shm
   [ -z "$why" ] || broken[shm]=$why
   why=""
-  case ${machine[mode]} in
+  case ${machine[mode]:-} in
     Prohibited) why="compute mode Prohibited: no process may use the GPU" && broken[gpu]=$why ;;
     Exclusive_Process | Exclusive_Thread)
       why="compute mode ${machine[mode]}: one process for each GPU, so ranks cannot share one" && broken[shared]=$why
       ;;
   esac
-  verdict "compute mode: ${machine[mode]}" "$why" 0 nvidia-smi -q
+  if [ -n "${machine[mode]:-}" ]; then
+    verdict "compute mode: ${machine[mode]}" "$why" 0 nvidia-smi -q
+  else
+    leave_out "compute mode" "no nvidia-smi tells it" nvidia-smi -q
+  fi
   step lo probe "the interface lo" 0 "*is up*" "$dir/probe" lo
 }
 
@@ -83,13 +87,13 @@ share() {
 }
 
 ranks() { # N COMMAND...: as check wants it
-  launch=("$mpirun" -n "$1" "${@:2}")
+  launch=("${mpirun:-mpirun}" -n "$1" "${@:2}")
 }
 moongrid=$dir/moongrid
 
 libraries() {
-  find_libraries
   local spare=""
+  find_libraries
   case ${LD_LIBRARY_PATH:-} in *":$dir/spare") spare=:$dir/spare ;; esac
   set_environment
   set_path "$spare"
@@ -97,6 +101,7 @@ libraries() {
     *stand-in*) [ -n "$standin_dir" ] || missing="these are stand-in libraries; say --standin FOLDER, or gpu-test --rehearse" ;;
     *) [ -z "$standin_dir" ] || missing=${missing:-"the libraries in $standin_dir are no stand-in"} ;;
   esac
+  running=""
   if [ -z "$missing" ]; then
     verdict "NCCL ${about[nccl]}, CUDA ${about[runtime]}, ${about[devices]} GPU: ${about[name]}" "" 0 probe about
     return
@@ -108,7 +113,7 @@ libraries() {
 
 # A context of CUDA that stays: the driver is not loaded and unloaded around every check.
 hold_gpu() {
-  [ -z "${broken[copy]:-}" ] || return
+  [ -z "${broken[copy]:-}${broken[shared]:-}" ] || return
   "$dir/probe" hold > "$work/hold.log" 2>&1 < /dev/null &
   holder=$!
   for ((n = 0; n < 50; n++)); do
@@ -137,10 +142,14 @@ path_of_pair() {
 }
 
 mpi_starts() { # RANKS
-  local name="Open MPI alone: $1 ranks"
+  local name="Open MPI alone: $1 rank" cause=${broken[mpi]:-${broken[moongrid]:-}}
+  [ "$1" = 1 ] || name+=s
   ranks "$1" "$moongrid" run "$dir/examples/moe.lua" tp="$((${1} > 1 ? 2 : 1))" --backend mpi
-  [ -z "${broken[mpi]:-}${broken[moongrid]:-}" ] \
-    || { leave_out "$name" "${broken[mpi]:-}${broken[moongrid]:-}" "${launch[@]}" && broken[mpi]=${broken[mpi]:-${broken[moongrid]}}; return; }
+  if [ -n "$cause" ]; then
+    broken[mpi]=$cause
+    leave_out "$name" "$cause" "${launch[@]}"
+    return
+  fi
   check "$name" 0 "*proved *mpi)*" "${launch[@]}" && return
   export OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo
   if check "$name, over tcp" 0 "*proved *mpi)*" "${launch[@]}"; then
@@ -153,6 +162,7 @@ mpi_starts() { # RANKS
 ground() {
   [ -z "$standin_dir" ] || mark="$standin_name: "
   printf '%s%s\n' "$mark" "record: $record"
+  running="what this machine is, since second $SECONDS"
   write_record
   surroundings
   libraries

@@ -116,7 +116,7 @@ machine_table() {
   echo "| Open MPI | ${packed[mpi]:-none}, \`${mpirun:-none}\` |"
   echo "| moongrid | commit ${packed[commit]:-unknown}, made on ${packed[packed]:-an unknown day} |"
   echo "| machine | $(nproc) cores, $((memory / 1024)) MiB, ${machine[nodes]:-?} NUMA nodes, ${system:-unknown system}, $(uname -srm) |"
-  echo "| limits | open files ${machine[files]:-?}; /dev/shm ${machine[shm]:-?} (size, free) |"
+  echo "| limits | open files ${machine[files]:-?}; /dev/shm ${machine[shm]:-?} |"
   echo "| tools | ${machine[tools]:-none} |"
   echo "| environment | $(env | sort | while IFS= read -r text; do
     case $text in NCCL_* | CUDA_VISIBLE_DEVICES=*) printf '\x60%s\x60 ' "$text" ;; esac

@@ -105,7 +105,9 @@ if [ -f "$dir/probe" ] && [ ! -x "$dir/probe" ]; then
   cp -r "$dir" "$work/copy" && dir=$work/copy
   chmod +x "$dir"/{moongrid,probe,plain,measure,recover} "$dir"/usr/bin/* 2> /dev/null
 fi
-ulimit -n "$(ulimit -Hn)" 2> /dev/null
+files=$(ulimit -Hn) # no more than this: a launcher closes every number up to it
+if [ "$files" = unlimited ] || [ "$files" -gt 65536 ]; then files=65536; fi
+ulimit -Sn "$files"
 ground
 for part in "${pieces[@]}"; do "piece_$part"; done
 finish
