@@ -89,7 +89,6 @@ share() {
 ranks() { # N COMMAND...: as check wants it
   launch=("${mpirun:-mpirun}" -n "$1" "${@:2}")
 }
-moongrid=$dir/moongrid
 
 libraries() {
   local spare=""
@@ -161,6 +160,7 @@ mpi_starts() { # RANKS
 }
 
 ground() {
+  moongrid=$dir/moongrid
   [ -z "$standin_dir" ] || mark="$standin_name: "
   printf '%s%s\n' "$mark" "record: $record"
   running="what this machine is, since second $SECONDS"
