@@ -379,8 +379,8 @@ MGRID_API size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t 
 /* ------------------------------------------------------- topology and plan */
 
 /* Options of a family. Families share a communicator only when these are equal
-** (`first` and `lazy` aside, which change when it is made, not what it is). Set to
-** MGRID_OPTIONS_INIT, then change what is wanted. */
+** (`first` and `lazy` aside, which change when it is made, not what it is) and no list of
+** mgrid_topology_concurrent keeps them apart. Set to MGRID_OPTIONS_INIT, then change what is wanted. */
 typedef struct mgrid_options {
   size_t      size;          /* sizeof(mgrid_options) */
   bool        unique;        /* never share a communicator with another family */
