@@ -41,9 +41,9 @@ ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
 
-# The backends, each a library of its own of src/comm/NAME.c, NAME_*.c and NAME/*.c. HAVE_NAME: can it be
+# The backends and carriers, each a library of its own of src/comm/NAME.c, NAME_*.c and NAME/*.c. HAVE_NAME: can it be
 # built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
-ALL_BACKENDS := mpi nccl
+ALL_BACKENDS := mpi nccl pmix
 
 MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
 HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
@@ -59,6 +59,11 @@ HAVE_nccl  := $(shell grep -qs ncclCommRevoke $(NCCL_DIR)nccl.h && test -e $(NCC
 FLAGS_nccl := $(if $(HAVE_nccl),-isystem $(NCCL_DIR))
 LIBS_nccl  := $(shell $(PKG_CONFIG) --libs libxxhash) -ldl -lm -pthread
 PC_nccl    := $(NCCL_DIR:/=)
+
+HAVE_pmix  := $(shell $(PKG_CONFIG) --exists pmix && echo yes)
+FLAGS_pmix := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags pmix 2>/dev/null))
+LIBS_pmix  := $(shell $(PKG_CONFIG) --libs pmix 2>/dev/null) $(shell $(PKG_CONFIG) --libs libxxhash)
+PC_pmix    := pmix
 
 BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 

@@ -570,15 +570,70 @@ typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 typedef struct mgrid_state   mgrid_state;   /* a plan made real, seen from this rank */
 typedef struct mgrid_group   mgrid_group;   /* a handle: this rank's group of a family */
 
-/* Open a backend by name: "mpi", "nccl", or "auto", which is nccl if every rank can open it, else mpi.
-** "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
-** it) and uses MPI_COMM_WORLD. Collective.
+/* Open a backend by name: "mpi", "pmix", "nccl", or "auto", which is nccl over mpi if every rank can open it, else
+** mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
+** it) and uses MPI_COMM_WORLD. "pmix" loads libmoongrid_pmix and asks the launcher (mpirun, prterun, srun
+** --mpi=pmix) by PMIx alone, without MPI: a carrier, as of mgrid_carrier_backend. Collective.
 ** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
 MGRID_API mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err);
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
-/* "nccl": NCCL communicators on the GPUs of the ranks. It needs the mpi backend, which sends NCCL's
-** unique ids between ranks and makes the groups whose family asks for mpi. */
+
+/* How the ranks of a host without MPI reach each other: by functions of the host, over what it has already, as
+** torch's store, the TCP store of a trainer, etcd, or a folder that all ranks see.
+**
+** There are `put` and `get`, a store of named values, or `send` and `recv`, messages between two ranks, or both
+** pairs; the other entries may be NULL. Where something is not there the library builds it on the rest: messages
+** are values that one rank puts and another gets, calls over all ranks go along a tree of messages.
+**
+** Every function is called in the thread of the call of moongrid that needs it, may block for `seconds` (0: look
+** once; a fraction counts), and returns MGRID_OK, MGRID_TIMED_OUT when they have passed, or another status if it
+** fails for good: then the call of moongrid fails as well, with what `reason` says. None may call moongrid. Values
+** are small: 8 to some 100 bytes, 8 bytes per rank once where ranks are on several machines, and the texts of
+** plans when ranks disagree. moongrid reads every message that it sends but after a failure. */
+typedef struct mgrid_carrier {
+  size_t  size; /* sizeof(mgrid_carrier) */
+  void   *ud;   /* first argument of all functions */
+  int64_t rank, world;
+  double  timeout; /* seconds that a call over all ranks may take, until a backend over this one says otherwise; not
+                      above 0: 120 */
+  bool   by_rank; /* of the store: only who knows the rank that put a key can get it, as in PMIx */
+  /* Store a value. A key has letters, digits, '.' and '-', at most 127 characters, and begins with "moongrid.";
+  ** where the host has several jobs in one store, it puts a name of the job before it. Put again, a key has the new
+  ** value. */
+  mgrid_status (*put)(void *ud, const char *key, const void *data, size_t bytes);
+  /* Wait until the key is there, and copy its value, which has `bytes` bytes. Readers never see half a value. from:
+  ** the rank that puts it, -1 for any, which is never asked of a store by rank. */
+  mgrid_status (*get)(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds);
+  /* Forget a key that nobody will get again. NULL: they stay, some 100 bytes for each message. */
+  mgrid_status (*erase)(void *ud, const char *key);
+  /* A message to a rank, never this one; it need not have arrived when send returns. Tags are 0 to 2^31 - 1.
+  ** Messages of one tag between two ranks arrive in order. */
+  mgrid_status (*send)(void *ud, int64_t to, int tag, const void *data, size_t bytes, double seconds);
+  /* Receive the next message of that rank and tag, which has `bytes` bytes. After MGRID_TIMED_OUT it may still come,
+  ** to a later call. */
+  mgrid_status (*recv)(void *ud, int64_t from, int tag, void *data, size_t bytes, double seconds);
+  /* Over all ranks: all is [world * bytes], this rank's part at rank * bytes; mine and all do not overlap. With bytes
+  ** 0 it is a barrier. Calls come in one order on all ranks; after one that failed there is no other. NULL: along
+  ** the tree. */
+  mgrid_status (*allgather)(void *ud, const void *mine, void *all, size_t bytes, double seconds);
+  /* Why the last call failed, in a few words; valid until the next one. */
+  const char *(*reason)(void *ud);
+  void (*close)(void *ud); /* the backend ends, and calls nothing more */
+} mgrid_carrier;
+#define MGRID_CARRIER_INIT \
+  { sizeof(mgrid_carrier), NULL, -1, 0, 120, false, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+/* A backend over the host's carrier. By itself it makes no communicators: ranks agree on plans, and a state answers
+** questions; a family with backend "mpi" is MGRID_REFUSED. mgrid_nccl_backend over it makes NCCL's. A call over all
+** ranks fails when ranks have not come within the deadline, and names them; after that the backend is good for nothing.
+** The struct is copied; ud outlives the backend. MGRID_OUT_OF_RANGE for rank and world, MGRID_USAGE where neither
+** pair of functions is there. Local. Several backends over one store are kept apart if all ranks open them in the
+** same order. When it is freed, ranks wait for each other, some 5 seconds at most: the store may be rank 0's, and
+** many launchers end a job when its first process ends. */
+MGRID_API mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *err);
+
+/* "nccl": NCCL communicators on the GPUs of the ranks. It needs a carrier, a backend that sends NCCL's unique
+** ids between ranks: mpi, which also makes the groups whose family asks for mpi; pmix; or the host's. */
 typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
   int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
@@ -598,7 +653,7 @@ typedef struct mgrid_nccl_options {
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
   { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID }
-/* Over a backend that carries its messages (mgrid_mpi_backend), which it keeps alive; or with carrier
+/* Over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with carrier
 ** NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
 ** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
 ** one rank that has no GPU is an error on all. */
@@ -741,7 +796,7 @@ typedef struct mgrid_segment {
 MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
                                            mgrid_error *err);
 /* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
-** option `backend`), "dry" in a dry state, "none" where the family asked for that, "" for another group of one
+** option `backend`); of a state without communicators "dry", "pmix" or "carrier"; "none" where the family asked for that, "" for another group of one
 ** rank, which needs none. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* The communicator, or NULL: a group of one rank, a lazy family not created yet, backend "none", a dry state. See

@@ -56,7 +56,8 @@ enum {
 /* The outcome as a status, for calls after which no verdict follows. */
 static inline mgrid_status mgrid_status_of(mgrid_outcome o) { return o == MGRID_GAVE_UP ? MGRID_OTHER_RANK : o; }
 
-/* Messages that one backend carries for another (mpi for nccl): small, and every wait has a deadline. */
+/* Messages that one backend carries for another (mpi, pmix or the host's own for nccl): small, and every wait has
+** a deadline. */
 typedef struct mgrid_carrier_ops {
   /* Called first: prepare for messages and set the first deadline. *local_rank and *local_size: index of
   ** this rank among the ranks of its machine, and their number. Collective. After MGRID_NO_MEMORY
@@ -158,6 +159,16 @@ struct mgrid_backend {
 ** (MGRID_GAVE_UP, with the rank in *who). carrier NULL: do not listen; who may be NULL then. wait.c */
 typedef mgrid_outcome mgrid_look(void *ud);
 mgrid_outcome         mgrid_wait(mgrid_look *look, void *ud, double until, mgrid_backend *carrier, int64_t *who);
+
+/* Ranks that did not come to a call over all ranks. missing.c */
+enum { MGRID_MISSING_SHOWN = 8 };
+typedef struct mgrid_missing {
+  int64_t n;                         /* how many; 0 where it is not known who */
+  int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
+} mgrid_missing;
+void mgrid_missing_add(mgrid_missing *m, int64_t rank);
+/* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there" */
+mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err);
 
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed, mgrid_error *err);

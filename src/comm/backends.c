@@ -15,6 +15,8 @@ const mgrid_descriptor mgrid_backends[] = {
   [MGRID_NATIVE_MPI] = { OF_LIBRARY("mpi"), .native = MGRID_NATIVE_MPI, .lists = true },
   [MGRID_NATIVE_NCCL] = { OF_LIBRARY("nccl"), .native = MGRID_NATIVE_NCCL, .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
                           .lists = true, .shrinks = true, .revokes = true, .demand = mgrid_nccl_demand },
+  [MGRID_BACKEND_PMIX] = { OF_LIBRARY("pmix") },
+  [MGRID_BACKEND_CARRIER] = { .name = "carrier" },
   { .name = NULL },
 };
 
@@ -24,9 +26,9 @@ const mgrid_descriptor *mgrid_backend_named(const char *name) {
   return NULL;
 }
 
-size_t mgrid_backend_names(const char *names[]) {
+size_t mgrid_backend_names(const char *names[], bool makers) {
   size_t n = 0;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++)
-    if (d->library) names[n++] = d->name;
+    if (d->library && (d->native || !makers)) names[n++] = d->name;
   return n;
 }

@@ -11,10 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing (text). */
+/* Messages on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing (an mgrid_missing). */
 enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 };
-
-enum { ANSWER = 256 }; /* bytes of the text in TAG_MISSING */
 
 typedef struct message { /* or any other non-blocking call of MPI */
   MPI_Request request;
@@ -64,41 +62,29 @@ static void take_reports(waiting *w) {
   }
 }
 
-static void list_missing(const waiting *w, char *text, size_t size) {
-  enum { SHOWN = 8 };
-  size_t  len = 0;
-  int64_t n = 0;
-  for (int64_t r = 1; r < w->m->base.world; r++) {
-    if ((w->here && w->here[r]) || n++ >= SHOWN) continue;
-    len += (size_t)snprintf(text + len, size - len, "%s%" PRId64, n > 1 ? ", " : "", r);
-  }
-  if (n == 0) snprintf(text, size, "some rank");
-  if (n > SHOWN) snprintf(text + len, size - len, " and %" PRId64 " more", n - SHOWN);
-}
-
 /* After the deadline: rank 0 tells all that reported who is missing. A rank that comes after rank 0's
 ** deadline gets no answer, and reports rank 0 as missing. */
-static void end_roll(waiting *w, char *missing, size_t size) {
-  mpi_backend *m = w->m;
-  char         text[ANSWER] = "";
-  message      answer;
+static mgrid_missing end_roll(waiting *w) {
+  mpi_backend  *m = w->m;
+  mgrid_missing missing = { 0 };
+  message       answer;
   if (m->base.rank != 0) {
     double until = mgrid_now() + m->seconds + 1; /* one second more, because rank 0 may have begun later */
-    answer.rc = MPI_Irecv(text, sizeof text, MPI_CHAR, 0, TAG_MISSING, m->notes, &answer.request);
-    bool there = mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK;
-    if (!there && !answer.rc) {
+    answer.rc = MPI_Irecv(&missing, sizeof missing, MPI_BYTE, 0, TAG_MISSING, m->notes, &answer.request);
+    if (mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK) return missing;
+    if (!answer.rc) {
       MPI_Cancel(&answer.request);
       MPI_Wait(&answer.request, MPI_STATUS_IGNORE);
     }
-    snprintf(missing, size, "%s", there ? text : "0");
-    return;
+    return (mgrid_missing){ 1, { 0 } };
   }
-  list_missing(w, text, sizeof text);
+  for (int64_t r = 1; r < m->base.world; r++)
+    if (!w->here || !w->here[r]) mgrid_missing_add(&missing, r);
   for (int64_t r = 1; r < m->base.world; r++)
     if (w->here && w->here[r]
-        && !MPI_Isend(text, sizeof text, MPI_CHAR, (int)r, TAG_MISSING, m->notes, &answer.request))
+        && !MPI_Isend(&missing, sizeof missing, MPI_BYTE, (int)r, TAG_MISSING, m->notes, &answer.request))
       MPI_Wait(&answer.request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
-  snprintf(missing, size, "%s", text);
+  return missing;
 }
 
 /* mgrid_look: what a rank does for the roll call while it waits. */
@@ -119,14 +105,8 @@ static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid
   if (w.call.rc) {
     s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
   } else if (came == MGRID_LATE) {
-    char missing[ANSWER];
-    end_roll(&w, missing, sizeof missing);
-    bool several = strchr(missing, ',') || strstr(missing, " and ");
-    s = mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds not all ranks had come: %s%s %s not there", m->seconds,
-                   *missing == 's' ? ""
-                   : several       ? "ranks "
-                                   : "rank ",
-                   missing, several ? "are" : "is");
+    mgrid_missing missing = end_roll(&w);
+    s = mgrid_missing_fail(&missing, m->seconds, err);
   }
   m->broken |= s != MGRID_OK;
   free(w.here);

@@ -30,8 +30,8 @@ mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_nccl_optio
   carrier = carrier ? mgrid_backend_ref(carrier) : open_alone(nccl->carrier, err);
   if (!carrier) return NULL;
   if (!carrier->ops->carrier) {
-    mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, not on %s", nccl->name, nccl->carrier->name,
-               carrier->kind->name);
+    mgrid_fail(err, MGRID_USAGE, "the %s backend stands on %s, pmix or a carrier of the host, not on %s", nccl->name,
+               nccl->carrier->name, carrier->kind->name);
   } else {
     const mgrid_backend_entry *entry =
         mgrid_struct_read(&o, sizeof o, options, "mgrid_nccl_options", &why) ? NULL : entry_of(nccl, &why);
@@ -60,7 +60,9 @@ mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err) {
   const mgrid_descriptor *d = mgrid_backend_named(name);
   if (d && d->carrier) return mgrid_nccl_backend(NULL, NULL, err);
   if (d && d->library) return open_alone(d, err);
-  if (d) return mgrid_null(err, MGRID_USAGE, "the %s backend has no world of its own: use mgrid_backend_dry", d->name);
+  if (d)
+    return mgrid_null(err, MGRID_USAGE, "the %s backend has no world of its own: use mgrid_%s", d->name,
+                      d == &mgrid_backends[MGRID_NATIVE_NONE] ? "backend_dry" : "carrier_backend");
   if (strcmp(name, "auto") == 0) {
     mgrid_backend *carrier = open_alone(mgrid_backends[MGRID_NATIVE_NCCL].carrier, err);
     mgrid_backend *best = carrier ? mgrid_backend_best(carrier, NULL) : NULL;
@@ -69,7 +71,7 @@ mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err) {
   }
   const char *known[1 + MGRID_BACKENDS_MAX] = { "auto" };
   char        tail[128];
-  mgrid_suggest(tail, sizeof tail, name, known, 1 + mgrid_backend_names(known + 1));
+  mgrid_suggest(tail, sizeof tail, name, known, 1 + mgrid_backend_names(known + 1, false));
   return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown backend '%s'%s", name, tail);
 }
 

@@ -166,7 +166,7 @@ static mgrid_status check_name(const mgrid_backend *b, const mgrid_plan *plan, c
 /* A warning for options that are asked for in vain. */
 static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const char *name) {
   mgrid_text t = { 0 };
-  if (b->kind->library) mgrid_plan_unheeded(plan, b->kind, &t);
+  if (b->kind->native) mgrid_plan_unheeded(plan, b->kind, &t);
   if (t.len && !t.failed)
     mgrid_log(&b->hooks, MGRID_LOG_WARN, "state '%s': without effect on %s: %s", name, b->kind->name, t.data);
   mgrid_text_free(&t);

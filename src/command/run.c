@@ -12,15 +12,17 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|dry] [--world N] [--json]\n"
+    "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|pmix|dry] [--world N] [--json]\n"
     "\n"
     "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
     "collectives (members and order, a sum, a broadcast from every position, a ring), and\n"
     "destroy them. Rank 0 speaks.\n"
     "\n"
-    "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. dry: no launcher;\n"
-    "                one process plays every rank of --world N and checks that the creation\n"
-    "                schedule fits together\n"
+    "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without\n"
+    "                MPI, and make nothing. dry: no launcher; one process plays every rank of\n"
+    "                --world N and checks that the creation schedule fits together\n"
+    "  --carrier C   what carries the messages of nccl: mpi, or pmix, which needs no MPI (also prterun,\n"
+    "                srun --mpi=pmix); with auto and no GPU, as --backend C\n"
     "  --world N     refuse to run on another number of ranks\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
@@ -42,6 +44,7 @@ typedef struct options {
   cli         cli;
   int64_t     world; /* 0: as many as the launcher started */
   const char *backend;
+  const char *carrier; /* NULL: not given */
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
   int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */
@@ -98,7 +101,10 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s && mgrid_backend_rank(b) == 0) {
     s = show(c, p, err);
-    if (!s && !c->json)
+    if (!s && !c->json && !b->kind->native)
+      printf("\nagreed         all %" PRId64 " ranks have the same plan; %s makes no communicators\n",
+             mgrid_backend_world(b), mgrid_backend_name(b));
+    else if (!s && !c->json)
       printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
              " memberships, %s): members and\n               order, sum, broadcast from every position, ring\n",
              mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b));
@@ -145,7 +151,9 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
 
 static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgrid_runtime *rt, mgrid_error *planning,
                                  mgrid_error *err) {
-  const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
+  const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted
+                                  : c->carrier               ? mgrid_backend_named(c->carrier)
+                                                             : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
   mgrid_backend          *b = mgrid_backend_open(first->name, err);
   if (!b) return cli_say_own(&c->cli, err);
   int64_t      world = mgrid_backend_world(b);
@@ -168,6 +176,19 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
   return s;
 }
 
+/* --carrier is a backend that carries messages, and goes with one that needs a carrier. */
+static mgrid_status check_carrier(const options *c, const mgrid_descriptor *wanted) {
+  static const char *const known[] = { "mpi", "pmix" };
+  char                     tail[128];
+  if (!c->carrier) return MGRID_OK;
+  if (wanted && !wanted->carrier)
+    return cli_usage(&c->cli, "--carrier %s is for nccl; --backend %s has none", c->carrier, wanted->name);
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (strcmp(c->carrier, known[i]) == 0) return MGRID_OK;
+  mgrid_suggest(tail, sizeof tail, c->carrier, known, sizeof known / sizeof known[0]);
+  return cli_usage(&c->cli, "unknown carrier '%s'%s", c->carrier, tail);
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .backend = "auto" };
   mgrid_error err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
@@ -177,13 +198,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   const char             *known[2 + MGRID_BACKENDS_MAX] = { "auto" };
   if (!wanted && strcmp(c.backend, known[0]) != 0) {
     char   tail[128];
-    size_t n = 1 + mgrid_backend_names(known + 1);
+    size_t n = 1 + mgrid_backend_names(known + 1, false);
     known[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
     mgrid_suggest(tail, sizeof tail, c.backend, known, n);
     return cli_usage(&c.cli, "unknown backend '%s'%s", c.backend, tail);
   }
+  mgrid_status s = check_carrier(&c, wanted);
+  if (s) return s;
   mgrid_runtime *rt = cli_load(&c.cli, &planning);
-  mgrid_status   s;
   if (!wanted || wanted->library) {
     s = run_on_ranks(&c, wanted, rt, &planning, &err);
   } else {
@@ -204,6 +226,7 @@ const cli_command command_run = {
   .options = { { "world", cli_world, offsetof(options, world) },
                { "json", cli_flag, offsetof(options, json) },
                { "backend", cli_text, offsetof(options, backend) },
+               { "carrier", cli_text, offsetof(options, carrier) },
                { "share-gpu", cli_flag, offsetof(options, share_gpu) },
                { "devices", read_devices, 0 },
                { "timeout", cli_number, offsetof(options, timeout) },

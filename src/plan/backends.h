@@ -12,25 +12,27 @@
 typedef struct mgrid_descriptor mgrid_descriptor;
 struct mgrid_descriptor {
   const char  *name;   /* as the option, the command and mgrid_backend_open say it; NULL ends the table */
-  mgrid_native native; /* the type of its handles; index of its row in the table */
+  mgrid_native native; /* the type of its handles. NONE: it makes no communicators, and no family can ask for it */
   /* Name of the library to load, and of the mgrid_backend_entry (comm/backend.h) that it exports. NULL:
-  ** the backend is in this library, and no family can ask for it. */
+  ** the backend is in this library, and is not opened by name. */
   const char             *library, *entry;
-  const mgrid_descriptor *carrier;          /* the backend that carries its messages, or NULL */
+  const mgrid_descriptor *carrier;          /* the backend that carries its messages if none is said, or NULL */
   bool                    lists;            /* create reads mgrid_comm_spec.ranks */
   bool                    shrinks, revokes; /* mgrid_state_shrink and mgrid_state_revoke work */
   /* What a communicator of `size` ranks takes, `local` of them on one machine: mgrid_nccl_demand. NULL: nothing. */
   void (*demand)(const mgrid_nccl_values *v, int64_t size, int64_t local, bool nvls, mgrid_demand *out);
 };
 
-/* Indexed by mgrid_native. Each backend library has a copy of the table, so compare descriptors by
+/* Indexed by mgrid_native, then those that make no communicators but carry messages. Each backend library has
+** a copy of the table, so compare descriptors by
 ** `native`, not by address. */
 extern const mgrid_descriptor mgrid_backends[];
-enum { MGRID_BACKENDS_MAX = 8 };
+enum { MGRID_BACKENDS_MAX = 8, MGRID_BACKEND_PMIX = MGRID_NATIVE_NCCL + 1, MGRID_BACKEND_CARRIER };
 
 /* The backend of that name, or NULL. */
 const mgrid_descriptor *mgrid_backend_named(const char *name);
-/* Write the names that a family may ask for, at most MGRID_BACKENDS_MAX; returns how many. */
-size_t mgrid_backend_names(const char *names[]);
+/* Write the names of those that can be opened, at most MGRID_BACKENDS_MAX; makers: only of those that a family may
+** ask for. Returns how many. */
+size_t mgrid_backend_names(const char *names[], bool makers);
 
 #endif

@@ -13,7 +13,7 @@ static const char no_backend[] = "none";
 
 /* Backends that a family may ask for, and none. */
 static size_t makers(const char *names[]) {
-  size_t n = mgrid_backend_names(names);
+  size_t n = mgrid_backend_names(names, true);
   names[n] = no_backend;
   return n + 1;
 }

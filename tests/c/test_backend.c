@@ -252,7 +252,7 @@ static void test_a_family_that_wants_another(void **state) {
 
 static void test_table(void **state) {
   const char *names[MGRID_BACKENDS_MAX];
-  size_t      n = mgrid_backend_names(names), choices = 0;
+  size_t      n = mgrid_backend_names(names, true), choices = 0;
   (void)state;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     char library[64], entry[64];

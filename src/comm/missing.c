@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+**
+** missing.c - the ranks that did not come to a call over all ranks, and the error that names them. Linked
+** into the core and into every carrier.
+*/
+#include "comm/backend.h"
+
+#include <inttypes.h>
+
+void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
+  if (m->n < MGRID_MISSING_SHOWN) m->rank[m->n] = rank;
+  m->n++;
+}
+
+mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err) {
+  char   text[MGRID_MISSING_SHOWN * 24] = "";
+  size_t len = 0;
+  for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
+    len += (size_t)snprintf(text + len, sizeof text - len, "%s%" PRId64, i > 0 ? ", " : "", m->rank[i]);
+  if (m->n > MGRID_MISSING_SHOWN)
+    snprintf(text + len, sizeof text - len, " and %" PRId64 " more", m->n - MGRID_MISSING_SHOWN);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds not all ranks had come: %s%s %s not there", seconds,
+                    m->n == 0  ? "some rank"
+                    : m->n > 1 ? "ranks "
+                               : "rank ",
+                    text, m->n > 1 ? "are" : "is");
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT
+**
+** pmix.c - a carrier for jobs whose launcher speaks PMIx (mpirun, prterun, srun --mpi=pmix), without MPI. It fills an
+** mgrid_carrier: values that ranks put, commit and get, and an all-gather by PMIx_Fence.
+*/
+#include "comm/carrier.h"
+
+#include <inttypes.h>
+#include <pmix.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct pmix_job {
+  pmix_proc_t     me;
+  bool           *near; /* [world], is the rank on this machine? */
+  int64_t         world;
+  const uint64_t *opened;  /* of the backend: a part of the keys */
+  uint64_t        gathers; /* all-gathers with data so far */
+  bool            hung;    /* a fence did not end: do not finalize, which may wait for it */
+  char            why[PMIX_MAX_KEYLEN + 128];
+} pmix_job;
+
+static const char *pmix_reason(void *ud) { return ((pmix_job *)ud)->why; }
+
+static mgrid_status failed(pmix_job *j, pmix_status_t r, const char *call) {
+  snprintf(j->why, sizeof j->why, "%s: %s", call, PMIx_Error_string(r));
+  return MGRID_BACKEND;
+}
+
+/* ---------------------------------------------------------------------- values */
+
+static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t bytes) {
+  pmix_job    *j = ud;
+  pmix_value_t v;
+  PMIX_VALUE_CONSTRUCT(&v);
+  v.type = PMIX_BYTE_OBJECT;
+  v.data.bo.bytes = (char *)(uintptr_t)data; /* copied */
+  v.data.bo.size = bytes;
+  pmix_status_t r = PMIx_Put(PMIX_GLOBAL, key, &v);
+  if (r != PMIX_SUCCESS) return failed(j, r, "PMIx_Put");
+  r = PMIx_Commit();
+  return r == PMIX_SUCCESS ? MGRID_OK : failed(j, r, "PMIx_Commit");
+}
+
+/* A value that this machine may have to ask another for. Of a rank on this machine PMIX_IMMEDIATE looks without
+** waiting; of another rank it would look on this machine alone, and without it the answer comes at once, since each
+** rank has committed something before it is asked. */
+typedef struct search {
+  pmix_job   *job;
+  pmix_proc_t from;
+  const char *key;
+  void       *data;
+  size_t      bytes;
+} search;
+
+static mgrid_outcome find(void *ud) { /* mgrid_look */
+  search       *s = ud;
+  pmix_info_t   how;
+  pmix_value_t *v = NULL;
+  bool          yes = true;
+  int           second = 1;
+  if (s->job->near[s->from.rank])
+    PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  else
+    PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &second, PMIX_INT);
+  pmix_status_t r = PMIx_Get(&s->from, s->key, &how, 1, &v);
+  if (r == PMIX_ERR_NOT_FOUND || r == PMIX_ERR_TIMEOUT) return MGRID_NOT_YET;
+  if (r != PMIX_SUCCESS) return failed(s->job, r, "PMIx_Get");
+  bool fits = v->type == PMIX_BYTE_OBJECT && v->data.bo.size == s->bytes;
+  if (fits) memcpy(s->data, v->data.bo.bytes, s->bytes);
+  PMIX_VALUE_RELEASE(v);
+  if (fits) return MGRID_OK;
+  snprintf(s->job->why, sizeof s->job->why, "the value of %s has another size", s->key);
+  return MGRID_BACKEND;
+}
+
+static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+  search s = { .job = ud, .key = key, .data = data, .bytes = bytes };
+  PMIX_LOAD_PROCID(&s.from, s.job->me.nspace, (pmix_rank_t)from);
+  mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + seconds, NULL, NULL);
+  return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
+}
+
+/* ----------------------------------------------------------------------- fence */
+
+typedef struct fence { /* leaked if it does not end: PMIx may still write there */
+  atomic_bool   done;
+  pmix_status_t result;
+} fence;
+
+static void fence_ended(pmix_status_t result, void *ud) { /* in PMIx's thread */
+  fence *f = ud;
+  f->result = result;
+  atomic_store(&f->done, true);
+}
+
+static mgrid_outcome has_ended(void *ud) { return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET; }
+
+/* Wait for all ranks; collect: and bring what they have committed. */
+static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
+  fence      *f = calloc(1, sizeof *f);
+  pmix_info_t how;
+  if (!f) return MGRID_NO_MEMORY;
+  PMIX_INFO_LOAD(&how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+  pmix_status_t r = PMIx_Fence_nb(NULL, 0, &how, 1, fence_ended, f);
+  if (r == PMIX_SUCCESS && mgrid_wait(has_ended, f, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE) {
+    j->hung = true;
+    return MGRID_TIMED_OUT;
+  }
+  if (r == PMIX_SUCCESS) r = f->result;
+  free(f);
+  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : failed(j, r, "PMIx_Fence");
+}
+
+/* Two keys in turn, so that what PMIx keeps does not grow with the calls: when this rank puts a key again, all ranks
+** have come to the fence in between, and so have read its old value. Their values have one size, because PMIx 4.2 may
+** show the old value of a key whose new value has another size. */
+enum { BLOCK = 512 };
+
+/* One block of each rank: `bytes` bytes, at most BLOCK, to `all`, where those of two ranks are `stride` apart. */
+static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
+  char   key[64], block[BLOCK] = "";
+  double left = until - mgrid_now();
+  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%d", *j->opened, (int)(j->gathers++ % 2));
+  memcpy(block, mine, bytes);
+  mgrid_status s = pmix_put(j, key, block, sizeof block);
+  if (!s) s = pmix_fence(j, true, left > 0 ? left : 0);
+  for (int64_t r = 0; r < j->world && !s; r++) {
+    left = until - mgrid_now();
+    s = pmix_get(j, r, key, block, sizeof block, left > 1 ? left : 1);
+    if (!s) memcpy(all + (size_t)r * stride, block, bytes);
+  }
+  return s;
+}
+
+static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t bytes, double seconds) {
+  double       until = mgrid_now() + seconds;
+  mgrid_status s = bytes == 0 ? pmix_fence(ud, false, seconds) : MGRID_OK;
+  for (size_t at = 0; at < bytes && !s; at += BLOCK)
+    s = gather_block(ud, (const char *)mine + at, (char *)all + at, bytes - at < BLOCK ? bytes - at : BLOCK, bytes,
+                     until);
+  return s;
+}
+
+/* ------------------------------------------------------------------------ life */
+
+static void pmix_close(void *ud) {
+  pmix_job *j = ud;
+  if (!j->hung) PMIx_Finalize(NULL, 0);
+  free(j->near);
+  free(j);
+}
+
+/* Number of ranks, and which of them are on this machine. */
+static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
+  pmix_proc_t   all;
+  pmix_value_t *v = NULL;
+  PMIX_LOAD_PROCID(&all, j->me.nspace, PMIX_RANK_WILDCARD);
+  pmix_status_t r = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v);
+  if (r != PMIX_SUCCESS)
+    return mgrid_fail(err, MGRID_MISSING, "pmix: the launcher does not tell the number of ranks (PMIx_Get: %s)",
+                      PMIx_Error_string(r));
+  j->world = v->data.uint32;
+  PMIX_VALUE_RELEASE(v);
+  j->near = calloc((size_t)j->world + 1, sizeof *j->near);
+  if (!j->near) return mgrid_oom(err);
+  j->near[j->me.rank] = true;
+  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then all are far */
+  for (const char *at = v->type == PMIX_STRING ? v->data.string : ""; *at;) {
+    char     *end;
+    long long rank = strtoll(at, &end, 10);
+    if (end > at && rank >= 0 && rank < j->world) j->near[rank] = true;
+    at = *end ? end + 1 : end;
+  }
+  PMIX_VALUE_RELEASE(v);
+  return MGRID_OK;
+}
+
+static mgrid_backend *pmix_open(mgrid_error *err) {
+  pmix_job *j = calloc(1, sizeof *j);
+  if (!j) return mgrid_null_oom(err);
+  pmix_status_t r = PMIx_Init(&j->me, NULL, 0);
+  if (r != PMIX_SUCCESS) {
+    free(j);
+    return mgrid_null(err, MGRID_MISSING,
+                      "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); start it by mpirun, "
+                      "prterun or srun --mpi=pmix",
+                      PMIx_Error_string(r));
+  }
+  mgrid_carrier c = MGRID_CARRIER_INIT;
+  c.ud = j;
+  c.by_rank = true;
+  c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason, c.close = pmix_close;
+  mgrid_backend *b = NULL;
+  if (learn_job(j, err) == MGRID_OK) {
+    c.rank = j->me.rank, c.world = j->world;
+    b = mgrid_carrier_backend(&c, err);
+  }
+  if (!b) {
+    pmix_close(j);
+    return NULL;
+  }
+  b->kind = &mgrid_backends[MGRID_BACKEND_PMIX];
+  j->opened = &((mgrid_relay *)b)->opened;
+  return b;
+}
+
+static mgrid_status pmix_probe(char *buf, size_t len, mgrid_error *err) {
+  (void)err;
+  snprintf(buf, len, "%s; %s", PMIx_Get_version(),
+           getenv("PMIX_NAMESPACE") ? "its launcher started this process"
+                                    : "no launcher with PMIx started this process");
+  return MGRID_OK;
+}
+
+MGRID_ENTRY(pmix) = { MGRID_LAYOUT, .open = pmix_open, .probe = pmix_probe };
