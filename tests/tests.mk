@@ -76,6 +76,17 @@ $(B)/tests/ports/%.o: examples/ports/%.c Makefile tests/tests.mk
 $(PORT_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -lm
 
+# The example of a host without MPI, which links nothing but the library.
+tests: $(B)/tests/carrier
+
+$(B)/tests/carrier.o: examples/carrier.c Makefile tests/tests.mk
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
+	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
+
 -include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \
-  $(B)/tests/multi_gpu.d
+  $(B)/tests/multi_gpu.d $(B)/tests/carrier.d
 .PHONY: tests

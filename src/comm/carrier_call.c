@@ -75,13 +75,16 @@ typedef struct trip {
   double       begun, seconds;
 } trip;
 
-/* Take what comes from the children. Those at a lower level have a second less for each, so that a rank that waits
-** in vain below is not itself called missing. */
+/* What a rank waits longer than those a level below it, so that one that waits in vain below is not itself called
+** missing. */
+static double grace(const trip *t) { return t->seconds < 4 ? t->seconds / 4 : 1; }
+
+/* Take what comes from the children, and hand it on to the parent. */
 static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
   mgrid_relay *m = t->m;
   mgrid_status s = MGRID_OK;
   int          levels = height_of(t->at.hi - t->at.lo);
-  double       until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0);
+  double       until = t->begun + t->seconds + (levels > 1 ? levels - 1 : 0) * grace(t);
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run) {
     int64_t       end = c + t->at.run < t->at.hi ? c + t->at.run : t->at.hi;
     parcel        got;
@@ -111,7 +114,7 @@ static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
   size_t       bytes = t->kind == GATHER ? (size_t)m->base.world * t->bytes : t->bytes;
   mgrid_status s = MGRID_OK;
   if (t->at.parent >= 0) {
-    double        until = t->begun + 2 * t->seconds + height_of(m->base.world) + t->at.depth;
+    double        until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
     mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, bytes, until, err);
     if (outcome == MGRID_LATE)
       p->missing = (mgrid_missing){ 1, { t->at.parent } };
