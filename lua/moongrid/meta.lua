@@ -432,7 +432,7 @@ function Recipe:info() end
 ---@class moongrid.Job
 ---@field rank integer
 ---@field world integer
----@field backend string "mpi" or "nccl"
+---@field backend string "mpi", "nccl" or "pmix"
 ---@field ncomms integer communicators that all states of the job hold on this rank, shared ones once
 local Job = {}
 
@@ -525,11 +525,19 @@ function moongrid.load(recipe) end
 ---@return integer? status
 function moongrid.mpi() end
 
----The same with NCCL communicators on the GPUs of the ranks; MPI sends NCCL's ids and makes the groups
----of families that ask for it. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
+---Join the job of a launcher that speaks PMIx (mpirun, prterun, srun --mpi=pmix), without MPI. It makes no
+---communicators: ranks agree on plans, states answer questions. Collective. nil, message, status where there
+---is no such launcher, or moongrid was built without PMIx.
+---@return moongrid.Job?
+---@return string? message
+---@return integer? status
+function moongrid.pmix() end
+
+---NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also makes the groups
+---of families that ask for it, or "pmix", without MPI. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
 ---nil, message, status.
----@param options? {device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer}
----the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
+---@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer}
+---what carries messages ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
 ---seconds that a creation may take (120); bytes of GPU memory for communicators; size of group above
 ---which NCCL gets several unique ids (128)
 ---@return moongrid.Job?

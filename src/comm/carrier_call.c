@@ -205,7 +205,12 @@ void mgrid_relay_leave(mgrid_relay *m, double seconds) {
   mgrid_missing missing;
   double        until = mgrid_now() + 2 * seconds;
   char          bye = 1;
-  if (m->broken || m->calls == 0 || travel(m, MINIMUM, NULL, 0, seconds, 0, &missing, NULL) || missing.n) return;
+  if (m->broken || m->calls == 0) return;
+  if (m->host.allgather) {
+    (void)m->host.allgather(m->host.ud, &bye, m->words, 0, 2 * seconds);
+    return;
+  }
+  if (travel(m, MINIMUM, NULL, 0, seconds, 0, &missing, NULL) || missing.n) return;
   if (m->base.rank != 0) (void)mgrid_relay_post(m, m->calls, MGRID_TAG_BYE, 0, 0, &bye, 1, seconds, NULL);
   for (int64_t r = 1; r < m->base.world && m->base.rank == 0; r++)
     (void)mgrid_relay_take(m, m->calls, MGRID_TAG_BYE, 0, r, &bye, 1, until, NULL, NULL);

@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct request request;
+
 typedef struct pmix_job {
   pmix_proc_t     me;
   bool           *near; /* [world], is the rank on this machine? */
   int64_t         world;
   const uint64_t *opened;  /* of the backend: a part of the keys */
+  request        *asked;   /* values that were asked for, and are not taken */
   uint64_t        gathers; /* all-gathers with data so far */
   bool            hung;    /* a fence did not end: do not finalize, which may wait for it */
   char            why[PMIX_MAX_KEYLEN + 128];
@@ -43,42 +46,85 @@ static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t
   return r == PMIX_SUCCESS ? MGRID_OK : failed(j, r, "PMIx_Commit");
 }
 
-/* A value that this machine may have to ask another for. Of a rank on this machine PMIX_IMMEDIATE looks without
-** waiting; of another rank it would look on this machine alone, and without it the answer comes at once, since each
-** rank has committed something before it is asked. */
+/* One request. PMIx never answers some, as those for a rank of another machine that has ended, whatever timeout is
+** given; so each has memory of its own, and stays in the list until it is answered. */
+struct request {
+  request      *next;
+  pmix_proc_t   from;
+  char          key[PMIX_MAX_KEYLEN + 1];
+  atomic_bool   done;
+  pmix_status_t result;
+  bool          fits; /* the value has `bytes` bytes, and is in data */
+  size_t        bytes;
+  char          data[];
+};
+
+static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PMIx's thread */
+  request *r = ud;
+  r->result = result;
+  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == r->bytes;
+  if (r->fits) memcpy(r->data, v->data.bo.bytes, r->bytes);
+  atomic_store(&r->done, true);
+}
+
+/* Of a rank on this machine PMIX_IMMEDIATE looks without waiting; of another rank it would look on this machine
+** alone, and without it the answer comes at once, since each rank has committed something before it is asked. */
+static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
+  request *r = calloc(1, sizeof *r + bytes);
+  if (!r) return PMIX_ERR_NOMEM;
+  pmix_info_t how;
+  bool        yes = true;
+  PMIX_LOAD_PROCID(&r->from, j->me.nspace, (pmix_rank_t)from);
+  snprintf(r->key, sizeof r->key, "%s", key);
+  r->bytes = bytes;
+  PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  pmix_status_t s = PMIx_Get_nb(&r->from, r->key, &how, j->near[from], answered, r);
+  if (s != PMIX_SUCCESS) {
+    free(r);
+    return s;
+  }
+  r->next = j->asked;
+  j->asked = r;
+  return s;
+}
+
+/* A value that is looked for, again and again if there is time. */
 typedef struct search {
   pmix_job   *job;
-  pmix_proc_t from;
+  int64_t     from;
   const char *key;
   void       *data;
   size_t      bytes;
+  bool        once; /* one answer that it is not there is enough */
 } search;
 
 static mgrid_outcome find(void *ud) { /* mgrid_look */
-  search       *s = ud;
-  pmix_info_t   how;
-  pmix_value_t *v = NULL;
-  bool          yes = true;
-  int           second = 1;
-  if (s->job->near[s->from.rank])
-    PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
-  else
-    PMIX_INFO_LOAD(&how, PMIX_TIMEOUT, &second, PMIX_INT);
-  pmix_status_t r = PMIx_Get(&s->from, s->key, &how, 1, &v);
-  if (r == PMIX_ERR_NOT_FOUND || r == PMIX_ERR_TIMEOUT) return MGRID_NOT_YET;
-  if (r != PMIX_SUCCESS) return failed(s->job, r, "PMIx_Get");
-  bool fits = v->type == PMIX_BYTE_OBJECT && v->data.bo.size == s->bytes;
-  if (fits) memcpy(s->data, v->data.bo.bytes, s->bytes);
-  PMIX_VALUE_RELEASE(v);
+  search   *s = ud;
+  request **at = &s->job->asked, *r;
+  while (*at && ((*at)->from.rank != (pmix_rank_t)s->from || strcmp((*at)->key, s->key) != 0)) at = &(*at)->next;
+  if (!(r = *at)) {
+    pmix_status_t asked = ask(s->job, s->from, s->key, s->bytes);
+    if (asked == PMIX_SUCCESS) return MGRID_NOT_YET;
+    if (asked == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
+    return failed(s->job, asked, "PMIx_Get");
+  }
+  if (!atomic_load(&r->done)) return MGRID_NOT_YET;
+  *at = r->next;
+  pmix_status_t result = r->result;
+  bool          fits = r->fits;
+  if (fits) memcpy(s->data, r->data, s->bytes);
+  free(r);
   if (fits) return MGRID_OK;
+  if (result == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
+  if (result != PMIX_SUCCESS) return failed(s->job, result, "PMIx_Get");
   snprintf(s->job->why, sizeof s->job->why, "the value of %s has another size", s->key);
   return MGRID_BACKEND;
 }
 
 static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
-  search s = { .job = ud, .key = key, .data = data, .bytes = bytes };
-  PMIX_LOAD_PROCID(&s.from, s.job->me.nspace, (pmix_rank_t)from);
-  mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + seconds, NULL, NULL);
+  const double  least = 0.02; /* what an answer may take */
+  search        s = { ud, from, key, data, bytes, !(seconds > 0) };
+  mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
   return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
 }
 
@@ -148,6 +194,10 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 static void pmix_close(void *ud) {
   pmix_job *j = ud;
   if (!j->hung) PMIx_Finalize(NULL, 0);
+  for (request *r = j->asked, *next; r; r = next) {
+    next = r->next;
+    if (atomic_load(&r->done)) free(r); /* else leaked: PMIx may still write there */
+  }
   free(j->near);
   free(j);
 }

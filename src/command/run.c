@@ -33,7 +33,8 @@ static const char help[] =
     "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
     "                says the same); else rank i of a machine has GPU i\n"
     "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
-    "  --timeout S   seconds that a creation may take, 120 (a family may have its own)\n"
+    "  --timeout S   seconds that a creation may take, 120 (a family may have its own); over pmix also\n"
+    "                any call over all ranks\n"
     "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
     "\n"
     "  --color WHEN  auto, always or never\n";
@@ -156,6 +157,7 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
                                                              : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
   mgrid_backend          *b = mgrid_backend_open(first->name, err);
   if (!b) return cli_say_own(&c->cli, err);
+  if (!first->native && c->timeout) b->ops->carrier->deadline(b, (double)c->timeout);
   int64_t      world = mgrid_backend_world(b);
   mgrid_plan  *p = NULL;
   mgrid_status s;

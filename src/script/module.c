@@ -183,15 +183,34 @@ static int mpi(lua_State *L) {
   return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &e), &e);
 }
 
-/* moongrid.nccl([{ device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of
-** MPI_COMM_WORLD | nil, message, status. Collective. */
+/* moongrid.pmix() -> Job of the ranks that a launcher with PMIx started, without MPI | nil, message, status.
+** Collective. */
+static int pmix(lua_State *L) {
+  mgrid_backend **box = new_job(L);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_BACKEND_PMIX].name, &e), &e);
+}
+
+/* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
+static mgrid_backend *carrier_of(lua_State *L, const char *name, mgrid_error *e) {
+  static const char *const carriers[] = { "mpi", "pmix" };
+  for (size_t i = 0; i < 2; i++)
+    if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, e);
+  mgrid_lua_unknown(L, "carrier", name, carriers, 2);
+  return NULL;
+}
+
+/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of
+** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
-  static const char *const known[] = { "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
+  static const char *const known[] = { "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
+  const char              *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
   mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 1, "option of nccl", known, 5, false);
+    mgrid_lua_check_keys(L, 1, "option of nccl", known, 6, false);
+    if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
@@ -199,8 +218,10 @@ static int nccl(lua_State *L) {
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }
-  mgrid_backend **box = new_job(L);
-  return job_or_failure(L, box, mgrid_nccl_backend(NULL, &o, &e), &e);
+  mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, &e);
+  *box = carrier ? mgrid_nccl_backend(carrier, &o, &e) : NULL;
+  mgrid_backend_free(carrier); /* the backend over it keeps it */
+  return job_or_failure(L, box, *box, &e);
 }
 
 /* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
@@ -288,7 +309,7 @@ static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_method
 
 int mgrid_lua_open(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "recipes", recipes }, { NULL, NULL }
+    { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "pmix", pmix }, { "recipes", recipes }, { NULL, NULL }
   };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);

@@ -276,7 +276,7 @@ static void test_dry_backend(void **unused) {
   assert_null(mgrid_backend_open("dry", anew(&why)));
   assert_string_equal(why.message, "the dry backend has no world of its own: use mgrid_backend_dry");
   assert_null(mgrid_backend_open("mpii", anew(&why)));
-  assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl)");
+  assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl, pmix)");
 }
 
 /* Every handle of every rank of random plans against the listed groups. */
