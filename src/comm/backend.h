@@ -172,8 +172,10 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
 
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed, mgrid_error *err);
-/* The same in two parts, for a caller that does the all-reduce itself: the word to bring, and what follows
-** from the minimum of that word over all ranks. */
+/* The same in parts, for a caller whose all-reduce brings other words too: the minimum over all ranks, whose own
+** failure comes before that of this rank; the word to bring; what follows from the minimum of that word. */
+mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
+                               const mgrid_error *failed, mgrid_error *err);
 uint64_t     mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err);

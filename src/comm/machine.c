@@ -53,7 +53,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   memset(words, 0xff, (size_t)b->world * sizeof *words);
   words[b->rank] = own;
   words[b->world] = mgrid_verdict_of(b, mine);
-  mgrid_status s = b->ops->allreduce_min(b, words, (size_t)b->world + 1, err);
+  mgrid_status s = mgrid_verdict_min(b, words, (size_t)b->world + 1, mine, failed, err);
   if (s) return s;
   uint64_t who = words[b->world];
   for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };

@@ -27,9 +27,21 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
   return mgrid_fail(err, first.status ? first.status : MGRID_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
 }
 
+mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgrid_outcome mine,
+                               const mgrid_error *failed, mgrid_error *err) {
+  mgrid_error  lost = MGRID_ERROR_INIT, own = MGRID_ERROR_INIT;
+  mgrid_status s = b->ops->allreduce_min(b, words, n, &lost);
+  if (!s) return MGRID_OK;
+  if (mine && failed) own = *failed;
+  if (own.status)
+    mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank, own.message);
+  if (failed == err) mgrid_error_clear(err); /* who is not there is the reason, mostly, for what failed here */
+  return mgrid_error_pass(err, &lost);
+}
+
 mgrid_status mgrid_verdict(mgrid_backend *b, mgrid_outcome mine, const mgrid_error *failed, mgrid_error *err) {
   uint64_t     who = mgrid_verdict_of(b, mine);
-  mgrid_status s = b->ops->allreduce_min(b, &who, 1, err);
+  mgrid_status s = mgrid_verdict_min(b, &who, 1, mine, failed, err);
   return s ? s : mgrid_verdict_tell(b, who, mine, failed, err);
 }
 
