@@ -597,7 +597,7 @@ typedef struct mgrid_carrier {
   int64_t rank, world;
   double  timeout; /* seconds that a call over all ranks may take, until a backend over this one says otherwise; not
                       above 0: 120 */
-  bool   by_rank; /* of the store: only who knows the rank that put a key can get it, as in PMIx */
+  bool    by_rank; /* of the store: only who knows the rank that put a key can get it, as in PMIx */
   /* Store a value. A key has letters, digits, '.' and '-', at most 127 characters, and begins with "moongrid.";
   ** where the host has several jobs in one store, it puts a name of the job before it. Put again, a key has the new
   ** value. */

@@ -45,7 +45,7 @@ typedef struct options {
   cli         cli;
   int64_t     world; /* 0: as many as the launcher started */
   const char *backend;
-  const char *carrier; /* NULL: not given */
+  const char *carrier;             /* NULL: not given */
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
   int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */

@@ -308,9 +308,8 @@ static const luaL_Reg job_meta[] = {
 static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
 
 int mgrid_lua_open(lua_State *L) {
-  static const luaL_Reg functions[] = {
-    { "load", load }, { "mpi", mpi }, { "nccl", nccl }, { "pmix", pmix }, { "recipes", recipes }, { NULL, NULL }
-  };
+  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi },         { "nccl", nccl },
+                                        { "pmix", pmix }, { "recipes", recipes }, { NULL, NULL } };
   static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
   luaL_checkversion(L);
   mgrid_lua_open_class(L, &recipe_class);

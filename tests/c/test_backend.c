@@ -256,7 +256,8 @@ static void test_table(void **state) {
   (void)state;
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     char library[64], entry[64];
-    if (d->native || !d->library) assert_true(&mgrid_backends[d->native] == d || d == &mgrid_backends[MGRID_BACKEND_CARRIER]);
+    if (d->native || !d->library)
+      assert_true(&mgrid_backends[d->native] == d || d == &mgrid_backends[MGRID_BACKEND_CARRIER]);
     assert_ptr_equal(mgrid_backend_named(d->name), d);
     assert_int_equal(d->library == NULL, d->entry == NULL);
     if (!d->library) continue;
