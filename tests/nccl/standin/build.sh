@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# build.sh OUTDIR: libcudart.so.13 and libnccl.so.2, the stand-ins, against the real headers.
+# build.sh OUTDIR: libcudart.so.13, libcudart.so.12 and libnccl.so.2, the stand-ins, against the real headers.
 # CUDA_HOME (/usr/local/cuda-13.0) or CUDA_INCLUDE says where these are; CC, OPT (-O2 -g) and
 # SAN (address,undefined or thread) as usual.
 set -eu
@@ -25,6 +25,8 @@ link=(-shared -pthread "-Wl,-z,nodelete" "-Wl,-z,defs")
 cd "$here"
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.13 -Wl,--version-script=cudart.map \
   -o "$out/libcudart.so.13" common.c cudart.c stream.c
+"$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.12 -Wl,-rpath,"\$ORIGIN" -o "$out/libcudart.so.12" \
+  cudart12.c "$out/libcudart.so.13"
 # the shared memory needs librt where the C library is older than 2.34
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libnccl.so.2 -Wl,-rpath,"\$ORIGIN" -o "$out/libnccl.so.2" \
   comm.c config.c group.c create.c end.c collectives.c launch.c run.c reduce.c shm.c "$out/libcudart.so.13" -lrt

@@ -203,15 +203,18 @@ ncclResult_t si_comm_ready(ncclComm_t c, const char *call) {
   si_lock();
   bool making = c->life == LIFE_MAKING;
   si_unlock();
-  if (atomic_load(&c->broken)) {
-    r = (ncclResult_t)atomic_load(&c->broken);
-    return si_fail(r, "%s: communicator %s is in error %d", call, si_comm_label(c, label, sizeof label), (int)r);
-  }
+  r = si_comm_error(c);
+  if (r) return si_fail(r, "%s: communicator %s is in error %d", call, si_comm_label(c, label, sizeof label), (int)r);
   if (making || atomic_load(&c->busy))
     return si_wrong(ncclInvalidArgument,
                     "%s: Attempt to use communicator before the previous operation returned ncclSuccess: %s", call,
                     si_comm_label(c, label, sizeof label));
   return ncclSuccess;
+}
+
+ncclResult_t si_comm_error(ncclComm_t c) {
+  int of_call = atomic_load(&c->broken);
+  return (ncclResult_t)(of_call ? of_call : atomic_load(&c->proxy));
 }
 
 void si_comm_break(ncclComm_t c, ncclResult_t r) {
@@ -234,8 +237,7 @@ SI_API ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) 
   ncclResult_t r = si_comm_alive(comm, "ncclCommGetAsyncError");
   if (r) return r;
   if (!error) return si_fail(ncclInvalidArgument, "ncclCommGetAsyncError : asyncError argument is NULL");
-  ncclResult_t broken = (ncclResult_t)atomic_load(&comm->broken);
-  *error = atomic_load(&comm->busy) ? ncclInProgress : broken;
+  *error = atomic_load(&comm->busy) ? ncclInProgress : si_comm_error(comm);
   return ncclSuccess;
 }
 
@@ -272,6 +274,21 @@ __attribute__((constructor)) static void the_beginning(void) {
               v / 100 % 100, v % 100);
 }
 
+/* As if this process were killed now, as the others see it; for tests under a launcher that would end the job. */
+SI_API void standin_vanish(void);
+SI_API void standin_vanish(void) {
+  si_lock();
+  for (ncclComm_t c = comms; c; c = c->next) {
+    if (c->life == LIFE_DEAD || !c->seg.name[0]) continue;
+    atomic_store(&c->stop, 1);
+    shm_lock(&c->seg);
+    c->seg.slot[c->rank].dead = 1;
+    shm_changed(&c->seg);
+    shm_unlock(&c->seg);
+  }
+  si_unlock();
+}
+
 __attribute__((destructor)) static void the_end(void) {
   char label[160];
   si_lock();
@@ -283,6 +300,8 @@ __attribute__((destructor)) static void the_end(void) {
   for (made_id *m = ids, *next; m; m = next) {
     next = m->next;
     if (!m->head->used) standin_violation("leak: a unique id was made and never used (%s)", m->name + 1);
+    if (m->head->used && m->head->joined < m->head->nranks)
+      standin_log("left: the root thread of a creation that did not end, and its socket");
     shm_drop_head(m->name, m->head, true);
     free(m);
   }

@@ -36,7 +36,8 @@ struct ncclComm {
   const char  *name_kept; /* the caller's pointer: NCCL keeps it, so the string must stay valid */
   uint64_t     id;
   atomic_int   busy;        /* an operation that was begun without blocking has not ended */
-  atomic_int   broken;      /* the error that stays */
+  atomic_int   broken;      /* the error of a call */
+  atomic_int   proxy;       /* an error of the network: no call makes it good again */
   atomic_int   stop, pause; /* flags for waiting threads: abort; end what runs (revoke, shrink) */
   bool         used, finalized, revoked;
   si_first     first;
@@ -71,6 +72,7 @@ ncclComm_t  si_comm_first(void);    /* under si_lock */
 /* Alive; and without an operation in progress or an error. */
 ncclResult_t si_comm_alive(ncclComm_t c, const char *call);
 ncclResult_t si_comm_ready(ncclComm_t c, const char *call);
+ncclResult_t si_comm_error(ncclComm_t c); /* of a call, or of the network */
 void         si_comm_break(ncclComm_t c, ncclResult_t r);
 void         si_comm_check_name(ncclComm_t c, const char *call);
 
@@ -82,7 +84,7 @@ void         si_config_free(ncclComm_t c);
 
 /* -------------------------------------------------------------------------- group.c */
 
-typedef enum si_op_kind { OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_CALL } si_op_kind;
+typedef enum si_op_kind { OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_ABORT, OP_REVOKE, OP_CALL } si_op_kind;
 
 typedef struct si_op {
   struct si_op *next;

@@ -56,7 +56,7 @@ bool standin_fault(const char *name, long nth) {
   char       *end;
   if (!text || !*text) return false;
   long rank = strtol(text, &end, 10), which = *end == ':' ? strtol(end + 1, NULL, 10) : 1;
-  return rank == standin_rank() && which == nth;
+  return rank == standin_rank() && (which == nth || which == 0);
 }
 
 double standin_fault_seconds(const char *name) {

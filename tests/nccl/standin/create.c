@@ -105,7 +105,7 @@ static void fill_slot(ncclComm_t c, const making *m) {
   shm_lock(&c->seg);
   mine->machine = machine_hash();
   mine->ids = m->ids;
-  mine->bus = (0x10 + c->device) << 12;
+  mine->bus = (0x10 + standin_physical(c->device)) << 12;
   snprintf(mine->config, sizeof mine->config, "%s", c->config_text);
   shm_unlock(&c->seg);
 }
@@ -163,6 +163,18 @@ static ncclResult_t faults(ncclComm_t c, const making *m, shm_stop stop) {
   return ncclSuccess;
 }
 
+/* NCCL allocates and synchronizes while it makes a communicator, which waits for every kernel of this process on
+** the device (NVIDIA/nccl#195). */
+static ncclResult_t wait_for_device(ncclComm_t c, shm_stop stop) {
+  char   label[160];
+  double until = standin_now() + standin_deadline() / 2; /* sooner than the kernel itself gives up */
+  while (standin_running(c->device) && standin_now() < until && !told(stop)) standin_nap(0.002);
+  if (told(stop)) return ncclInternalError;
+  if (standin_now() < until) return ncclSuccess;
+  return si_wrong(ncclInternalError, "init of %s waits for what runs on device %d; " STANDIN_HANG,
+                  si_comm_label(c, label, sizeof label), c->device);
+}
+
 static ncclResult_t make(si_op *op) {
   making      *m = op->data;
   ncclComm_t   c = op->child;
@@ -170,6 +182,7 @@ static ncclResult_t make(si_op *op) {
   ncclResult_t r = faults(c, m, stop);
   if (!r && told(stop)) r = ncclInternalError; /* aborted before it began, so do not join the others */
   if (!r) r = meet(c, m, stop);
+  if (!r) r = wait_for_device(c, stop);
   if (r) {
     si_comm_break(c, r);
     return r;
@@ -178,17 +191,6 @@ static ncclResult_t make(si_op *op) {
   c->life = LIFE_LIVE;
   si_unlock();
   return ncclSuccess;
-}
-
-/* NCCL allocates and synchronizes while it makes a communicator (NVIDIA/nccl#195). Not counted. */
-static void warn_if_running(void) {
-  char label[160];
-  si_lock();
-  for (ncclComm_t c = si_comm_first(); c; c = c->next)
-    if (c->life == LIFE_LIVE && c->executed < c->issued)
-      standin_log("a communicator is made while a collective of %s runs: with real NCCL this can deadlock",
-                  si_comm_label(c, label, sizeof label));
-  si_unlock();
 }
 
 static si_op *new_op(ncclComm_t comm, ncclComm_t child, int nids, ncclResult_t (*run)(si_op *)) {
@@ -241,7 +243,6 @@ static ncclResult_t prepare(ncclComm_t *newcomm, int nranks, int rank, int nids,
   c->id = si_hash(0, &ids[0], sizeof *ids);
   c->family = c;
   cudaGetDevice(&c->device);
-  warn_if_running();
   ncclResult_t r = si_config_parse(c, config ? config : &none);
   si_op       *op = r ? NULL : new_op(c, c, nids, make);
   if (!op) {
@@ -367,7 +368,6 @@ static ncclResult_t new_child(ncclComm_t parent, bool shared, ncclConfig_t *conf
   ncclResult_t r = ncclSuccess;
   if (!c) return ncclSystemError;
   c->device = parent->device;
-  warn_if_running();
   if (config)
     r = si_config_parse(c, config);
   else
@@ -432,7 +432,7 @@ SI_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
 
 static int by_value(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* Ends what runs on the parent and forgets its error: the purpose of NCCL_SHRINK_ABORT. */
+/* Ends what runs on the parent: the purpose of NCCL_SHRINK_ABORT. An error that it has stays. */
 static void clear(ncclComm_t c) {
   double until = standin_now() + standin_deadline();
   atomic_store(&c->pause, 1);
@@ -441,7 +441,6 @@ static void clear(ncclComm_t c) {
   while (c->executed < c->issued && si_wait_change(until)) {}
   si_unlock();
   atomic_store(&c->pause, 0);
-  atomic_store(&c->broken, 0);
 }
 
 static ncclResult_t shrink(ncclComm_t comm, int *out, int nout, ncclComm_t *newcomm, ncclConfig_t *config, int flags) {

@@ -82,13 +82,43 @@ SI_API cudaError_t cudaPeekAtLastError(void) { return last; }
 
 /* ------------------------------------------------------------------------ devices */
 
-static int devices(void) {
+static int on_the_machine(void) {
   long n = standin_env("STANDIN_DEVICES", 8);
   return n < 0 ? 0 : n > SI_MAX_DEVICE ? SI_MAX_DEVICE : (int)n;
 }
 
+/* The nth visible device as the machine counts it, or -1: CUDA_VISIBLE_DEVICES is a list that ends at the first
+** number that is no device. */
+static int visible(int nth) {
+  const char *at = getenv("CUDA_VISIBLE_DEVICES");
+  if (!at) return nth < on_the_machine() ? nth : -1;
+  for (int i = 0;; i++) {
+    char *end;
+    long  device = strtol(at, &end, 10);
+    if (end == at || device < 0 || device >= on_the_machine()) return -1;
+    if (i == nth) return (int)device;
+    at = end + (*end == ',');
+  }
+}
+
+static int devices(void) {
+  int n = 0;
+  while (visible(n) >= 0) n++;
+  return n;
+}
+
+int standin_physical(int device) { return visible(device); }
+
+/* The runtime that the process has loaded: an older one (cudart12.c) says so when it is loaded. */
+static int runtime = CUDART_VERSION;
+
+void standin_runtime(int version) { runtime = version; }
+
+static int driver_version(void) { return (int)standin_env("STANDIN_DRIVER", CUDART_VERSION); }
+
 cudaError_t standin_driver(void) {
   if (standin_env("STANDIN_NO_DRIVER", 0)) return cudaErrorInsufficientDriver;
+  if (driver_version() / 1000 < runtime / 1000) return cudaErrorInsufficientDriver;
   if (standin_env("STANDIN_STUB_DRIVER", 0)) return cudaErrorStubLibrary;
   return devices() ? cudaSuccess : cudaErrorNoDevice;
 }
@@ -105,7 +135,8 @@ SI_API cudaError_t cudaRuntimeGetVersion(int *version) {
 SI_API cudaError_t cudaDriverGetVersion(int *version) {
   cudaError_t e = standin_driver();
   if (!version) return cuda_answer(cudaErrorInvalidValue);
-  *version = e == cudaErrorInsufficientDriver || e == cudaErrorStubLibrary ? 0 : CUDART_VERSION;
+  bool none = standin_env("STANDIN_NO_DRIVER", 0) || e == cudaErrorStubLibrary;
+  *version = none ? 0 : driver_version();
   return cudaSuccess;
 }
 
@@ -135,7 +166,7 @@ SI_API cudaError_t cudaDeviceGetPCIBusId(char *id, int len, int device) {
   cudaError_t e = standin_driver();
   if (!e && (device < 0 || device >= devices())) e = cudaErrorInvalidDevice;
   if (!e && (!id || len < 13)) e = cudaErrorInvalidValue;
-  if (!e) snprintf(id, (size_t)len, "0000:%02X:00.0", 0x10 + device);
+  if (!e) snprintf(id, (size_t)len, "0000:%02X:00.0", 0x10 + visible(device));
   return cuda_answer(e);
 }
 
@@ -150,7 +181,7 @@ SI_API cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, 
   case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
   case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
   case cudaDevAttrPciDomainId: *value = 0; return cudaSuccess;
-  case cudaDevAttrPciBusId: *value = 0x10 + device; return cudaSuccess;
+  case cudaDevAttrPciBusId: *value = 0x10 + visible(device); return cudaSuccess;
   case cudaDevAttrPciDeviceId: *value = 0; return cudaSuccess;
   default: return cuda_wrong(cudaErrorInvalidValue, "cudaDeviceGetAttribute: attribute %d is not played", (int)attr);
   }

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define GROUP_ABORT 22200 /* the first version in which a group may hold aborts */
+
 static ncclResult_t queue(ncclComm_t c, si_op_kind kind, ncclResult_t (*run)(si_op *)) {
   si_op *op = calloc(1, sizeof *op);
   if (!op) return ncclSystemError;
@@ -120,16 +122,100 @@ SI_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 /* Under si_lock: the communicator has nothing more to do. */
 static bool idle(ncclComm_t c) { return (!c->job || c->job->done) && c->executed == c->issued; }
 
-static bool come_to_rest(ncclComm_t c) {
+static bool come_to_rest(ncclComm_t c, bool calls_too) {
   double until = standin_now() + standin_deadline();
   bool   ok = true;
   si_lock();
-  while (!idle(c) && ok) ok = si_wait_change(until);
-  ok = idle(c);
+  while (!(calls_too ? idle(c) : c->executed == c->issued) && ok) ok = si_wait_change(until);
+  ok = calls_too ? idle(c) : c->executed == c->issued;
   si_unlock();
   return ok;
 }
 
+/* The proxy thread, which lives while a rank of this machine is connected: the rank that holds it up, or -1. */
+static int connected(ncclComm_t c) {
+  int who = -1;
+  shm_lock(&c->seg);
+  for (int r = 0; r < c->nranks && who < 0; r++) {
+    const shm_slot *s = &c->seg.slot[r];
+    bool            near = s->used && s->machine == c->seg.slot[c->rank].machine && r != c->rank;
+    if (near && !s->leaving && !s->gone && !s->finalized && !shm_is_dead(s)) who = r;
+  }
+  shm_unlock(&c->seg);
+  return who;
+}
+
+static ncclResult_t join_proxy(ncclComm_t c, const char *what) {
+  char   label[160];
+  double until = standin_now() + standin_deadline() / 2;
+  int    who = -1;
+  while (c->used && (who = connected(c)) >= 0 && standin_now() < until) standin_nap(0.005);
+  if (who < 0) return ncclSuccess;
+  return si_wrong(ncclInternalError,
+                  "%s of %s waits for its proxy thread, to which rank %d is connected; " STANDIN_HANG, what,
+                  si_comm_label(c, label, sizeof label), who);
+}
+
+/* Under si_lock: another communicator whose kernel runs on this device and was not told to end. */
+static ncclComm_t running_beside(ncclComm_t c) {
+  for (ncclComm_t o = si_comm_first(); o; o = o->next)
+    if (o != c && o->life == LIFE_LIVE && o->device == c->device && o->executed < o->issued && !atomic_load(&o->stop)
+        && !atomic_load(&o->pause))
+      return o;
+  return NULL;
+}
+
+/* To free memory is to wait for all kernels of the device (NVIDIA/nccl#1013). */
+static ncclResult_t free_memory(ncclComm_t c) {
+  char       label[160], other[160];
+  double     until = standin_now() + standin_deadline() / 2; /* sooner than the kernel itself gives up */
+  ncclComm_t beside;
+  si_lock();
+  while ((beside = running_beside(c)) && si_wait_change(until)) {}
+  si_unlock();
+  if (!beside) return ncclSuccess;
+  return si_wrong(ncclInternalError, "abort of %s waits for the kernel of %s; " STANDIN_HANG,
+                  si_comm_label(c, label, sizeof label), si_comm_label(beside, other, sizeof other));
+}
+
+static void leave(ncclComm_t c, atomic_int *flag) {
+  atomic_store(flag, 1);
+  si_lock(); /* it may be in the making */
+  if (c->seg.name[0]) {
+    shm_lock(&c->seg);
+    c->seg.slot[c->rank].leaving = 1;
+    shm_unlock(&c->seg);
+  }
+  si_unlock();
+  si_comm_wake_all();
+}
+
+static ncclResult_t reclaim(si_op *op) {
+  ncclComm_t   c = op->comm;
+  char         label[160];
+  ncclResult_t r = come_to_rest(c, false)
+                       ? join_proxy(c, "abort")
+                       : si_wrong(ncclInternalError, "ncclCommAbort of %s: it does not come to rest; " STANDIN_HANG,
+                                  si_comm_label(c, label, sizeof label));
+  if (!r) r = free_memory(c);
+  si_lock();
+  if (c->family && (c->family != c || c->config.splitShare || c->config.shrinkShare))
+    atomic_store(&c->family->family_broken, 1);
+  si_comm_release(c);
+  si_unlock();
+  return r;
+}
+
+/* A connect that is tried again sleeps without a look at the abort flag. */
+static void retry_connect(ncclComm_t c) {
+  double seconds = standin_fault_seconds("STANDIN_CONNECT_RETRY");
+  si_lock();
+  bool making = c->life == LIFE_MAKING;
+  si_unlock();
+  if (making && seconds > 0) standin_nap(seconds);
+}
+
+/* The call sets the flags; since 2.22 the end of the group does the rest, of all communicators in it at once. */
 SI_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   char label[160];
   if (!comm) return ncclSuccess;
@@ -141,38 +227,47 @@ SI_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
   si_lock();
   bool busy = atomic_load(&comm->busy), blocking = comm->config.blocking;
   bool running = comm->job && !comm->job->done;
-  atomic_store(&comm->stop, 1);
   if (running) atomic_store(&comm->job->stop, 1); /* all that is made with it ends too, as in NCCL */
   si_unlock();
   if (running && blocking && !busy)
     standin_violation("ncclCommAbort of blocking %s while another thread is inside NCCL with it",
                       si_comm_label(comm, label, sizeof label));
-  si_comm_wake_all();
-  if (!come_to_rest(comm))
+  leave(comm, &comm->stop);
+  retry_connect(comm);
+  if (!come_to_rest(comm, true))
     return si_wrong(ncclInternalError, "ncclCommAbort of %s: it does not come to rest; " STANDIN_HANG,
                     si_comm_label(comm, label, sizeof label));
-  si_lock();
-  if (comm->family && (comm->family != comm || comm->config.splitShare || comm->config.shrinkShare))
-    atomic_store(&comm->family->family_broken, 1);
-  si_comm_release(comm);
-  si_unlock();
-  return ncclSuccess;
+  if (si_version() < GROUP_ABORT) return reclaim(&(si_op){ .kind = OP_ABORT, .comm = comm });
+  si_group_enter();
+  return si_group_leave(queue(comm, OP_ABORT, reclaim));
 }
 
-/* Ends what runs; split, shrink and destroy may follow, collectives and finalize may not. */
+/* ----------------------------------------------------------------------------- Revoke */
+
+static ncclResult_t revoke(si_op *op) {
+  ncclComm_t   c = op->comm;
+  ncclResult_t r = come_to_rest(c, false)
+                       ? join_proxy(c, "revoke")
+                       : si_wrong(ncclInternalError, "ncclCommRevoke: it does not come to rest; " STANDIN_HANG);
+  atomic_store(&c->pause, 0);
+  atomic_store(&c->broken, (int)r);
+  return r;
+}
+
+/* Ends what runs; split, shrink and destroy may follow, collectives and finalize may not. An error of the network
+** stays: a non-blocking communicator returns it here, and all return it from what follows. */
 SI_API ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags) {
-  ncclResult_t r = si_comm_alive(comm, "ncclCommRevoke");
+  ncclResult_t now, r = si_comm_alive(comm, "ncclCommRevoke");
   if (r) return r;
   if (revokeFlags != NCCL_REVOKE_DEFAULT)
     return si_fail(ncclInvalidArgument, "ncclCommRevoke: the flags must be 0, not %d", revokeFlags);
   if (comm->finalized || comm->revoked)
     return si_wrong(ncclInvalidUsage, "ncclCommRevoke of a communicator that is finalized or revoked already");
   standin_trace("revoke id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
-  atomic_store(&comm->pause, 1);
-  si_comm_wake_all();
-  if (!come_to_rest(comm))
-    return si_wrong(ncclInternalError, "ncclCommRevoke: it does not come to rest; " STANDIN_HANG);
-  atomic_store(&comm->pause, 0);
   comm->revoked = true;
-  return ncclSuccess;
+  leave(comm, &comm->pause);
+  si_group_enter();
+  r = si_group_leave(queue(comm, OP_REVOKE, revoke));
+  if (comm->config.blocking || (r && r != ncclInProgress)) return r;
+  return ncclCommGetAsyncError(comm, &now) ? r : now;
 }

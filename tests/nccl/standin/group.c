@@ -47,6 +47,7 @@ static ncclResult_t may_join(const si_op *op) {
     if ((o->kind == OP_CALL) != (op->kind == OP_CALL))
       return si_wrong(ncclInvalidUsage, "creations or ends of communicators and collectives are mixed in one group; "
                                         "NCCL's manual forbids it");
+    if (o->kind == OP_ABORT && op->kind == OP_ABORT) continue; /* of both kinds: their group always blocks */
     if (o->comm->config.blocking != op->comm->config.blocking)
       return si_fail(ncclInvalidArgument, "Blocking and nonblocking communicators are not allowed in the same group.");
     if (op->kind == OP_CREATE && op->comm != op->child && o->kind == OP_CREATE && o->comm == op->comm)
@@ -100,7 +101,7 @@ static ncclResult_t run(si_group *g) {
   if (!r) r = si_launch(g);
   si_lock();
   for (si_op *op = g->head; op; op = op->next) {
-    if (r && !g->blocking && op->kind != OP_DESTROY) si_comm_break(op->comm, r); /* one fails, all do */
+    if (r && !g->blocking && op->kind != OP_REVOKE) si_comm_break(op->comm, r); /* one fails, all do */
     atomic_store(&op->comm->busy, 0);
   }
   g->done = true;
@@ -125,7 +126,7 @@ static si_group *form(si_op *ops) {
   si_lock();
   for (si_op *op = ops; op; op = op->next) {
     op->group = g;
-    destroys = destroys && op->kind == OP_DESTROY;
+    destroys = destroys && (op->kind == OP_DESTROY || op->kind == OP_ABORT);
     if (op->comm->job) si_group_unref(op->comm->job);
     op->comm->job = g;
     g->refs++;

@@ -88,13 +88,13 @@ static ncclResult_t hold_first(const si_op *op) {
 
 /* -------------------------------------------------------------------- on the stream */
 
-/* The device fails while the CPU goes on: the error is reported, and the kernel does not end. */
-static void strike(ncclComm_t c, shm_stop stop) {
+/* The network fails: the proxy keeps the error for ever, and the kernel does not end. */
+static void strike(ncclComm_t c, shm_stop stop, const char *why) {
   char   label[160];
   double until = standin_now() + standin_deadline();
   si_comm_label(c, label, sizeof label);
-  standin_log("%s gets ncclRemoteError (STANDIN_ASYNC_ERROR)", label);
-  si_comm_break(c, ncclRemoteError);
+  standin_log("%s gets ncclRemoteError (%s)", label, why);
+  atomic_store(&c->proxy, (int)ncclRemoteError);
   while (standin_now() < until && !atomic_load(stop.flag[0]) && !atomic_load(stop.flag[1])) standin_nap(0.005);
   if (standin_now() >= until)
     si_wrong(ncclRemoteError, "%s is in error and was not aborted; its kernel does not end: " STANDIN_HANG, label);
@@ -124,14 +124,19 @@ static cudaError_t run(void *arg) {
   while (c->executed != b->turn) si_wait_change(standin_now() + 1);
   si_unlock();
   if (b->struck) {
-    strike(c, stop);
+    strike(c, stop, "STANDIN_ASYNC_ERROR");
   } else if (!atomic_load(&c->stop) && !atomic_load(&c->pause)) {
-    if (atomic_load(&c->broken))
+    shm_end end = SHM_OK;
+    if (si_comm_error(c))
       e = cudaErrorLaunchTimeout;
     else if (is_parcel(&b->call[0]))
-      e = outcome(b, si_run_parcels(c, b->call, b->n, stop, text), text);
+      end = si_run_parcels(c, b->call, b->n, stop, text);
     else
-      e = outcome(b, si_run_collective(c, &b->call[0], b->turn, stop, text), text);
+      end = si_run_collective(c, &b->call[0], b->turn, stop, text);
+    if (end == SHM_DIED)
+      strike(c, stop, "a rank died");
+    else
+      e = e ? e : outcome(b, end, text);
   }
   free(b);
   si_lock();

@@ -183,6 +183,12 @@ static void name_waiting(const parcel *all, size_t n, char *text) {
                              all[i].call->kind == SEND ? "a recv of" : "a send of", all[i].call->root);
 }
 
+static bool waits_for_dead(const shm *s, const parcel *all, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!all[i].done && shm_is_dead(&s->slot[all[i].call->root])) return true;
+  return false;
+}
+
 shm_end si_run_parcels(ncclComm_t c, const si_call *call, size_t n, shm_stop stop, char *text) {
   shm    *s = &c->seg;
   parcel *all = calloc(n, sizeof *all);
@@ -207,7 +213,7 @@ shm_end si_run_parcels(ncclComm_t c, const si_call *call, size_t n, shm_stop sto
       shm_changed(s);
       until = standin_now() + standin_deadline();
     } else
-      end = shm_wait(s, until, stop);
+      end = waits_for_dead(s, all, n) ? SHM_DIED : shm_wait(s, until, stop);
     if (end == SHM_POISONED && !*text) shm_reason(s, text);
   }
   if (end == SHM_LATE) name_waiting(all, n, text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** selftest.h - what the two halves of the self-test share: selftest.c shows what must work,
-** selftest_wrong.c what must be found.
+** selftest.h - what the parts of the self-test share: selftest.c shows what must work, selftest_wrong.c what must
+** be found, selftest_hard.c where NCCL waits or does not forget.
 */
 #ifndef STANDIN_SELFTEST_H
 #define STANDIN_SELFTEST_H
@@ -23,7 +23,7 @@ typedef struct test {
   void (*run)(void);
 } test;
 
-extern const test wrong_tests[]; /* the last has no name */
+extern const test wrong_tests[], hard_tests[]; /* the last has no name */
 
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);

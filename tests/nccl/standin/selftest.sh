@@ -27,7 +27,7 @@ san=()
 [ -z "${SAN:-}" ] || san=("-fsanitize=$SAN" -fno-omit-frame-pointer)
 "${CC:-cc}" -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Wpedantic -Wshadow -Wno-sign-conversion -Wstrict-prototypes \
   -Wmissing-prototypes -Wvla -Wwrite-strings -Werror "${san[@]}" -isystem "$include" "${mpi_flags[@]}" \
-  "$here/selftest.c" "$here/selftest_wrong.c" -o "$out/selftest" -L"$out" -lnccl -lcudart "${mpi_libs[@]}" \
+  "$here/selftest.c" "$here/selftest_wrong.c" "$here/selftest_hard.c" -o "$out/selftest" -L"$out" -lnccl -lcudart "${mpi_libs[@]}" \
   -Wl,-rpath,"$out" -pthread || exit 2
 
 # run NAME EXIT RANKS [VARIABLE=VALUE...] -- TEST...: leaves the output in $out/said, the lines
@@ -93,6 +93,20 @@ line 'the commName of short-lived has changed or was freed while the communicato
 run here 0 4 STANDIN_DEADLINE=20 -- ids_differ config_mismatch duplicate_gpu bad_config busy one_stuck group_stuck groups family abort_running
 run strict 99 4 STANDIN_STRICT=1 -- mismatches
 line 'ending with 99 (STANDIN_STRICT)'
+
+# ----------------------------------------------------------------- where NCCL is hard
+run hard 0 4 STANDIN_DEADLINE=20 STANDIN_STRICT=1 -- latched latched_nonblocking abort_late
+line 'gets ncclRemoteError (a rank died)'
+for t in abort_alone abort_kernel create_beside; do
+  run "$t" 0 4 -- "$t"
+  line 'real NCCL would hang here'
+done
+run abort_kernel_before_2.22 0 4 STANDIN_NCCL_VERSION=22105 -- abort_kernel
+run connect_retry 0 4 STANDIN_DEADLINE=20 STANDIN_CONNECT_RETRY=1:0.5 -- connect_retry
+line 'left: the root thread of a creation that did not end, and its socket'
+run one_visible 0 4 STANDIN_DEADLINE=20 -- one_visible
+run hosts_group 0 4 STANDIN_DEADLINE=20 -- hosts_group
+run old_driver 0 1 STANDIN_DRIVER=12040 -- old_driver
 
 # ---------------------------------------------------------------------------- faults
 run no_driver 0 1 STANDIN_NO_DRIVER=1 -- no_driver

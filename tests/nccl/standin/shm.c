@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,7 @@ bool shm_join(shm *s, const char *name, int nranks, int rank, bool create, char 
   bool twice = s->slot[rank].taken;
   if (!twice) {
     s->slot[rank].taken = 1;
+    s->slot[rank].pid = (int)getpid();
     if (++s->head->joined == nranks) {
       shm_unlink(name);
       s->head->unlinked = 1;
@@ -290,6 +292,10 @@ void shm_reason(shm *s, char *text) {
   snprintf(text, SI_TEXT, "%.900s", s->head->poison[0] ? s->head->poison : "another rank gave up; " STANDIN_HANG);
 }
 
+bool shm_is_dead(const shm_slot *slot) {
+  return slot->dead || (slot->pid && kill(slot->pid, 0) != 0 && errno == ESRCH);
+}
+
 shm_end shm_await(shm *s, int kind, uint64_t number, shm_stop stop, char *text) {
   double  until = standin_now() + standin_deadline();
   shm_end end = SHM_OK;
@@ -298,7 +304,7 @@ shm_end shm_await(shm *s, int kind, uint64_t number, shm_stop stop, char *text) 
   while (end == SHM_OK) {
     while (r < s->nranks && s->slot[r].met[kind] >= number) r++;
     if (r == s->nranks) break;
-    end = shm_wait(s, until, stop);
+    end = kind == MEET_DATA && shm_is_dead(&s->slot[r]) ? SHM_DIED : shm_wait(s, until, stop);
   }
   uint64_t *gone = &s->head->given_up[kind];
   if (end == SHM_LATE) missing(s, kind, number, text);

@@ -30,6 +30,9 @@ typedef struct shm_slot {
   uint64_t met[MEET_KINDS];
   uint64_t machine, ids; /* hashes: of the machine, of all ids */
   int      taken, used, finalized, gone;
+  int      leaving; /* its abort or revoke has begun */
+  int      dead;    /* the process has ended, or plays so */
+  int      pid;
   int      color, key; /* of the split that is going on */
   int      bus;        /* of the device, as NCCL prints it */
   shm_call call;
@@ -68,7 +71,7 @@ typedef struct shm_stop {
   atomic_int *flag[2];
 } shm_stop;
 
-typedef enum shm_end { SHM_OK, SHM_LATE, SHM_STOPPED, SHM_POISONED } shm_end;
+typedef enum shm_end { SHM_OK, SHM_LATE, SHM_STOPPED, SHM_POISONED, SHM_DIED } shm_end;
 
 /* Makes the object of a unique id; only its head is mapped. */
 bool shm_make(const char *name, shm_head **head);
@@ -100,7 +103,10 @@ void shm_reason(shm *s, char *text); /* under the lock: why */
 /* Says that this rank is at its next meeting of the kind; returns its number. */
 uint64_t shm_arrive(shm *s, int kind);
 
-/* Waits until all ranks are at the meeting; text: who is missing, or the poison. */
+/* Has this rank's process ended? */
+bool shm_is_dead(const shm_slot *slot);
+
+/* Waits until all ranks are at the meeting; text: who is missing, or the poison. SHM_DIED: only of MEET_DATA. */
 shm_end shm_await(shm *s, int kind, uint64_t number, shm_stop stop, char *text);
 shm_end shm_meet(shm *s, int kind, shm_stop stop, char *text);
 

@@ -41,7 +41,7 @@ SI_API int    standin_rank(void);     /* in the job, from the launcher's environ
 SI_API long   standin_env(const char *name, long otherwise);
 SI_API void   standin_nap(double seconds);
 
-/* Does the fault "rank[:number]" of the environment strike this process's nth call (from 1)? */
+/* Does the fault "rank[:number]" of the environment strike this process's nth call (from 1)? Number 0: each. */
 SI_API bool standin_fault(const char *name, long nth);
 
 /* "rank:seconds": the seconds, 0 for another rank. */
@@ -54,6 +54,15 @@ SI_API cudaError_t standin_driver(void);
 
 /* Do all the bytes lie in one live allocation on the device? */
 SI_API bool standin_on_device(const void *p, size_t bytes, int device);
+
+/* The device as the machine counts it, whatever CUDA_VISIBLE_DEVICES shows. */
+SI_API int standin_physical(int device);
+
+/* The version of CUDA's runtime that plays, which a second library may change (cudart12.c). */
+SI_API void standin_runtime(int version);
+
+/* Is there unfinished work on any stream of the device? */
+SI_API bool standin_running(int device);
 
 /* The stream's device, or -1: no such stream. NULL is the default stream of the current device. */
 SI_API int standin_stream_device(cudaStream_t stream);

@@ -172,6 +172,14 @@ cudaError_t standin_enqueue(cudaStream_t stream, cudaError_t (*run)(void *), voi
   return cuda_submit(stream, run, arg, false);
 }
 
+bool standin_running(int device) {
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (cudaStream_t s = streams; s && !found; s = s->next) found = s->device == device && s->done < s->issued;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
+
 void cuda_drain(int device) {
   pthread_mutex_lock(&lock);
   for (cudaStream_t s = streams; s; s = s->next)
