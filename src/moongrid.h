@@ -637,7 +637,7 @@ MGRID_API mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgr
 typedef struct mgrid_nccl_options {
   size_t     size;         /* sizeof(mgrid_nccl_options) */
   int        device;       /* GPU of this rank, -1: by its index among the ranks of its machine */
-  bool       share_gpu;    /* let several ranks use one GPU: for tests; slow */
+  bool       share_gpu;    /* let several ranks use one GPU: for tests; slow, and only between those that do */
   double     timeout;      /* seconds that a creation, or a call over all ranks, may take; not above 0: 120 */
   int64_t    budget;       /* bytes of GPU memory for communicators, as predicted; 0: no limit */
   void      *parent;       /* an ncclComm_t of the host's over all ranks in the order of the world, or NULL:
@@ -649,10 +649,13 @@ typedef struct mgrid_nccl_options {
   int        ndevices;     /* 0: GPU i for index i, around again where ranks share */
   int        ranks_per_id; /* groups above that many ranks get several unique ids, each served by another
                            rank (ncclCommInitRankScalable, NCCL 2.23.4); equal on all ranks; below 1: 128 */
+  bool       blocking;     /* true: communicators behave as those of ncclCommInitRank: calls return ncclSuccess. false:
+                           calls may return ncclInProgress, and a creation that fails is cancelled, where one that
+                           blocks leaves a thread in NCCL behind; a family may say otherwise */
 } mgrid_nccl_options;
 enum { MGRID_NCCL_TIMEOUT = 120, MGRID_NCCL_RANKS_PER_ID = 128 };
 #define MGRID_NCCL_OPTIONS_INIT \
-  { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID }
+  { sizeof(mgrid_nccl_options), -1, false, MGRID_NCCL_TIMEOUT, 0, NULL, NULL, 0, MGRID_NCCL_RANKS_PER_ID, true }
 /* Over a backend that carries its messages (mpi, pmix, mgrid_carrier_backend), which it keeps alive; or with carrier
 ** NULL as mgrid_backend_open("nccl") does it: MPI is opened too. options may be NULL. Loads
 ** libmoongrid_nccl, libnccl.so.2 and the CUDA runtime, and says exactly what is missing. Collective:
@@ -695,17 +698,22 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 ** again is harmless. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
 /* After ranks are lost: make the groups of a family without them, in the same order, as a new state with
-** that one family. NCCL (2.27 and later) makes the communicators out of the old ones, without ids or
-** messages to the lost ranks, and ends what runs on the old ones; groups without lost ranks keep theirs.
+** that one family. The remaining ranks of a group ask each other, by messages of the carrier that have deadlines,
+** whether all of them can use ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which
+** stays with a communicator); if not, or if it fails, they abort the old communicator and make a new one from a
+** fresh id. The host's log says which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN
+** "...: made anew of 3 ranks, from a fresh id, since ..." with the reason of this rank. The lost are never
+** contacted, what runs on the old communicator ends, and groups without lost ranks keep theirs. What hangs on
+** other communicators ends by mgrid_state_revoke, called before.
 ** Collective over the remaining ranks of each group that lost some, with the same n ranks on all; not
 ** over the world, since lost ranks cannot answer. Free the old state as usual; its communicators with
 ** lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
 MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
                                           mgrid_error *err);
 /* End what runs on the NCCL communicators of the state, on this rank: a collective that waits for a
-** lost rank returns with an error. Afterwards only mgrid_state_shrink and mgrid_state_free
-** work on them. NCCL 2.28.7 and later, else MGRID_UNSUPPORTED; MPI's
-** go on. Local. */
+** lost rank ends. Afterwards only mgrid_state_shrink and mgrid_state_free work on them; MPI's go on. With NCCL
+** before 2.28.7, which cannot revoke, they are aborted, and shrink makes them anew. All ranks that remain call
+** it: NCCL waits for those of this machine. MGRID_TIMED_OUT after the backend's timeout. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every

@@ -23,9 +23,9 @@ typedef struct mgrid_nccl_pair {
 } mgrid_nccl_pair;
 
 /* The communicator of a group, ranks in group order. Borrowed: never destroy it; it may be shared
-** by families of equal members, and ends with the last state that uses it. It is non-blocking
-** (config.blocking = 0) unless its family says nccl = { blocking = 1 }: a call may return
-** ncclInProgress, and is then looked at with ncclCommGetAsyncError. NULL for a group of one rank,
+** by families of equal members, and ends with the last state that uses it. It blocks, as those of
+** ncclCommInitRank do, unless the backend's options or its family say blocking = 0: then a call may return
+** ncclInProgress, and is looked at with ncclCommGetAsyncError. NULL for a group of one rank,
 ** a rank that is in no group (g NULL), a lazy family not created yet, a dry state, and a group
 ** whose communicator is MPI's. */
 static inline ncclComm_t mgrid_nccl_comm(const mgrid_group *g) {

@@ -8,6 +8,7 @@ TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
 MPI_SRC  := $(if $(HAVE_mpi),$(sort $(wildcard tests/mpi/*.c)))
 MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
+NCCL_BIN := $(patsubst tests/nccl/%.c,$(B)/tests/nccl/%,$(wildcard tests/nccl/*.c))
 
 # What a trainer links: the shared libraries, which lie one folder up or two.
 AS_TRAINER = $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid_mpi -lmoongrid $(LIBS_mpi)
@@ -40,10 +41,10 @@ $(MPI_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
 ifeq ($(HAVE_mpi)$(HAVE_nccl),yesyes)
-tests: $(B)/tests/nccl/trainer build/standin/libnccl.so.2
+tests: $(NCCL_BIN) build/standin/libnccl.so.2
 endif
 
-$(B)/tests/nccl/trainer: $(B)/tests/nccl/trainer.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(NCCL_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
@@ -87,6 +88,6 @@ $(B)/tests/carrier.o: examples/carrier.c Makefile tests/tests.mk
 $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
 
--include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/nccl/trainer.d \
+-include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
   $(B)/tests/multi_gpu.d $(B)/tests/carrier.d
 .PHONY: tests

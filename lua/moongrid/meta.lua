@@ -536,10 +536,11 @@ function moongrid.pmix() end
 ---NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also makes the groups
 ---of families that ask for it, or "pmix", without MPI. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets
 ---nil, message, status.
----@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer}
+---@param options? {carrier?: "mpi"|"pmix", device?: integer, share_gpu?: boolean, timeout?: number, budget?: integer, ranks_per_id?: integer, blocking?: boolean}
 ---what carries messages ("mpi"); the GPU of this rank (by default its index among the ranks of its machine); let ranks share one;
 ---seconds that a creation may take (120); bytes of GPU memory for communicators; size of group above
----which NCCL gets several unique ids (128)
+---which NCCL gets several unique ids (128); whether calls of a trainer on the communicators block, as those
+---on NCCL's own do (true)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status

@@ -95,15 +95,15 @@ typedef struct mgrid_backend_ops {
   /* All members call destroy in the same order. abort does not wait for other ranks; NULL: use destroy. */
   void (*destroy)(mgrid_backend *b, size_t n, void **native);
   void (*abort)(mgrid_backend *b, size_t n, void **native);
-  /* Make the communicator of spec->ranks out of the larger one `from`: the members at the n positions are
+  /* Make the communicator of spec->ranks out of the larger one `from`, or anew: the members at the n positions are
   ** left out and take no part. NULL unless the descriptor has `shrinks`. */
   mgrid_outcome (*shrink)(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                           void **native, mgrid_error *err);
   /* Some of its ranks are lost: abort it, rather than destroy it, when its last user is gone. May be NULL. */
   void (*lose)(mgrid_backend *b, void *native);
-  /* End what runs on a communicator, on this rank; afterwards only shrink and destroy work. NULL unless
+  /* End what runs on n communicators, on this rank; afterwards only shrink and destroy work. NULL unless
   ** the descriptor has `revokes`. */
-  mgrid_outcome (*revoke)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
+  mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
   /* Collective over the members: check members and order, a sum, broadcasts, a ring. */
   mgrid_outcome (*prove)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
   void (*close)(mgrid_backend *b); /* releases b itself */

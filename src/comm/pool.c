@@ -163,10 +163,11 @@ mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_sh
   return mgrid_status_of(s);
 }
 
-mgrid_status mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {
-  mgrid_comm_spec spec = spec_of(c);
-  if (!c->real || !c->native || !c->backend->revokes) return MGRID_OK;
-  return mgrid_status_of(b->ops->revoke(b, &spec, c->native, err));
+mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch, mgrid_error *err) {
+  size_t some = 0;
+  for (size_t i = 0; i < n; i++)
+    if (c[i]->real && c[i]->native && c[i]->backend->revokes) batch->native[some++] = c[i]->native;
+  return some > 0 ? b->ops->revoke(b, some, batch->native, err) : MGRID_OK;
 }
 
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err) {

@@ -97,11 +97,5 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
 }
 
 mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err) {
-  if (!s) return MGRID_USAGE;
-  mgrid_status status = MGRID_OK;
-  for (size_t i = 0; i < s->view.ncomms; i++) {
-    mgrid_status one = mgrid_pool_revoke(s->backend, s->comm[i], status ? NULL : err);
-    if (!status) status = one;
-  }
-  return status;
+  return s ? mgrid_pool_revoke(s->backend, s->view.ncomms, s->comm, &s->batch, err) : MGRID_USAGE;
 }

@@ -53,7 +53,7 @@ mgrid_status  mgrid_pool_check(mgrid_backend *b, mgrid_batch *batch,
 mgrid_status mgrid_pool_shrink(mgrid_backend *b, mgrid_shared *c, const mgrid_shared *from, int n, const int *positions,
                                mgrid_error *err);
 void         mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c); /* some of its ranks are lost */
-mgrid_status mgrid_pool_revoke(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
+mgrid_status mgrid_pool_revoke(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch, mgrid_error *err);
 mgrid_outcome mgrid_pool_prove(mgrid_backend *b, const mgrid_shared *c, mgrid_error *err);
 mgrid_status  mgrid_pool_work(mgrid_backend *b, const mgrid_shared *c, const mgrid_work *w, mgrid_error *err);
 /* Drop one user of each; those without users are destroyed, in one call. */

@@ -200,21 +200,22 @@ static mgrid_backend *carrier_of(lua_State *L, const char *name, mgrid_error *e)
   return NULL;
 }
 
-/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id }]) -> Job on the GPUs of the ranks of
+/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
 ** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
-  static const char *const known[] = { "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id" };
+  static const char *const known[] = { "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking" };
   const char              *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
   mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
-    mgrid_lua_check_keys(L, 1, "option of nccl", known, 6, false);
+    mgrid_lua_check_keys(L, 1, "option of nccl", known, 7, false);
     if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
     if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)luaL_checkinteger(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
     if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.blocking = lua_toboolean(L, -1);
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }

@@ -153,7 +153,7 @@ describe("on the stand-in", function()
       if name then config[name] = text end
     end
     os.execute("rm -f " .. trace .. "* " .. recipe)
-    for _, part in ipairs { "blocking=0", "minCTAs=1 maxCTAs=8", "cgaClusterSize=2", "trafficClass=3", "netName=Socket",
+    for _, part in ipairs { "blocking=1", "minCTAs=1 maxCTAs=8", "cgaClusterSize=2", "trafficClass=3", "netName=Socket",
       "splitShare=1" } do
       assert.truthy(config.tp:find(part, 1, true), config.tp)
     end
@@ -199,10 +199,12 @@ describe("on the stand-in", function()
       .. "13.0 and NCCL 2.28.9 are present$" },
     ["fewer GPUs than ranks"] = { "STANDIN_DEVICES=3", "^rank 0: nccl: host %S+ has 3 GPUs for 8 ranks; start fewer, or let "
       .. "ranks share one %(%-%-share%-gpu, mgrid_nccl_options.share_gpu%)$" },
-    ["an old NCCL"] = { "STANDIN_NCCL_VERSION=21605", "^rank 0: nccl: this is NCCL 2.16.5; moongrid needs 2.18.0 or later "
+    ["an old NCCL"] = { "STANDIN_NCCL_VERSION=21605", "^rank 0: nccl: this is NCCL 2.16.5; moongrid needs 2.19.0 or later "
       .. "%(it was built with the headers of %d+%.%d+%.%d+%)$" },
+    ["an NCCL in which aborts collide"] = { "STANDIN_NCCL_VERSION=21806", "^rank 0: nccl: this is NCCL 2.18.6; moongrid needs "
+      .. "2.19.0 or later " },
     ["a creation that fails"] = { "STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/pp%[1%]: " },
-    ["a rank that never joins"] = { "STANDIN_MISSING=3:2", "^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: "
+    ["a rank that never joins"] = { "NCCL_COMM_BLOCKING=0 STANDIN_MISSING=3:2", "^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: "
       .. "rank [37] of it waits for some of its 2 ranks: 3 7$" },
     ["a collective that fails"] = { "STANDIN_ASYNC_ERROR=1:3", "^rank 1: nccl: ncclBroadcast for run/tp%[0%]: " },
   } do
@@ -215,6 +217,16 @@ describe("on the stand-in", function()
       assert.equal("", (support.run("ls /dev/shm | grep mg-standin-" .. TAG)))
     end)
   end
+
+  it("a rank that never joins a creation that blocks is told, in time; its thread stays until the process ends", function()
+    local started = os.time()
+    local _, err, code = on(8, "build/moongrid run examples/moe.lua tp=2 pp=2 ep=2 --backend nccl --timeout 3",
+      "STANDIN_MISSING=3:2")
+    assert.equal(4, code, err)
+    assert.truthy(messages(err):find("^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: rank [37] of it waits for "
+      .. "some of its 2 ranks: 3 7$"), err)
+    assert.is_true(os.time() - started < 20)
+  end)
 
   it("a rank that dies ends the job", function()
     local started = os.time()
@@ -230,9 +242,48 @@ describe("on the stand-in", function()
     assert.equal(0, code, err)
   end)
 
+  -- Each rank has one GPU, as device 0: what launchers do.
+  local function each_sees(devices, command)
+    return ("sh -c 'set -- %s; shift $OMPI_COMM_WORLD_RANK; CUDA_VISIBLE_DEVICES=$1 exec build/moongrid run "
+      .. "examples/moe.lua tp=2 --backend nccl %s'"):format(devices, command)
+  end
+
+  it("a launcher that shows each rank one GPU is a normal case", function()
+    local _, err, code = on(4, each_sees("0 1 2 3", ""), "STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    _, err, code = on(4, each_sees("0 1 1 3", ""))
+    assert.equal(4, code)
+    assert.truthy(messages(err):find("rank 1: nccl: host %S+ has 1 GPU for 4 ranks; start fewer, or let ranks share one "), err)
+  end)
+
+  it("ranks are of different hosts only where they really share a GPU", function()
+    local script = os.tmpname()
+    local file = assert(io.open(script, "w"))
+    file:write [[
+      assert(require "moongrid".nccl { share_gpu = true })
+      local id = (os.getenv "NCCL_HOSTID" or ""):match "[^-]*$"
+      io.write(os.getenv "OMPI_COMM_WORLD_RANK", "=", id, "\n")
+    ]]
+    file:close()
+    local function ids(devices)
+      local out, err = on(4, "lua5.4 " .. script, "STANDIN_DEVICES=" .. devices)
+      local list = {}
+      for rank, id in out:gmatch "(%d)=(%w*)" do list[tonumber(rank) + 1] = id end
+      return table.concat(list, ","), err
+    end
+    for devices, want in pairs { [4] = ",,,", [2] = ",,1,1", [1] = ",1,2,3" } do
+      local got, err = ids(devices)
+      assert.equal(want, got, err)
+    end
+    os.remove(script)
+  end)
+
   it("ranks share a GPU where that is asked for, and have the ones they are given", function()
     local _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --share-gpu",
       "STANDIN_DEVICES=1 STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+    _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --share-gpu",
+      "STANDIN_DEVICES=2 STANDIN_STRICT=1")
     assert.equal(0, code, err)
     local trace = os.tmpname()
     _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 3,2,1,0",
@@ -310,10 +361,55 @@ describe("on the stand-in", function()
     assert.truthy(out:find("1..3\n", 1, true), out)
   end)
 
-  it("who remains goes on without the lost, and ends", function()
-    local out, err = on(8, "build/tests/nccl/trainer gone")
-    assert.truthy(out:find("ok 3 - and end without it\n1..3\n", 1, true), out .. err)
-    assert.falsy(out:find "not ok", out)
+  -- mode = { tests, environment, all ranks end as they should }
+  for mode, case in pairs {
+    latched = { 7 }, nonblocking = { 7 }, gone = { 3 }, mixed = { 3, "STANDIN_ASYNC_ERROR=4:1" },
+    shrunk = { 1, "STANDIN_STRICT=1", true }, host = { 3, "STANDIN_STRICT=1", true },
+    beside = { 3, "STANDIN_STRICT=1", true }, busy = { 3 }, retries = { 1, "STANDIN_FAIL_INIT=3:0" },
+  } do
+    it("where NCCL is hard: " .. mode, function()
+      local out, err, code = on(8, "build/tests/nccl/recovery " .. mode, case[2])
+      assert.truthy(out:find(("1..%d\n"):format(case[1]), 1, true), out .. err)
+      assert.falsy(out:find "not ok", out .. err)
+      if case[3] then assert.equal(0, code, out .. err) end
+    end)
+  end
+
+  it("before NCCL 2.22 each abort has a thread", function()
+    local out, err = on(8, "build/tests/nccl/recovery latched", "STANDIN_NCCL_VERSION=22105")
+    assert.truthy(out:find("ok 7 - and all ends in time\n1..7\n", 1, true), out .. err)
+    assert.falsy(out:find "not ok", out .. err)
+  end)
+
+  it("an abort that waits for ever has a deadline, and is told", function()
+    local out, err = on(8, "build/tests/nccl/recovery stays")
+    assert.truthy(out:find("ok 2 - what does not end is left behind, and told\n1..2\n", 1, true), out .. err)
+    assert.falsy(out:find "not ok", out .. err)
+  end)
+
+  it("of two CUDA runtimes it takes the one that the driver supports", function()
+    local function doctor(env)
+      return (support.run("LD_LIBRARY_PATH=build/standin " .. env .. " build/moongrid doctor"))
+    end
+    assert.truthy(doctor("STANDIN_LOG=/dev/null"):find("nccl +yes +NCCL 2.28.9 %(.-%), CUDA 13.0, driver 13.0, 8 GPUs\n"))
+    local out = doctor("STANDIN_LOG=/dev/null STANDIN_DRIVER=12040")
+    assert.truthy(out:find("nccl +yes +NCCL 2.28.9 %(.-%), CUDA 12.9, driver 12.4, 8 GPUs\n"), out)
+    out = doctor("STANDIN_LOG=/dev/null STANDIN_DRIVER=11080")
+    assert.truthy(out:find("nccl +no +nccl: the CUDA driver on host %S+ is too old: it knows CUDA 11.8, the runtime is 13.0; "
+      .. "NCCL 2.28.9 is present\n"), out)
+    local _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl", "STANDIN_DRIVER=12040 STANDIN_STRICT=1")
+    assert.equal(0, code, err)
+  end)
+
+  it("the environment that overrides options is reported, from its files, too", function()
+    local conf = os.tmpname()
+    local file = assert(io.open(conf, "w"))
+    file:write "# of the machine\nNCCL_NET=Socket\nNCCL_MAX_CTAS=4\n"
+    file:close()
+    local out = support.run("LD_LIBRARY_PATH=build/standin STANDIN_LOG=/dev/null NCCL_MAX_CTAS=2 NCCL_CONF_FILE=" .. conf
+      .. " build/moongrid doctor")
+    os.remove(conf)
+    assert.truthy(out:find(" 8 GPUs; the environment overrides options: NCCL_MAX_CTAS=2, NCCL_NET=Socket\n", 1, true), out)
   end)
 
   it("the example of a trainer that exists gets its ncclComm_t", function()

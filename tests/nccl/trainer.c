@@ -6,38 +6,9 @@
 **
 **     trainer use|split|shrink|revoke|late|blocking|scalable|failing|gone|owners|files
 */
-#include "tap.h"
+#include "trainer.h"
 
-#include "moongrid_mpi.h"
-#include "moongrid_nccl.h"
-
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-/* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
-/* clang-format off */
-#define FUNCTIONS(X) \
-  X(nccl, CommCount) \
-  X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
-      X(nccl, CommDestroy) X(nccl, CommFinalize) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) \
-          X(cuda, StreamSynchronize) X(cuda, SetDevice) X(cuda, GetDevice) X(cuda, GetDeviceCount)
-#define X(lib, name) static __typeof__(lib##name) *p_##name;
-FUNCTIONS(X)
-#undef X
-
-static void load(void) {
-  void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *cuda = dlopen("libcudart.so.13", RTLD_NOW);
-#define X(lib, name) \
-  void *found_##name = nccl && cuda ? dlsym(lib, #lib #name) : NULL; \
-  if (!found_##name) exit(77); \
-  memcpy(&p_##name, &found_##name, sizeof p_##name);
-  FUNCTIONS(X)
-#undef X
-}
 
 static mgrid_plan *plan_of(const char *const *args, size_t n, mgrid_error *e) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, e);
@@ -48,65 +19,6 @@ static mgrid_plan *plan_of(const char *const *args, size_t n, mgrid_error *e) {
 }
 
 static const char *const tp2_pp2[] = { "tp=2", "pp=2" };
-
-/* A sum through NCCL's own function on the group's communicator and stream. */
-static long long sum_of(const mgrid_group *g, long long mine) {
-  void     *buffer = NULL;
-  long long sum = -1;
-  if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
-  p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
-  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
-  while (r == ncclInProgress) { /* the communicator does not block: the call is begun, not yet in the stream */
-    usleep(1000);
-    if (p_CommGetAsyncError(mgrid_nccl_comm(g), &r) != ncclSuccess) break;
-  }
-  if (r == ncclSuccess) p_StreamSynchronize(mgrid_nccl_stream(g));
-  p_Memcpy(&sum, buffer, sizeof sum, cudaMemcpyDeviceToHost);
-  p_Free(buffer);
-  return sum;
-}
-
-static long long want_of(const mgrid_group *g) {
-  long long want = 0;
-  for (int64_t i = 0; i < mgrid_group_size(g); i++) want += mgrid_group_at(g, i);
-  return want;
-}
-
-static bool right(const mgrid_state *s, const char *family) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  const mgrid_group *g = mgrid_state_group(s, family, anew(&e));
-  int                count = -1, me = -1;
-  if (!g) return true;
-  p_CommCount(mgrid_nccl_comm(g), &count);
-  p_CommUserRank(mgrid_nccl_comm(g), &me);
-  return count == mgrid_group_size(g) && me == mgrid_group_rank(g) && sum_of(g, rank) == want_of(g);
-}
-
-/* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */
-static mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
-  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
-  const char     *names[] = { "tp", "dp" };
-  const int64_t   first[] = { 0, 1 };
-  mgrid_options   o = MGRID_OPTIONS_INIT, on_cpu = MGRID_OPTIONS_INIT;
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
-  mgrid_topology *t = mgrid_topology_new(size, e);
-  o.unique = unique, on_cpu.backend = "mpi";
-  if (some) {
-    mgrid_family *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e), *few = mgrid_family_pick(all, 2, first, e);
-    mgrid_topology_add(t, "some", few, &on_cpu, e);
-    mgrid_family_free(few);
-    mgrid_family_free(all);
-  }
-  for (int i = 0; i < 2; i++) {
-    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, e);
-    mgrid_topology_add(t, names[i], f, &o, e);
-    mgrid_family_free(f);
-  }
-  mgrid_plan *p = mgrid_plan_new(t, e);
-  mgrid_topology_free(t);
-  mgrid_grid_free(g);
-  return p;
-}
 
 /* ------------------------------------------------------------------------- tests */
 
@@ -206,13 +118,16 @@ static void shrink(mgrid_backend *mpi) {
   test(!mgrid_state_shrink(s, "dq", 1, lost, anew(&e)) && strstr(e.message, "nearest is 'dp'"),
        "an unknown family is refused");
   lost[0] = size;
-  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "out of range"), "an unknown rank is refused");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "out of range"),
+       "an unknown rank is refused");
   lost[0] = rank;
-  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "itself among the lost"), "nobody loses itself");
+  test(!mgrid_state_shrink(s, "dp", 1, lost, anew(&e)) && strstr(e.message, "itself among the lost"),
+       "nobody loses itself");
   lost[0] = (rank + 1) % size;
-  test(!mgrid_state_shrink(s, "dp_gloo", 1, lost, anew(&e))
-           || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
+  mgrid_state *gloo = mgrid_state_shrink(s, "dp_gloo", 1, lost, anew(&e));
+  test(!gloo || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
        "MPI's communicators cannot shrink");
+  mgrid_state_free(gloo);
   mgrid_state_free(left);
   mgrid_state_free(s);
   mgrid_backend_free(b);
@@ -242,7 +157,8 @@ static void failing(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = two(true, false, &e);
   mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
-  mgrid_state   *first = mgrid_materialize(p, b, "first", anew(&e)), *second = mgrid_materialize(p, b, "second", anew(&e));
+  mgrid_state   *first = mgrid_materialize(p, b, "first", anew(&e)),
+              *second = mgrid_materialize(p, b, "second", anew(&e));
   test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/tp[1]"), "the second creation fails");
   test(mgrid_state_prove(first, NULL, anew(&e)) == MGRID_OK, "what was there before is not touched");
   mgrid_state *third = mgrid_materialize(p, b, "third", anew(&e));
@@ -251,29 +167,6 @@ static void failing(mgrid_backend *mpi) {
   mgrid_state_free(first);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
-}
-
-/* Rank 2 is gone after use: the others shrink, and end in time without it. */
-static void gone(mgrid_backend *mpi) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_plan        *p = two(true, false, &e);
-  int64_t            lost[] = { 2 };
-  o.timeout = 3;
-  mgrid_backend *b = mgrid_nccl_backend(mpi, &o, anew(&e));
-  mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
-  test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "all are there, and proved");
-  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
-  const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
-  test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left ? "the others go on" : e.message);
-  double begun = MPI_Wtime();
-  mgrid_state_free(left);
-  if (rank != 2) mgrid_state_free(s); /* as if rank 2 were dead */
-  test(MPI_Wtime() - begun < 10, "and end without it");
-  if (rank == 0) printf("1..%d\n", number);
-  fflush(stdout);
-  MPI_Barrier(MPI_COMM_WORLD);
-  _exit(failures ? 1 : 0);
 }
 
 /* Several ids for one communicator: what happens above 128 ranks, at 8. */
@@ -348,15 +241,16 @@ static void blocking(mgrid_backend *mpi) {
 
 /* The state keeps its backend, and that its carrier: the host may give them up in any order. */
 static void owners(mgrid_backend *mpi) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_backend     *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, &e), *b = mgrid_nccl_backend(carrier, NULL, &e);
-  mgrid_plan        *p = two(false, true, &e);
-  int64_t            proved = 0;
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, &e), *b = mgrid_nccl_backend(carrier, NULL, &e);
+  mgrid_plan    *p = two(false, true, &e);
+  int64_t        proved = 0;
   mgrid_backend_free(carrier);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e), *other = mgrid_materialize(p, b, "other", &e);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
-  test(e.status == MGRID_OK && right(s, "tp") && right(s, "dp"), e.status ? e.message : "NCCL's are good without owners");
+  test(e.status == MGRID_OK && right(s, "tp") && right(s, "dp"),
+       e.status ? e.message : "NCCL's are good without owners");
   mgrid_state_free(s);
   const mgrid_group *some = mgrid_state_group(other, "some", &e);
   test(mgrid_state_prove(other, &proved, &e) == MGRID_OK && proved == (some ? 3 : 2), "and the carrier's");
@@ -418,7 +312,6 @@ int main(int argc, char **argv) {
   if (strcmp(what, "late") == 0) late(mpi);
   if (strcmp(what, "scalable") == 0) scalable(mpi);
   if (strcmp(what, "failing") == 0) failing(mpi);
-  if (strcmp(what, "gone") == 0) gone(mpi);
   if (strcmp(what, "blocking") == 0) blocking(mpi);
   if (strcmp(what, "owners") == 0) owners(mpi);
   if (strcmp(what, "files") == 0) files(mpi);

@@ -20,7 +20,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
   snprintf(c->name, sizeof c->name, "%s", spec->name);
   c->options = mgrid_choice_ref(spec->options);
   c->bytes = mgrid_nccl_memory(v, spec->size);
-  c->blocking = v->number[MGRID_NCCL_BLOCKING] != 0;
+  c->blocking = mgrid_nccl_blocks(n, v);
   mgrid_status s = mgrid_nccl_config(n, spec, c->name, config, err);
   if (!s) return MGRID_OK;
   mgrid_nccl_drop(c);
@@ -29,7 +29,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
 }
 
 void mgrid_nccl_drop(nccl_comm *made) {
-  if (!made) return;
+  if (!made || made->stuck) return;
   mgrid_choice_free(made->options);
   free(made);
 }
@@ -59,6 +59,15 @@ mgrid_outcome mgrid_nccl_wait(nccl_backend *n, nccl_comm *c, double seconds, boo
   if (outcome == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT, "nccl: %s for %s did not end within %.3g seconds", call, name, seconds);
   return outcome;
+}
+
+mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call, mgrid_error *err) {
+  mgrid_error   why = MGRID_ERROR_INIT;
+  double        left = until - mgrid_now();
+  mgrid_outcome s = mgrid_nccl_wait(n, c, left > 0.1 ? left : 0.1, false, call, c->name, &why);
+  if (s == MGRID_TIMED_OUT) return mgrid_error_pass(err, &why);
+  mgrid_error_clear(&why);
+  return MGRID_OK;
 }
 
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err) {

@@ -72,7 +72,7 @@ mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spe
   static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
   const mgrid_nccl_values  *v = &spec->options->nccl;
   *config = initial;
-  config->blocking = 0;
+  config->blocking = n->options.blocking;
   mgrid_status s = set_all(n, v, spec->name, config, err);
   if (s) return s;
   set_both_bounds(config, v);
@@ -86,6 +86,11 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   nccl_backend *m = (nccl_backend *)b;
   int64_t       bytes = m->bytes;
   mgrid_status  s = MGRID_OK;
+  if (m->leaks >= NCCL_LEAKS_MAX)
+    return mgrid_fail(err, MGRID_LIMIT,
+                      "nccl: failed creations have left %d threads and sockets of NCCL in this process, which it "
+                      "never ends; start the process anew",
+                      m->leaks);
   for (size_t i = 0; i < n && !s; i++) {
     ncclConfig_t config;
     if (spec[i].size == 0) continue; /* this rank is no member */

@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: MIT
 **
-** create.c - create all NCCL communicators of a rank at once. First send the ids, in schedule
-** order; then begin every creation without waiting (config.blocking = 0) and poll until all are done,
-** one has failed, or a deadline has passed. A rank that gives up tells the other members of its
-** unfinished communicators, so that they give up at once.
+** create.c - create all NCCL communicators of a rank at once. First wait until the GPU is idle and send the ids,
+** in schedule order; then, when all ranks have done so, begin every creation and poll until all are done,
+** one has failed, or a deadline has passed. One that blocks is made in a thread of its own. A rank that
+** gives up tells the other members of its unfinished communicators, so that they give up at once.
 */
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+/* A creation that blocks: the thread that is in NCCL, and all that it uses. Never freed if it does not end. */
+typedef struct maker {
+  nccl_library  lib; /* the backend may end before the thread */
+  int           device, size, position, nids;
+  ncclUniqueId *ids;
+  ncclConfig_t  config; /* points into the nccl_comm */
+  ncclComm_t    comm;
+  ncclResult_t  result;
+  pthread_t     thread;
+  atomic_int    done;
+} maker;
 
 /* One creation in progress. */
 typedef struct flight {
   const mgrid_comm_spec *spec; /* NULL: not made by NCCL here */
   nccl_comm             *made;
+  maker                 *maker; /* NULL: it does not block */
   ncclUniqueId          *ids;
   int                    nids;
   ncclConfig_t           config;
@@ -52,71 +67,61 @@ static mgrid_outcome prepare(nccl_backend *n, const mgrid_comm_spec *spec, fligh
   return s ? s : mgrid_nccl_ids(n, spec, left > 0.1 ? left : 0.1, &f->ids, &f->nids, err);
 }
 
-static ncclResult_t init(const nccl_library *lib, flight *f, ncclComm_t *comm) {
-  const mgrid_comm_spec *spec = f->spec;
-  if (f->nids > 1)
-    return lib->CommInitRankScalable(comm, (int)spec->size, (int)spec->position, f->nids, f->ids, &f->config);
-  return lib->CommInitRankConfig(comm, (int)spec->size, f->ids[0], (int)spec->position, &f->config);
+static ncclResult_t init(const nccl_library *lib, ncclComm_t *comm, int size, int position, int nids, ncclUniqueId *ids,
+                         ncclConfig_t *config) {
+  if (nids > 1) return lib->CommInitRankScalable(comm, size, position, nids, ids, config);
+  return lib->CommInitRankConfig(comm, size, ids[0], position, config);
+}
+
+static void *run_maker(void *ud) {
+  maker       *m = ud;
+  ncclResult_t r = ncclUnhandledCudaError;
+  if (m->lib.cudaSetDevice(m->device) == cudaSuccess)
+    r = init(&m->lib, &m->comm, m->size, m->position, m->nids, m->ids, &m->config);
+  m->result = r;
+  atomic_store(&m->done, 1);
+  return NULL;
+}
+
+static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err) {
+  maker *m = calloc(1, sizeof *m);
+  if (!m) return mgrid_oom(err);
+  m->lib = n->lib, m->device = n->device, m->config = f->config;
+  m->size = (int)f->spec->size, m->position = (int)f->spec->position;
+  m->nids = f->nids, m->ids = f->ids;
+  if (pthread_create(&m->thread, NULL, run_maker, m) != 0) {
+    free(m);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for the creation of %s", f->spec->name);
+  }
+  f->ids = NULL; /* the maker's */
+  f->maker = m, f->begun = true;
+  return MGRID_OK;
+}
+
+/* The thread has ended, or is left behind. */
+static void end_maker(nccl_backend *n, flight *f) {
+  maker *m = f->maker;
+  f->maker = NULL;
+  if (!atomic_load(&m->done)) {
+    pthread_detach(m->thread);
+    f->made->stuck = true;
+    n->leaks++;
+    return;
+  }
+  pthread_join(m->thread, NULL);
+  f->made->comm = m->comm;
+  free(m->ids);
+  free(m);
 }
 
 static mgrid_status begin(nccl_backend *n, flight *f, mgrid_error *err) {
-  ncclResult_t r = init(&n->lib, f, &f->made->comm);
+  if (f->made->blocking) return begin_blocking(n, f, err);
+  ncclResult_t r =
+      init(&n->lib, &f->made->comm, (int)f->spec->size, (int)f->spec->position, f->nids, f->ids, &f->config);
   f->begun = f->made->comm != NULL;
   if (r == ncclSuccess || r == ncclInProgress) return MGRID_OK;
   return mgrid_nccl_failed(n, err, r, f->nids > 1 ? "ncclCommInitRankScalable" : "ncclCommInitRankConfig",
                            f->spec->name);
-}
-
-/* ----------------------------------------------------------- blocking = 1, on demand
-** They are made in one NCCL group, whose end waits for all of them. The thread gets copies, because it
-** may outlive the call. */
-
-typedef struct blocking_job {
-  size_t n;
-  flight f[]; /* [n] */
-} blocking_job;
-
-static ncclResult_t run_blocking(const nccl_library *lib, void *ud) {
-  blocking_job *job = ud;
-  ncclResult_t  r = lib->GroupStart(), end;
-  for (size_t i = 0; i < job->n && r == ncclSuccess; i++) r = init(lib, &job->f[i], &job->f[i].made->comm);
-  end = lib->GroupEnd();
-  return r == ncclSuccess ? end : r;
-}
-
-static void free_job(blocking_job *job) {
-  for (size_t i = 0; i < job->n; i++) free(job->f[i].ids);
-  free(job);
-}
-
-static mgrid_outcome create_blocking(nccl_backend *n, size_t nflights, flight *f, mgrid_error *err) {
-  blocking_job *job = calloc(1, sizeof *job + nflights * sizeof job->f[0]);
-  double        seconds = 0;
-  if (!job) return mgrid_oom(err);
-  for (size_t i = 0; i < nflights; i++) {
-    if (!f[i].spec || !f[i].made->blocking) continue;
-    flight *mine = &job->f[job->n++];
-    *mine = f[i];
-    f[i].ids = NULL; /* freed with the copy */
-    if (mgrid_nccl_patience(n, f[i].spec) > seconds) seconds = mgrid_nccl_patience(n, f[i].spec);
-  }
-  if (job->n == 0) {
-    free_job(job);
-    return MGRID_OK;
-  }
-  bool          left_behind;
-  double        left = n->begun + seconds - mgrid_now();
-  mgrid_outcome s = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, true, run_blocking, job, "the creation",
-                                     job->f[0].spec->name, &left_behind, err);
-  for (size_t i = 0; i < nflights; i++) {
-    if (!f[i].spec || !f[i].made->blocking) continue;
-    if (left_behind)
-      f[i].made = NULL; /* leaked: the thread may still write there */
-    else
-      f[i].begun = f[i].made->comm != NULL, f[i].done = s == MGRID_OK;
-  }
-  if (!left_behind) free_job(job);
-  return s;
 }
 
 /* ----------------------------------------------------------------------- wait */
@@ -128,6 +133,19 @@ typedef struct flights {
   mgrid_error  *err;
 } flights;
 
+/* ncclInProgress: not yet. */
+static ncclResult_t state_of(nccl_backend *n, flight *f) {
+  ncclResult_t state = ncclSuccess, r;
+  if (!f->maker) {
+    r = n->lib.CommGetAsyncError(f->made->comm, &state);
+    return r == ncclSuccess ? state : r;
+  }
+  if (!atomic_load(&f->maker->done)) return ncclInProgress;
+  state = f->maker->result;
+  end_maker(n, f);
+  return state;
+}
+
 /* mgrid_look: poll all creations, each with its own deadline. */
 static mgrid_outcome in_flight(void *ud) {
   const flights *all = ud;
@@ -135,8 +153,7 @@ static mgrid_outcome in_flight(void *ud) {
   size_t         left = 0;
   for (flight *f = all->at; f < all->at + all->count; f++) {
     if (!f->begun || f->done) continue;
-    ncclResult_t state = ncclSuccess, r = n->lib.CommGetAsyncError(f->made->comm, &state);
-    if (r != ncclSuccess) return mgrid_nccl_failed(n, all->err, r, "ncclCommGetAsyncError", f->spec->name);
+    ncclResult_t state = state_of(n, f);
     if (state != ncclSuccess && state != ncclInProgress)
       return mgrid_nccl_failed(n, all->err, state, "creation", f->spec->name);
     f->done = state == ncclSuccess;
@@ -173,17 +190,72 @@ static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
   return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
 
-/* Tell the members of all unfinished creations, also of those not begun here, because they may wait there.
-** Tell all before the first abort, because a member may notice an abort sooner than a notice. */
-static void give_up(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, flight *f) {
+/* Tell the members of all unfinished creations, also of those not begun here, because they may wait there. */
+static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (mgrid_nccl_makes(spec[i].backend) && !f[i].done) mgrid_nccl_tell(n, &spec[i]);
+    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done)) mgrid_nccl_tell(n, &spec[i]);
+}
+
+/* Does this rank serve the sockets of the creation? Its thread for that ends only when all members have come. */
+static bool serves(const nccl_backend *n, const flight *f) {
+  return f->nids > 0 && f->spec->position % (f->nids > 1 ? n->options.ranks_per_id : f->spec->size) == 0;
+}
+
+/* Abort what was made and what is in progress. A creation that blocks cannot be cancelled. */
+static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
+  nccl_comm **made = calloc(nspecs + 1, sizeof *made);
+  int         before = n->leaks;
+  for (size_t i = 0; i < nspecs; i++) {
+    if (!f[i].done && serves(n, &f[i])) n->leaks++;
+    if (f[i].maker) end_maker(n, &f[i]);
+    if (made) made[i] = f[i].made;
+  }
+  if (n->leaks > before)
+    mgrid_log(
+        &n->base.hooks, MGRID_LOG_WARN,
+        "nccl: creations that failed leave %d threads and sockets in this process, %d in all; above %d it makes no "
+        "more",
+        n->leaks - before, n->leaks, NCCL_LEAKS_MAX);
+  if (made) mgrid_nccl_abort_all(n, nspecs, made);
   for (size_t i = 0; i < nspecs; i++) {
     if (f[i].made && f[i].made->stream) n->lib.cudaStreamDestroy(f[i].made->stream);
-    if (f[i].made && f[i].made->comm) n->lib.CommAbort(f[i].made->comm);
     mgrid_nccl_drop(f[i].made);
     f[i].made = NULL;
   }
+  free(made);
+}
+
+/* Wait until the GPU is idle, as long as the most patient creation. */
+static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec, mgrid_error *err) {
+  const char *first = NULL;
+  double      longest = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!mgrid_nccl_makes(spec[i].backend)) continue;
+    if (!first) first = spec[i].name;
+    if (mgrid_nccl_patience(n, &spec[i]) > longest) longest = mgrid_nccl_patience(n, &spec[i]);
+  }
+  return first ? mgrid_nccl_idle(n, longest, first, err) : MGRID_OK;
+}
+
+/* Begin all that is prepared, and wait until it is made. */
+static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = 0; i < count && !s; i++)
+    if (f[i].spec) s = begin(n, &f[i], err);
+  if (!s) s = wait_all(n, count, f, err);
+  for (size_t i = 0; i < count && !s; i++)
+    if (f[i].spec) s = mgrid_nccl_finish(n, f[i].spec, f[i].made, err);
+  return s;
+}
+
+/* Have all ranks an idle GPU and their ids? Only then NCCL is called, in which a creation that blocks could not be cancelled. */
+static mgrid_outcome all_prepared(nccl_backend *n, mgrid_outcome mine) {
+  mgrid_error told = MGRID_ERROR_INIT;
+  n->used = true, n->after = false; /* others may be late by a deadline, and the phase does not end yet */
+  mgrid_status s = mgrid_verdict(&n->base, mine, NULL, &told);
+  n->after = true;
+  mgrid_error_clear(&told); /* the verdict after the creation tells it */
+  return mine ? mine : s ? MGRID_GAVE_UP : MGRID_OK;
 }
 
 /* The groups whose families ask for the carrier, in schedule order. Create them even after a failure: MPI has
@@ -216,21 +288,21 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   mgrid_outcome s = f ? MGRID_OK : mgrid_oom(&why);
   cudaError_t   e = n->lib.cudaSetDevice(n->device); /* the trainer may have set another device in this thread */
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
+  if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
-  bool alone = s != MGRID_OK; /* failed before any call of NCCL, so no other rank caused it */
-  for (size_t i = 0; i < nspecs && !s; i++) {
-    if (!f[i].spec || f[i].made->blocking) continue;
-    s = begin(n, &f[i], &why);
+  if (s) tell_all(n, nspecs, spec, f);
+  bool here = s != MGRID_OK;
+  s = all_prepared(n, s);
+  bool elsewhere = s != MGRID_OK && !here;
+  if (!s) s = make_all(n, nspecs, f, &why);
+  if (s && !here && !elsewhere) {
+    s = whose_failure(n, s);
+    tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice sooner than a notice */
   }
-  if (!s) s = wait_all(n, nspecs, f, &why);
-  if (!s) s = create_blocking(n, nspecs, f, &why);
-  for (size_t i = 0; i < nspecs && !s; i++)
-    if (f[i].spec) s = mgrid_nccl_finish(n, f[i].spec, f[i].made, &why);
-  if (!alone) s = whose_failure(n, s);
-  if (s && f) give_up(n, nspecs, spec, f);
+  if (s && f) give_up(n, nspecs, f);
   for (size_t i = 0; f && i < nspecs; i++) {
     free(f[i].ids);
     if (s || !f[i].made) continue;
@@ -239,5 +311,17 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   }
   free(f);
   if (s) mgrid_error_pass(err, &why);
+  return s;
+}
+
+mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err) {
+  flight f = { 0 };
+  n->begun = mgrid_now();
+  mgrid_outcome s = prepare(n, spec, &f, err);
+  if (!s) s = make_all(n, 1, &f, err);
+  if (s) tell_all(n, 1, spec, &f);
+  if (s) give_up(n, 1, &f);
+  free(f.ids);
+  *made = f.made;
   return s;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** derive.c - make communicators out of others: split one that the host handed over, and shrink one that
-** lost ranks. Both calls block if the older communicator is blocking, so they run in a thread (watch.c).
+** lost ranks (recover.c says when). Both calls block if the older communicator is blocking, so they run in a thread (watch.c).
 ** Memory that NCCL may still write to is never freed.
 */
 #include "comm/nccl/nccl.h"
@@ -47,15 +47,14 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   return s;
 }
 
-/* End a job: the new communicator goes to the backend, or is aborted. */
+/* End a job: the new communicator is handed out, or aborted. */
 static void dispose(nccl_backend *n, derive_job *j, mgrid_outcome s, bool keep, void **native) {
   if (keep) return; /* NCCL may still write there */
   if (!s && j->made) {
-    mgrid_nccl_keep(n, j->made);
     *native = j->made;
   } else if (j->made) {
     if (j->made->stream) n->lib.cudaStreamDestroy(j->made->stream);
-    if (j->made->comm) n->lib.CommAbort(j->made->comm);
+    mgrid_nccl_abort_all(n, 1, &j->made);
     mgrid_nccl_drop(j->made);
   }
   free(j->lost);
@@ -79,6 +78,7 @@ static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, voi
   j->color = (int)spec->group, j->key = (int)spec->position;
   if (!s) s = derive(n, spec, j, run_split, "ncclCommSplit", true, &keep, err);
   dispose(n, j, s, keep, native);
+  if (*native) mgrid_nccl_keep(n, *native);
   return s;
 }
 
@@ -88,6 +88,7 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
   mgrid_outcome s = MGRID_OK;
   cudaError_t   e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
+  if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
   for (size_t i = 0; i < nspecs && !s; i++)
     if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], &native[i], err);
   for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all ranks */
@@ -96,44 +97,20 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
 
 /* ------------------------------------------------------------------------- shrink */
 
-mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int count,
-                                const int *positions, void **native, mgrid_error *err) {
-  nccl_backend *n = (nccl_backend *)b;
-  nccl_comm    *old = from;
-  bool          keep = false;
-  char          text[24];
-  if (!n->lib.CommShrink)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "nccl: %s: ncclCommShrink came with NCCL 2.27; this is %s", spec->name,
-                      mgrid_nccl_library_text(n->lib.version, text));
-  if (!old->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the old communicator was aborted", spec->name);
-  derive_job *j = new_job(old->comm, err);
+mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
+                                const int *lost, nccl_comm **made, mgrid_error *err) {
+  bool        keep = false;
+  void       *native = NULL;
+  derive_job *j = new_job(from->comm, err);
   if (!j) return MGRID_NO_MEMORY;
-  j->lost = malloc(((size_t)count + 1) * sizeof *j->lost);
+  j->lost = malloc(((size_t)nlost + 1) * sizeof *j->lost);
   mgrid_outcome s = j->lost ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : mgrid_oom(err);
-  if (j->lost) memcpy(j->lost, positions, (size_t)count * sizeof *j->lost);
-  j->nlost = count;
-  /* Do not listen: notices that arrive now are old ones, about the ranks that are lost. */
-  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", false, &keep, err);
-  dispose(n, j, s, keep, native);
+  if (j->lost) memcpy(j->lost, lost, (size_t)nlost * sizeof *j->lost);
+  j->nlost = nlost;
+  int before = n->leaks;
+  if (!s) s = derive(n, spec, j, run_shrink, "ncclCommShrink", true, &keep, err);
+  if (n->leaks > before) from->comm = NULL, from->stuck = true; /* the thread still uses it */
+  dispose(n, j, s, keep, &native);
+  *made = native;
   return s;
-}
-
-void mgrid_nccl_lose(mgrid_backend *b, void *native) {
-  nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
-  if (c) c->lost = true;
-}
-
-mgrid_outcome mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
-  nccl_backend *n = (nccl_backend *)b;
-  nccl_comm    *c = native;
-  char          text[24];
-  if (!n->lib.CommRevoke)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "nccl: %s: ncclCommRevoke came with NCCL 2.28.7; this is %s", spec->name,
-                      mgrid_nccl_library_text(n->lib.version, text));
-  if (!c->comm || c->revoked) return MGRID_OK;
-  c->lost = c->revoked = true;
-  ncclResult_t r = n->lib.CommRevoke(c->comm, NCCL_REVOKE_DEFAULT);
-  if (r == ncclInProgress)
-    return mgrid_nccl_wait(n, c, mgrid_nccl_patience(n, spec), false, "ncclCommRevoke", spec->name, err);
-  return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, "ncclCommRevoke", spec->name);
 }

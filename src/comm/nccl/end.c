@@ -3,11 +3,118 @@
 ** end.c - destroy communicators. Destroying a communicator that was used is a call over its members,
 ** so two of them destroyed in opposite order on two ranks wait for each other for ever. Therefore all
 ** of a state are ended together: wait for the streams, finalize every one, then destroy all in two NCCL
-** groups, the non-blocking ones and the blocking ones. What failed is aborted, which waits for no rank.
+** groups, the non-blocking ones and the blocking ones. What failed is aborted, all in one group: an abort waits
+** for the proxy thread, which lives while ranks of this machine are connected, and for the kernels of the
+** communicators beside it, which end when their aborts have begun. Each of these calls has a deadline.
 */
 #include "comm/nccl/nccl.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+/* ------------------------------------------------------------- one call with several communicators */
+
+typedef struct bundle { /* leaked if the call does not end, because its thread still uses it */
+  size_t     n;
+  ncclComm_t comm[];
+} bundle;
+
+static ncclResult_t in_group(const nccl_library *lib, const bundle *b, ncclResult_t (*call)(ncclComm_t)) {
+  ncclResult_t first = lib->GroupStart(), r;
+  for (size_t i = 0; i < b->n; i++) {
+    r = call(b->comm[i]);
+    if (r != ncclSuccess && r != ncclInProgress && first == ncclSuccess) first = r;
+  }
+  r = lib->GroupEnd();
+  return first == ncclSuccess ? r : first;
+}
+
+static ncclResult_t run_finalize(const nccl_library *lib, void *ud) { return in_group(lib, ud, lib->CommFinalize); }
+static ncclResult_t run_destroy(const nccl_library *lib, void *ud) { return in_group(lib, ud, lib->CommDestroy); }
+
+static ncclResult_t run_revoke(const nccl_library *lib, void *ud) {
+  bundle      *b = ud;
+  ncclResult_t first = lib->GroupStart(), r;
+  for (size_t i = 0; i < b->n; i++) {
+    r = lib->CommRevoke(b->comm[i], NCCL_REVOKE_DEFAULT);
+    if (r == ncclInvalidArgument && first == ncclSuccess) first = r; /* any other is an error that it had before */
+  }
+  lib->GroupEnd();
+  return first;
+}
+
+typedef struct one_abort {
+  const nccl_library *lib;
+  ncclComm_t          comm;
+  pthread_t           thread;
+  bool                threaded;
+} one_abort;
+
+static void *abort_one(void *ud) {
+  one_abort *a = ud;
+  a->lib->CommAbort(a->comm);
+  return NULL;
+}
+
+/* Before NCCL 2.22 a group cannot hold aborts, so each has a thread: the first may wait for what the last ends. */
+static ncclResult_t run_aborts_beside(const nccl_library *lib, const bundle *b) {
+  one_abort *all = calloc(b->n + 1, sizeof *all);
+  for (size_t i = 0; i < b->n && all; i++) {
+    all[i] = (one_abort){ .lib = lib, .comm = b->comm[i] };
+    all[i].threaded = pthread_create(&all[i].thread, NULL, abort_one, &all[i]) == 0;
+  }
+  for (size_t i = 0; i < b->n && all; i++) {
+    if (all[i].threaded) pthread_join(all[i].thread, NULL);
+    if (!all[i].threaded) abort_one(&all[i]);
+  }
+  free(all);
+  return all ? ncclSuccess : ncclSystemError;
+}
+
+static ncclResult_t run_abort(const nccl_library *lib, void *ud) {
+  return lib->version < NCCL_GROUPS_ABORTS ? run_aborts_beside(lib, ud) : in_group(lib, ud, lib->CommAbort);
+}
+
+/* Make the call with those of `comm` that have `chosen` set. left: it did not end, so they are stuck. */
+static mgrid_outcome together(nccl_backend *n, size_t count, nccl_comm **comm, const bool *chosen, double seconds,
+                              ncclResult_t (*run)(const nccl_library *, void *), const char *what, mgrid_error *err) {
+  bundle     *b = malloc(sizeof *b + (count + 1) * sizeof *b->comm);
+  const char *name = "";
+  if (!b) return mgrid_oom(err);
+  b->n = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!comm[i] || !comm[i]->comm || (chosen && !chosen[i])) continue;
+    if (b->n == 0) name = comm[i]->name;
+    b->comm[b->n++] = comm[i]->comm;
+  }
+  bool          left_behind = false;
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_outcome s =
+      b->n == 0 ? MGRID_OK
+                : mgrid_nccl_watch(n, seconds > 0.1 ? seconds : 0.1, false, run, b, what, name, &left_behind, &why);
+  if (left_behind) {
+    n->broken = true;
+    mgrid_log(
+        &n->base.hooks, MGRID_LOG_WARN,
+        "nccl: %s of %s and %zu more did not end within %.3g seconds, in NCCL: ranks of this machine, or kernels, "
+        "still use them; end the process",
+        what, name, b->n - 1, seconds);
+    for (size_t i = 0; i < count; i++)
+      if (comm[i] && comm[i]->comm && (!chosen || chosen[i])) comm[i]->comm = NULL, comm[i]->stuck = true;
+  } else {
+    free(b);
+  }
+  if (s) mgrid_error_pass(err, &why);
+  return s;
+}
+
+void mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm) {
+  together(n, count, comm, NULL, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
+  for (size_t i = 0; i < count; i++)
+    if (comm[i]) comm[i]->comm = NULL;
+}
+
+/* ---------------------------------------------------------------------------- destroy */
 
 typedef struct stream_look {
   nccl_backend *n;
@@ -27,36 +134,6 @@ static bool drained(nccl_backend *n, nccl_comm *c, double until) {
   return mgrid_wait(is_dry, &l, until, NULL, NULL) == MGRID_OK;
 }
 
-typedef struct finalize_job {
-  ncclComm_t comm;
-} finalize_job;
-
-static ncclResult_t run_finalize(const nccl_library *lib, void *ud) {
-  return lib->CommFinalize(((finalize_job *)ud)->comm);
-}
-
-/* Finalize one communicator; false: it has to be aborted. For a blocking one this waits, until the time
-** `until`; for the others it only begins. */
-static bool finalize(nccl_backend *n, nccl_comm *c, double until) {
-  double left = until - mgrid_now();
-  if (!c->blocking) {
-    ncclResult_t r = n->lib.CommFinalize(c->comm);
-    return r == ncclSuccess || r == ncclInProgress;
-  }
-  bool          left_behind;
-  finalize_job *job = malloc(sizeof *job);
-  if (!job) return false;
-  job->comm = c->comm;
-  bool fine = mgrid_nccl_watch(n, left > 0.1 ? left : 0.1, false, run_finalize, job, "ncclCommFinalize", c->name,
-                               &left_behind, NULL)
-              == MGRID_OK;
-  if (left_behind)
-    c->comm = NULL; /* the thread still uses it: not even abort may be called */
-  else
-    free(job);
-  return fine;
-}
-
 /* Destroy those that the carrier made, and leave those of NCCL in the list. */
 static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   for (size_t i = 0; i < count; i++) {
@@ -66,61 +143,97 @@ static void destroy_carried(nccl_backend *n, size_t count, void **native) {
   }
 }
 
-/* Destroy all finalized ones, blocking or not. */
-static void destroy_group(nccl_backend *n, size_t count, void **native, bool blocking) {
-  n->lib.GroupStart();
+/* Finalize all that are `clean`; those that fail are clean no more. Non-blocking ones only begin, and are waited
+** for; for the others the call waits. */
+static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clean, bool *blocking, double until) {
+  for (size_t i = 0; i < count; i++) blocking[i] = clean[i] && comm[i]->blocking;
+  if (together(n, count, comm, blocking, until - mgrid_now(), run_finalize, "ncclCommFinalize", NULL))
+    for (size_t i = 0; i < count; i++) clean[i] &= !blocking[i];
   for (size_t i = 0; i < count; i++) {
-    nccl_comm *c = native[i];
-    if (!c || !c->comm || c->blocking != blocking) continue;
-    ncclResult_t r = n->lib.CommDestroy(c->comm);
-    if (r != ncclSuccess && r != ncclInProgress) n->lib.CommAbort(c->comm);
-    c->comm = NULL;
+    if (!clean[i] || blocking[i]) continue;
+    ncclResult_t r = n->lib.CommFinalize(comm[i]->comm);
+    clean[i] = r == ncclSuccess || r == ncclInProgress;
   }
-  n->lib.GroupEnd();
+  for (size_t i = 0; i < count; i++) { /* finalize has begun for all: they may end in any order */
+    double left = until - mgrid_now();
+    if (clean[i] && !blocking[i])
+      clean[i] = mgrid_nccl_wait(n, comm[i], left > 0.1 ? left : 0.1, false, "ncclCommFinalize", comm[i]->name, NULL)
+                 == MGRID_OK;
+  }
+}
+
+static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
+  for (size_t i = 0; i < count; i++) {
+    if (!comm[i]) continue;
+    if (comm[i]->stream) n->lib.cudaStreamDestroy(comm[i]->stream);
+    mgrid_nccl_forget(n, comm[i]);
+  }
 }
 
 void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
-  if (n->broken) {
+  nccl_comm   **comm = (nccl_comm **)native;
+  bool         *clean = calloc(3 * count + 1, sizeof *clean), *blocking = clean + count, *other = blocking + count;
+  if (n->broken || !clean) {
+    free(clean);
     mgrid_nccl_abort(b, count, native);
     return;
   }
   destroy_carried(n, count, native);
   n->lib.cudaSetDevice(n->device);
   double until = mgrid_now() + n->options.timeout; /* for all of them */
-  for (size_t i = 0; i < count; i++) {
-    nccl_comm *c = native[i];
-    if (!c) continue;
-    bool clean = !c->lost && drained(n, c, until);
-    n->lib.cudaStreamDestroy(c->stream);
-    c->stream = NULL;
-    if (!c->comm) continue; /* aborted by a failure of use */
-    if (clean && finalize(n, c, until)) continue;
-    if (c->comm) n->lib.CommAbort(c->comm);
-    c->comm = NULL;
-  }
-  for (size_t i = 0; i < count; i++) { /* finalize has begun for all: they may end in any order */
-    nccl_comm *c = native[i];
-    double     left = until - mgrid_now();
-    if (!c || !c->comm) continue;
-    if (mgrid_nccl_wait(n, c, left > 0.1 ? left : 0.1, false, "ncclCommFinalize", c->name, NULL) == MGRID_OK) continue;
-    n->lib.CommAbort(c->comm);
-    c->comm = NULL;
-  }
-  destroy_group(n, count, native, false);
-  destroy_group(n, count, native, true);
   for (size_t i = 0; i < count; i++)
-    if (native[i]) mgrid_nccl_forget(n, native[i]);
+    clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && drained(n, comm[i], until);
+  finalize(n, count, comm, clean, blocking, until);
+  for (size_t i = 0; i < count; i++) other[i] = !clean[i];
+  together(n, count, comm, other, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);
+  for (size_t i = 0; i < count; i++) {
+    blocking[i] &= clean[i];
+    other[i] = clean[i] && !blocking[i];
+  }
+  together(n, count, comm, other, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
+  together(n, count, comm, blocking, until - mgrid_now(), run_destroy, "ncclCommDestroy", NULL);
+  forget_all(n, count, comm);
+  free(clean);
 }
 
 void mgrid_nccl_abort(mgrid_backend *b, size_t count, void **native) {
   nccl_backend *n = (nccl_backend *)b;
   destroy_carried(n, count, native);
+  mgrid_nccl_abort_all(n, count, (nccl_comm **)native);
+  forget_all(n, count, (nccl_comm **)native);
+}
+
+/* ----------------------------------------------------------------------------- revoke */
+
+/* Some are of the other kind, or not to be revoked: choose those of one kind, and mark them. */
+static void choose(size_t count, nccl_comm **comm, bool blocking, bool *chosen) {
   for (size_t i = 0; i < count; i++) {
-    nccl_comm *c = native[i];
-    if (!c) continue;
-    if (c->comm) n->lib.CommAbort(c->comm);
-    if (c->stream) n->lib.cudaStreamDestroy(c->stream);
-    mgrid_nccl_forget(n, c);
+    chosen[i] = comm[i] && comm[i]->comm && !comm[i]->revoked && comm[i]->blocking == blocking;
+    if (chosen[i]) comm[i]->lost = comm[i]->revoked = true;
   }
+}
+
+/* NCCL before 2.28.7 cannot revoke: there all are aborted. A communicator that has an error keeps it, and is made anew
+** by shrink. */
+mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t count, void **native, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  nccl_comm   **comm = malloc((count + 1) * sizeof *comm);
+  bool         *chosen = calloc(count + 1, sizeof *chosen);
+  mgrid_outcome s = comm && chosen ? MGRID_OK : mgrid_oom(err);
+  double        until = mgrid_now() + n->options.timeout;
+  for (size_t i = 0; i < count && !s; i++) comm[i] = mgrid_nccl_find(n, native[i]); /* not those of the carrier */
+  if (!s && !n->lib.CommRevoke) {
+    mgrid_nccl_abort_all(n, count, comm);
+  } else {
+    for (int blocking = 0; blocking < 2 && !s; blocking++) {
+      choose(count, comm, blocking, chosen);
+      s = together(n, count, comm, chosen, until - mgrid_now(), run_revoke, "ncclCommRevoke", err);
+      for (size_t i = 0; i < count && !s; i++)
+        if (chosen[i] && !blocking) s = mgrid_nccl_settle(n, comm[i], until, "ncclCommRevoke", err);
+    }
+  }
+  free(comm);
+  free(chosen);
+  return mgrid_status_of(s);
 }

@@ -13,24 +13,36 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* The message: which creation it is for, a digest of members and options as the sender has them, the ids. */
+/* The message: a digest of members and options as the sender has them, the ids. */
 typedef struct parcel {
-  uint64_t     epoch, digest;
+  nccl_header  header;
+  uint64_t     digest;
   ncclUniqueId id[]; /* [nids] */
 } parcel;
 
-/* Receive a message of this creation; drop those of an earlier one that failed. */
-static mgrid_outcome receive(nccl_backend *n, int64_t from, int tag, void *data, size_t bytes, double seconds,
-                             mgrid_error *err) {
+nccl_header mgrid_nccl_header(const nccl_backend *n, uint32_t round) {
+  return (nccl_header){ n->base.epoch, n->attempt, round };
+}
+
+mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
+                                 double seconds, mgrid_error *err) {
   double        until = mgrid_now() + seconds;
-  uint64_t      epoch = 0;
   mgrid_outcome s = MGRID_OK;
-  while (!s && epoch < n->base.epoch) {
+  while (!s) {
     double left = until - mgrid_now();
     s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
-    memcpy(&epoch, data, sizeof epoch);
+    if (!s && memcmp(data, &expected, sizeof expected) == 0) break;
   }
   return s;
+}
+
+int mgrid_nccl_nids(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  int64_t each = n->options.ranks_per_id;
+  return n->lib.CommInitRankScalable && spec->size > each ? (int)((spec->size + each - 1) / each) : 1;
+}
+
+size_t mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  return sizeof(parcel) + (size_t)mgrid_nccl_nids(n, spec) * sizeof(ncclUniqueId);
 }
 
 static uint64_t digest_of(const mgrid_comm_spec *spec) {
@@ -48,16 +60,16 @@ static mgrid_status new_id(nccl_backend *n, const mgrid_comm_spec *spec, ncclUni
 static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int nids, double seconds, parcel *p,
                             mgrid_error *err) {
   struct {
-    uint64_t     epoch;
+    nccl_header  header;
     ncclUniqueId id;
-  } own = { .epoch = n->base.epoch };
+  } own = { .header = p->header };
   int each = n->options.ranks_per_id;
   if (spec->position % each != 0 || spec->position / each >= nids) return MGRID_OK;
   mgrid_outcome s = new_id(n, spec, spec->position == 0 ? &p->id[0] : &own.id, err);
   if (!s && spec->position > 0)
     return n->carry->send(n->carrier, spec->ranks[0], spec->tag, &own, sizeof own, seconds, err);
   for (int k = 1; k < nids && !s; k++) {
-    s = receive(n, spec->ranks[k * each], spec->tag, &own, sizeof own, seconds, err);
+    s = mgrid_nccl_receive(n, spec->ranks[k * each], spec->tag, p->header, &own, sizeof own, seconds, err);
     p->id[k] = own.id;
   }
   return s;
@@ -68,10 +80,12 @@ static mgrid_outcome gather(nccl_backend *n, const mgrid_comm_spec *spec, int ni
 static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t bytes, double seconds, parcel *p,
                             mgrid_error *err) {
   int64_t       at = spec->position, low = at & -at;
+  nccl_header   header = p->header;
   mgrid_outcome s = MGRID_OK;
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
-  else if (!(s = receive(n, spec->ranks[at - low], spec->tag, p, bytes, seconds, err)) && p->digest != digest_of(spec))
+  else if (!(s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, p, bytes, seconds, err))
+           && p->digest != digest_of(spec))
     s = mgrid_fail(err, MGRID_BACKEND, "nccl: rank %d of %s does not see the same members or options",
                    spec->ranks[at - low], spec->name);
   for (int64_t step = low / 2; step > 0 && !s; step /= 2)
@@ -82,15 +96,13 @@ static mgrid_outcome spread(nccl_backend *n, const mgrid_comm_spec *spec, size_t
 
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err) {
-  int64_t each = n->options.ranks_per_id;
-  bool    several = n->lib.CommInitRankScalable && spec->size > each;
-  *nids = several ? (int)((spec->size + each - 1) / each) : 1;
-  size_t        bytes = sizeof(parcel) + (size_t)*nids * sizeof(ncclUniqueId);
+  *nids = mgrid_nccl_nids(n, spec);
+  size_t        bytes = mgrid_nccl_message(n, spec);
   parcel       *p = malloc(bytes);
   mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_outcome s = p ? MGRID_OK : mgrid_oom(&why);
   *ids = NULL;
-  if (p) p->epoch = n->base.epoch, p->digest = digest_of(spec);
+  if (p) p->header = mgrid_nccl_header(n, 0), p->digest = digest_of(spec);
   if (!s) s = gather(n, spec, *nids, seconds, p, &why);
   if (!s) s = spread(n, spec, bytes, seconds, p, &why);
   if (!s) {

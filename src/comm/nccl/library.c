@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OLDEST = 21800, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
+/* Before 2.19 two threads could not abort at the same time (NVIDIA/nccl#992). */
+enum { OLDEST = 21900, CUDA_MAJOR = CUDART_VERSION / 1000, OLDEST_CUDA = 11 };
 
 const char *mgrid_nccl_library_text(int version, char text[24]) {
   int major = version >= 10000 ? version / 10000 : version / 1000; /* up to 2.8 the form was 2804 */
@@ -33,10 +34,36 @@ static void *open_library(const char *file, mgrid_error *err) {
                     why ? why : "unknown reason");
 }
 
-static mgrid_status load(nccl_library *lib, mgrid_error *err) {
-  char        cudart[32];
+/* Is the driver new enough for this runtime? Within one major version each works with each. */
+static bool fits(void *runtime, int major) {
+  int driver = 0;
+  cudaError_t (*get)(int *) = NULL;
+  return symbol(runtime, "cudaDriverGetVersion", &get) && get(&driver) == cudaSuccess && driver / 1000 >= major;
+}
+
+/* All of them have the functions that we call. If none fits, the probe tells what is wrong with the newest. */
+static void *open_runtime(char file[32], mgrid_error *err) {
   mgrid_error newest = MGRID_ERROR_INIT;
-  void       *nccl = open_library("libnccl.so.2", err);
+  int         found = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int major = CUDA_MAJOR; major >= OLDEST_CUDA; major--) {
+      snprintf(file, 32, "libcudart.so.%d", major);
+      void *lib = pass == 0 ? dlopen(file, RTLD_NOW | RTLD_NOLOAD) : open_library(file, &newest);
+      if (lib && fits(lib, major)) return lib;
+      if (lib && major > found) found = major;
+    }
+  if (found == 0) { /* the first error stays: the newest is the one to install */
+    mgrid_error_pass(err, &newest);
+    return NULL;
+  }
+  mgrid_error_clear(&newest);
+  snprintf(file, 32, "libcudart.so.%d", found);
+  return open_library(file, err);
+}
+
+static mgrid_status load(nccl_library *lib, mgrid_error *err) {
+  char  cudart[32];
+  void *nccl = open_library("libnccl.so.2", err);
   if (!nccl) return MGRID_MISSING;
 #define X(name) \
   if (!symbol(nccl, "nccl" #name, &lib->name)) \
@@ -55,13 +82,8 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
                       "%s)",
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
-  void *cuda = NULL;
-  for (int major = CUDA_MAJOR; !cuda && major >= OLDEST_CUDA;
-       major--) { /* all of them have the functions that we call */
-    snprintf(cudart, sizeof cudart, "libcudart.so.%d", major);
-    cuda = open_library(cudart, &newest); /* the first error stays: the newest is the one to install */
-  }
-  if (!cuda) return mgrid_error_pass(err, &newest);
+  void *cuda = open_runtime(cudart, err);
+  if (!cuda) return MGRID_MISSING;
 #define X(name) \
   if (!symbol(cuda, "cuda" #name, &lib->cuda##name)) \
     return mgrid_fail(err, MGRID_MISSING, "nccl: %s has no function cuda%s", cudart, #name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** nccl.c - the nccl backend: the GPU of this rank, calls over all ranks, opening and closing.
+** nccl.c - the nccl backend: calls over all ranks, opening and closing.
 */
 #include "comm/nccl/nccl.h"
 
@@ -35,7 +35,7 @@ void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec) {
 
 /* After a creation or a collective, ranks get here at different times: some at once, others only when a deadline
 ** has passed. Ranks that are early wait for that deadline and these seconds more. */
-#define AFTER_DEADLINE 3.0
+#define AFTER_DEADLINE (NCCL_END_SECONDS + 3)
 
 static mgrid_status over_allreduce(mgrid_backend *b, uint64_t *words, size_t count, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
@@ -59,80 +59,13 @@ static mgrid_status over_bcast(mgrid_backend *b, void *data, size_t bytes, int64
   return carrier->ops->bcast(carrier, data, bytes, root, err);
 }
 
-/* -------------------------------------------------------------------------- GPUs */
-
-static mgrid_status choose_device(nccl_backend *n, mgrid_error *err) {
-  const mgrid_nccl_options *o = &n->options;
-  int                       wanted = o->device;
-  if (wanted < 0 && o->ndevices > 0) {
-    if (n->local_rank >= o->ndevices)
-      return mgrid_fail(err, MGRID_USAGE, "nccl: the list of GPUs has %d for the %d ranks of host %s", o->ndevices,
-                        n->local_size, n->lib.machine);
-    wanted = o->devices[n->local_rank];
-  }
-  if (wanted >= n->lib.devices || (wanted < 0 && o->ndevices > 0))
-    return mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " is to use GPU %d; host %s has GPUs 0 to %d",
-                      n->base.rank, wanted, n->lib.machine, n->lib.devices - 1);
-  if (wanted < 0 && n->local_size > n->lib.devices && !o->share_gpu)
-    return mgrid_fail(err, MGRID_MISSING,
-                      "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
-                      "(--share-gpu, mgrid_nccl_options.share_gpu)",
-                      n->lib.machine, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
-  n->device = wanted < 0 ? n->local_rank % n->lib.devices : wanted;
-  cudaError_t e = n->lib.cudaSetDevice(n->device);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
-}
-
-typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
-  uint64_t machine;
-  char     bus[32];
-  bool     share;
-} gpu_use;
-
-static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
-  memset(u, 0, sizeof *u);
-  u->machine = mgrid_machine_id();
-  u->share = n->options.share_gpu;
-  cudaError_t e = n->lib.cudaDeviceGetPCIBusId(u->bus, sizeof u->bus, n->device);
-  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaDeviceGetPCIBusId", "");
-}
-
-/* Refuse two ranks on one GPU, as NCCL does, but on all ranks at once. If ranks may share, set NCCL_HOSTID
-** before the first communicator, so that NCCL takes them for ranks on different machines. Collective: every
-** rank makes the same calls here, whatever it finds. */
-static mgrid_status check_sharing(nccl_backend *n, mgrid_error *err) {
-  gpu_use      mine, *all = calloc((size_t)n->base.world, sizeof *all);
-  mgrid_error  own = MGRID_ERROR_INIT;
-  mgrid_status found = all ? find_use(n, &mine, &own) : mgrid_oom(&own);
-  mgrid_status s = mgrid_verdict(n->carrier, found, &own, err);
-  if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
-  for (int64_t r = 0; r < n->base.world && !s; r++) {
-    const gpu_use *other = &all[r];
-    if (other->share != mine.share) {
-      s = mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
-                     mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");
-    } else if (!mine.share && r != n->base.rank && memcmp(other, &mine, sizeof mine) == 0) {
-      int64_t low = r < n->base.rank ? r : n->base.rank, high = r < n->base.rank ? n->base.rank : r;
-      s = mgrid_fail(err, MGRID_BACKEND,
-                     "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
-                     "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",
-                     low, high, mine.bus, n->lib.machine);
-    }
-  }
-  if (!s && mine.share) {
-    char host_id[32];
-    snprintf(host_id, sizeof host_id, "moongrid-%" PRId64, n->base.rank);
-    setenv("NCCL_HOSTID", host_id, 0);
-  }
-  free(all);
-  return s;
-}
+/* -------------------------------------------------------------------------- life */
 
 /* Check that the communicator of the host has all ranks, in their order, and is on this rank's GPU. */
 static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
   ncclComm_t   parent = n->options.parent;
   int          count = -1, rank = -1, device = -1;
-  ncclResult_t r = n->lib.CommSplit ? n->lib.CommCount(parent, &count) : ncclInvalidUsage;
+  ncclResult_t r = n->lib.CommCount(parent, &count);
   if (r == ncclSuccess) r = n->lib.CommUserRank(parent, &rank);
   if (r == ncclSuccess) r = n->lib.CommCuDevice(parent, &device);
   if (r != ncclSuccess) return mgrid_nccl_failed(n, err, r, "the parent that was handed over", "");
@@ -143,11 +76,25 @@ static mgrid_status check_parent(nccl_backend *n, mgrid_error *err) {
                     rank, count, device, n->base.rank, n->base.world, n->device);
 }
 
-/* -------------------------------------------------------------------------- life */
+/* What copies and proofs use. */
+static mgrid_status prepare_proofs(nccl_backend *n, mgrid_error *err) {
+  void       *number = NULL;
+  cudaError_t e = n->lib.cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, 0);
+  if (e == cudaSuccess) e = n->lib.cudaMalloc(&number, 2 * sizeof *n->number);
+  n->number = number;
+  return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMalloc", "");
+}
+
+/* After a failure kernels may hang, and to free memory is to wait for them: then it stays. */
+static void drop_proofs(nccl_backend *n) {
+  if (n->stream) n->lib.cudaStreamDestroy(n->stream);
+  if (n->number && !n->broken) n->lib.cudaFree(n->number);
+}
 
 static void nccl_close(mgrid_backend *b) {
   nccl_backend  *n = (nccl_backend *)b;
   mgrid_backend *carrier = n->carrier;
+  drop_proofs(n);
   n->carry->deadline(carrier, 0);
   free(n);
   if (--carrier->users == 0) carrier->ops->close(carrier);
@@ -190,12 +137,13 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
     if (!s && !made) s = mgrid_oom(&why);
     if (!s) s = mgrid_nccl_open(&n->lib, &why);
-    if (!s) s = choose_device(n, &why);
+    if (!s) s = mgrid_nccl_choose_gpu(n, &why);
+    if (!s) s = prepare_proofs(n, &why);
     if (!s && n->options.parent) s = check_parent(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);
   }
   if (!s) {
-    s = check_sharing(n, &why);
+    s = mgrid_nccl_check_sharing(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);
   }
   if (!s) {
@@ -204,6 +152,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     carrier->users++;
     return &made->base;
   }
+  drop_proofs(n);
   n->carry->deadline(carrier, 0);
   free(made);
   mgrid_error_pass(err, &why);
@@ -212,13 +161,17 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
 
 static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   nccl_library lib;
+  mgrid_text   overridden = { 0 };
   char         nccl[24], header[24];
   mgrid_status s = mgrid_nccl_open(&lib, err);
   if (s) return s;
-  snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s",
+  mgrid_nccl_overridden(&overridden);
+  snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s%s%s",
            mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
            lib.runtime / 1000, lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices,
-           lib.devices == 1 ? "" : "s");
+           lib.devices == 1 ? "" : "s", overridden.len ? "; the environment overrides options: " : "",
+           overridden.len ? overridden.data : "");
+  mgrid_text_free(&overridden);
   return MGRID_OK;
 }
 

@@ -2,7 +2,8 @@
 **
 ** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
 ** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
-** Calls go one way: nccl.c, watch.c, config.c, ids.c <- comm.c <- derive.c, end.c <- create.c, use.c.
+** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c <- comm.c, gpu.c <- end.c <- create.c, derive.c <-
+** recover.c, use.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -17,8 +18,10 @@ struct nccl_comm {
   nccl_comm    *next;      /* in the backend's list */
   int64_t       bytes;     /* predicted GPU memory */
   bool          blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
-  bool          lost;      /* some of its ranks are lost: abort it, do not destroy it */
+  bool          lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
   bool          revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
+  bool          stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
+  uint32_t      shrinks;   /* tries to make a smaller one of it, equal on all its members that remain */
   char          name[128]; /* NCCL keeps the pointer: alive as long as comm is */
   mgrid_choice *options;   /* of its family; NCCL may still read strings of it */
 };
@@ -33,11 +36,21 @@ typedef struct nccl_backend {
   int                      local_rank, local_size; /* index of this rank on its machine; ranks there */
   nccl_comm               *made;                   /* list of all communicators */
   int64_t                  bytes;                  /* predicted GPU memory of all in the list */
-  double                   begun;  /* mgrid_now() when the current creation began: its deadlines count from there */
-  bool                     after;  /* a creation has run since the last call over all ranks */
-  bool                     used;   /* so has a collective. After either, other ranks may be late by a deadline */
-  bool                     broken; /* a collective failed: communicators are aborted, not destroyed */
+  double                   begun;   /* mgrid_now() when the current creation began: its deadlines count from there */
+  bool                     after;   /* a creation has run since the last call over all ranks */
+  bool                     used;    /* so has a collective. After either, other ranks may be late by a deadline */
+  bool                     broken;  /* a collective or an end failed: communicators are aborted, not destroyed */
+  uint32_t                 attempt; /* of a communicator that is made anew (recover.c), else 0: part of each message */
+  int          leaks;  /* threads and sockets that failed creations have left in this process: NCCL never ends them */
+  cudaStream_t stream; /* for copies and proofs: the calls of the host are not waited for */
+  int64_t     *number; /* on the GPU: two, for proofs, so that a proof allocates and frees nothing */
 } nccl_backend;
+
+/* NCCL's connect retries sleep 3.4 seconds without a look at the abort flag; then its threads end. */
+#define NCCL_END_SECONDS 10.0
+
+/* What failed creations may leave in a process before it makes no more. */
+enum { NCCL_LEAKS_MAX = 32 };
 
 /* Is this backend nccl? If not, the carrier makes the communicator. */
 static inline bool mgrid_nccl_makes(const mgrid_descriptor *kind) { return kind->native == MGRID_NATIVE_NCCL; }
@@ -53,6 +66,21 @@ mgrid_outcome mgrid_nccl_gave_up(int64_t who, mgrid_error *err);
 /* Tell all members that this rank gave up, so that they stop waiting for it. */
 void mgrid_nccl_tell(nccl_backend *n, const mgrid_comm_spec *spec);
 
+/* environ.c: the value of a variable as NCCL will see it, from the environment or its files; false: not set. */
+enum { NCCL_SETTING = 128 };
+bool mgrid_nccl_setting(const char *name, char value[NCCL_SETTING]);
+/* "NCCL_MAX_CTAS=2, NCCL_NET=Socket": what overrides the options of families; nothing if nothing does. */
+void mgrid_nccl_overridden(mgrid_text *t);
+/* Will a communicator with these options block? The environment decides, then the family, then the backend. */
+bool mgrid_nccl_blocks(const nccl_backend *n, const mgrid_nccl_values *v);
+
+/* gpu.c: choose the GPU of this rank. Then, collective, refuse two ranks on one GPU, as NCCL does, but on all ranks at
+** once; if they may share it, make NCCL take them for ranks of different hosts. */
+mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err);
+mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err);
+/* Wait until nothing runs on the GPU: to make a communicator beside a running kernel can wait for that for ever. */
+mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name, mgrid_error *err);
+
 /* config.c: local checks; the ncclConfig_t of one communicator, which points to `name` and into the options. */
 mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err);
 mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spec, const char *name,
@@ -61,12 +89,22 @@ mgrid_status mgrid_nccl_config(const nccl_backend *n, const mgrid_comm_spec *spe
 /* files.c: raise the limit of open files to what these communicators may need, or warn in the log that it is too low. */
 void mgrid_nccl_files(const nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec);
 
-/* ids.c: send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
+/* ids.c. Each message between members begins with what it is for; those of earlier calls, which failed, are dropped. */
+typedef struct nccl_header {
+  uint64_t epoch;          /* the creation */
+  uint32_t attempt, round; /* and of a communicator that is made anew, which vote; 0: unique ids */
+} nccl_header;
+nccl_header   mgrid_nccl_header(const nccl_backend *n, uint32_t round);
+mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_header expected, void *data, size_t bytes,
+                                 double seconds, mgrid_error *err);
+int           mgrid_nccl_nids(const nccl_backend *n, const mgrid_comm_spec *spec);
+size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *spec); /* bytes of the longest one */
+/* Send the unique ids of one communicator from its first member to all. *ids is malloc'ed. */
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err);
 
 /* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs, so
-** never free ud then. listen: stop waiting also when another rank gives up. */
+** never free ud then; such threads count as leaks. listen: stop waiting also when another rank gives up. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
                                const char *name, bool *left_behind, mgrid_error *err);
@@ -79,6 +117,8 @@ double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec); 
 /* Wait until nothing is in progress on it; listen: or until another rank gives up. */
 mgrid_outcome mgrid_nccl_wait(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err);
+/* The same until the time `until`, whatever the end is: only the deadline is an error. */
+mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call, mgrid_error *err);
 /* Check that NCCL made what was planned, and create the stream. */
 mgrid_status mgrid_nccl_finish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *made, mgrid_error *err);
 /* Add to the backend's list, whose memory counts against the budget; find; remove and free. */
@@ -90,17 +130,26 @@ void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, to
 void          mgrid_nccl_lose(mgrid_backend *b, void *native);
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err);
-mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
-                                void **native, mgrid_error *err);
-mgrid_outcome mgrid_nccl_revoke(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
+/* ncclCommShrink: *made is not in the list yet. */
+mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
+                                const int *lost, nccl_comm **made, mgrid_error *err);
 
-/* end.c */
-void mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
-void mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
+/* end.c: end communicators, all in one call, within NCCL_END_SECONDS. Those that do not end are left behind, with a
+** line in the host's log. */
+void         mgrid_nccl_destroy(mgrid_backend *b, size_t n, void **native);
+void         mgrid_nccl_abort(mgrid_backend *b, size_t n, void **native);
+void         mgrid_nccl_abort_all(nccl_backend *n, size_t count, nccl_comm **comm); /* their `comm` is NULL then */
+mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 
 /* create.c */
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err);
+/* One communicator, among the ranks of spec alone; *made is not in the list yet. */
+mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err);
+
+/* recover.c */
+mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
+                                void **native, mgrid_error *err);
 
 /* use.c */
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);

@@ -31,7 +31,8 @@ void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind))
     n->carrier->ops->buffer_free(n->carrier, kind, buffer);
-  else if (buffer)
+  else if (buffer
+           && !n->broken) /* after a failure it stays, because to free is to wait for kernels, and some may hang */
     n->lib.cudaFree(buffer);
 }
 
@@ -40,15 +41,15 @@ mgrid_status mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, voi
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind)) return n->carrier->ops->copy(n->carrier, kind, to, from, bytes, to_buffer, err);
   cudaError_t e =
-      n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, NULL);
-  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
+      n->lib.cudaMemcpyAsync(to, from, bytes, to_buffer ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost, n->stream);
+  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "");
 }
 
 /* ------------------------------------------------------------------------- calls */
 
 /* Send and receive in one NCCL group, since two ranks that both send first would wait for each other. */
-static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
+static ncclResult_t send_recv(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclResult_t r = lib->GroupStart(), end;
   if (r == ncclSuccess && w->to >= 0) r = lib->Send(w->send, w->count, types[w->type], (int)w->to, c->comm, c->stream);
   if (r == ncclSuccess && w->from >= 0)
@@ -58,7 +59,7 @@ static ncclResult_t send_recv(const nccl_library *lib, nccl_comm *c, const mgrid
 }
 
 /* NCCL has an all-to-all only since 2.28: one message to each member and from each, in one NCCL group. */
-static ncclResult_t all_to_all(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
+static ncclResult_t all_to_all(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   size_t       bytes = w->count * sizes[w->type];
   int          members = 0;
   ncclResult_t r = lib->CommCount(c->comm, &members), end;
@@ -73,7 +74,7 @@ static ncclResult_t all_to_all(const nccl_library *lib, nccl_comm *c, const mgri
   return r == ncclSuccess || r == ncclInProgress ? end : r;
 }
 
-static ncclResult_t issue(const nccl_library *lib, nccl_comm *c, const mgrid_work *w) {
+static ncclResult_t issue(const nccl_library *lib, const nccl_comm *c, const mgrid_work *w) {
   ncclDataType_t type = types[w->type];
   ncclRedOp_t    op = reductions[w->reduction];
   switch (w->call) {
@@ -131,8 +132,9 @@ static mgrid_outcome wait_stream(nccl_backend *n, nccl_comm *c, const char *call
 static mgrid_status alone(nccl_backend *n, const mgrid_work *w, mgrid_error *err) {
   if (w->call == MGRID_BARRIER || w->call == MGRID_BROADCAST || w->send == w->recv) return MGRID_OK;
   if (w->call == MGRID_SENDRECV && (w->to < 0 || w->from < 0)) return MGRID_OK;
-  cudaError_t e = n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, NULL);
-  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(NULL);
+  cudaError_t e =
+      n->lib.cudaMemcpyAsync(w->recv, w->send, w->count * sizes[w->type], cudaMemcpyDeviceToDevice, n->stream);
+  if (e == cudaSuccess) e = n->lib.cudaStreamSynchronize(n->stream);
   return e == cudaSuccess ? MGRID_OK : mgrid_cuda_failed(n, err, e, "cudaMemcpyAsync", "a group of one rank");
 }
 
@@ -148,7 +150,8 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
 }
 
 /* Make the call; the work then runs in the stream. */
-static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, mgrid_error *err) {
+static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
+                           mgrid_error *err) {
   if (!c->blocking) {
     ncclResult_t r = issue(&n->lib, c, w);
     if (r == ncclInProgress) return mgrid_nccl_wait(n, c, n->options.timeout, true, names[w->call], name, err);
@@ -161,30 +164,38 @@ static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, c
   mgrid_outcome s =
       mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
   if (left_behind)
-    c->comm = NULL; /* the thread still uses it */
+    *stuck = true; /* the thread still uses the communicator */
   else
     free(job);
+  return s;
+}
+
+/* The call on a stream. After a failure the communicator waits for its abort, which comes with that of all others. */
+static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, cudaStream_t stream,
+                             const mgrid_work *w, mgrid_error *err) {
+  nccl_comm on = *c;
+  bool      stuck = false;
+  on.stream = stream;
+  if (!c->comm || c->lost) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s is of no use after a failure", spec->name);
+  cudaError_t e = n->lib.cudaSetDevice(n->device);
+  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
+  mgrid_outcome s = start(n, &on, w, spec->name, &stuck, err);
+  if (!s) s = wait_stream(n, &on, names[w->call], spec->name, err);
+  n->used = true;
+  if (!s) return MGRID_OK;
+  mgrid_nccl_tell(n, spec); /* the other members wait in NCCL, which has no deadline */
+  if (stuck) c->comm = NULL, c->stuck = true;
+  c->lost = n->broken = true;
   return s;
 }
 
 mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                     mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
+  nccl_comm    *c = native;
   if (!mgrid_nccl_makes(spec->backend)) return n->carrier->ops->collective(n->carrier, spec, native, w, err);
-  nccl_comm *c = native;
   if (!c) return alone(n, w, err);
-  if (!c->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s was aborted by an earlier failure", spec->name);
-  cudaError_t e = n->lib.cudaSetDevice(n->device);
-  if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
-  mgrid_outcome s = start(n, c, w, spec->name, err);
-  if (!s) s = wait_stream(n, c, names[w->call], spec->name, err);
-  n->used = true;
-  if (!s) return MGRID_OK;
-  mgrid_nccl_tell(n, spec); /* the other members wait in NCCL, which has no deadline */
-  if (c->comm) n->lib.CommAbort(c->comm);
-  c->comm = NULL;
-  n->broken = true;
-  return s;
+  return call_on(n, spec, c, c->stream, w, err);
 }
 
 /* ------------------------------------------------------------------------- proof */
@@ -193,18 +204,18 @@ typedef struct proof {
   nccl_backend          *n;
   const mgrid_comm_spec *spec;
   nccl_comm             *comm;
-  int64_t               *send, *recv; /* one number each, on the GPU */
 } proof;
 
 /* One call with a number in and a number out. */
 static mgrid_outcome exchange(const proof *p, mgrid_call call, int64_t mine, int64_t root, int64_t *got,
                               mgrid_error *err) {
-  int64_t    size = p->spec->size, at = p->spec->position;
-  mgrid_work w = { call, MGRID_INT64, MGRID_SUM, p->send, p->recv, 1, root, (at + 1) % size, (at + size - 1) % size };
-  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, call == MGRID_BROADCAST ? p->recv : p->send, &mine,
+  int64_t       size = p->spec->size, at = p->spec->position;
+  int64_t      *send = p->n->number, *recv = send + 1;
+  mgrid_work    w = { call, MGRID_INT64, MGRID_SUM, send, recv, 1, root, (at + 1) % size, (at + size - 1) % size };
+  mgrid_outcome s = mgrid_nccl_copy(&p->n->base, p->spec->backend, call == MGRID_BROADCAST ? recv : send, &mine,
                                     sizeof mine, true, err);
-  if (!s) s = mgrid_nccl_collective(&p->n->base, p->spec, p->comm, &w, err);
-  if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, p->recv, sizeof *got, false, err);
+  if (!s) s = call_on(p->n, p->spec, p->comm, p->n->stream, &w, err);
+  if (!s) s = mgrid_nccl_copy(&p->n->base, p->spec->backend, got, recv, sizeof *got, false, err);
   return s;
 }
 
@@ -236,15 +247,12 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
     mgrid_fail(err, MGRID_UNPROVED, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
-  proof p = { n, spec, native, mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err), NULL };
-  if (p.send) p.recv = mgrid_nccl_buffer_new(b, spec->backend, sizeof(int64_t), err);
-  mgrid_outcome s = p.recv ? prove(&p, err) : MGRID_BACKEND;
+  proof         p = { n, spec, native };
+  mgrid_outcome s = prove(&p, err);
   n->used = true;
   if (s && !n->broken) { /* failed before any call of NCCL: no other rank knows yet */
     mgrid_nccl_tell(n, spec);
     n->broken = true;
   }
-  mgrid_nccl_buffer_free(b, spec->backend, p.send);
-  mgrid_nccl_buffer_free(b, spec->backend, p.recv);
   return s;
 }

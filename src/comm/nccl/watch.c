@@ -47,6 +47,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
   if (outcome != MGRID_OK && has_returned(w) != MGRID_OK) {
     *left_behind = true;
+    n->leaks++;
     pthread_detach(thread);
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
     return mgrid_fail(err, MGRID_TIMED_OUT,

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+**
+** recover.c - the communicator of a group without its lost members. ncclCommShrink makes it out of the old one only
+** while that has no error: an error of the network stays with a communicator for ever. So the members that remain
+** vote whether all of them can shrink; if not, or if it fails, the old one is aborted and a new one is made from a
+** fresh id. Messages go between these members alone: the lost ones are never contacted.
+*/
+#include "comm/nccl/nccl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ballot {
+  nccl_header header;
+  uint64_t    yes;
+} ballot;
+
+/* A notice from before says who is lost, which is known: from here on only those of this attempt count. */
+static void begin_phase(nccl_backend *n, const nccl_comm *old) {
+  n->attempt = old->shrinks;
+  n->carry->phase(n->carrier, UINT64_C(1) << 63 | (uint64_t)n->attempt << 32 | (n->base.epoch & UINT32_MAX));
+}
+
+static void end_phase(nccl_backend *n) {
+  n->attempt = 0;
+  n->carry->phase(n->carrier, 2 * n->base.epoch + 1);
+}
+
+/* A member comes to a vote at most so much later than another: both may have waited for a deadline before. */
+static double vote_seconds(const nccl_backend *n, const mgrid_comm_spec *spec) {
+  return 2 * (mgrid_nccl_patience(n, spec) + NCCL_END_SECONDS) + 3;
+}
+
+/* Do all say yes? Up a binomial tree to the first member and down again; the tree is that of ids.c. */
+static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine, bool *all,
+                          mgrid_error *err) {
+  int64_t       at = spec->position, low = at & -at, step;
+  size_t        bytes = mgrid_nccl_message(n, spec);
+  double        seconds = vote_seconds(n, spec);
+  nccl_header   header = mgrid_nccl_header(n, round);
+  ballot        own = { header, mine }, *got = malloc(bytes); /* room for whatever an earlier call has left */
+  mgrid_outcome s = got ? MGRID_OK : mgrid_oom(err);
+  if (at == 0)
+    for (low = 1; low < spec->size;) low *= 2;
+  for (step = 1; step < low && !s; step *= 2) {
+    if (at + step >= spec->size) continue;
+    s = mgrid_nccl_receive(n, spec->ranks[at + step], spec->tag, header, got, bytes, seconds, err);
+    own.yes &= s ? 0 : got->yes;
+  }
+  if (!s && at > 0) s = n->carry->send(n->carrier, spec->ranks[at - low], spec->tag, &own, sizeof own, seconds, err);
+  if (!s && at > 0) s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, got, bytes, seconds, err);
+  if (!s && at > 0) own = *got;
+  for (step = low / 2; step > 0 && !s; step /= 2)
+    if (at + step < spec->size)
+      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, &own, sizeof own, seconds, err);
+  free(got);
+  *all = !s && own.yes;
+  return s;
+}
+
+/* Why this rank cannot shrink the old communicator; NULL: it can. */
+static const char *hindrance(nccl_backend *n, nccl_comm *old, char text[96]) {
+  ncclResult_t state = ncclSuccess, r;
+  char         version[24];
+  if (!n->lib.CommShrink) {
+    snprintf(text, 96, "NCCL %s has no ncclCommShrink", mgrid_nccl_library_text(n->lib.version, version));
+    return text;
+  }
+  if (!old->comm) return "the old communicator was aborted";
+  r = n->lib.CommGetAsyncError(old->comm, &state);
+  if (r == ncclSuccess) r = state;
+  if (r == ncclSuccess) return NULL;
+  snprintf(text, 96, "the old communicator has an error: %.60s", n->lib.GetErrorString(r));
+  return text;
+}
+
+static void drop(nccl_backend *n, nccl_comm *made) {
+  if (!made) return;
+  mgrid_nccl_abort_all(n, 1, &made);
+  if (made->stream) n->lib.cudaStreamDestroy(made->stream);
+  mgrid_nccl_drop(made);
+}
+
+/* Make it and vote: *made is there on all members, or on none. MGRID_GAVE_UP: another member failed. */
+static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
+                            nccl_comm **made, mgrid_error *err) {
+  bool          all = false;
+  mgrid_outcome s = vote(n, spec, round, mine == MGRID_OK, &all, mine ? NULL : err);
+  if (!s && all) return MGRID_OK;
+  drop(n, *made);
+  *made = NULL;
+  if (mine) return mine;
+  if (s) return s;
+  mgrid_fail(err, MGRID_OTHER_RANK, "nccl: %s: another of the ranks that remain failed", spec->name);
+  return MGRID_GAVE_UP;
+}
+
+/* ncclCommShrink, if all members can; else *why says why not, and nothing is there. */
+static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *old, int nlost,
+                                const int *lost, nccl_comm **made, mgrid_text *why, mgrid_error *err) {
+  char          text[96];
+  bool          all = false;
+  mgrid_error   failed = MGRID_ERROR_INIT;
+  const char   *hinders = hindrance(n, old, text);
+  mgrid_outcome s = vote(n, spec, 1, !hinders, &all, err);
+  if (s) return s;
+  if (!all) {
+    mgrid_text_add(why, "%s", hinders ? hinders : "another rank cannot shrink the old communicator");
+    return MGRID_OK;
+  }
+  s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
+  if (s) mgrid_nccl_tell(n, spec);
+  s = settle(n, spec, 2, s, made, &failed);
+  if (s) mgrid_text_add(why, "%s", failed.message);
+  mgrid_error_clear(&failed);
+  return MGRID_OK;
+}
+
+mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int nlost, const int *lost,
+                                void **native, mgrid_error *err) {
+  nccl_backend *n = (nccl_backend *)b;
+  nccl_comm    *old = from, *made = NULL;
+  mgrid_text    why = { 0 };
+  old->shrinks++;
+  begin_phase(n, old);
+  n->lib.cudaSetDevice(n->device);
+  mgrid_outcome s = try_shrink(n, spec, old, nlost, lost, &made, &why, err);
+  if (!s && !made) {
+    mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
+    mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
+    s = settle(n, spec, 3, one, &made, err); /* before NCCL, where a rank cannot give up */
+    if (!s) one = mgrid_nccl_create_one(n, spec, &made, err);
+    if (!s) s = settle(n, spec, 4, one, &made, err);
+  }
+  end_phase(n);
+  if (!s) {
+    mgrid_nccl_keep(n, made);
+    *native = made;
+    if (why.len)
+      mgrid_log(&b->hooks, MGRID_LOG_WARN, "%s: made anew of %" PRId64 " ranks, from a fresh id, since %s", spec->name,
+                spec->size, why.data ? why.data : "ncclCommShrink failed");
+    else
+      mgrid_log(&b->hooks, MGRID_LOG_INFO, "%s: %" PRId64 " ranks, by ncclCommShrink", spec->name, spec->size);
+  }
+  mgrid_text_free(&why);
+  return s;
+}
+
+void mgrid_nccl_lose(mgrid_backend *b, void *native) {
+  nccl_comm *c = mgrid_nccl_find((nccl_backend *)b, native);
+  if (c) c->lost = true;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+**
+** trainer.h - what the trainers here share: the functions of NCCL and CUDA that they call themselves, sums through the
+** communicators that they get, and a plan.
+*/
+#ifndef TEST_TRAINER_H
+#define TEST_TRAINER_H
+
+#include "tap.h"
+
+#include "moongrid_mpi.h"
+#include "moongrid_nccl.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* NCCL and CUDA as the trainer has them: the same libraries, opened once more. */
+/* clang-format off */
+#define FUNCTIONS(X) \
+  X(nccl, CommCount) \
+  X(nccl, CommUserRank) X(nccl, AllReduce) X(nccl, CommGetAsyncError) X(nccl, GetUniqueId) X(nccl, CommInitRank) \
+      X(nccl, CommDestroy) X(nccl, GroupStart) X(nccl, GroupEnd) X(cuda, Malloc) X(cuda, Free) X(cuda, Memcpy) \
+          X(cuda, StreamCreate) X(cuda, StreamDestroy) X(cuda, StreamSynchronize) X(cuda, SetDevice) X(cuda, GetDevice) \
+              X(cuda, GetDeviceCount)
+#define X(lib, name) static __typeof__(lib##name) *p_##name;
+FUNCTIONS(X)
+#undef X
+
+static inline void load(void) {
+  void *nccl = dlopen("libnccl.so.2", RTLD_NOW), *cuda = dlopen("libcudart.so.13", RTLD_NOW);
+#define X(lib, name) \
+  void *found_##name = nccl && cuda ? dlsym(lib, #lib #name) : NULL; \
+  if (!found_##name) exit(77); \
+  memcpy(&p_##name, &found_##name, sizeof p_##name);
+  FUNCTIONS(X)
+#undef X
+}
+
+/* A sum through NCCL's own function on the group's communicator and stream. */
+static inline long long sum_of(const mgrid_group *g, long long mine) {
+  void     *buffer = NULL;
+  long long sum = -1;
+  if (p_Malloc(&buffer, sizeof mine) != cudaSuccess) return -1;
+  p_Memcpy(buffer, &mine, sizeof mine, cudaMemcpyHostToDevice);
+  ncclResult_t r = p_AllReduce(buffer, buffer, 1, ncclInt64, ncclSum, mgrid_nccl_comm(g), mgrid_nccl_stream(g));
+  while (r == ncclInProgress) { /* the communicator does not block: the call is begun, not yet in the stream */
+    usleep(1000);
+    if (p_CommGetAsyncError(mgrid_nccl_comm(g), &r) != ncclSuccess) break;
+  }
+  if (r == ncclSuccess) p_StreamSynchronize(mgrid_nccl_stream(g));
+  p_Memcpy(&sum, buffer, sizeof sum, cudaMemcpyDeviceToHost);
+  p_Free(buffer);
+  return sum;
+}
+
+static inline long long want_of(const mgrid_group *g) {
+  long long want = 0;
+  for (int64_t i = 0; i < mgrid_group_size(g); i++) want += mgrid_group_at(g, i);
+  return want;
+}
+
+static inline bool right(const mgrid_state *s, const char *family) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  const mgrid_group *g = mgrid_state_group(s, family, anew(&e));
+  int                count = -1, me = -1;
+  if (!g) return true;
+  p_CommCount(mgrid_nccl_comm(g), &count);
+  p_CommUserRank(mgrid_nccl_comm(g), &me);
+  return count == mgrid_group_size(g) && me == mgrid_group_rank(g) && sum_of(g, rank) == want_of(g);
+}
+
+/* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */
+static inline mgrid_plan *two(bool unique, bool some, mgrid_error *e) {
+  const mgrid_dim dims[] = { { "tp", 2 }, { "dp", MGRID_FILL } };
+  const char     *names[] = { "tp", "dp" };
+  const int64_t   first[] = { 0, 1 };
+  mgrid_options   o = MGRID_OPTIONS_INIT, on_cpu = MGRID_OPTIONS_INIT;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(size), 2, dims, e);
+  mgrid_topology *t = mgrid_topology_new(size, e);
+  o.unique = unique, on_cpu.backend = "mpi";
+  if (some) {
+    mgrid_family *all = mgrid_grid_along(g, 2, names, MGRID_GRID_ORDER, e), *few = mgrid_family_pick(all, 2, first, e);
+    mgrid_topology_add(t, "some", few, &on_cpu, e);
+    mgrid_family_free(few);
+    mgrid_family_free(all);
+  }
+  for (int i = 0; i < 2; i++) {
+    mgrid_family *f = mgrid_grid_along(g, 1, &names[i], MGRID_GRID_ORDER, e);
+    mgrid_topology_add(t, names[i], f, &o, e);
+    mgrid_family_free(f);
+  }
+  mgrid_plan *p = mgrid_plan_new(t, e);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
+  return p;
+}
+
+#endif
