@@ -49,7 +49,7 @@ $(NCCL_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 
 build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/standin/build.sh
 	$(call SAY,CC,tests/nccl/standin)
-	CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
+	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 
 # The example of a trainer that exists, as its author would build it: C, and C++ for the headers.
 ifeq ($(HAVE_mpi),yes)

@@ -375,6 +375,14 @@ describe("on the stand-in", function()
     end)
   end
 
+  it("a shrink that fails is made good, and a new communicator that fails is told at once", function()
+    for _, env in ipairs { "STANDIN_FAIL_INIT=4:3", "STANDIN_FAIL_INIT=4:3 STANDIN_ASYNC_ERROR=4:1" } do
+      local out, err = on(8, "build/tests/nccl/recovery worse", env)
+      assert.truthy(out:find("ok 2 - in time\n1..2\n", 1, true), out .. err)
+      assert.falsy(out:find "not ok", out .. err)
+    end
+  end)
+
   it("before NCCL 2.22 each abort has a thread", function()
     local out, err = on(8, "build/tests/nccl/recovery latched", "STANDIN_NCCL_VERSION=22105")
     assert.truthy(out:find("ok 7 - and all ends in time\n1..7\n", 1, true), out .. err)

@@ -3,7 +3,7 @@
 ** recovery.c - the nccl backend where NCCL is hard: ranks that die, errors that stay, kernels that run, aborts that wait.
 ** Under mpirun with the stand-in libraries of standin/ in LD_LIBRARY_PATH. TAP from rank 0.
 **
-**     recovery latched|nonblocking|mixed|shrunk|gone|busy|beside|host|retries|stays
+**     recovery latched|nonblocking|mixed|shrunk|gone|busy|beside|host|retries|stays|worse
 */
 #include "trainer.h"
 
@@ -111,6 +111,34 @@ static void mixed(mgrid_backend *mpi) {
   test(rank == 2 || (now && sum_of(now, rank) == want_of(now)), left || rank == 2 ? "the others go on" : e.message);
   bool anew_ = strstr(said, "made anew of 3 ranks") != NULL;
   test(rank == 2 || anew_ == (rank % 2 == 0), "the group of the error is made anew on all its ranks");
+  mgrid_state_free(left);
+  if (rank != 2) mgrid_state_free(s);
+  leave_early();
+}
+
+/* With STANDIN_FAIL_INIT=4:3 what is made third fails on rank 4: ncclCommShrink, and a new one is made; or, where an
+** error forbids shrink (STANDIN_ASYNC_ERROR=4:1), the new one, which is an error on all its ranks at once. */
+static void worse(mgrid_backend *mpi) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_plan        *p = two(true, false, &e);
+  mgrid_backend     *b = open_backend(mpi, 20, false, &e);
+  mgrid_state       *s = mgrid_materialize(p, b, "train", anew(&e)), *left = NULL;
+  int64_t            lost[] = { 2 };
+  void              *buffer = NULL;
+  bool               error = getenv("STANDIN_ASYNC_ERROR") != NULL, hit = rank % 2 == 0 && rank != 2;
+  const mgrid_group *dp = mgrid_state_group(s, "dp", NULL);
+  p_Malloc(&buffer, 8);
+  if (error) begin_sum(mgrid_nccl_comm(dp), mgrid_nccl_stream(dp), buffer);
+  while (error && rank == 4 && state_of(mgrid_nccl_comm(dp)) != ncclRemoteError) usleep(1000);
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 2) vanish();
+  double begun = MPI_Wtime();
+  if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
+  if (error)
+    test(!hit || (!left && strstr(e.message, rank == 4 ? "creation for shrunk/dp[0]" : "gave up")), e.message);
+  else
+    test(!hit || (left && right(left, "dp") && strstr(said, "made anew of 3 ranks")), e.message);
+  test(MPI_Wtime() - begun < 10, "in time");
   mgrid_state_free(left);
   if (rank != 2) mgrid_state_free(s);
   leave_early();
@@ -294,6 +322,7 @@ int main(int argc, char **argv) {
   if (strcmp(what, "host") == 0) host(mpi);
   if (strcmp(what, "retries") == 0) retries(mpi);
   if (strcmp(what, "stays") == 0) stays(mpi);
+  if (strcmp(what, "worse") == 0) worse(mpi);
   mgrid_backend_free(mpi);
   return tap_end();
 }

@@ -319,7 +319,6 @@ mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec
   n->begun = mgrid_now();
   mgrid_outcome s = prepare(n, spec, &f, err);
   if (!s) s = make_all(n, 1, &f, err);
-  if (s) tell_all(n, 1, spec, &f);
   if (s) give_up(n, 1, &f);
   free(f.ids);
   *made = f.made;

@@ -103,6 +103,7 @@ mgrid_outcome mgrid_nccl_idle(nccl_backend *n, double seconds, const char *name,
   mgrid_error   why = MGRID_ERROR_INIT;
   mgrid_outcome s =
       mgrid_nccl_watch(n, seconds, true, run_synchronize, NULL, "cudaDeviceSynchronize", name, &left_behind, &why);
+  if (left_behind) n->leaks--; /* it ends with the kernels */
   if (s == MGRID_TIMED_OUT)
     mgrid_error_reword(&why,
                        "nccl: GPU %d was not idle within %.3g seconds, before %s: communicators are not made beside "

@@ -144,7 +144,7 @@ mgrid_status mgrid_nccl_revoke(mgrid_backend *b, size_t n, void **native, mgrid_
 /* create.c */
 mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err);
-/* One communicator, among the ranks of spec alone; *made is not in the list yet. */
+/* One communicator, among the ranks of spec alone; *made is not in the list yet. Whoever fails has to tell. */
 mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, mgrid_error *err);
 
 /* recover.c */

@@ -16,10 +16,12 @@ typedef struct ballot {
   uint64_t    yes;
 } ballot;
 
-/* A notice from before says who is lost, which is known: from here on only those of this attempt count. */
-static void begin_phase(nccl_backend *n, const nccl_comm *old) {
-  n->attempt = old->shrinks;
-  n->carry->phase(n->carrier, UINT64_C(1) << 63 | (uint64_t)n->attempt << 32 | (n->base.epoch & UINT32_MAX));
+/* A notice from before says who is lost, which is known: from here on only those of this attempt and way count. */
+typedef enum way { BY_SHRINK, FROM_ID } way;
+
+static void begin_phase(nccl_backend *n, const nccl_comm *old, way w) {
+  uint64_t attempt = n->attempt = old->shrinks;
+  n->carry->phase(n->carrier, UINT64_C(1) << 63 | attempt << 33 | (uint64_t)w << 32 | (n->base.epoch & UINT32_MAX));
 }
 
 static void end_phase(nccl_backend *n) {
@@ -40,22 +42,26 @@ static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t
   double        seconds = vote_seconds(n, spec);
   nccl_header   header = mgrid_nccl_header(n, round);
   ballot        own = { header, mine }, *got = malloc(bytes); /* room for whatever an earlier call has left */
-  mgrid_outcome s = got ? MGRID_OK : mgrid_oom(err);
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
   if (at == 0)
     for (low = 1; low < spec->size;) low *= 2;
   for (step = 1; step < low && !s; step *= 2) {
     if (at + step >= spec->size) continue;
-    s = mgrid_nccl_receive(n, spec->ranks[at + step], spec->tag, header, got, bytes, seconds, err);
+    s = mgrid_nccl_receive(n, spec->ranks[at + step], spec->tag, header, got, bytes, seconds, &why);
     own.yes &= s ? 0 : got->yes;
   }
-  if (!s && at > 0) s = n->carry->send(n->carrier, spec->ranks[at - low], spec->tag, &own, sizeof own, seconds, err);
-  if (!s && at > 0) s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, got, bytes, seconds, err);
+  if (!s && at > 0) s = n->carry->send(n->carrier, spec->ranks[at - low], spec->tag, &own, sizeof own, seconds, &why);
+  if (!s && at > 0) s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, got, bytes, seconds, &why);
   if (!s && at > 0) own = *got;
   for (step = low / 2; step > 0 && !s; step /= 2)
     if (at + step < spec->size)
-      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, &own, sizeof own, seconds, err);
+      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, &own, sizeof own, seconds, &why);
   free(got);
   *all = !s && own.yes;
+  if (s && s != MGRID_NO_MEMORY)
+    mgrid_error_reword(&why, "nccl: %s: among the ranks that remain: %.600s", spec->name, why.message);
+  if (s) mgrid_error_pass(err, &why);
   return s;
 }
 
@@ -82,18 +88,16 @@ static void drop(nccl_backend *n, nccl_comm *made) {
   mgrid_nccl_drop(made);
 }
 
-/* Make it and vote: *made is there on all members, or on none. MGRID_GAVE_UP: another member failed. */
+/* It is there on all members, or on none. A member that failed tells the others, which wait for its vote. */
 static mgrid_outcome settle(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, mgrid_outcome mine,
                             nccl_comm **made, mgrid_error *err) {
   bool          all = false;
-  mgrid_outcome s = vote(n, spec, round, mine == MGRID_OK, &all, mine ? NULL : err);
-  if (!s && all) return MGRID_OK;
+  mgrid_outcome s = mine ? mine : vote(n, spec, round, true, &all, err);
+  if (!s) return s;
+  if (s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
   drop(n, *made);
   *made = NULL;
-  if (mine) return mine;
-  if (s) return s;
-  mgrid_fail(err, MGRID_OTHER_RANK, "nccl: %s: another of the ranks that remain failed", spec->name);
-  return MGRID_GAVE_UP;
+  return s;
 }
 
 /* ncclCommShrink, if all members can; else *why says why not, and nothing is there. */
@@ -110,7 +114,6 @@ static mgrid_outcome try_shrink(nccl_backend *n, const mgrid_comm_spec *spec, nc
     return MGRID_OK;
   }
   s = mgrid_nccl_derive(n, spec, old, nlost, lost, made, &failed);
-  if (s) mgrid_nccl_tell(n, spec);
   s = settle(n, spec, 2, s, made, &failed);
   if (s) mgrid_text_add(why, "%s", failed.message);
   mgrid_error_clear(&failed);
@@ -123,10 +126,11 @@ mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, v
   nccl_comm    *old = from, *made = NULL;
   mgrid_text    why = { 0 };
   old->shrinks++;
-  begin_phase(n, old);
+  begin_phase(n, old, BY_SHRINK);
   n->lib.cudaSetDevice(n->device);
   mgrid_outcome s = try_shrink(n, spec, old, nlost, lost, &made, &why, err);
   if (!s && !made) {
+    begin_phase(n, old, FROM_ID);
     mgrid_nccl_abort_all(n, 1, &old); /* on all members now: an abort waits for those of this machine */
     mgrid_outcome one = mgrid_nccl_idle(n, mgrid_nccl_patience(n, spec), spec->name, err);
     s = settle(n, spec, 3, one, &made, err); /* before NCCL, where a rank cannot give up */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** watch.c - a deadline for calls of NCCL that block: they run in a thread, which is waited for. A call
-** whose deadline has passed cannot be ended, so its thread and the memory that it uses are never freed.
+** watch.c - a deadline for calls that block: they run in a thread, which is waited for. A call whose deadline
+** has passed cannot be ended, so the memory that it uses is never freed; its thread ends if the call does.
 */
 #include "comm/nccl/nccl.h"
 
@@ -9,26 +9,28 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { RUNS, DONE, LEFT };
+
 typedef struct watch {
   nccl_library lib;
   int          device;
   ncclResult_t (*call)(const nccl_library *lib, void *ud);
   void        *ud;
   ncclResult_t result;
-  atomic_int   done;
+  atomic_int   state; /* the thread sets DONE, who waits sets LEFT: the later one frees */
 } watch;
 
 static void *run(void *ud) {
   watch *w = ud;
   w->result = w->lib.cudaSetDevice(w->device) == cudaSuccess ? w->call(&w->lib, w->ud) : ncclUnhandledCudaError;
-  atomic_store(&w->done, 1);
+  if (atomic_exchange(&w->state, DONE) == LEFT) free(w);
   return NULL;
 }
 
 /* mgrid_look */
 static mgrid_outcome has_returned(void *ud) {
   watch *w = ud;
-  return atomic_load(&w->done) ? MGRID_OK : MGRID_NOT_YET;
+  return atomic_load(&w->state) == DONE ? MGRID_OK : MGRID_NOT_YET;
 }
 
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
@@ -45,17 +47,17 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   }
   int64_t       who;
   mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
-  if (outcome != MGRID_OK && has_returned(w) != MGRID_OK) {
+  if (outcome != MGRID_OK) pthread_detach(thread);
+  if (outcome != MGRID_OK && atomic_exchange(&w->state, LEFT) == RUNS) {
     *left_behind = true;
     n->leaks++;
-    pthread_detach(thread);
     if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err);
     return mgrid_fail(err, MGRID_TIMED_OUT,
                       "nccl: %s of %s, which blocks, did not end within %.3g seconds; that cannot be undone, end "
                       "the process",
                       what, name, seconds);
   }
-  pthread_join(thread, NULL);
+  if (outcome == MGRID_OK) pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
   return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);

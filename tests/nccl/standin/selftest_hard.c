@@ -108,6 +108,7 @@ static void abort_kernel(void) {
     ncclResult_t first = ncclCommAbort(c[0]);
     CHECK(first == (waits && (!grouped || old) ? ncclInternalError : ncclSuccess));
     if (waits) CHECK(said("waits for the kernel of") && said(HANG));
+    barrier();
     CHECK(ncclCommAbort(c[1]) == ncclSuccess);
     if (grouped) CHECK(ncclGroupEnd() == ncclSuccess);
     end(s, p);
