@@ -163,6 +163,44 @@ describe("on the stand-in", function()
     end
   end)
 
+  it("a job says whether its communicators block, a family may say otherwise, and the environment overrides both", function()
+    local script, trace = os.tmpname(), os.tmpname()
+    local file = assert(io.open(script, "w"))
+    file:write [[
+      local mg = require "moongrid"
+      local job = assert(mg.nccl { blocking = arg[1] == "yes" })
+      local state = assert(job:materialize(mg.load(arg[2]):plan(job.world, { other = arg[1] ~= "yes" }), "s"))
+      state:close()
+      job:close()
+    ]]
+    file:close()
+    local recipe = os.tmpname() .. ".lua"
+    file = assert(io.open(recipe, "w"))
+    file:write [[return recipe { params = { other = param.flag(false, "of dp") }, build = function(world, p)
+      local g = grid(world, "tp-dp", { tp = 2, dp = fill })
+      local t = topology(world)
+      t.tp, t.dp = g "tp", g "dp":with { nccl = { blocking = p.other } }
+      return t
+    end }]]
+    file:close()
+    local function blocking(argument, env)
+      local _, err, code = on(4, "lua5.4 " .. script .. " " .. argument .. " " .. recipe, "STANDIN_STRICT=1 STANDIN_TRACE=" .. trace .. " " .. env)
+      assert.equal(0, code, err)
+      local of = {}
+      for line in io.lines(trace .. ".0") do
+        local name, blocks = line:match '^init .- name=s/(%w+)%[.- config="blocking=(%d)'
+        if name then of[name] = blocks end
+      end
+      os.execute("rm -f " .. trace .. "*")
+      return "tp " .. of.tp .. ", dp " .. of.dp
+    end
+    assert.equal("tp 1, dp 0", blocking("yes", ""))
+    assert.equal("tp 0, dp 1", blocking("no", ""))
+    assert.equal("tp 1, dp 1", blocking("no", "NCCL_COMM_BLOCKING=1"))
+    os.remove(script)
+    os.remove(recipe)
+  end)
+
   it("a field that this NCCL would ignore is refused, or left out if that is said", function()
     for _, case in ipairs {
       { "nvls_ctas = 4", 22503, "field 'nvls_ctas' came with NCCL 2.27.0; this is NCCL 2.25.3, which would ignore it" },
