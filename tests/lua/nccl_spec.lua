@@ -97,6 +97,8 @@ end)
 if not standin then return end
 
 describe("on the stand-in", function()
+  teardown(function() support.run("rm -f /dev/shm/mg-standin-" .. TAG .. "-*") end) -- of processes that were killed
+
   it("names itself, so that nothing it gives can pass for a GPU's", function()
     local _, err = on(2, "build/moongrid run picotron --backend nccl")
     assert.truthy(err:find("moongrid NCCL stand-in (not NCCL, no GPU): rank 0: loaded as libnccl.so.2", 1, true), err)
