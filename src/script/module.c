@@ -203,10 +203,12 @@ static mgrid_backend *carrier_of(lua_State *L, const char *name, mgrid_error *e)
 /* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
 ** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
 static int nccl(lua_State *L) {
-  static const char *const known[] = { "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking" };
-  const char              *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
-  mgrid_nccl_options       o = MGRID_NCCL_OPTIONS_INIT;
-  mgrid_error              e = MGRID_ERROR_INIT;
+  static const char *const known[] = {
+    "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
+  };
+  const char        *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error        e = MGRID_ERROR_INIT;
   if (!lua_isnoneornil(L, 1)) {
     luaL_checktype(L, 1, LUA_TTABLE);
     mgrid_lua_check_keys(L, 1, "option of nccl", known, 7, false);

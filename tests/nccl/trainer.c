@@ -286,11 +286,13 @@ static void files(mgrid_backend *mpi) {
     setrlimit(RLIMIT_NOFILE, &limit);
     mgrid_state *s = mgrid_materialize(p, b, "train", &e);
     getrlimit(RLIMIT_NOFILE, &now);
-    test(e.status == MGRID_OK && now.rlim_cur == limit.rlim_max, e.status ? e.message : "the soft limit is the hard one");
+    test(e.status == MGRID_OK && now.rlim_cur == limit.rlim_max,
+         e.status ? e.message : "the soft limit is the hard one");
     if (low)
       snprintf(want, sizeof want, "the hard limit is %d: raise it (ulimit -Hn)", (int)limit.rlim_max);
     else
-      snprintf(want, sizeof want, "%d nccl: the limit of open files is raised from %d to ", (int)MGRID_LOG_INFO, next + 20);
+      snprintf(want, sizeof want, "%d nccl: the limit of open files is raised from %d to ", (int)MGRID_LOG_INFO,
+               next + 20);
     test(strstr(line, want) && (!low || *line == '0' + MGRID_LOG_WARN), *line ? line : "nothing was said");
     *line = '\0';
     mgrid_state_free(s);
