@@ -208,7 +208,7 @@ format:
 	git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-HEADERS := $(patsubst %,src/%.h,moongrid moongrid_recipe moongrid_lua) $(wildcard $(BACKENDS:%=src/moongrid_%.h))
+HEADERS := $(patsubst %,src/%.h,moongrid moongrid_recipe moongrid_carrier moongrid_lua) $(wildcard $(BACKENDS:%=src/moongrid_%.h))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 D = $(DESTDIR)
@@ -246,7 +246,7 @@ install-lua: all
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe lua $(ALL_BACKENDS)))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe carrier lua $(ALL_BACKENDS)))
 	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)

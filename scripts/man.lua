@@ -81,7 +81,7 @@ else
       body[#body + 1] = line
     end
   end
-  for _, name in ipairs { "src/moongrid_mpi.h", "src/moongrid_nccl.h", "src/moongrid_lua.h" } do
+  for _, name in ipairs { "src/moongrid_carrier.h", "src/moongrid_mpi.h", "src/moongrid_nccl.h", "src/moongrid_lua.h" } do
     put(".SH %s", name:match "[%w_.]+$")
     block((read(name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))
   end

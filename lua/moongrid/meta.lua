@@ -525,9 +525,8 @@ function moongrid.load(recipe) end
 ---@return integer? status
 function moongrid.mpi() end
 
----Join the job of a launcher that speaks PMIx (mpirun, prterun, srun --mpi=pmix), without MPI. It makes no
----communicators: ranks agree on plans, states answer questions. Collective. nil, message, status where there
----is no such launcher, or moongrid was built without PMIx.
+---Join the job of a launcher with PMIx (mpirun, prterun, srun --mpi=pmix), without MPI, and agree on plans; it makes
+---no communicators. Collective. nil, message, status where that launcher or PMIx is not here.
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct request request;
 
@@ -191,9 +192,25 @@ static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t
 
 /* ------------------------------------------------------------------------ life */
 
+/* Launchers let a process finalize PMIx once; if it comes again, its fences fail. The environment is the one place to
+** note that, since the library has no variables of its own. */
+static const char left[] = "MOONGRID_PMIX_LEFT";
+
+static void note_left(void) {
+  char pid[24];
+  snprintf(pid, sizeof pid, "%ld", (long)getpid());
+  if (!PMIx_Initialized()) setenv(left, pid, 1);
+}
+
+static bool has_left(void) {
+  const char *pid = getenv(left);
+  return pid && strtol(pid, NULL, 10) == (long)getpid();
+}
+
 static void pmix_close(void *ud) {
   pmix_job *j = ud;
   if (!j->hung) PMIx_Finalize(NULL, 0);
+  note_left();
   for (request *r = j->asked, *next; r; r = next) {
     next = r->next;
     if (atomic_load(&r->done)) free(r); /* else leaked: PMIx may still write there */
@@ -228,6 +245,9 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
 }
 
 static mgrid_backend *pmix_open(mgrid_error *err) {
+  if (has_left())
+    return mgrid_null(err, MGRID_USAGE,
+                      "pmix: this process has left its job already, and cannot join it again; keep one backend open");
   pmix_job *j = calloc(1, sizeof *j);
   if (!j) return mgrid_null_oom(err);
   pmix_status_t r = PMIx_Init(&j->me, NULL, 0);

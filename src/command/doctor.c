@@ -35,6 +35,7 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   for (const mgrid_descriptor *d = mgrid_backends; d->name; d++) {
     if (!d->library) continue;
     f[n] = (finding){ d->name, false, "" };
+    mgrid_error_clear(&err);
     f[n].works = mgrid_backend_probe(d, f[n].text, sizeof f[n].text, &err) == MGRID_OK;
     if (!f[n].works) snprintf(f[n].text, sizeof f[n].text, "%s", err.message);
     f[n].text[strcspn(f[n].text, "\n")] = '\0';
