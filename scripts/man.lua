@@ -81,9 +81,10 @@ else
       body[#body + 1] = line
     end
   end
-  for _, name in ipairs { "src/moongrid_carrier.h", "src/moongrid_mpi.h", "src/moongrid_nccl.h", "src/moongrid_lua.h" } do
-    put(".SH %s", name:match "[%w_.]+$")
-    block((read(name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))
+  for _, part in ipairs { "carrier", "mpi", "nccl", "lua" } do
+    local name = "moongrid_" .. part .. ".h"
+    put(".SH %s", name)
+    block((read("src/" .. name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))
   end
   put ".SH SEE ALSO"
   put ".BR moongrid (1)"
