@@ -125,8 +125,10 @@ $(MAP): Makefile
 	echo 'mgrid_$(SOVER) { global: mgrid_*; local: *; };' > $@
 
 $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
-$(LIB_MAP): scripts/exports src/moongrid.h src/moongrid_recipe.h $(OBJ) $(LUA_OBJ)
-	scripts/exports $(VERSION) src/moongrid.h src/moongrid_recipe.h -- $(OBJ) -- $(LUA_OBJ) > $@
+# The public header of libmoongrid and its parts, which it includes.
+CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_carrier moongrid_resources moongrid_recipe)
+$(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
+	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 
 # Tables of names need a relocation per name; packing them saves 12 KiB of the library.
 SHARED = $(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic -Wl,-soname,$(@F)
@@ -208,7 +210,7 @@ format:
 	git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
-HEADERS := $(patsubst %,src/%.h,moongrid moongrid_recipe moongrid_carrier moongrid_lua) $(wildcard $(BACKENDS:%=src/moongrid_%.h))
+HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 D = $(DESTDIR)
@@ -246,7 +248,7 @@ install-lua: all
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe carrier lua $(ALL_BACKENDS)))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe carrier resources lua $(ALL_BACKENDS)))
 	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)

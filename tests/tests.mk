@@ -26,7 +26,7 @@ $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoong
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Calls of every public function, from the headers.
-$(B)/gen/nulls.h: tests/c/nulls.lua src/moongrid.h src/moongrid_recipe.h
+$(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 

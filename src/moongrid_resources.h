@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+**
+** moongrid_resources.h - what a plan's NCCL communicators take, told before they exist. moongrid.h includes this
+** header, and its rules on words, errors and structs hold here, too.
+*/
+#ifndef MOONGRID_RESOURCES_H
+#define MOONGRID_RESOURCES_H
+
+#include "moongrid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
+** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds.
+** The number of channels is max_ctas of the family; if that is not given, 32, the most on a node of
+** H100. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
+typedef struct mgrid_gpu_memory {
+  size_t  size;          /* sizeof(mgrid_gpu_memory) */
+  int64_t communicators; /* of NCCL */
+  int64_t created;       /* bytes that they take when they are made */
+  int64_t first_use;     /* bytes that the first all-reduce on each adds */
+} mgrid_gpu_memory;
+#define MGRID_GPU_MEMORY_INIT \
+  { sizeof(mgrid_gpu_memory), 0, 0, 0 }
+MGRID_API mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out,
+                                             mgrid_error *err);
+
+/* Where a plan is to run, for the prediction below. */
+typedef struct mgrid_site {
+  size_t  size;               /* sizeof(mgrid_site) */
+  int64_t machine_ranks;      /* ranks of a machine, 1 to 4096: machine i has i * machine_ranks and the next ones */
+  bool    nvls;               /* the GPUs of a machine have NVLink SHARP, as 8 H100 or H200 with NVSwitch do */
+  int64_t min_ctas, max_ctas; /* of NCCL_MIN_CTAS and NCCL_MAX_CTAS in the environment of the job, which override
+                                 those of families; 1 to 64, 0: not set */
+} mgrid_site;
+#define MGRID_SITE_INIT \
+  { sizeof(mgrid_site), 8, true, 0, 0 }
+enum { MGRID_SITE_SMS = 132, MGRID_SITE_NVLS_SLOTS = 128 }; /* of an H100 or H200; of a machine with 8 of them */
+/* What the NCCL communicators of a rank take, when they are made and when they are used, lazy ones too. Formulas and
+** their places in NCCL's source: src/comm/README.md. */
+typedef struct mgrid_resources {
+  size_t  size;          /* sizeof(mgrid_resources) */
+  bool    sampled;       /* only some machines of a large world were looked at */
+  int64_t communicators; /* of NCCL */
+  int64_t created;       /* bytes of GPU memory that they take when they are made */
+  int64_t nvls_created;  /* bytes besides, of those with several ranks on a machine that has NVLink SHARP */
+  int64_t ring;          /* bytes that the first use of an algorithm adds, on all of them: rings, */
+  int64_t tree;          /* trees, where rings were used before, */
+  int64_t nvls;          /* NVLink SHARP, */
+  int64_t p2p;           /* and messages between all members */
+  int64_t blocks;        /* thread blocks, one for an SM, of kernels that run at once: of the families of a
+                            list of mgrid_topology_concurrent, or of one communicator */
+  int64_t nvls_slots;    /* multicast objects, on all GPUs of the rank's machine, after first use */
+  int64_t files;         /* file descriptors of the process, after rings are used, over NCCL's own sockets */
+} mgrid_resources;
+#define MGRID_RESOURCES_INIT \
+  { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* site NULL: MGRID_SITE_INIT. rank < 0: of any rank, field by field; communicators, created and ring are then the
+** upper bounds of mgrid_plan_gpu_memory, the others the most of all ranks, in a world above 4096 ranks of those on
+** the first machine, one in the middle and the last. O(ranks looked at). Local. */
+MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
+                                            mgrid_resources *out, mgrid_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
