@@ -724,4 +724,5 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 #include "moongrid_carrier.h"
 #include "moongrid_resources.h"
 #include "moongrid_recipe.h"
+#include "moongrid_tensor.h"
 #endif

@@ -17,7 +17,7 @@ typedef struct line {
   char     text[176];
 } line;
 
-/* A plan as lines of text: the head (world, parameters, grids), then the families. */
+/* A plan as lines of text: the head (world, parameters, grids, tensors), then the families. */
 typedef struct sheet {
   size_t nhead, n; /* lines of the head; all lines */
   line  *at;       /* [n] */

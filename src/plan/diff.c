@@ -122,6 +122,30 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   return kept;
 }
 
+static void tensor_text(const mgrid_tensor *t, char *buf, size_t len) {
+  mgrid_text_ellipsis(buf, len, mgrid_tensor_describe(t, buf, len));
+}
+
+static void diff_tensors(report *r, const mgrid_content *a, const mgrid_content *b) {
+  char was[512], is[512], rest[1100];
+  for (size_t i = 0; i < a->ntensors; i++) {
+    int at = mgrid_content_tensor(b, a->tensor[i].name);
+    tensor_text(a->tensor[i].tensor, was, sizeof was);
+    if (at < 0) {
+      line(r, "-", "tensor", a->tensor[i].name, was);
+    } else if (!mgrid_tensor_equal(a->tensor[i].tensor, b->tensor[at].tensor)) {
+      tensor_text(b->tensor[at].tensor, is, sizeof is);
+      snprintf(rest, sizeof rest, "%s -> %s", was, is);
+      line(r, "~", "tensor", a->tensor[i].name, rest);
+    }
+  }
+  for (size_t i = 0; i < b->ntensors; i++) {
+    if (mgrid_content_tensor(a, b->tensor[i].name) >= 0) continue;
+    tensor_text(b->tensor[i].tensor, is, sizeof is);
+    line(r, "+", "tensor", b->tensor[i].name, is);
+  }
+}
+
 static bool is_lazy(const mgrid_plan *p, const mgrid_creation *c) {
   return p->content.entry[c->entry].choice->asked.lazy;
 }
@@ -173,6 +197,7 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   }
   diff_params(&r, &a->content, &b->content);
   diff_grids(&r, &a->content, &b->content);
+  diff_tensors(&r, &a->content, &b->content);
   size_t kept = diff_families(&r, &a->content, &b->content);
   diff_concurrent(&r, "-", &a->content, &b->content);
   diff_concurrent(&r, "+", &b->content, &a->content);

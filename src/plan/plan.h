@@ -113,10 +113,15 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
 ** where there are none. `backend` makes the families that ask for no other. heed.c */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
-/* Text that the digest is made of: the head (world, parameters, grids), then a line per
+/* Text that the digest is made of: the head (world, parameters, grids, tensors), then a line per
 ** family. print.c */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
+
+/* --------------------------------------------------------------- tensors.c */
+
+/* The tensor of that name; NULL after a refusal with the nearest. */
+const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
 
 #endif

@@ -37,6 +37,12 @@ mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_erro
     mgrid_text_str(t, "\nconcurrent ");
     mgrid_concurrent_text(&c->concurrent[i], " ", t);
   }
+  for (size_t i = 0; i < c->ntensors; i++) {
+    mgrid_text_str(t, "\ntensor ");
+    mgrid_text_str(t, c->tensor[i].name);
+    mgrid_text_str(t, ": ");
+    mgrid_tensor_text(c->tensor[i].tensor, t);
+  }
   mgrid_text_str(t, "\n");
   return t->failed ? mgrid_oom(err) : MGRID_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** topology.c - the builder: families and grids by name, in the order of the calls.
+** topology.c - the builder: families, grids and tensors by name, in the order of the calls.
 */
 #include "plan/topology.h"
 
@@ -22,6 +22,8 @@ void mgrid_content_free(mgrid_content *c) {
     free(c->param[i].name);
     free(c->param[i].value);
   }
+  for (size_t i = 0; i < c->ntensors; i++) mgrid_tensor_free(c->tensor[i].tensor);
+  free(c->tensor);
   free(c->entry);
   free(c->grid);
   free(c->param);
@@ -36,13 +38,18 @@ static void *grow(void *array, size_t n, size_t each) {
   return realloc(array, (n ? 2 * n : 1) * each);
 }
 
-/* Look a name up, in the form of mgrid_index.slot. Families and grids share one name space. */
+static const char *name_at(const mgrid_content *c, int32_t is) {
+  if (is >= MGRID_TENSOR_SLOT) return c->tensor[is - MGRID_TENSOR_SLOT].name;
+  return is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name;
+}
+
+/* Look a name up, in the form of mgrid_index.slot. Families, grids and tensors share one name space. */
 static int32_t look_up(const mgrid_content *c, const char *name) {
   if (!name || c->names.room == 0) return 0;
   uint32_t at = (uint32_t)XXH3_64bits(name, strlen(name));
   for (;; at++) {
     int32_t is = c->names.slot[at & (c->names.room - 1)];
-    if (is == 0 || strcmp(name, is > 0 ? c->entry[is - 1].name : c->grid[-is - 1].name) == 0) return is;
+    if (is == 0 || strcmp(name, name_at(c, is)) == 0) return is;
   }
 }
 
@@ -55,11 +62,12 @@ static void put_name(mgrid_index *x, const char *name, int32_t is) {
 static void put_names(mgrid_index *x, const mgrid_content *c) {
   for (size_t i = 0; i < c->nentries; i++) put_name(x, c->entry[i].name, (int32_t)i + 1);
   for (size_t i = 0; i < c->ngrids; i++) put_name(x, c->grid[i].name, -(int32_t)i - 1);
+  for (size_t i = 0; i < c->ntensors; i++) put_name(x, c->tensor[i].name, MGRID_TENSOR_SLOT + (int32_t)i);
 }
 
 /* Room for one name more. */
 static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
-  size_t used = c->nentries + c->ngrids + 1;
+  size_t used = c->nentries + c->ngrids + c->ntensors + 1;
   if (2 * used <= c->names.room) return MGRID_OK;
   mgrid_index more = { c->names.room ? 2 * c->names.room : 32, NULL };
   more.slot = calloc(more.room, sizeof *more.slot);
@@ -72,12 +80,17 @@ static mgrid_status make_room(mgrid_content *c, mgrid_error *err) {
 
 int mgrid_content_find(const mgrid_content *c, const char *family) {
   int32_t is = look_up(c, family);
-  return is > 0 ? is - 1 : -1;
+  return is > 0 && is < MGRID_TENSOR_SLOT ? is - 1 : -1;
 }
 
 int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   int32_t is = look_up(c, grid);
   return is < 0 ? -is - 1 : -1;
+}
+
+int mgrid_content_tensor(const mgrid_content *c, const char *tensor) {
+  int32_t is = look_up(c, tensor);
+  return is >= MGRID_TENSOR_SLOT ? is - MGRID_TENSOR_SLOT : -1;
 }
 
 static mgrid_status check_shape(const char *name, const mgrid_family *f, const mgrid_choice *choice, mgrid_error *err) {
@@ -119,6 +132,18 @@ static mgrid_status add_grid(mgrid_content *c, const char *name, const mgrid_gri
   return MGRID_OK;
 }
 
+static mgrid_status add_tensor(mgrid_content *c, const char *name, const mgrid_tensor *t, mgrid_error *err) {
+  if (make_room(c, err)) return MGRID_NO_MEMORY;
+  mgrid_named_tensor *tensor = grow(c->tensor, c->ntensors, sizeof *tensor);
+  if (!tensor) return mgrid_oom(err);
+  c->tensor = tensor;
+  memset(&tensor[c->ntensors], 0, sizeof *tensor);
+  memcpy(tensor[c->ntensors].name, name, strlen(name));
+  tensor[c->ntensors].tensor = mgrid_tensor_ref(t);
+  put_name(&c->names, name, MGRID_TENSOR_SLOT + (int32_t)c->ntensors++);
+  return MGRID_OK;
+}
+
 static mgrid_status add_param(mgrid_content *c, const char *name, const char *value, mgrid_error *err) {
   mgrid_param *param = grow(c->param, c->nparams, sizeof *param);
   if (!param) return mgrid_oom(err);
@@ -142,6 +167,8 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
+  for (size_t i = 0; i < from->ntensors && !s; i++)
+    s = add_tensor(to, from->tensor[i].name, from->tensor[i].tensor, err);
   for (size_t i = 0; i < from->nparams && !s; i++) s = add_param(to, from->param[i].name, from->param[i].value, err);
   if (!s) s = mgrid_concurrent_copy(to, from, err);
   if (s) mgrid_content_free(to);
@@ -180,7 +207,11 @@ static mgrid_status check_new_name(const mgrid_content *c, const char *what, con
                       name ? name : "", what, MGRID_NAME_MAX);
   int32_t taken = look_up(c, name);
   if (taken)
-    return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'", taken > 0 ? "family" : "grid", name);
+    return mgrid_fail(err, MGRID_DUPLICATE, "the topology already has a %s '%s'",
+                      taken >= MGRID_TENSOR_SLOT ? "tensor"
+                      : taken > 0                ? "family"
+                                                 : "grid",
+                      name);
   if (world != c->world)
     return mgrid_fail(err, MGRID_REFUSED, "%s '%s' is of a world of %" PRId64 " ranks, the topology of %" PRId64, what,
                       name, world, c->world);
@@ -219,10 +250,14 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
   return MGRID_OK;
 }
 
-bool mgrid_topology_remove(mgrid_topology *t, const char *name) {
-  mgrid_content *c = &t->content;
+bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
+  mgrid_content *c = &topology->content;
   int32_t        is = look_up(c, name);
-  if (is > 0) {
+  if (is >= MGRID_TENSOR_SLOT) {
+    mgrid_named_tensor *t = &c->tensor[is - MGRID_TENSOR_SLOT];
+    mgrid_tensor_free(t->tensor);
+    memmove(t, t + 1, (--c->ntensors - (size_t)(is - MGRID_TENSOR_SLOT)) * sizeof *t);
+  } else if (is > 0) {
     mgrid_entry *e = &c->entry[is - 1];
     mgrid_concurrent_forget(c, name);
     mgrid_family_free(e->family);
@@ -279,6 +314,17 @@ mgrid_status mgrid_topology_add(mgrid_topology *t, const char *name, const mgrid
 mgrid_status mgrid_topology_add_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err) {
   mgrid_error mine = begin(err);
   return end(t, mgrid_topology_put_grid(t, name, g, &mine), &mine, err);
+}
+
+mgrid_status mgrid_topology_put_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+  if (!t || !x) return made_of_nothing("tensor", name, err);
+  mgrid_status s = check_new_name(&t->content, "tensor", name, x->grid->window.world, err);
+  return s ? s : add_tensor(&t->content, name, x, err);
+}
+
+mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err) {
+  mgrid_error mine = begin(err);
+  return end(t, mgrid_topology_put_tensor(t, name, x, &mine), &mine, err);
 }
 
 static bool is_one_line(const char *text) {

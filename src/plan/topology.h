@@ -9,6 +9,7 @@
 #include "algebra/family.h"
 #include "algebra/grid.h"
 #include "plan/options.h"
+#include "tensor/tensor.h"
 
 typedef struct mgrid_entry { /* a family in a topology or plan */
   char          name[MGRID_NAME_MAX + 1];
@@ -21,6 +22,11 @@ typedef struct mgrid_named_grid {
   mgrid_grid *grid;
 } mgrid_named_grid;
 
+typedef struct mgrid_named_tensor {
+  char          name[MGRID_NAME_MAX + 1];
+  mgrid_tensor *tensor;
+} mgrid_named_tensor;
+
 typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
 } mgrid_param;
@@ -30,10 +36,11 @@ typedef struct mgrid_concurrent { /* families that a trainer uses at the same ti
   char (*name)[MGRID_NAME_MAX + 1];
 } mgrid_concurrent;
 
-/* Where the families and grids are, by name: open addressing, at most half full. */
+/* Where the families, grids and tensors are, by name: open addressing, at most half full. */
+enum { MGRID_TENSOR_SLOT = 1 << 30 };
 typedef struct mgrid_index {
   uint32_t room; /* a power of 2, or 0 */
-  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i */
+  int32_t *slot; /* 0: free; i + 1: family i; -i - 1: grid i; MGRID_TENSOR_SLOT + i: tensor i */
 } mgrid_index;
 
 /* Shared by the topology, which grows, and the plan, which does not. */
@@ -41,18 +48,20 @@ typedef struct mgrid_content {
   int64_t           world;    /* ranks */
   char             *recipe;   /* "" where there is none */
   uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t            nentries, ngrids, nparams, nconcurrent;
-  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next three */
+  size_t            nentries, ngrids, nparams, nconcurrent, ntensors;
+  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next four */
   mgrid_named_grid *grid;       /* [ngrids] */
   mgrid_param      *param;      /* [nparams] */
   mgrid_concurrent *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
-  mgrid_index       names;      /* of entries and grids */
+  mgrid_named_tensor *tensor; /* [ntensors] */
+  mgrid_index       names;      /* of entries, grids and tensors */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
 void         mgrid_content_free(mgrid_content *c);
-int          mgrid_content_find(const mgrid_content *c, const char *family); /* or -1 */
-int          mgrid_content_grid(const mgrid_content *c, const char *grid);   /* or -1 */
+int          mgrid_content_find(const mgrid_content *c, const char *family);   /* or -1 */
+int          mgrid_content_grid(const mgrid_content *c, const char *grid);     /* or -1 */
+int          mgrid_content_tensor(const mgrid_content *c, const char *tensor); /* or -1 */
 
 struct mgrid_topology {
   mgrid_content content;
@@ -65,9 +74,10 @@ struct mgrid_topology {
 mgrid_status mgrid_topology_put(mgrid_topology *t, const char *name, const mgrid_family *f, const mgrid_choice *choice,
                                 mgrid_error *err);
 mgrid_status mgrid_topology_put_grid(mgrid_topology *t, const char *name, const mgrid_grid *g, mgrid_error *err);
+mgrid_status mgrid_topology_put_tensor(mgrid_topology *t, const char *name, const mgrid_tensor *x, mgrid_error *err);
 /* Other options for the family of this name, which keeps its groups and its place; NULL: none. */
 mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mgrid_choice *choice, mgrid_error *err);
-/* Take out the family or grid of this name. False: there is none. */
+/* Take out the family, grid or tensor of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
 /* concurrent.c: the lists of a content, the last three for topology.c. Append a list that was checked: */

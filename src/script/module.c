@@ -323,6 +323,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
   mgrid_lua_open_options(L);
+  mgrid_lua_open_tensor(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);

@@ -35,6 +35,7 @@ void mgrid_prelude_open(lua_State *L) {
   mgrid_lua_open_world(L);
   mgrid_lua_open_grid(L);
   mgrid_lua_open_family(L);
+  mgrid_lua_open_tensor(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_state(L);
   static const char *const not_for_recipes[] = { "world", "plan" };

@@ -18,6 +18,7 @@
 #define MGRID_LUA_GRID     "moongrid.Grid"
 #define MGRID_LUA_MESH     "moongrid.Mesh"
 #define MGRID_LUA_FAMILY   "moongrid.Family"
+#define MGRID_LUA_TENSOR   "moongrid.Tensor"
 #define MGRID_LUA_TOPOLOGY "moongrid.Topology"
 #define MGRID_LUA_PLAN     "moongrid.Plan"
 #define MGRID_LUA_STATE    "moongrid.State"
@@ -133,6 +134,12 @@ mgrid_backend               *mgrid_lua_check_job(lua_State *L, int i);          
 void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
 extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 
+/* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the latter
+** two are a field and a method of Plan. */
+void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
+int  mgrid_lua_plan_tensors(lua_State *L);
+int  mgrid_lua_plan_tensor(lua_State *L);
+
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
@@ -152,6 +159,7 @@ void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
+void mgrid_lua_open_tensor(lua_State *L);   /* tensor */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------- Topology
-** User value 1: name -> the Family or Grid that was assigned; 2: name -> "file:line: ". */
+** User value 1: name -> the Family, Grid or Tensor that was assigned; 2: name -> "file:line: ". */
 
 static int new_topology(lua_State *L) {
   int64_t          world = mgrid_lua_check_world(L, 1)->window.world;
@@ -60,13 +60,14 @@ static int topology_newindex(lua_State *L) {
   const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
+  const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
-  if (!f && !g)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families and grids", name,
+  if (!what)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors", name,
                               lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
-                           f ? "family" : "grid", name);
+                           what, name);
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s;
   lua_getiuservalue(L, 1, 2);
@@ -78,6 +79,9 @@ static int topology_newindex(lua_State *L) {
     return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
                               "'%s' is in the topology already%s%.*s; name yours otherwise, or assign nil first", name,
                               len ? ", since " : "", len > 2 ? len - 2 : 0, where);
+  } else if (!f && !g) {
+    mgrid_lua_add_tensor(L, 1, name, 3);
+    s = MGRID_OK;
   } else {
     s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_put_grid(t, name, *g, &e);
   }
@@ -99,6 +103,7 @@ static int topology_index(lua_State *L) {
   size_t               n = 0;
   for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
   for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
+  for (size_t i = 0; i < c->ntensors && n < 256; i++) known[n++] = c->tensor[i].name;
   return mgrid_lua_unknown(L, "family", name, known, n);
 }
 
@@ -399,12 +404,12 @@ static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, 
 
 static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
                                         { "families", plan_families }, { "grids", plan_grids },
-                                        { "recipe", plan_recipe },     { NULL, NULL } };
+                                        { "recipe", plan_recipe },     { "tensors", mgrid_lua_plan_tensors }, { NULL, NULL } };
 static const luaL_Reg plan_methods[] = {
   { "json", plan_json },         { "text", plan_text },   { "schedule", plan_schedule },
   { "family", plan_family },     { "grid", plan_grid },   { "counts", plan_counts },
   { "rehearse", plan_rehearse }, { "check", plan_check }, { "shares", plan_shares },
-  { "dry", plan_dry },           { NULL, NULL }
+  { "dry", plan_dry },           { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
 };
 static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
                                       { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };

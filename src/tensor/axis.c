@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+**
+** axis.c - how one axis is cut: where each piece begins and ends, which pieces of two rules meet. All by division;
+** what loops, loops over runs.
+*/
+#include "tensor/tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* ---------------------------------------------------------- pieces of a part */
+
+/* Piece `c` of `k` of n elements: its first, and how many. */
+static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
+  if (cutting == MGRID_CUT_CEIL) {
+    int64_t each = (n + k - 1) / k, start = least(c * each, n);
+    return (mgrid_run){ start, least(each, n - start) };
+  }
+  return (mgrid_run){ c * (n / k) + least(c, n % k), n / k + (c < n % k) };
+}
+
+/* Which of the k shares has element x of n. */
+static int64_t share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
+  if (cutting == MGRID_CUT_CEIL) return x / ((n + k - 1) / k);
+  int64_t each = n / k, larger = n % k, before = larger * (each + 1);
+  return x < before ? x / (each + 1) : larger + (x - before) / each;
+}
+
+/* The run of a piece in a part of n elements: dim after dim. Not of cyclic axes. */
+static mgrid_run run_in(const mgrid_slicing *s, int64_t n, int64_t piece) {
+  if (s->cutting == MGRID_CUT_BOUNDS) return (mgrid_run){ s->bounds[piece], s->bounds[piece + 1] - s->bounds[piece] };
+  int64_t   below = s->pieces;
+  mgrid_run r = { 0, n / s->unit };
+  for (size_t i = 0; i < s->ndims; i++) {
+    below /= s->size[i];
+    mgrid_run in = share(s->cutting, r.length, s->size[i], piece / below % s->size[i]);
+    r = (mgrid_run){ r.start + in.start, in.length };
+  }
+  return (mgrid_run){ r.start * s->unit, r.length * s->unit };
+}
+
+/* The piece that has element x of a part of n elements. Not of cyclic axes. */
+static int64_t piece_in(const mgrid_slicing *s, int64_t n, int64_t x) {
+  int64_t piece = 0;
+  if (s->cutting == MGRID_CUT_BOUNDS) { /* the last one that begins at x or before */
+    int64_t high = s->pieces;
+    while (high - piece > 1) {
+      int64_t middle = piece + (high - piece) / 2;
+      if (s->bounds[middle] <= x)
+        piece = middle;
+      else
+        high = middle;
+    }
+    return piece;
+  }
+  x /= s->unit;
+  n /= s->unit;
+  for (size_t i = 0; i < s->ndims; i++) {
+    int64_t   c = share_of(s->cutting, n, s->size[i], x);
+    mgrid_run in = share(s->cutting, n, s->size[i], c);
+    piece = piece * s->size[i] + c;
+    x -= in.start;
+    n = in.length;
+  }
+  return piece;
+}
+
+/* When blocks are dealt by the first dim, and those of a coordinate by the next, a piece gets every
+** `pieces`-th block from this one on. Its own inverse is piece_dealt. */
+static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
+  int64_t below = s->pieces, before = 1, block = 0;
+  for (size_t i = 0; i < s->ndims; i++) {
+    below /= s->size[i];
+    block += piece / below % s->size[i] * before;
+    before *= s->size[i];
+  }
+  return block;
+}
+
+static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
+  int64_t piece = 0;
+  for (size_t i = 0; i < s->ndims; i++) {
+    piece = piece * s->size[i] + block % s->size[i];
+    block /= s->size[i];
+  }
+  return piece;
+}
+
+/* ------------------------------------------------------------------- walking */
+
+/* The next run, which may touch the one before. */
+static bool step(mgrid_walk *w, mgrid_run *run) {
+  const mgrid_slicing *s = w->s;
+  for (; w->part < s->nparts; w->part++, w->block = -1) {
+    int64_t from = s->starts[w->part], n = s->starts[w->part + 1] - from;
+    if (s->pieces == 1 || s->cutting != MGRID_CUT_CYCLIC) {
+      *run = s->pieces == 1 ? (mgrid_run){ 0, n } : run_in(s, n, w->piece);
+      run->start += from;
+      if (run->length == 0) continue;
+      w->part++;
+      return true;
+    }
+    if (w->block < 0) w->block = first_block(s, w->piece);
+    if (w->block * s->block >= n) continue;
+    *run = (mgrid_run){ from + w->block * s->block, least(s->block, n - w->block * s->block) };
+    w->block += s->pieces;
+    return true;
+  }
+  return false;
+}
+
+mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece) {
+  mgrid_walk w = { s, piece, 0, -1, { 0, 0 } };
+  if (!step(&w, &w.next)) w.next.length = 0;
+  return w;
+}
+
+bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
+  if (w->next.length == 0) return false;
+  *run = w->next;
+  while (step(w, &w->next)) {
+    if (w->next.start != run->start + run->length) return true;
+    run->length += w->next.length;
+  }
+  w->next.length = 0;
+  return true;
+}
+
+/* ----------------------------------------------------------------- questions */
+
+int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
+  int64_t sum = 0;
+  if (s->pieces == 1) return s->length;
+  for (size_t i = 0; i < s->nparts; i++) {
+    int64_t n = s->starts[i + 1] - s->starts[i];
+    if (s->cutting != MGRID_CUT_CYCLIC) {
+      sum += run_in(s, n, piece).length;
+      continue;
+    }
+    int64_t first = first_block(s, piece), blocks = n / s->block; /* whole ones, then what is left of one */
+    sum += (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
+    if (first == blocks % s->pieces) sum += n % s->block;
+  }
+  return sum;
+}
+
+int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
+  mgrid_walk wa = mgrid_walk_begin(a, p), wb = mgrid_walk_begin(b, q);
+  mgrid_run  x, y;
+  int64_t    sum = 0;
+  bool       more = mgrid_walk_next(&wa, &x) && mgrid_walk_next(&wb, &y);
+  while (more) {
+    int64_t x_end = x.start + x.length, y_end = y.start + y.length;
+    sum += most(0, least(x_end, y_end) - most(x.start, y.start));
+    more = x_end < y_end ? mgrid_walk_next(&wa, &x) : mgrid_walk_next(&wb, &y);
+  }
+  return sum;
+}
+
+/* ------------------------------------------------------- which pieces meet */
+
+static int64_t piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces == 1 ? 0 : piece_in(s, s->length, x); }
+
+/* Mark in room[0 .. pieces) those with elements of a run. */
+static void mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
+  for (size_t i = 0; i < s->nparts; i++) {
+    int64_t from = s->starts[i], n = s->starts[i + 1] - from;
+    int64_t low = most(run.start, from) - from, high = least(run.start + run.length, from + n) - from;
+    if (low >= high) continue;
+    if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
+      int64_t first = low / s->block, last = least((high - 1) / s->block, first + s->pieces - 1);
+      for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
+      continue;
+    }
+    int64_t last = s->pieces == 1 ? 0 : piece_in(s, n, high - 1);
+    for (int64_t k = s->pieces == 1 ? 0 : piece_in(s, n, low); k <= last; k++)
+      if (s->pieces == 1 || run_in(s, n, k).length > 0) room[k] = 1;
+  }
+}
+
+bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b) {
+  m->list = NULL;
+  m->n = m->low = 0;
+  if (a->plain && b->plain) {
+    mgrid_run r = a->pieces == 1 ? (mgrid_run){ 0, a->length } : run_in(a, a->length, p);
+    if (r.length == 0) return true;
+    m->low = piece_at(b, r.start);
+    m->n = piece_at(b, r.start + r.length - 1) - m->low + 1;
+    return true;
+  }
+  int64_t *room = realloc(m->room, (size_t)b->pieces * sizeof *room);
+  if (!room) return false;
+  m->room = room;
+  memset(room, 0, (size_t)b->pieces * sizeof *room);
+  mgrid_run  run;
+  mgrid_walk w = mgrid_walk_begin(a, p);
+  while (mgrid_walk_next(&w, &run)) mark(b, run, room);
+  for (int64_t k = 0; k < b->pieces; k++)
+    if (room[k]) room[m->n++] = k;
+  m->low = m->n ? room[0] : 0;
+  if (m->n && room[m->n - 1] - room[0] != m->n - 1) m->list = room;
+  return true;
+}
+
+int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece) {
+  if (!m->list) return piece >= m->low && piece - m->low < m->n ? piece - m->low : -1;
+  int64_t low = 0, high = m->n;
+  while (high - low > 1) {
+    int64_t middle = low + (high - low) / 2;
+    if (m->list[middle] <= piece)
+      low = middle;
+    else
+      high = middle;
+  }
+  return m->n && m->list[low] == piece ? low : -1;
+}
+
+/* -------------------------------------------------------------------- making */
+
+void mgrid_slicing_free(mgrid_slicing *s) {
+  free(s->starts);
+  free(s->bounds);
+}
+
+/* "tp 3", "dp 2 x tp 3 = 6" */
+static void dims_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
+  for (size_t i = 0; i < s->ndims; i++)
+    mgrid_text_add(t, "%s%s %" PRId64, i ? " x " : "", g->axis[s->dim[i]].name, s->size[i]);
+  if (s->ndims > 1) mgrid_text_add(t, " = %" PRId64, s->pieces);
+}
+
+static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, mgrid_error *err) {
+  s->nparts = n ? n : 1;
+  s->starts = calloc(s->nparts + 1, sizeof *s->starts);
+  if (!s->starts) return mgrid_oom(err);
+  s->starts[s->nparts] = s->length;
+  int64_t sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (parts[i] < 1)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': part %zu has %" PRId64 " elements; parts have 1 or more",
+                        s->name, i, parts[i]);
+    s->starts[i] = sum;
+    if (__builtin_add_overflow(sum, parts[i], &sum) || sum > s->length) break;
+  }
+  if (n && sum != s->length)
+    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
+                      sum > s->length ? "at least " : "", sum, s->length);
+  return MGRID_OK;
+}
+
+static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, const int64_t *bounds,
+                               mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_status status = MGRID_OK;
+  dims_text(s, g, &t);
+  if (t.failed)
+    status = mgrid_oom(err);
+  else if (n != (size_t)s->pieces + 1)
+    status = mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu bounds; %s pieces have %" PRId64, s->name, n, t.data,
+                        s->pieces + 1);
+  mgrid_text_free(&t);
+  if (status) return status;
+  for (size_t i = 0; i < n; i++) {
+    int64_t low = i ? bounds[i - 1] : 0, high = i + 1 < n ? s->length : bounds[i];
+    bool    end = i == 0 || i + 1 == n;
+    if (end && bounds[i] != (i ? s->length : 0))
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': its bounds go from %" PRId64 " to %" PRId64 ", not from 0 to %" PRId64, s->name,
+                        bounds[0], bounds[n - 1], s->length);
+    if (bounds[i] < low || bounds[i] > high)
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "axis '%s': bound %zu is %" PRId64 " after %" PRId64 "; bounds ascend to %" PRId64, s->name, i,
+                        bounds[i], low, s->length);
+  }
+  s->bounds = malloc(n * sizeof *bounds);
+  if (!s->bounds) return mgrid_oom(err);
+  memcpy(s->bounds, bounds, n * sizeof *bounds);
+  return MGRID_OK;
+}
+
+/* Does the unit divide each part? Else name those that would. */
+static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
+  for (size_t i = 0; i < s->nparts; i++) {
+    int64_t n = s->starts[i + 1] - s->starts[i], below, above;
+    char    where[32] = "", other[32] = "";
+    if (n % s->unit == 0) continue;
+    mgrid_nearest_divisors(n, s->unit, &below, &above); /* 1 is always below */
+    if (s->nparts > 1) snprintf(where, sizeof where, "part %zu, ", i);
+    if (above) snprintf(other, sizeof other, " or %" PRId64, above);
+    return mgrid_fail(err, MGRID_REFUSED,
+                      "axis '%s': unit %" PRId64 " does not divide %s%" PRId64 " elements; nearest: %" PRId64 "%s",
+                      s->name, s->unit, where, n, below, other);
+  }
+  return MGRID_OK;
+}
+
+/* Is each piece one run, and none but the last ones empty? */
+static bool is_plain(const mgrid_slicing *s) {
+  if (s->pieces == 1) return true;
+  if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC) return false;
+  int64_t n = s->length / s->unit, empty = 0;
+  if (s->cutting == MGRID_CUT_BOUNDS) {
+    for (int64_t i = 0; i < s->pieces; i++) {
+      if (s->bounds[i + 1] == s->bounds[i])
+        empty++;
+      else if (empty)
+        return false;
+    }
+    return true;
+  }
+  return s->ndims == 1 || n % s->pieces == 0 || (s->cutting == MGRID_CUT_EVEN && n >= s->pieces);
+}
+
+mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
+                                mgrid_error *err) {
+  s->cutting = s->ndims ? given->cutting : MGRID_CUT_EVEN;
+  s->unit = s->ndims && given->unit ? given->unit : 1;
+  s->block = s->ndims && s->cutting == MGRID_CUT_CYCLIC ? given->block : 1;
+  mgrid_status status = set_parts(s, s->ndims ? given->nparts : 0, given->parts, err);
+  if (status) return status;
+  if (s->unit < 1)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': unit %" PRId64 "; units are 1 to %" PRId64, s->name, s->unit,
+                      s->length);
+  if (s->block < 1)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': blocks of %" PRId64 " elements; blocks are 1 to %" PRId64,
+                      s->name, s->block, s->length);
+  if (s->block > s->length) s->block = s->length; /* all in the first block */
+  if (s->cutting == MGRID_CUT_BOUNDS) {
+    if (s->nparts > 1 || s->unit > 1)
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': bounds say where every piece ends; they go without %s", s->name,
+                        s->unit > 1 ? "a unit" : "parts");
+    status = set_bounds(s, g, given->nbounds, given->bounds, err);
+  } else if (s->cutting == MGRID_CUT_CYCLIC) {
+    if (s->unit > 1)
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit; they go without another", s->name);
+  } else if (s->cutting == MGRID_CUT_EVEN || s->cutting == MGRID_CUT_CEIL) {
+    status = check_unit(s, err);
+  } else {
+    status = mgrid_fail(err, MGRID_USAGE, "axis '%s': %d is no way to cut", s->name, (int)s->cutting);
+  }
+  s->plain = !status && is_plain(s);
+  return status;
+}
+
+static void list_text(size_t n, const int64_t *list, mgrid_text *t) {
+  for (size_t i = 0; i < n; i++) {
+    mgrid_text_str(t, i ? "," : " ");
+    mgrid_text_int(t, list[i]);
+  }
+}
+
+void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
+  mgrid_text_str(t, s->name);
+  mgrid_text_str(t, " ");
+  mgrid_text_int(t, s->length);
+  for (size_t i = 0; i < s->ndims; i++) {
+    mgrid_text_str(t, i ? "," : " by ");
+    mgrid_text_str(t, g->axis[s->dim[i]].name);
+  }
+  if (s->ndims == 0) return;
+  if (s->cutting == MGRID_CUT_CEIL) mgrid_text_str(t, " ceil");
+  if (s->cutting == MGRID_CUT_CYCLIC) mgrid_text_add(t, " cyclic %" PRId64, s->block);
+  if (s->unit > 1) mgrid_text_add(t, " unit %" PRId64, s->unit);
+  if (s->nparts > 1) {
+    mgrid_text_str(t, " parts");
+    for (size_t i = 0; i < s->nparts; i++)
+      mgrid_text_add(t, "%s%" PRId64, i ? "," : " ", s->starts[i + 1] - s->starts[i]);
+  }
+  if (s->cutting == MGRID_CUT_BOUNDS) {
+    mgrid_text_str(t, " bounds");
+    list_text((size_t)s->pieces + 1, s->bounds, t);
+  }
+}

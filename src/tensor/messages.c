@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+**
+** messages.c - what a rank sends, what it receives, and what it has already.
+*/
+#include "tensor/move.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool append(mgrid_messages *list, mgrid_message m) {
+  if (list->n == list->room) {
+    size_t         room = list->room ? 2 * list->room : 16;
+    mgrid_message *more = realloc(list->at, room * sizeof *more);
+    if (!more) return false;
+    list->at = more;
+    list->room = room;
+  }
+  list->at[list->n++] = m;
+  return true;
+}
+
+/* Bytes that a shard and a part of `to` have in common. */
+static int64_t common(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part) {
+  int64_t bytes = p->from->width;
+  for (size_t i = 0; i < p->from->naxes; i++)
+    bytes *= mgrid_pieces_common(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
+  return bytes;
+}
+
+int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
+  mgrid_seat shard, part;
+  return mgrid_tensor_seat(p->from, rank, &shard) && mgrid_pair_seat(p, rank, &part) ? common(p, &shard, &part) : 0;
+}
+
+bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
+  mgrid_seat   shard, part;
+  mgrid_demand d = { 0 };
+  if (!mgrid_tensor_seat(p->from, rank, &shard)) return true;
+  int64_t copies = p->from->copies, first = (shard.copy - p->turn % copies + copies) % copies;
+  bool    ok = mgrid_demand_of(&d, p, &shard);
+  for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
+    mgrid_demand_seat(&d, i, &part);
+    ok = append(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, common(p, &shard, &part) });
+  }
+  mgrid_demand_free(&d);
+  return ok;
+}
+
+/* Is it the shard that the rank holds? */
+static bool same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b) {
+  for (size_t i = 0; i < p->from->naxes; i++)
+    if (a->piece[i] != b->piece[i]) return false;
+  return true;
+}
+
+bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
+  mgrid_seat   own, shard = { { 0 }, 0 }, part;
+  mgrid_meets  meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
+  mgrid_demand d = { 0 };
+  int64_t      shards = 1, copies = p->from->copies;
+  bool         ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
+  if (!mgrid_pair_seat(p, rank, &part)) return true;
+  for (size_t i = 0; i < p->to->naxes && ok; i++) {
+    ok = mgrid_meets_find(&meets[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
+    shards *= meets[i].n;
+  }
+  for (int64_t k = 0; k < shards && ok; k++) {
+    int64_t rest = k;
+    for (size_t i = p->to->naxes; i-- > 0; rest /= meets[i].n)
+      shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
+    if (holds && same_shard(p, &own, &shard)) continue;
+    if (!(ok = mgrid_demand_of(&d, p, &shard))) break;
+    int64_t number = mgrid_demand_number(&d, &part);
+    shard.copy = (number - mgrid_demand_before(&d, number) + p->turn) % copies;
+    ok = append(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, common(p, &shard, &part) });
+  }
+  for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);
+  mgrid_demand_free(&d);
+  return ok;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+**
+** move.h - what a move of one tensor is: who sends which part of it to whom.
+**
+** THE RULE. `from` cuts the tensor into shards, the tuples of one piece of each axis; each element is in one of them,
+** and `copies` ranks hold a shard. A rank that needs elements of a shard, and does not hold it, gets them from one of
+** these. So each element arrives once, and only where it was not: the fewest bytes that there can be.
+** Which of the holders sends: number the ranks that need a shard by their pieces of `to`, the first axis slowest, then
+** by their copy. Leave those out that hold it themselves. Number i is served by copy (i + turn) mod copies: so two
+** copies differ by one message at most. `turn` is the number of the tensor, so that tensors with few messages do not
+** all burden the same copy.
+** Both sides compute it alone. All but one of the steps are divisions: how many holders have a smaller number. Where
+** the dims of both grids fit into each other, so that a rank has digits of which some are fixed by the shard, that is
+** counted digit by digit; else by a list of the copies of the shard (`from` in a recipe on 6 x 4 ranks, `to` on 4 x 6).
+*/
+#ifndef MGRID_MOVE_H
+#define MGRID_MOVE_H
+
+#include "tensor/tensor.h"
+
+/* How ranks of `to` are ranks of the move, whose numbers are those of `from`. */
+typedef struct mgrid_renaming {
+  int64_t  n;     /* ranks of `to`, or 0: the numbers are the same */
+  int32_t *ranks; /* [n], the rank of the move that each is */
+  int64_t  nback; /* 1 + the largest of these */
+  int32_t *back;  /* [nback], the rank of `to` that each is, or -1 */
+} mgrid_renaming;
+
+/* A digit of a rank's number, as a dim of `to` has it, and what a shard of `from` says about it. */
+typedef struct mgrid_place_digit {
+  int64_t radix;
+  int64_t high;     /* holders have 0 .. high - 1, */
+  int     dim;      /* or if this is not -1 the digit of that coordinate of `from`: */
+  int64_t div, mod; /* coord / div % mod */
+} mgrid_place_digit;
+
+enum { MGRID_PLACE_DIGITS = 2 * MGRID_DIMS_MAX };
+
+/* One tensor of a move. */
+typedef struct mgrid_pair {
+  const mgrid_tensor   *from, *to; /* of equal axes and type; not owned */
+  const mgrid_renaming *names;
+  int64_t               turn;
+  bool                  apart;                     /* no rank is of both grids */
+  bool                  closed;                    /* the digits are there */
+  int                   begin[MGRID_AXES_MAX + 2]; /* of the digits of each axis of `to`, then of its copies */
+  mgrid_place_digit     digit[MGRID_PLACE_DIGITS]; /* largest first */
+  int                   nouter;                    /* digits of `from` that ranks of `to` have as 0 */
+  mgrid_place_digit     outer[MGRID_DIMS_MAX];
+} mgrid_pair;
+
+/* Refused unless both have the same axes and type; `name` is for the message. */
+mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
+                             const mgrid_renaming *names, int64_t turn, const char *name, mgrid_error *err);
+/* The rank of the move at a seat of `to`, and the seat of a rank: false where it has none. */
+int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
+bool    mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
+
+/* ---------------------------------------------------------------- demand.c */
+
+/* The ranks that need a shard, by number. Begins as { 0 }; may be used for one shard after the other. */
+typedef struct mgrid_demand {
+  const mgrid_pair *pair;
+  int64_t           piece[MGRID_AXES_MAX];                                 /* the shard; -1: not yet looked at */
+  mgrid_meets       meets[MGRID_AXES_MAX];                                 /* pieces of `to` on each axis */
+  int64_t           total;                                                 /* numbers, those of holders included */
+  int64_t           held;                                                  /* numbers of holders */
+  bool              closed;                                                /* counted by digits: */
+  int64_t           low[MGRID_PLACE_DIGITS], high[MGRID_PLACE_DIGITS];     /* of the digits of holders */
+  int64_t           below[MGRID_AXES_MAX + 1], within[MGRID_AXES_MAX + 1]; /* before an axis' first number; on it */
+  int64_t          *list, room;                                            /* else [held], their numbers, ascending */
+} mgrid_demand;
+
+bool mgrid_demand_of(mgrid_demand *d, const mgrid_pair *p, const mgrid_seat *shard); /* false: no memory */
+void mgrid_demand_free(mgrid_demand *d);
+/* The number of a seat of `to`, which needs some of the shard; how many holders come before a number; the seat of
+** the ith that is no holder. */
+int64_t mgrid_demand_number(const mgrid_demand *d, const mgrid_seat *at);
+int64_t mgrid_demand_before(const mgrid_demand *d, int64_t number);
+void    mgrid_demand_seat(const mgrid_demand *d, int64_t i, mgrid_seat *at);
+
+/* -------------------------------------------------------------- messages.c */
+
+typedef struct mgrid_message {
+  int64_t from, to; /* ranks of the move */
+  int64_t tensor;   /* the pair's number in the move */
+  int64_t bytes;
+} mgrid_message;
+
+typedef struct mgrid_messages { /* a growing list */
+  size_t         n, room;
+  mgrid_message *at;
+} mgrid_messages;
+
+/* Append what a rank sends and what it receives of one tensor. False: no memory. O(dims) for each message, and
+** where grids do not fit into each other O(copies) more. */
+bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
+bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
+/* Bytes that a rank needs and has already. */
+int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+**
+** tensor.h - what this folder knows: how one axis is cut, tensors, which ranks hold which part. Integers only.
+**
+** A tensor's axes are cut independently, each over dims of its own. So a part is a tuple of pieces, one of each axis,
+** its elements are every combination of theirs, and a rank's tuple is read off its coordinates. Dims that cut no axis
+** number the copies of a part. Nothing here loops over ranks.
+*/
+#ifndef MGRID_TENSOR_H
+#define MGRID_TENSOR_H
+
+#include "algebra/grid.h"
+
+/* ------------------------------------------------------------------ axis.c */
+
+/* One axis and its rule. Pieces are numbered by the coordinates of its dims, the outermost slowest. */
+typedef struct mgrid_slicing {
+  char          name[MGRID_NAME_MAX + 1];
+  int64_t       length;
+  size_t        ndims;                /* 0: one piece, the whole */
+  uint8_t       dim[MGRID_DIMS_MAX];  /* [ndims] of the grid, outermost first */
+  int64_t       size[MGRID_DIMS_MAX]; /* [ndims], pieces that each makes */
+  int64_t       pieces;               /* their product */
+  mgrid_cutting cutting;
+  int64_t       block, unit;
+  size_t        nparts; /* 1 or more */
+  int64_t      *starts; /* [nparts + 1], where the parts begin, and the length */
+  int64_t      *bounds; /* [pieces + 1], or NULL */
+  bool          plain;  /* each piece is one run, and no empty one is between others */
+} mgrid_slicing;
+
+/* Check an axis whose name, length and dims are there, and finish it by the rest of `given`. Frees nothing. */
+mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
+                                mgrid_error *err);
+void         mgrid_slicing_free(mgrid_slicing *s);
+void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
+
+/* Walks the runs of a piece, ascending; neighbours are joined. */
+typedef struct mgrid_walk {
+  const mgrid_slicing *s;
+  int64_t              piece;
+  size_t               part;  /* the next to look into */
+  int64_t              block; /* of a cyclic axis: the next block of that part; -1: its first */
+  mgrid_run            next;  /* found already; length 0: none */
+} mgrid_walk;
+mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece);
+bool       mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
+
+int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece); /* elements */
+/* Elements that a piece of each of two slicings of one length have in common. O(runs). */
+int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
+
+/* The pieces of a slicing that have elements of a piece of another one, ascending. */
+typedef struct mgrid_meets {
+  int64_t  n;    /* how many */
+  int64_t  low;  /* they are low, low + 1, ..., */
+  int64_t *list; /* unless this is set: then they are list[0 .. n) */
+  int64_t *room; /* what list points into; its owner frees it */
+} mgrid_meets;
+/* O(dims) for plain ones, else O(runs + pieces). False: no memory. m begins as { 0 }, and may be used again. */
+bool                  mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const mgrid_slicing *b);
+static inline int64_t mgrid_meets_at(const mgrid_meets *m, int64_t i) { return m->list ? m->list[i] : m->low + i; }
+/* Where a piece is among them, or -1. */
+int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece);
+
+/* ---------------------------------------------------------------- tensor.c */
+
+struct mgrid_tensor {
+  atomic_int    refs;
+  mgrid_grid   *grid;
+  mgrid_family *on;                    /* as it was given; NULL: all ranks of the grid */
+  const char   *type;                  /* a static name */
+  int64_t       width;                 /* bytes of an element */
+  int64_t       bytes;                 /* of the whole */
+  int64_t       copies;                /* product of the counts of the free dims */
+  int64_t       count[MGRID_DIMS_MAX]; /* coordinates of each dim that ranks with parts have; dims of the grid */
+  int64_t      *some[MGRID_DIMS_MAX];  /* [count], which ones, ascending; NULL: all */
+  size_t        nfree;
+  uint8_t       free_dim[MGRID_DIMS_MAX]; /* [nfree]: those that cut no axis, slowest first */
+  size_t        naxes;
+  mgrid_slicing axis[MGRID_AXES_MAX]; /* [naxes], slowest first */
+};
+
+/* A rank's place: its piece of each axis, and which copy it has. */
+typedef struct mgrid_seat {
+  int64_t piece[MGRID_AXES_MAX];
+  int64_t copy;
+} mgrid_seat;
+
+bool    mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at); /* false: it holds nothing */
+int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at);
+/* Elements of the part there. */
+int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at);
+void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
+void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
+bool mgrid_tensor_equal(const mgrid_tensor *a, const mgrid_tensor *b); /* by their canonical texts; no memory: false */
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+**
+** tensors.h - random tensors, and what each rank holds of them by plain dealing: lists of indices are cut by loops
+** that count, without a division of the library.
+*/
+#ifndef TEST_TENSORS_H
+#define TEST_TENSORS_H
+
+#include "random.h"
+
+#include "tensor/move.h"
+
+enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96 };
+
+typedef struct dealt_axis {
+  mgrid_tensor_axis given;
+  const char       *dims[DRAWN_DIMS];
+  int64_t           parts[4], bounds[DEALT_WORLD * 4 + 1];
+} dealt_axis;
+
+typedef struct dealt {
+  drawn         d;
+  mgrid_tensor *tensor;
+  size_t        naxes;
+  dealt_axis    axis[DEALT_AXES];
+  bool          on[DEALT_WORLD];                            /* by rank: holds it at all */
+  bool          has[DEALT_AXES][DEALT_WORLD][DEALT_LENGTH]; /* by axis, rank and index */
+} dealt;
+
+static inline void dealt_free(dealt *t) {
+  mgrid_tensor_free(t->tensor);
+  mgrid_grid_free(t->d.grid);
+}
+
+/* ------------------------------------------------------------------- dealing */
+
+/* Keep of the n indices those that coordinate c of k gets; returns how many. */
+static inline int64_t deal(const dealt_axis *a, int64_t n, int64_t *index, int64_t k, int64_t c) {
+  int64_t size[DEALT_WORLD] = { 0 }, unit = a->given.unit ? a->given.unit : 1, kept = 0;
+  if (a->given.cutting == MGRID_CUT_CYCLIC) {
+    int64_t who = 0, in = 0;
+    for (int64_t i = 0; i < n; i++) {
+      if (i > 0 && (in == a->given.block || index[i] != index[i - 1] + 1)) who = (who + 1) % k, in = 0;
+      if (who == c) index[kept++] = index[i];
+      in++;
+    }
+    return kept;
+  }
+  if (a->given.cutting == MGRID_CUT_EVEN) {
+    for (int64_t i = 0; i < n / unit; i++) size[i % k] += unit;
+  } else {
+    int64_t each = 0;
+    while (each * k < n / unit) each++;
+    for (int64_t i = 0, left = n; i < k; i++) {
+      size[i] = left < each * unit ? left : each * unit;
+      left -= size[i];
+    }
+  }
+  int64_t from = 0;
+  for (int64_t i = 0; i < c; i++) from += size[i];
+  for (int64_t i = 0; i < size[c]; i++) index[kept++] = index[from + i];
+  return kept;
+}
+
+/* The blocks of an axis that were dealt before stay apart: index lists of a cyclic axis are of whole blocks, with
+** gaps between. */
+static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *place, const int64_t *count) {
+  const dealt_axis *a = &t->axis[at];
+  int64_t           part[5] = { 0, a->given.length }, nparts = 1;
+  if (a->given.ndims && a->given.nparts) {
+    nparts = (int64_t)a->given.nparts;
+    for (int64_t i = 0; i < nparts; i++) part[i + 1] = part[i] + a->parts[i];
+  }
+  for (int64_t p = 0; p < nparts; p++) {
+    int64_t index[DEALT_LENGTH], n = 0, piece = 0;
+    for (int64_t i = part[p]; i < part[p + 1]; i++) index[n++] = i;
+    for (size_t k = 0; k < a->given.ndims; k++) {
+      size_t d = 0;
+      while (strcmp(t->d.dim[d].name, a->dims[k]) != 0) d++;
+      piece = piece * count[d] + place[d];
+      if (a->given.cutting != MGRID_CUT_BOUNDS) n = deal(a, n, index, count[d], place[d]);
+    }
+    for (int64_t i = 0; i < n; i++)
+      if (a->given.ndims == 0 || a->given.cutting != MGRID_CUT_BOUNDS
+          || (a->bounds[piece] <= index[i] && index[i] < a->bounds[piece + 1]))
+        t->has[at][rank][index[i]] = true;
+  }
+}
+
+/* Fill `has`: `some[d][c]` tells which coordinates of a dim hold the tensor. */
+static inline void deal_all(dealt *t, bool some[DRAWN_DIMS][DEALT_WORLD]) {
+  int64_t count[DRAWN_DIMS] = { 0 };
+  for (size_t d = 0; d < t->d.n; d++)
+    for (int64_t c = 0; c < t->d.dim[d].size; c++) count[d] += some[d][c];
+  for (int64_t at = 0; at < t->d.window.size; at++) {
+    int64_t rest = at, rank = t->d.window.offset + at, place[DRAWN_DIMS] = { 0 };
+    bool    holds = true;
+    for (size_t d = 0; d < t->d.n; d++) {
+      int64_t c = rest % t->d.dim[d].size;
+      rest /= t->d.dim[d].size;
+      holds = holds && some[d][c];
+      for (int64_t i = 0; i < c; i++) place[d] += some[d][i];
+    }
+    t->on[rank] = holds;
+    for (size_t a = 0; a < t->naxes && holds; a++) deal_axis(t, a, rank, place, count);
+  }
+}
+
+/* ------------------------------------------------------------------- drawing */
+
+static inline void draw_parts(rng *r, dealt_axis *a) {
+  int64_t left = a->given.length / a->given.unit, n = rng_between(r, 2, 4);
+  if (left < n) return;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t units = i + 1 == n ? left : rng_between(r, 1, left - (n - 1 - i));
+    a->parts[i] = units * a->given.unit;
+    left -= units;
+  }
+  a->given.nparts = (size_t)n;
+  a->given.parts = a->parts;
+}
+
+/* How an axis is cut by the dims that it has. */
+static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t *count) {
+  int64_t pieces = 1;
+  for (size_t k = 0; k < a->given.ndims; k++)
+    for (size_t d = 0; d < t->d.n; d++)
+      if (strcmp(t->d.dim[d].name, a->dims[k]) == 0) pieces *= count[d];
+  a->given.cutting = (mgrid_cutting)(rng_chance(r, 40) ? MGRID_CUT_EVEN : rng_between(r, 0, 3));
+  a->given.unit = 1;
+  if (a->given.cutting == MGRID_CUT_CYCLIC) {
+    a->given.block = rng_between(r, 1, 4);
+    a->given.unit = 0;
+  } else if (a->given.cutting == MGRID_CUT_BOUNDS) {
+    for (int64_t i = 1; i < pieces; i++) a->bounds[i] = rng_between(r, 0, a->given.length);
+    for (int64_t i = 1; i < pieces; i++)
+      for (int64_t k = i + 1; k < pieces; k++)
+        if (a->bounds[k] < a->bounds[i]) {
+          int64_t kept = a->bounds[i];
+          a->bounds[i] = a->bounds[k];
+          a->bounds[k] = kept;
+        }
+    a->bounds[0] = 0;
+    a->bounds[pieces] = a->given.length;
+    a->given.bounds = a->bounds;
+    a->given.nbounds = (size_t)pieces + 1;
+  } else {
+    if (rng_chance(r, 30)) a->given.unit = rng_divisor(r, a->given.length);
+    if (rng_chance(r, 25)) draw_parts(r, a);
+  }
+}
+
+/* A tensor over a drawn grid, with axes of given lengths, on a part of its ranks sometimes. */
+static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *length, bool odd) {
+  static const char *const axis_name[] = { "x", "y", "z" };
+  mgrid_error              err;
+  mgrid_family            *on = NULL;
+  bool                     some[DRAWN_DIMS][DEALT_WORLD];
+  int64_t                  count[DRAWN_DIMS];
+  size_t                   order[DRAWN_DIMS];
+  t->naxes = naxes;
+  for (size_t d = 0; d < t->d.n; d++) {
+    order[d] = d;
+    count[d] = 0;
+    for (int64_t c = 0; c < t->d.dim[d].size; c++) count[d] += some[d][c] = true;
+  }
+  if (odd && rng_chance(r, 20) && t->d.n > 0) { /* some coordinates of each dim */
+    int64_t  n = 0, starts[2] = { 0, 0 };
+    int32_t *ranks = malloc((size_t)t->d.window.size * sizeof *ranks);
+    assert_non_null(ranks);
+    for (size_t d = 0; d < t->d.n; d++) {
+      int64_t keep = rng_between(r, 0, t->d.dim[d].size - 1);
+      for (int64_t c = 0; c < t->d.dim[d].size; c++)
+        if (c != keep && rng_chance(r, 40)) some[d][c] = false, count[d]--;
+    }
+    for (int64_t at = 0; at < t->d.window.size; at++) {
+      int64_t rest = at;
+      bool    holds = true;
+      for (size_t d = 0; d < t->d.n; rest /= t->d.dim[d++].size) holds = holds && some[d][rest % t->d.dim[d].size];
+      if (holds) ranks[n++] = (int32_t)(t->d.window.offset + at);
+    }
+    starts[1] = n;
+    on = mgrid_family_table(mgrid_world(t->d.window.world), 1, starts, ranks, MGRID_PARTIAL, anew(&err));
+    check(r, on != NULL);
+    free(ranks);
+  }
+  rng_shuffle(r, t->d.n, order);
+  mgrid_tensor_axis given[DEALT_AXES];
+  size_t            used = 0;
+  for (size_t i = 0; i < naxes; i++) {
+    dealt_axis *a = &t->axis[i];
+    a->given = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+    a->given.name = axis_name[i];
+    a->given.length = length[i];
+    a->given.dims = a->dims;
+    while (used < t->d.n && a->given.ndims < 2 && rng_chance(r, 55))
+      a->dims[a->given.ndims++] = drawn_name(order[used++]);
+    if (a->given.ndims) draw_cut(r, t, a, count);
+    given[i] = a->given;
+  }
+  t->tensor = mgrid_tensor_new(t->d.grid, "f32", naxes, given, on, anew(&err));
+  if (!t->tensor) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, r->seed);
+  mgrid_family_free(on);
+  deal_all(t, some);
+}
+
+#endif
