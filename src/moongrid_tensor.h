@@ -102,6 +102,82 @@ typedef struct mgrid_run { /* never changes */
 MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, size_t axis, size_t cap,
                                     mgrid_run *runs, mgrid_error *err);
 
+/* ------------------------------------------------------------------- moves */
+
+/* What one rank sends and receives so that the tensors of plan `from` become those of plan `to`. Each element that a
+** rank needs and does not have is sent to it once, so the bytes of the job are the fewest that there can be. Holders of
+** the same part share the sending: two of them differ by one message of a tensor at most. */
+typedef struct mgrid_move mgrid_move;
+
+typedef struct mgrid_move_options {
+  size_t         size;   /* sizeof(mgrid_move_options) */
+  bool           rounds; /* put the messages into rounds, in which a rank sends one at most and receives one at most, as
+                            few as the busiest rank has messages. Takes the messages of all ranks: time and memory
+                            grow with the job. Without: all are in flight at once */
+  size_t         nranks; /* 0: rank i of `to` is rank i of `from`; else the ranks of `to` */
+  const int32_t *ranks;  /* [nranks], which rank of the move each is: those of `from`, and beyond them new ones */
+} mgrid_move_options;
+#define MGRID_MOVE_OPTIONS_INIT \
+  { sizeof(mgrid_move_options), false, 0, NULL }
+
+/* The move of some tensors, by name, or with ntensors 0 of all, seen from one rank of the move: those of `from`, and
+** further ones that only `to` has. The plans may have different worlds. Tensors keep their order as they are named, or
+** that of `from`. Refused where a tensor is in one plan alone, or has other axes or another type in the other. options
+** may be NULL. Local, no messages; O(dims) for each message of this rank, whatever the worlds. Grids that do not fit into
+** each other, as 6 x 4 and 4 x 6 ranks, cost O(copies of the tensor) more for each message. */
+MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
+                                     const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
+MGRID_API void        mgrid_move_free(mgrid_move *m);
+MGRID_API size_t      mgrid_move_ntensors(const mgrid_move *m);
+MGRID_API const char *mgrid_move_tensor(const mgrid_move *m, size_t i); /* its name; NULL: no such tensor */
+
+/* All that goes between two ranks is one message in each direction, whatever the tensors. */
+typedef struct mgrid_move_peer {
+  size_t  size;                      /* sizeof(mgrid_move_peer) */
+  int64_t rank;                      /* of the move; never this rank */
+  int64_t send, receive;             /* bytes, 0: no message */
+  int64_t send_round, receive_round; /* 0 or more; -1: no message, or no rounds */
+} mgrid_move_peer;
+#define MGRID_MOVE_PEER_INIT \
+  { sizeof(mgrid_move_peer), -1, 0, 0, -1, -1 }
+/* How many ranks this one sends to or receives from, and the ith, by rank. */
+MGRID_API size_t       mgrid_move_npeers(const mgrid_move *m);
+MGRID_API mgrid_status mgrid_move_peers(const mgrid_move *m, size_t i, mgrid_move_peer *out, mgrid_error *err);
+
+typedef struct mgrid_move_sums {
+  size_t  size;            /* sizeof(mgrid_move_sums) */
+  int64_t stay;            /* bytes that this rank needs and has */
+  int64_t send, receive;   /* bytes */
+  int64_t sends, receives; /* messages */
+  int64_t rounds;          /* of the job; 0: they were not asked for */
+} mgrid_move_sums;
+#define MGRID_MOVE_SUMS_INIT \
+  { sizeof(mgrid_move_sums), 0, 0, 0, 0, 0, 0 }
+MGRID_API mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_error *err);
+
+typedef enum mgrid_way { MGRID_STAYS = 0, MGRID_SENDS = 1, MGRID_RECEIVES = 2 } mgrid_way;
+
+/* A box of elements of one tensor that goes from a part to a part: lengths[0] x ... x lengths[naxes - 1], the last one
+** fastest. Element i, j, ... is at offset + i * strides[0] + j * strides[1] + ... of the part, counted in elements. */
+typedef struct mgrid_move_piece {
+  size_t    size;   /* sizeof(mgrid_move_piece) */
+  mgrid_way way;    /* seen from this rank */
+  int64_t   peer;   /* the other rank; this one where it stays */
+  size_t    tensor; /* its number in the move */
+  size_t    naxes;
+  int64_t   bytes; /* of the piece */
+  int64_t   lengths[MGRID_AXES_MAX];
+  int64_t   from_offset, from_strides[MGRID_AXES_MAX]; /* in the part that its sender has of `from` */
+  int64_t   to_offset, to_strides[MGRID_AXES_MAX];     /* in the part that its receiver has of `to` */
+} mgrid_move_piece;
+/* Returns 0, or anything else to stop. */
+typedef int (*mgrid_piece_fn)(void *ud, const mgrid_move_piece *piece);
+/* Call fn for each piece that goes to a peer, comes from it, or for MGRID_STAYS (peer is not looked at) stays. By
+** tensor, and in an order that is the same on both sides: packed one behind the other they are the message.
+** MGRID_OUTPUT where fn stopped. O(dims + pieces). */
+MGRID_API mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
+                                         mgrid_error *err);
+
 #ifdef __cplusplus
 }
 #endif

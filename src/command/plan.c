@@ -10,6 +10,7 @@
 
 static const char help[] =
     "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--json | --schedule | --text]\n"
+    "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor NAME [--rank R]\n"
     "\n"
     "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
     "its groups. Nothing is created and no launcher is needed.\n"
@@ -21,6 +22,7 @@ static const char help[] =
     "  --json        one JSON object with all groups (with --rank: that rank's)\n"
     "  --schedule    the order in which communicators are created\n"
     "  --text        the canonical text that the digest is taken of\n"
+    "  --tensor NAME which elements of a tensor each rank holds (with --rank: that rank's)\n"
     "  --gpu-memory M  refuse a plan whose NCCL communicators may take more MiB of a GPU\n"
     "  --sms N       ... whose kernels of NCCL may run on more SMs at once (of 132, on an H100)\n"
     "  --nvls-slots N  ... that may take more multicast slots of a machine (of 128, with 8 H200)\n"
@@ -34,6 +36,7 @@ typedef struct options {
   int64_t     rank; /* print this rank's view; -1: the whole plan */
   cli_budgets budgets;
   mgrid_site  site;
+  const char *tensor; /* NULL: not given */
   bool        json, schedule, text;
 } options;
 
@@ -81,9 +84,44 @@ static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error
   return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
 }
 
+/* The runs of an axis, "0..15 32..47"; of many the first ones. */
+static mgrid_status show_runs(const options *c, const mgrid_plan *p, int64_t rank, size_t axis, mgrid_error *err) {
+  enum { SHOWN = 8 };
+  mgrid_run runs[SHOWN];
+  int64_t   n = mgrid_tensor_runs(p, c->tensor, rank, axis, SHOWN, runs, err);
+  if (n == 0) printf(" none");
+  for (int64_t i = 0; i < n && i < SHOWN; i++)
+    printf(" %" PRId64 "..%" PRId64, runs[i].start, runs[i].start + runs[i].length - 1);
+  if (n > SHOWN) printf(" ... (%" PRId64 " runs)", n);
+  return n < 0 ? err->status : MGRID_OK;
+}
+
+static mgrid_status show_part(const options *c, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
+  mgrid_tensor_part   part = MGRID_TENSOR_PART_INIT;
+  mgrid_status        s = mgrid_tensor_local(p, c->tensor, rank, &part, err);
+  const mgrid_tensor *t = s ? NULL : mgrid_plan_tensor(p, c->tensor);
+  if (!s && !part.held) printf("%9" PRId64 "  nothing\n", rank);
+  if (s || !part.held) return s;
+  printf("%9" PRId64 " %14" PRId64 " bytes, copy %" PRId64 ":", rank, part.bytes, part.copy);
+  for (size_t i = 0; i < part.naxes && !s; i++) {
+    printf("%s %s", i ? "," : "", mgrid_tensor_axis_name(t, i));
+    s = show_runs(c, p, rank, i, err);
+  }
+  printf("\n");
+  return s;
+}
+
+static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  int64_t      first = c->rank >= 0 ? c->rank : 0, last = c->rank >= 0 ? c->rank : mgrid_plan_world(p) - 1;
+  mgrid_status s = MGRID_OK;
+  for (int64_t rank = first; rank <= last && !s; rank++) s = show_part(c, p, rank, err);
+  return s;
+}
+
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   if (c->json) return mgrid_plan_json_at(p, c->rank, &c->site, cli_sink, stdout, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
+  if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
   return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, &c->budgets, p, &c->site, err);
 }
@@ -96,6 +134,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!c.world) return cli_usage(&c.cli, "plan wants --world N, the number of ranks");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
+  if (c.tensor && c.json + c.schedule + c.text)
+    return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
   if (c.rank >= c.world)
     return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
   cli_site(&c.cli, &c.site);
@@ -121,6 +161,7 @@ const cli_command command_plan = {
                { "json", cli_flag, offsetof(options, json) },
                { "schedule", cli_flag, offsetof(options, schedule) },
                { "text", cli_flag, offsetof(options, text) },
+               { "tensor", cli_text, offsetof(options, tensor) },
                { "gpu-memory", cli_number, offsetof(options, budgets.gpu_memory) },
                { "sms", cli_number, offsetof(options, budgets.sms) },
                { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },

@@ -55,6 +55,20 @@ static void show_families(const mgrid_plan *p, const char *on, const char *off) 
   }
 }
 
+/* A line for each tensor: bytes of a rank that has the largest part, and of the whole; how often each part is there;
+** ranks that hold none. */
+static void show_tensors(const mgrid_plan *p, const char *on, const char *off) {
+  char text[1024];
+  if (p->content.ntensors == 0) return;
+  printf("\n%s%-16s %14s %14s %9s %9s  %s%s\n", on, "tensor", "bytes", "of a rank", "copies", "without", "rule", off);
+  for (size_t i = 0; i < p->content.ntensors; i++) {
+    const mgrid_tensor *t = p->content.tensor[i].tensor;
+    mgrid_text_ellipsis(text, sizeof text, mgrid_tensor_describe(t, text, sizeof text));
+    printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", p->content.tensor[i].name, t->bytes,
+           mgrid_tensor_largest(t), t->copies, p->content.world - mgrid_tensor_holders(t), text);
+  }
+}
+
 /* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
 static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
   mgrid_plan_counts all = MGRID_PLAN_COUNTS_INIT, n = MGRID_PLAN_COUNTS_INIT;
@@ -132,6 +146,7 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
   }
   if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
   show_families(p, on, off);
+  show_tensors(p, on, off);
   mgrid_status s = show_sharing(p, site, err);
   if (!s) s = show_counts(p, err);
   if (!s) s = cli_show_resources(b, p, site, err);

@@ -144,6 +144,83 @@ static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
   close(w, "]");
 }
 
+static void put_integers(writer *w, const char *name, size_t n, const int64_t *list) {
+  key(w, " ", name);
+  put(w, "[");
+  for (size_t i = 0; i < n; i++) {
+    if (i) mgrid_text_put(&w->text, ",", 1);
+    mgrid_text_int(&w->text, list[i]);
+  }
+  put(w, "]");
+}
+
+/* The runs of a rank's part on each axis: [[start, length], ...]. */
+static void put_runs(writer *w, const mgrid_tensor *t, int64_t rank) {
+  mgrid_seat at;
+  if (!mgrid_tensor_seat(t, rank, &at)) return;
+  key(w, " ", "runs");
+  open(w, "[");
+  for (size_t i = 0; i < t->naxes; i++) {
+    mgrid_run run;
+    item(w, "");
+    open(w, "[");
+    for (mgrid_walk walk = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&walk, &run) && !w->failed;) {
+      item(w, "");
+      put(w, "[");
+      mgrid_text_int(&w->text, run.start);
+      put(w, ",");
+      mgrid_text_int(&w->text, run.length);
+      put(w, "]");
+    }
+    close(w, "]");
+  }
+  close(w, "]");
+}
+
+/* All tensors, or the parts of a rank: null where it has none. */
+static void put_tensors(writer *w, const mgrid_plan *p, int64_t rank) {
+  const mgrid_content *c = &p->content;
+  if (c->ntensors == 0) return; /* most plans have none */
+  key(w, "\n  ", "tensors");
+  open(w, "{");
+  for (size_t i = 0; i < c->ntensors; i++) {
+    const mgrid_tensor *t = c->tensor[i].tensor;
+    mgrid_tensor_part   part;
+    key(w, "\n    ", c->tensor[i].name);
+    if (rank >= 0) mgrid_tensor_part_of(t, rank, &part);
+    if (rank >= 0 && !part.held) {
+      put(w, "null");
+      continue;
+    }
+    open(w, "{");
+    if (rank >= 0) {
+      put_integers(w, "shape", part.naxes, part.shape);
+      put_field(w, "bytes", json_integer(part.bytes));
+      put_field(w, "copy", json_integer(part.copy));
+      put_runs(w, t, rank);
+    } else {
+      put_field(w, "type", json_string(t->type));
+      key(w, " ", "axes");
+      open(w, "[");
+      for (size_t a = 0; a < t->naxes; a++) {
+        item(w, w->first ? "" : " ");
+        put_value(w, json_pack("[sI]", t->axis[a].name, (json_int_t)t->axis[a].length));
+      }
+      close(w, "]");
+      mgrid_text rule = { 0 };
+      mgrid_tensor_text(t, &rule);
+      put_field(w, "rule", rule.failed ? NULL : json_string(rule.data));
+      mgrid_text_free(&rule);
+      put_field(w, "bytes", json_integer(t->bytes));
+      put_field(w, "largest", json_integer(mgrid_tensor_largest(t)));
+      put_field(w, "copies", json_integer(t->copies));
+      put_field(w, "holders", json_integer(mgrid_tensor_holders(t)));
+    }
+    close(w, "}");
+  }
+  close(w, "\n  }");
+}
+
 static void put_digest(writer *w, const mgrid_plan *p) {
   char digest[33];
   mgrid_plan_digest(p, digest);
@@ -337,6 +414,7 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
     put_rank(&w, p, &v);
   }
   put_resources(&w, &r, site);
+  put_tensors(&w, p, rank);
   put_digest(&w, p);
   close(&w, "\n}\n");
   flush(&w);

@@ -46,18 +46,34 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
   return ok;
 }
 
-/* Is it the shard that the rank holds? */
-static bool same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b) {
+bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b) {
   for (size_t i = 0; i < p->from->naxes; i++)
     if (a->piece[i] != b->piece[i]) return false;
   return true;
+}
+
+/* The copy that sends a shard to a part. */
+static int64_t sender_of(const mgrid_demand *d, const mgrid_seat *part) {
+  int64_t number = mgrid_demand_number(d, part);
+  return (number - mgrid_demand_before(d, number) + d->pair->turn) % d->pair->from->copies;
+}
+
+bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
+  mgrid_seat   own;
+  mgrid_demand d = { 0 };
+  bool         ok = true;
+  *goes = !(mgrid_tensor_seat(p->from, mgrid_pair_rank(p, part), &own) && mgrid_same_shard(p, &own, shard));
+  if (*goes && (ok = mgrid_demand_of(&d, p, shard)))
+    *goes = mgrid_demand_number(&d, part) >= 0 && sender_of(&d, part) == shard->copy;
+  mgrid_demand_free(&d);
+  return ok;
 }
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_seat   own, shard = { { 0 }, 0 }, part;
   mgrid_meets  meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
   mgrid_demand d = { 0 };
-  int64_t      shards = 1, copies = p->from->copies;
+  int64_t      shards = 1;
   bool         ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   for (size_t i = 0; i < p->to->naxes && ok; i++) {
@@ -68,10 +84,9 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
     int64_t rest = k;
     for (size_t i = p->to->naxes; i-- > 0; rest /= meets[i].n)
       shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
-    if (holds && same_shard(p, &own, &shard)) continue;
+    if (holds && mgrid_same_shard(p, &own, &shard)) continue;
     if (!(ok = mgrid_demand_of(&d, p, &shard))) break;
-    int64_t number = mgrid_demand_number(&d, &part);
-    shard.copy = (number - mgrid_demand_before(&d, number) + p->turn) % copies;
+    shard.copy = sender_of(&d, &part);
     ok = append(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, common(p, &shard, &part) });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);

@@ -96,7 +96,31 @@ typedef struct mgrid_messages { /* a growing list */
 ** where grids do not fit into each other O(copies) more. */
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
+/* *goes: is the seat of `from` the one that sends its shard to this part? False where the part's rank holds it
+** itself, or another copy sends. Returns false where memory is out. O(dims). */
+bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes);
 /* Bytes that a rank needs and has already. */
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
+
+/* Do two seats of `from` have the same shard? */
+bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b);
+
+/* ----------------------------------------------------------------- boxes.c */
+
+/* Call fn for each box that a shard and a part of `to` have in common. `piece` has way, peer and tensor; the rest is
+** filled in. MGRID_OUTPUT where fn stopped. */
+mgrid_status mgrid_pair_boxes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+                              mgrid_move_piece *piece, mgrid_piece_fn fn, void *ud, mgrid_error *err);
+
+/* ---------------------------------------------------------------- rounds.c */
+
+typedef struct mgrid_edge { /* a message of a job, all its tensors in one */
+  int32_t from, to;
+  int32_t round;
+} mgrid_edge;
+
+/* Put n messages into rounds, so that in each a rank sends one at most and receives one at most. No two have both ends
+** in common. *rounds: as many as the busiest rank sends or receives, which are always enough (Koenig). */
+mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64_t *rounds, mgrid_error *err);
 
 #endif

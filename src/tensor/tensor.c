@@ -267,6 +267,20 @@ int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at) {
   return n;
 }
 
+int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
+  int64_t bytes = t->width;
+  for (size_t i = 0; i < t->naxes; i++) {
+    int64_t most = 0; /* piece 0 has as many as any, but where bounds say so */
+    int64_t look = t->axis[i].bounds ? t->axis[i].pieces : 1;
+    for (int64_t k = 0; k < look; k++) {
+      int64_t n = mgrid_piece_size(&t->axis[i], k);
+      if (n > most) most = n;
+    }
+    bytes *= most;
+  }
+  return bytes;
+}
+
 void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out) {
   mgrid_seat at;
   *out = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+**
+** moves.c - the tensors of two plans side by side, and what one rank does in their move.
+*/
+#include "plan/moves.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------- pairs */
+
+void mgrid_pairs_free(mgrid_pairs *p) {
+  mgrid_plan_free(p->from);
+  mgrid_plan_free(p->to);
+  free(p->names.ranks);
+  free(p->names.back);
+  free(p->name);
+  free(p->pair);
+  memset(p, 0, sizeof *p);
+}
+
+/* Check which rank of the move each rank of `to` is, and turn the list around. */
+static mgrid_status set_names(mgrid_pairs *p, size_t n, const int32_t *ranks, mgrid_error *err) {
+  mgrid_renaming *r = &p->names;
+  if ((int64_t)n != p->to->content.world)
+    return mgrid_fail(err, MGRID_REFUSED, "the map has %zu ranks, the world after the move %" PRId64, n,
+                      p->to->content.world);
+  for (size_t i = 0; i < n; i++) {
+    if (ranks[i] < 0)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId32 " of the map is out of range; ranks are 0 or more",
+                        ranks[i]);
+    if (ranks[i] >= r->nback) r->nback = (int64_t)ranks[i] + 1;
+  }
+  r->ranks = malloc(n * sizeof *r->ranks);
+  r->back = malloc((size_t)r->nback * sizeof *r->back);
+  if (!r->ranks || !r->back) return mgrid_oom(err);
+  memcpy(r->ranks, ranks, n * sizeof *ranks);
+  memset(r->back, -1, (size_t)r->nback * sizeof *r->back);
+  for (size_t i = 0; i < n; i++) {
+    if (r->back[ranks[i]] >= 0)
+      return mgrid_fail(err, MGRID_DUPLICATE, "the map has rank %" PRId32 " for ranks %" PRId32 " and %zu", ranks[i],
+                        r->back[ranks[i]], i);
+    r->back[ranks[i]] = (int32_t)i;
+  }
+  r->n = (int64_t)n;
+  if (r->nback > p->ranks) p->ranks = r->nback;
+  return MGRID_OK;
+}
+
+/* A tensor that one plan alone has. */
+static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, const char *side, mgrid_error *err) {
+  for (size_t i = 0; i < has->content.ntensors; i++)
+    if (!mgrid_plan_tensor(lacks, has->content.tensor[i].name))
+      return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan %s the move; name those that move",
+                        has->content.tensor[i].name, side);
+  return MGRID_OK;
+}
+
+static mgrid_status add_pair(mgrid_pairs *p, const char *name, mgrid_error *err) {
+  const mgrid_tensor *from = mgrid_plan_require_tensor(p->from, name, err);
+  const mgrid_tensor *to = from ? mgrid_plan_tensor(p->to, name) : NULL;
+  if (!from) return MGRID_UNKNOWN_NAME;
+  if (!to) return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan before the move", name);
+  for (size_t i = 0; i < p->n; i++)
+    if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
+  p->name[p->n] = p->from->content.tensor[mgrid_content_tensor(&p->from->content, name)].name;
+  mgrid_status s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, name, err);
+  p->n += !s;
+  return s;
+}
+
+mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgrid_plan *to, size_t n,
+                              const char *const *names, const mgrid_move_options *options, mgrid_error *err) {
+  memset(p, 0, sizeof *p);
+  p->from = mgrid_plan_ref(from);
+  p->to = mgrid_plan_ref(to);
+  p->ranks = from->content.world > to->content.world ? from->content.world : to->content.world;
+  if (options->nranks) p->ranks = from->content.world;
+  mgrid_status s = options->nranks ? set_names(p, options->nranks, options->ranks, err) : MGRID_OK;
+  if (!s && n == 0) s = check_both(from, to, "before", err);
+  if (!s && n == 0) s = check_both(to, from, "after", err);
+  if (!s && n == 0 && from->content.ntensors == 0)
+    s = mgrid_fail(err, MGRID_REFUSED, "the plans have no tensors: a recipe says them, t.weights = tensor { ... }");
+  size_t room = n ? n : from->content.ntensors;
+  if (!s) {
+    p->name = malloc(room * sizeof *p->name);
+    p->pair = malloc(room * sizeof *p->pair);
+    if (!p->name || !p->pair) s = mgrid_oom(err);
+  }
+  for (size_t i = 0; i < room && !s; i++) s = add_pair(p, n ? names[i] : from->content.tensor[i].name, err);
+  if (s) mgrid_pairs_free(p);
+  return s;
+}
+
+/* --------------------------------------------------------------- one rank's */
+
+struct mgrid_move {
+  mgrid_pairs      pairs;
+  int64_t          rank;
+  size_t           npeers;
+  mgrid_move_peer *peer; /* [npeers], by rank */
+  mgrid_move_sums  sums;
+};
+
+static int by_peer(const void *a, const void *b) {
+  const mgrid_move_peer *x = a, *y = b;
+  return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* The messages of the rank as peers: what has one peer becomes one. */
+static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_error *err) {
+  if (list->n == 0) return MGRID_OK;
+  m->peer = malloc(list->n * sizeof *m->peer);
+  if (!m->peer) return mgrid_oom(err);
+  for (size_t i = 0; i < list->n; i++) {
+    const mgrid_message *x = &list->at[i];
+    bool                 sends = x->from == m->rank;
+    m->peer[i] = (mgrid_move_peer)MGRID_MOVE_PEER_INIT;
+    m->peer[i].rank = sends ? x->to : x->from;
+    *(sends ? &m->peer[i].send : &m->peer[i].receive) = x->bytes;
+    *(sends ? &m->sums.send : &m->sums.receive) += x->bytes;
+  }
+  qsort(m->peer, list->n, sizeof *m->peer, by_peer);
+  for (size_t i = 0; i < list->n; i++) {
+    mgrid_move_peer *last = m->npeers ? &m->peer[m->npeers - 1] : NULL;
+    if (last && last->rank == m->peer[i].rank) {
+      last->send += m->peer[i].send;
+      last->receive += m->peer[i].receive;
+    } else {
+      m->peer[m->npeers++] = m->peer[i];
+    }
+  }
+  for (size_t i = 0; i < m->npeers; i++) {
+    m->sums.sends += m->peer[i].send > 0;
+    m->sums.receives += m->peer[i].receive > 0;
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status set_rounds(mgrid_move *m, mgrid_error *err) {
+  mgrid_schedule all;
+  mgrid_status   s = mgrid_schedule_make(&all, &m->pairs, err);
+  if (s) return s;
+  for (size_t i = 0; i < m->npeers; i++) {
+    mgrid_move_peer *p = &m->peer[i];
+    if (p->send) p->send_round = mgrid_schedule_round(&all, m->rank, p->rank);
+    if (p->receive) p->receive_round = mgrid_schedule_round(&all, p->rank, m->rank);
+  }
+  m->sums.rounds = all.rounds;
+  mgrid_schedule_free(&all);
+  return MGRID_OK;
+}
+
+mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
+                           const char *const *tensors, const mgrid_move_options *given, mgrid_error *err) {
+  mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
+  mgrid_messages     list = { 0 };
+  bool               ok = true;
+  if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err)) return NULL;
+  mgrid_move *m = calloc(1, sizeof *m);
+  if (!m) return mgrid_null_oom(err);
+  m->rank = rank;
+  m->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
+  mgrid_status s = mgrid_pairs_init(&m->pairs, from, to, ntensors, tensors, &options, err);
+  if (!s && (rank < 0 || rank >= m->pairs.ranks))
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+                   m->pairs.ranks - 1);
+  for (size_t i = 0; i < m->pairs.n && !s && ok; i++) {
+    ok = mgrid_pair_sends(&m->pairs.pair[i], rank, (int64_t)i, &list)
+         && mgrid_pair_receives(&m->pairs.pair[i], rank, (int64_t)i, &list);
+    m->sums.stay += mgrid_pair_stays(&m->pairs.pair[i], rank);
+  }
+  if (!ok) s = mgrid_oom(err);
+  if (!s) s = set_peers(m, &list, err);
+  if (!s && options.rounds) s = set_rounds(m, err);
+  free(list.at);
+  if (!s) return m;
+  mgrid_move_free(m);
+  return NULL;
+}
+
+void mgrid_move_free(mgrid_move *m) {
+  if (!m) return;
+  mgrid_pairs_free(&m->pairs);
+  free(m->peer);
+  free(m);
+}
+
+/* ---------------------------------------------------------------- questions */
+
+size_t mgrid_move_ntensors(const mgrid_move *m) { return m ? m->pairs.n : 0; }
+
+const char *mgrid_move_tensor(const mgrid_move *m, size_t i) { return m && i < m->pairs.n ? m->pairs.name[i] : NULL; }
+
+size_t mgrid_move_npeers(const mgrid_move *m) { return m ? m->npeers : 0; }
+
+mgrid_status mgrid_move_peers(const mgrid_move *m, size_t i, mgrid_move_peer *out, mgrid_error *err) {
+  if (!m) return MGRID_USAGE;
+  mgrid_status s = mgrid_struct_check(out, sizeof *out, "mgrid_move_peer", err);
+  if (s) return s;
+  if (i >= m->npeers) return mgrid_fail(err, MGRID_OUT_OF_RANGE, "the move has %zu peers, no peer %zu", m->npeers, i);
+  mgrid_struct_write(out, &m->peer[i], sizeof *out);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_error *err) {
+  if (!m) return MGRID_USAGE;
+  mgrid_status s = mgrid_struct_check(out, sizeof *out, "mgrid_move_sums", err);
+  if (!s) mgrid_struct_write(out, &m->sums, sizeof *out);
+  return s;
+}
+
+/* The pieces of tensor i that go to or come from a peer, or stay. */
+static mgrid_status pieces_of(const mgrid_move *m, size_t i, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
+                              mgrid_error *err) {
+  const mgrid_pair *p = &m->pairs.pair[i];
+  int64_t           from = way == MGRID_RECEIVES ? peer : m->rank, to = way == MGRID_SENDS ? peer : m->rank;
+  mgrid_seat        shard, part;
+  bool              goes = way == MGRID_STAYS;
+  mgrid_move_piece  piece = { .size = sizeof piece, .way = way, .peer = goes ? m->rank : peer, .tensor = i };
+  if (!mgrid_tensor_seat(p->from, from, &shard) || !mgrid_pair_seat(p, to, &part)) return MGRID_OK;
+  if (!goes && !mgrid_pair_goes(p, &shard, &part, &goes)) return mgrid_oom(err);
+  return goes ? mgrid_pair_boxes(p, &shard, &part, &piece, fn, ud, err) : MGRID_OK;
+}
+
+mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
+                               mgrid_error *err) {
+  if (!m) return MGRID_USAGE;
+  if (way != MGRID_STAYS && (peer < 0 || peer >= m->pairs.ranks))
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, peer,
+                      m->pairs.ranks - 1);
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < m->pairs.n && !s && (way == MGRID_STAYS || peer != m->rank); i++)
+    s = pieces_of(m, i, way, peer, fn, ud, err);
+  return s;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+**
+** moves.h - a move between plans: their tensors side by side, a rank's messages, and all ranks' for a survey.
+*/
+#ifndef MGRID_MOVES_H
+#define MGRID_MOVES_H
+
+#include "plan/plan.h"
+#include "tensor/move.h"
+
+/* The tensors of two plans, by name. */
+typedef struct mgrid_pairs {
+  mgrid_plan    *from, *to; /* owned */
+  mgrid_renaming names;     /* owned arrays */
+  int64_t        ranks;     /* of the move */
+  size_t         n;
+  const char   **name; /* [n], of `from` */
+  mgrid_pair    *pair; /* [n] */
+} mgrid_pairs;
+
+mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgrid_plan *to, size_t n,
+                              const char *const *names, const mgrid_move_options *options, mgrid_error *err);
+void         mgrid_pairs_free(mgrid_pairs *p);
+
+/* What goes between each two ranks, all tensors in one: in rounds, in order of `from`, then `to`. */
+typedef struct mgrid_schedule {
+  size_t      n;
+  mgrid_edge *edge; /* [n] */
+  int64_t     rounds;
+} mgrid_schedule;
+/* O(messages of all ranks). MGRID_LIMIT where they are too many. */
+mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_error *err);
+void         mgrid_schedule_free(mgrid_schedule *s);
+/* The round of a message, or -1. O(log messages). */
+int64_t mgrid_schedule_round(const mgrid_schedule *s, int64_t from, int64_t to);
+
+/* Sums over all ranks of one tensor, or of all as if they were one. */
+typedef struct mgrid_tally {
+  int64_t minimum; /* bytes that ranks need and do not have, from what they hold alone */
+  int64_t sent;    /* the sum of all messages */
+  int64_t stay, max_send, max_receive;
+  int64_t messages, peers; /* peers: of the rank that has most */
+  int64_t busiest, rounds; /* messages that a rank sends or receives at most; rounds, or -1 */
+  int64_t gather;          /* bytes that would go if each rank gathered the whole and took its slice */
+  int64_t crossing;        /* of `sent`, bytes that leave their node */
+} mgrid_tally;
+
+/* Count over all ranks: tally[i] of tensor i, tally[n] of all; `node`: ranks of a node, or 0. `each` (may be NULL) gets
+** every message, by sender, then receiver, then tensor. O(messages of all ranks) time, and memory of one rank's. */
+typedef void (*mgrid_each_message)(void *ud, const mgrid_message *m);
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, int64_t node, mgrid_tally *tally,
+                               mgrid_each_message each, void *ud, mgrid_error *err);
+
+#endif
