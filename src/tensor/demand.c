@@ -50,7 +50,7 @@ static bool cuts(const mgrid_tensor *t, int dim) {
 static bool digit_of(const mgrid_pair *p, int64_t stride, int64_t next, int64_t radix, mgrid_place_digit *out) {
   const mgrid_grid *g = p->from->grid;
   int               d = dim_at(g, stride);
-  *out = (mgrid_place_digit){ radix, radix, -1, 1, 1 };
+  *out = (mgrid_place_digit){ radix, 1, radix, -1, 1, 1 };
   if (d < 0) { /* `from` ends below: its ranks have 0 here */
     out->high = 1;
     return stride >= g->size;
@@ -104,6 +104,9 @@ static bool find_digits(mgrid_pair *p) {
   for (size_t k = 0; k < t->nfree; k++)
     if (!add_dim(p, t->free_dim[k], stride, n, &used)) return false;
   p->begin[t->naxes + 1] = used;
+  for (size_t i = 0; i <= t->naxes; i++)
+    for (int64_t k = p->begin[i + 1], weight = 1; k-- > p->begin[i]; weight *= p->digit[k].radix)
+      p->digit[k].weight = weight;
   for (int i = 0; i < n; i++) { /* where `to` has ended: its ranks have 0 there */
     mgrid_place_digit *o = &p->outer[p->nouter];
     if (stride[i] < t->grid->size || dim_at(f->grid, stride[i]) < 0) continue;
@@ -132,7 +135,7 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   mgrid_window a = from->grid->window, b = to->grid->window;
   mgrid_status s = check_alike(from, to, name, err);
   if (s) return s;
-  memset(p, 0, sizeof *p);
+  p->nouter = 0;
   p->from = from;
   p->to = to;
   p->names = names;
@@ -154,23 +157,23 @@ bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
 
 /* ----------------------------------------------------------------- counting */
 
-/* How many numbers below x have the digits of holders, on axis i (the last one: copies). */
-static int64_t count_below(const mgrid_demand *d, size_t i, int64_t x) {
+/* How many numbers below x have the digits of holders, on axis i (the last one: copies). *is: has x itself? */
+static int64_t count_below(const mgrid_demand *d, size_t i, int64_t x, bool *is) {
   const mgrid_pair *p = d->pair;
-  int64_t           weight = 1, holders = 1, sum = 0;
+  int64_t           sum = 0;
   int               first = p->begin[i], last = p->begin[i + 1];
-  for (int k = first; k < last; k++) weight *= p->digit[k].radix, holders *= d->high[k] - d->low[k];
-  if (x >= weight) return holders;
-  for (int k = first; k < last && holders > 0; k++) {
-    weight /= p->digit[k].radix;
-    holders /= d->high[k] - d->low[k];
-    int64_t digit = x / weight;
-    x %= weight;
-    if (digit >= d->high[k]) return sum + (d->high[k] - d->low[k]) * holders;
-    if (digit < d->low[k]) return sum;
-    sum += (digit - d->low[k]) * holders;
+  *is = true;
+  for (int k = first; k < last; k++) {
+    int64_t digit = x / p->digit[k].weight; /* of an x behind the last one, the first digit is its radix */
+    x -= digit * p->digit[k].weight;
+    if (digit < d->low[k] || digit >= d->high[k]) {
+      *is = false;
+      return digit < d->low[k] ? sum : sum + (d->high[k] - d->low[k]) * d->wide[k];
+    }
+    sum += (digit - d->low[k]) * d->wide[k];
   }
-  return sum; /* x itself is not below x */
+  if (first == last && x > 0) return *is = false, 1; /* one piece: number 0 alone */
+  return sum;
 }
 
 /* Prepare the digits of holders of this shard. */
@@ -199,9 +202,11 @@ static void begin_digits(mgrid_demand *d) {
   }
   d->held = !none;
   for (size_t i = 0; i <= t->naxes && d->held; i++) {
-    int64_t low = i < t->naxes ? d->meets[i].low : 0, n = i < t->naxes ? d->meets[i].n : t->copies;
-    d->below[i] = count_below(d, i, low);
-    d->within[i] = count_below(d, i, low + n) - d->below[i];
+    int64_t low = i < t->naxes ? d->meets[i].low : 0, n = i < t->naxes ? d->meets[i].n : t->copies, wide = 1;
+    bool    is;
+    for (int k = p->begin[i + 1]; k-- > p->begin[i]; wide *= d->high[k] - d->low[k]) d->wide[k] = wide;
+    d->below[i] = count_below(d, i, low, &is);
+    d->within[i] = count_below(d, i, low + n, &is) - d->below[i];
     d->held *= d->within[i];
   }
 }
@@ -292,22 +297,16 @@ int64_t mgrid_demand_before(const mgrid_demand *d, int64_t number) {
   size_t     n = d->pair->to->naxes;
   seat_of(d, number, &at);
   for (size_t i = 0; i <= n; i++) {
-    int64_t x = i < n ? at.piece[i] : at.copy, below = count_below(d, i, x);
+    bool is;
     rest /= d->within[i];
-    sum += (below - d->below[i]) * rest;
-    if (count_below(d, i, x + 1) == below) break; /* no holder has this digit: the smaller axes do not count */
+    sum += (count_below(d, i, i < n ? at.piece[i] : at.copy, &is) - d->below[i]) * rest;
+    if (!is) break; /* no holder is there, whatever the axes behind */
   }
   return sum;
 }
 
 void mgrid_demand_seat(const mgrid_demand *d, int64_t i, mgrid_seat *at) {
-  int64_t low = i, high = i + d->held; /* the number is between, both included */
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (middle + 1 - mgrid_demand_before(d, middle + 1) > i)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  seat_of(d, low, at);
+  int64_t number = i; /* too small by the holders up to it, until there are no more of them */
+  for (int64_t next; d->held && (next = i + mgrid_demand_before(d, number + 1)) != number;) number = next;
+  seat_of(d, number, at);
 }

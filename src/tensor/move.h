@@ -28,10 +28,10 @@ typedef struct mgrid_renaming {
 
 /* A digit of a rank's number, as a dim of `to` has it, and what a shard of `from` says about it. */
 typedef struct mgrid_place_digit {
-  int64_t radix;
-  int64_t high;     /* holders have 0 .. high - 1, */
-  int     dim;      /* or if this is not -1 the digit of that coordinate of `from`: */
-  int64_t div, mod; /* coord / div % mod */
+  int64_t radix, weight; /* what one step of it adds to the number of its axis' piece, or of the copy */
+  int64_t high;          /* holders have 0 .. high - 1, */
+  int     dim;           /* or if this is not -1 the digit of that coordinate of `from`: */
+  int64_t div, mod;      /* coord / div % mod */
 } mgrid_place_digit;
 
 enum { MGRID_PLACE_DIGITS = 2 * MGRID_DIMS_MAX };
@@ -61,12 +61,13 @@ bool    mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 /* The ranks that need a shard, by number. Begins as { 0 }; may be used for one shard after the other. */
 typedef struct mgrid_demand {
   const mgrid_pair *pair;
-  int64_t           piece[MGRID_AXES_MAX];                                 /* the shard; -1: not yet looked at */
-  mgrid_meets       meets[MGRID_AXES_MAX];                                 /* pieces of `to` on each axis */
-  int64_t           total;                                                 /* numbers, those of holders included */
-  int64_t           held;                                                  /* numbers of holders */
-  bool              closed;                                                /* counted by digits: */
-  int64_t           low[MGRID_PLACE_DIGITS], high[MGRID_PLACE_DIGITS];     /* of the digits of holders */
+  int64_t           piece[MGRID_AXES_MAX];                             /* the shard; -1: not yet looked at */
+  mgrid_meets       meets[MGRID_AXES_MAX];                             /* pieces of `to` on each axis */
+  int64_t           total;                                             /* numbers, those of holders included */
+  int64_t           held;                                              /* numbers of holders */
+  bool              closed;                                            /* counted by digits: */
+  int64_t           low[MGRID_PLACE_DIGITS], high[MGRID_PLACE_DIGITS]; /* of the digits of holders */
+  int64_t           wide[MGRID_PLACE_DIGITS]; /* holders that have one value of this digit, by those behind it */
   int64_t           below[MGRID_AXES_MAX + 1], within[MGRID_AXES_MAX + 1]; /* before an axis' first number; on it */
   int64_t          *list, room;                                            /* else [held], their numbers, ascending */
 } mgrid_demand;

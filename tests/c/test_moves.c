@@ -5,7 +5,7 @@
 */
 #include "tensors.h"
 
-enum { PAIRS = 4000 };
+enum { PAIRS = 4000, MOVES = 500 };
 
 /* ------------------------------------------------------------------- tensors */
 
@@ -186,7 +186,168 @@ static void test_random_pairs(void **state) {
     assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500); /* all ways were tried */
 }
 
+/* --------------------------------------------------- whole moves, with data */
+
+/* The part of a rank, each element its number in the whole; NULL where it holds none. */
+static int32_t *stamped(const dealt *t, int64_t rank, int64_t elements, int64_t *n) {
+  int32_t *part = malloc((size_t)elements * sizeof *part);
+  assert_non_null(part);
+  *n = 0;
+  for (int64_t e = 0; e < elements; e++)
+    if (holds(t, rank, e)) part[(*n)++] = (int32_t)e;
+  return part;
+}
+
+typedef struct packed {  /* the elements of one message, piece after piece */
+  const int32_t *source; /* pack from here, or NULL: */
+  int32_t       *target; /* unpack to here */
+  const int32_t *take;   /* stays: both */
+  int64_t        n, bytes;
+  int32_t        at[DEALT_LENGTH * DEALT_LENGTH];
+} packed;
+
+static int move_piece(void *ud, const mgrid_move_piece *x) {
+  packed *m = ud;
+  int64_t i[MGRID_AXES_MAX] = { 0 }, count = 1;
+  for (size_t a = 0; a < x->naxes; a++) count *= x->lengths[a];
+  m->bytes += x->bytes;
+  for (int64_t k = 0; k < count; k++) {
+    int64_t from = x->from_offset, to = x->to_offset;
+    for (size_t a = 0; a < x->naxes; a++) from += i[a] * x->from_strides[a], to += i[a] * x->to_strides[a];
+    if (m->take)
+      m->target[to] = m->take[from];
+    else if (m->source)
+      m->at[m->n++] = m->source[from];
+    else
+      m->target[to] = m->at[m->n++];
+    for (size_t a = x->naxes; a-- > 0 && ++i[a] == x->lengths[a];) i[a] = 0;
+  }
+  return 0;
+}
+
+static mgrid_plan *plan_with(const rng *r, const dealt *t) {
+  mgrid_error     err;
+  mgrid_topology *topology = mgrid_topology_new(t->d.window.world, anew(&err));
+  check(r, mgrid_topology_add_tensor(topology, "t", t->tensor, &err) == MGRID_OK);
+  mgrid_plan *p = mgrid_plan_new(topology, &err);
+  check(r, p != NULL);
+  mgrid_topology_free(topology);
+  return p;
+}
+
+/* In each round a rank sends one message at most and receives one at most; as many rounds as the busiest has. */
+static void check_rounds(const rng *r, mgrid_move *const *move, int64_t ranks) {
+  int64_t busiest = 0, rounds = -1;
+  for (int64_t rank = 0; rank < ranks; rank++) {
+    mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+    bool            sends[DEALT_WORLD] = { false }, receives[DEALT_WORLD] = { false };
+    mgrid_error     err;
+    check(r, mgrid_move_bytes(move[rank], &sums, anew(&err)) == MGRID_OK);
+    busiest = sums.sends > busiest ? sums.sends : busiest;
+    busiest = sums.receives > busiest ? sums.receives : busiest;
+    check(r, rounds < 0 || sums.rounds == rounds);
+    rounds = sums.rounds;
+    for (size_t i = 0; i < mgrid_move_npeers(move[rank]); i++) {
+      mgrid_move_peer p = MGRID_MOVE_PEER_INIT;
+      check(r, mgrid_move_peers(move[rank], i, &p, &err) == MGRID_OK);
+      check(r, (p.send > 0) == (p.send_round >= 0) && p.send_round < rounds);
+      check(r, (p.receive > 0) == (p.receive_round >= 0) && p.receive_round < rounds);
+      if (p.send) check(r, !sends[p.send_round] && (sends[p.send_round] = true));
+      if (p.receive) check(r, !receives[p.receive_round] && (receives[p.receive_round] = true));
+      mgrid_move_peer back = MGRID_MOVE_PEER_INIT; /* the other side has the same round */
+      for (size_t k = 0; k < mgrid_move_npeers(move[p.rank]) && back.rank != rank; k++)
+        mgrid_move_peers(move[p.rank], k, &back, &err);
+      check(r, back.rank == rank && back.send == p.receive && back.receive == p.send);
+      check(r, back.send_round == p.receive_round && back.receive_round == p.send_round);
+    }
+  }
+  check(r, rounds == busiest);
+}
+
+/* Carry every message by hand; what each rank has then is its part of the other layout. */
+static void carry(const rng *r, const world *w, mgrid_move *const *move) {
+  int32_t *source[DEALT_WORLD];
+  packed  *m = malloc(sizeof *m);
+  int64_t  n;
+  assert_non_null(m);
+  for (int64_t rank = 0; rank < w->ranks; rank++) source[rank] = stamped(&w->from, rank, w->elements, &n);
+  for (int64_t rank = 0; rank < w->ranks; rank++) {
+    mgrid_error     err;
+    mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+    int32_t        *want = stamped(&w->to, w->renamed ? w->back[rank] : rank, w->elements, &n);
+    int32_t        *got = malloc((size_t)w->elements * sizeof *got);
+    assert_non_null(got);
+    memset(got, -1, (size_t)w->elements * sizeof *got);
+    mgrid_move_bytes(move[rank], &sums, anew(&err));
+    *m = (packed){ .target = got, .take = source[rank] };
+    check(r, mgrid_move_pieces(move[rank], MGRID_STAYS, -1, move_piece, m, &err) == MGRID_OK && m->bytes == sums.stay);
+    for (size_t i = 0; i < mgrid_move_npeers(move[rank]); i++) {
+      mgrid_move_peer p = MGRID_MOVE_PEER_INIT;
+      mgrid_move_peers(move[rank], i, &p, &err);
+      *m = (packed){ .source = source[p.rank] };
+      check(r, mgrid_move_pieces(move[p.rank], MGRID_SENDS, rank, move_piece, m, &err) == MGRID_OK);
+      check(r, m->bytes == p.receive && m->n * 4 == p.receive);
+      m->source = NULL;
+      m->target = got;
+      m->n = m->bytes = 0;
+      check(r, mgrid_move_pieces(move[rank], MGRID_RECEIVES, p.rank, move_piece, m, &err) == MGRID_OK);
+      check(r, m->bytes == p.receive);
+    }
+    check(r, memcmp(got, want, (size_t)n * sizeof *got) == 0);
+    for (int64_t e = n; e < w->elements; e++) check(r, got[e] == -1);
+    free(got);
+    free(want);
+  }
+  for (int64_t rank = 0; rank < w->ranks; rank++) free(source[rank]);
+  free(m);
+}
+
+static void test_data_arrives(void **state) {
+  (void)state;
+  world *w = malloc(sizeof *w);
+  assert_non_null(w);
+  for (uint64_t seed = first_seed(); seed < first_seed() + MOVES; seed++) {
+    rng                r = rng_new(seed);
+    int64_t            length[DEALT_AXES];
+    mgrid_renaming     names;
+    mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
+    mgrid_error        err;
+    memset(w, 0, sizeof *w);
+    draw_sides(&r, w);
+    size_t naxes = (size_t)rng_between(&r, 1, DEALT_AXES);
+    w->elements = 1;
+    for (size_t i = 0; i < naxes; i++) w->elements *= length[i] = rng_between(&r, 1, naxes > 2 ? 8 : DEALT_LENGTH);
+    draw_tensor(&r, &w->from, naxes, length, true);
+    draw_tensor(&r, &w->to, naxes, length, true);
+    draw_names(&r, w, &names);
+    options.rounds = true;
+    options.nranks = (size_t)names.n;
+    options.ranks = names.ranks;
+    mgrid_plan *from = plan_with(&r, &w->from), *to = plan_with(&r, &w->to);
+    mgrid_move *move[DEALT_WORLD];
+    if (names.n) { /* the ranks of a renamed move are those of `from`, and what the map has beyond */
+      int64_t beyond = w->from.d.window.world;
+      for (int64_t i = 0; i < names.n; i++)
+        if (names.ranks[i] >= beyond) beyond = names.ranks[i] + 1;
+      w->ranks = beyond;
+    }
+    for (int64_t rank = 0; rank < w->ranks; rank++) {
+      move[rank] = mgrid_move_new(from, to, rank, 0, NULL, &options, anew(&err));
+      if (!move[rank]) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, seed);
+    }
+    check(&r, !mgrid_move_new(from, to, w->ranks, 0, NULL, &options, anew(&err)) && err.status == MGRID_OUT_OF_RANGE);
+    check_rounds(&r, move, w->ranks);
+    carry(&r, w, move);
+    for (int64_t rank = 0; rank < w->ranks; rank++) mgrid_move_free(move[rank]);
+    mgrid_plan_free(from);
+    mgrid_plan_free(to);
+    dealt_free(&w->from);
+    dealt_free(&w->to);
+  }
+  free(w);
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_data_arrives) };
   return run_program("moves", tests, argc, argv);
 }

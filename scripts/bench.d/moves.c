@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+**
+** moves.c - planning one rank's part of a move, all tensors cut by two dims on both sides.
+**
+**     moves time ROUNDS WORLD...   microseconds for a tensor and rank, the worlds in turn
+**     moves once WORLD             one rank, in a function of its own: for callgrind, for memory
+*/
+#include "bench.h"
+#include "moongrid.h"
+
+enum { TENSORS = 16, KINDS = 3, RANKS = 64 };
+
+/* fits: 8 x 16 x copies to 16 x 8 x copies. window: the same onto the other half of the world. odd: on 6 x 4 ranks of
+** each 24, so that dims do not fit into each other. */
+static const char *const kinds[KINDS] = { "fits", "window", "odd" };
+
+typedef struct sides {
+  mgrid_plan *from, *to;
+} sides;
+
+static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t tp, int64_t pp) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_window       w = { world, offset, size };
+  mgrid_dim          dims[] = { { "tp", tp }, { "dp", size / tp / pp }, { "pp", pp } };
+  static const char *by_pp[] = { "pp" }, *by_tp[] = { "tp" };
+  mgrid_tensor_axis  axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  char               name[32];
+  axis[0].name = "layer", axis[0].length = 96, axis[0].ndims = 1, axis[0].dims = by_pp;
+  axis[1].name = "out", axis[1].length = 12288, axis[1].ndims = 1, axis[1].dims = by_tp;
+  axis[2].name = "in", axis[2].length = 12288;
+  mgrid_grid     *g = mgrid_grid_new(w, 3, dims, &e);
+  mgrid_tensor   *x = mgrid_tensor_new(g, "bf16", 3, axis, NULL, &e);
+  mgrid_topology *t = mgrid_topology_new(world, &e);
+  for (int i = 0; i < TENSORS; i++) {
+    snprintf(name, sizeof name, "w%d", i);
+    mgrid_topology_add_tensor(t, name, x, &e);
+  }
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  if (!p) die(e.message);
+  mgrid_topology_free(t);
+  mgrid_tensor_free(x);
+  mgrid_grid_free(g);
+  return p;
+}
+
+static sides sides_of(int kind, int64_t world) {
+  int64_t half = world / 2, odd = world / 24 * 24;
+  if (kind == 0) return (sides){ layout(world, 0, world, 8, 16), layout(world, 0, world, 16, 8) };
+  if (kind == 1) return (sides){ layout(world, 0, half, 8, 16), layout(world, half, half, 16, 8) };
+  return (sides){ layout(world, 0, odd, 6, 4), layout(world, 0, odd, 4, 6) };
+}
+
+__attribute__((noipa)) static size_t one_move(const sides *s, int64_t rank) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_move *m = mgrid_move_new(s->from, s->to, rank, 0, NULL, NULL, &e);
+  if (!m) die(e.message);
+  size_t n = mgrid_move_npeers(m);
+  mgrid_move_free(m);
+  return n;
+}
+
+static void measure(int rounds, int n, char **worlds) {
+  for (int r = 0; r < rounds; r++)
+    for (int i = 0; i < n; i++)
+      for (int kind = 0; kind < KINDS; kind++) {
+        int64_t world = strtoll(worlds[i], NULL, 10);
+        sides   s = sides_of(kind, world);
+        size_t  peers = 0;
+        int     ranks = kind == 2 && world > 65536 ? 1 : RANKS;
+        double  t = now();
+        for (int64_t k = 0; k < ranks; k++) peers += one_move(&s, (k * 2654435761) % world);
+        sample(1e6 * (now() - t) / ranks / TENSORS, "%s %s", kinds[kind], worlds[i]);
+        sample((double)peers / ranks, "%s peers %s", kinds[kind], worlds[i]);
+        mgrid_plan_free(s.from);
+        mgrid_plan_free(s.to);
+      }
+}
+
+int main(int argc, char **argv) {
+  if (argc >= 4 && strcmp(argv[1], "time") == 0) {
+    measure(atoi(argv[2]), argc - 3, argv + 3);
+  } else if (argc == 3 && strcmp(argv[1], "once") == 0) {
+    int64_t world = strtoll(argv[2], NULL, 10);
+    sides   s = sides_of(0, world);
+    one_move(&s, world / 3);
+    mgrid_plan_free(s.from);
+    mgrid_plan_free(s.to);
+  } else {
+    die("moves time ROUNDS WORLD... | moves once WORLD");
+  }
+  return 0;
+}
