@@ -6,7 +6,7 @@ exclude_files = { "build/**", "lua/moongrid/meta*.lua" } -- the annotations defi
 
 local vocabulary = {
   read_globals = {
-    "recipe", "param", "policies", "grid", "topology", "concurrent", "same", "union", "zip", "fill",
+    "recipe", "param", "policies", "grid", "topology", "concurrent", "same", "tensor", "union", "zip", "fill",
     string = { fields = { "split" } },
   },
 }

@@ -33,7 +33,7 @@ local function output(command)
   return (text:gsub("%s+$", ""))
 end
 
-local header, recipe = read "src/moongrid.h", read "src/moongrid_recipe.h"
+local header, recipe, tensor = read "src/moongrid.h", read "src/moongrid_recipe.h", read "src/moongrid_tensor.h"
 local version = header:match 'MGRID_VERSION "([%d.]+)"'
 put('.\\" Made by scripts/man.lua; do not edit.')
 put('.TH MOONGRID %s "" "moongrid %s" "moongrid"', section, version)
@@ -65,8 +65,9 @@ else
     end
     body = {}
   end
-  -- moongrid_recipe.h goes on where moongrid.h ends, and begins with its first section
-  local whole = header:gsub("\n#ifdef __cplusplus\n}.*", "\n") .. recipe:match "\n(/%* %-%-%-.*)$"
+  -- moongrid_recipe.h and moongrid_tensor.h go on where moongrid.h ends, and begin with their first sections
+  local function upto_end(text) return (text:gsub("\n#ifdef __cplusplus\n}.*", "\n")) end
+  local whole = upto_end(header) .. upto_end(recipe:match "\n(/%* %-%-%-.*)$") .. tensor:match "\n(/%* %-%-%-.*)$"
   for line in whole:gmatch "([^\n]*)\n" do
     local name = line:match "^/%* %-%-%-%-+ ([%l ]+)"
     if line:find '^extern "C" {' then

@@ -288,9 +288,9 @@ function Family:groups() end
 ---of the assignments is the order of creation), `t.tp` gives it back. A name is given once, but
 ---`t.tp = t.tp:with {...}` changes the options of a family in its place, and `t.tp = nil` takes it out.
 ---`#t` counts the families and `pairs(t)` visits them in that order. Only coordinates are
----asked of the grids.
+---asked of the grids. Tensors are assigned likewise, after the grids that they name.
 ---@class moongrid.Topology
----@field [string] moongrid.Family|moongrid.Grid|any
+---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
 local Topology = {} -- luacheck: ignore
 
 -- Plan --------------------------------------------------------------------------
@@ -302,6 +302,7 @@ local Topology = {} -- luacheck: ignore
 ---@field digest string 32 hexadecimal digits, the same in every process and on every machine
 ---@field families string[] names in the order of the topology
 ---@field grids string[] names in the order of the topology
+---@field tensors string[] names in the order of the topology
 ---@field recipe string as it was asked for; "" for a plan without one
 local Plan = {}
 
@@ -326,6 +327,12 @@ function Plan:family(name) end
 ---@param name string
 ---@return moongrid.Grid
 function Plan:grid(name) end
+
+---What a rank holds of a tensor; nil where it holds nothing. Local, O(dims + runs).
+---@param name string
+---@param rank integer
+---@return moongrid.TensorPart?
+function Plan:tensor(name, rank) end
 
 ---How many families, groups of two or more, groups of one, and communicators there are; with
 ---a rank, how many of them that rank has.
@@ -495,6 +502,12 @@ function moongrid.union(...) end
 ---@param ... moongrid.Family 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
+
+---A tensor for a topology. Only the names of the fields are looked at here; the rest is where it is assigned. The names
+---of families, grids and tensors are one name space. It needs no communicator.
+---@param tensor moongrid.TensorTable
+---@return moongrid.Tensor
+function moongrid.tensor(tensor) end
 
 ---Raises, naming the first difference, unless a == b.
 ---@param a moongrid.Family

@@ -164,7 +164,7 @@ function Policies.on_lost(settings) end
 policies = Policies ---@type moongrid.Policies
 
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
-union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
+union, zip, fill, tensor = moongrid.union, moongrid.zip, moongrid.fill, moongrid.tensor
 
 ---Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
 ---state nor between states, even if their groups and options are equal: NCCL runs the calls on one communicator one

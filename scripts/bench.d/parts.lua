@@ -103,17 +103,22 @@ function parts.instructions(B)
     return { skipped = "valgrind is not installed" }
   end
   B.compile("plan", "scripts/bench.d/plan.c")
+  B.compile("moves", "scripts/bench.d/moves.c")
   local counts, recorded = {}, {}
   local file = io.open(RECORD)
   if file then
     recorded = assert(json.decode(file:read "a"))
     file:close()
   end
-  for _, way in ipairs { "c", "recipe" } do
-    for _, world in ipairs { 64, 1048576 } do
+  local programs = { -- the function that is counted, the program
+    c = { "from_c", "plan once c" }, recipe = { "from_recipe", "plan once recipe" },
+    move = { "one_move", "moves once" },
+  }
+  for _, way in ipairs { "c", "recipe", "move" } do
+    for _, world in ipairs(way == "move" and { 1024, 1048576 } or { 64, 1048576 }) do
       local name = ("%s %d"):format(way, world)
       local said = B.run(("LD_BIND_NOW=1 valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no "
-        .. "--toggle-collect=from_%s %s/plan once %s %d 2>&1"):format(way, B.dir, way, world))
+        .. "--toggle-collect=%s %s/%s %d 2>&1"):format(programs[way][1], B.dir, programs[way][2], world))
       counts[name] = assert(math.tointeger(tonumber(said:match "Collected : (%d+)")), said)
       local was = recorded.counts and recorded.counts[name]
       t:row(name, { counts[name] / 1000 }, { remark = was and ("recorded: %.0f"):format(was / 1000) or "not recorded" })
@@ -129,6 +134,27 @@ function parts.instructions(B)
     t:note("recorded in %s", RECORD)
   end
   return { counts = counts }
+end
+
+-- ---------------------------------------------------------------------- moves
+
+function parts.moves(B)
+  local worlds, data = B.quick and { 1024 } or { 1024, 65536, 1048576 }, {}
+  B.compile("moves", "scripts/bench.d/moves.c")
+  assert(B.samples(data, ("%s/moves time %d %s"):format(B.dir, B.quick and 3 or 30, table.concat(worlds, " "))))
+  local t = B.table("one rank's messages of a move, two dims cut on both sides, for a tensor", "us")
+  local kinds = {
+    { "fits", "tp 8 pp 16 to tp 16 pp 8" }, { "window", "the same onto the other half of the world" },
+    { "odd", "tp 6 pp 4 to tp 4 pp 6, whose dims do not fit" },
+  }
+  for _, kind in ipairs(kinds) do
+    for _, world in ipairs(worlds) do
+      t:row(("%s, world %d"):format(kind[2], world), data[("%s %d"):format(kind[1], world)],
+        { remark = ("%.0f peers"):format(B.stat(data[("%s peers %d"):format(kind[1], world)]).median) })
+    end
+  end
+  t:target("where dims fit, us", B.stat(data["fits " .. worlds[#worlds]]).median, 10)
+  t:note "16 tensors in one move; where dims do not fit, the copies of a shard are listed for each message"
 end
 
 -- ------------------------------------------------------------------ enumerate

@@ -209,6 +209,7 @@ static void put_tensors(writer *w, const mgrid_plan *p, int64_t rank) {
       close(w, "]");
       mgrid_text rule = { 0 };
       mgrid_tensor_text(t, &rule);
+      w->text.failed |= rule.failed;
       put_field(w, "rule", rule.failed ? NULL : json_string(rule.data));
       mgrid_text_free(&rule);
       put_field(w, "bytes", json_integer(t->bytes));

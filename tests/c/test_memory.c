@@ -225,6 +225,63 @@ static mgrid_status settings_way(mgrid_error *err) {
   return s;
 }
 
+static int take_piece(void *ud, const mgrid_move_piece *piece) {
+  *(int64_t *)ud += piece->bytes;
+  return 0;
+}
+
+/* The plan of a tensor whose first axis is cut in parts, or with `cyclic` in blocks and held by a family. */
+static mgrid_plan *tensor_plan(const mgrid_dim *dims, bool cyclic, mgrid_error *err) {
+  static const char *const by[] = { "tp", "dp" }, *const by_pp[] = { "pp" }, *const all[] = { "tp", "dp", "pp" };
+  static const int64_t parts[] = { 6, 6 }, bounds[] = { 0, 3, 4, 12 };
+  mgrid_tensor_axis    axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  axis[0].name = "x", axis[0].length = 12, axis[0].ndims = 2, axis[0].dims = by;
+  axis[1].name = "y", axis[1].length = 12, axis[1].ndims = 1, axis[1].dims = by_pp;
+  axis[0].nparts = cyclic ? 0 : 2, axis[0].parts = parts;
+  axis[0].cutting = cyclic ? MGRID_CUT_CYCLIC : MGRID_CUT_EVEN, axis[0].block = 2;
+  axis[1].cutting = MGRID_CUT_BOUNDS, axis[1].nbounds = 4, axis[1].bounds = bounds;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(12), 3, dims, err);
+  mgrid_family   *on = g ? mgrid_grid_along(g, 3, all, MGRID_GRID_ORDER, err) : NULL;
+  mgrid_tensor   *tensor = on ? mgrid_tensor_new(g, "f32", 2, axis, cyclic ? on : NULL, err) : NULL;
+  mgrid_topology *t = tensor ? mgrid_topology_new(12, err) : NULL;
+  mgrid_plan     *p = t && !mgrid_topology_add_tensor(t, "w", tensor, err) ? mgrid_plan_new(t, err) : NULL;
+  mgrid_topology_free(t);
+  mgrid_tensor_free(tensor);
+  mgrid_family_free(on);
+  mgrid_grid_free(g);
+  return p;
+}
+
+/* A move between grids that do not fit into each other, in rounds and piece by piece. */
+static mgrid_status moves_way(mgrid_error *err) {
+  const mgrid_dim was[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 3 } }, is[] = { { "pp", 3 }, { "tp", 2 }, { "dp", 2 } };
+  mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
+  size_t             length = 0;
+  int64_t            bytes = 0;
+  o.rounds = true;
+  mgrid_plan  *from = tensor_plan(was, false, err), *to = from ? tensor_plan(is, true, err) : NULL;
+  mgrid_status s = to ? mgrid_plan_print_json(to, -1, count_text, &length, err) : MGRID_LIMIT;
+  if (!s) s = mgrid_plan_print_json(to, 3, count_text, &length, err);
+  mgrid_move *m = s ? NULL : mgrid_move_new(from, to, 5, 0, NULL, &o, err);
+  if (!s && !m) s = MGRID_LIMIT;
+  for (size_t i = 0; i < mgrid_move_npeers(m) && !s; i++) {
+    mgrid_move_peer p = MGRID_MOVE_PEER_INIT;
+    s = mgrid_move_peers(m, i, &p, err);
+    if (!s) s = mgrid_move_pieces(m, MGRID_SENDS, p.rank, take_piece, &bytes, err);
+    if (!s) s = mgrid_move_pieces(m, MGRID_RECEIVES, p.rank, take_piece, &bytes, err);
+  }
+  mgrid_move_free(m);
+  mgrid_plan_free(from);
+  mgrid_plan_free(to);
+  if (s == MGRID_OUTPUT) mgrid_oom(err);
+  return s;
+}
+
+static void test_every_allocation_of_moves(void **state) {
+  (void)state;
+  sweep(moves_way);
+}
+
 static void test_every_allocation_in_c(void **state) {
   (void)state;
   sweep(whole_way);
@@ -274,6 +331,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_every_allocation_in_c),        cmocka_unit_test(test_every_allocation_of_grids),
     cmocka_unit_test(test_every_allocation_of_a_recipe), cmocka_unit_test(test_every_allocation_of_a_setting),
     cmocka_unit_test(test_every_cap_of_the_lua_heap),    cmocka_unit_test(test_every_allocation_of_lists),
+    cmocka_unit_test(test_every_cap_of_the_lua_heap),    cmocka_unit_test(test_every_allocation_of_moves),
   };
   return run_program("memory", tests, argc, argv);
 }

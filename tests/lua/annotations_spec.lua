@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The editor annotations match the library: every name that an object, the module or a recipe has is
--- annotated in lua/moongrid/meta.lua, meta_state.lua or meta_recipe.lua, and every annotated name exists. Objects do
+-- annotated in lua/moongrid/meta.lua, meta_state.lua, meta_recipe.lua or meta_tensor.lua, and every annotated name exists. Objects do
 -- not list their names, so each is tried with every word in the binary of the library.
 
 local support = dofile "tests/lua/support.lua"
@@ -29,8 +29,9 @@ end
 
 -- What is annotated ----------------------------------------------------------------
 
-local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_state.lua", "lua/moongrid/meta_recipe.lua" }
-local meta = read(files[1]) .. read(files[2]) .. read(files[3])
+local files = { "lua/moongrid/meta.lua", "lua/moongrid/meta_state.lua", "lua/moongrid/meta_recipe.lua",
+  "lua/moongrid/meta_tensor.lua" }
+local meta = read(files[1]) .. read(files[2]) .. read(files[3]) .. read(files[4])
 
 -- name of a class -> { fields and methods }, by reading line by line
 local annotated, called, lines = {}, {}, {} -- called["Family.split"]: a method
@@ -118,6 +119,8 @@ do
   live.Topology = moongrid.topology(live.World)
   live.Topology.zz_family = live.Family
   live.Topology.zz_grid = live.Grid
+  live.Tensor = moongrid.tensor { axes = { { "zz_axis", 4 } }, type = "f32" }
+  live.Topology.zz_tensor = live.Tensor
   live.Plan = moongrid.plan(live.Topology)
   live.State = live.Plan:dry(0)
   live.Group = live.State.zz_family

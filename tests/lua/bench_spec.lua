@@ -23,6 +23,7 @@ end
 describe("scripts/bench", function()
   for part, rows in pairs {
     plan = { "recipe, world 64", "C, world 1048576" },
+    moves = { "tp 8 pp 16 to tp 16 pp 8, world 1024" },
     enumerate = { "plain C loops", "mgrid_family_range" },
     questions = { "mgrid_group_rank", "mgrid_state_group, last of 32", "state.tp.rank" },
     policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine",
@@ -97,12 +98,16 @@ describe("scripts/bench", function()
       assert.is_true(counts[name] <= bound, ("%s: %d instructions, at most %d"):format(name, counts[name], bound))
     end
     assert.is_true(counts["c 1048576"] <= 1.2 * counts["c 64"], "planning costs by the size of the world")
+    for _, name in ipairs { "move 1024", "move 1048576" } do
+      local bound = math.floor(recorded.bound * recorded.counts[name])
+      assert.is_true(counts[name] <= bound, ("%s: %d instructions, at most %d"):format(name, counts[name], bound))
+    end
   end)
 
   it("refuses a part that is not there", function()
     local _, err, code = run "scripts/bench plann"
     assert.are.equal(2, code)
-    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, enumerate, create, torch, questions, policies, start, "
+    assert.are.equal("bench: unknown part 'plann'; there are plan, instructions, moves, enumerate, create, torch, questions, policies, start, "
       .. "and --quick, --record, -o FILE\n", err)
   end)
 end)

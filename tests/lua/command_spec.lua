@@ -52,7 +52,7 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")

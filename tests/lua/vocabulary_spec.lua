@@ -378,9 +378,9 @@ describe("Topology", function()
     { "t.g = g t.g = tp", "'g' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
     { "t.g = g t.g = g", "'g' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
     { "t.a = tp t.a = nil return t.a", "unknown family 'a'; there are none" },
-    { "t.a = tp t.a = nil t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
-    { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families and grids" },
-    { "t.a = {}", "'a' is assigned a table; a topology holds families and grids" },
+    { "t.a = tp t.a = nil t.a = nil", "'a' is assigned nothing (nil); a topology holds families, grids and tensors" },
+    { "t.a = nil", "'a' is assigned nothing (nil); a topology holds families, grids and tensors" },
+    { "t.a = {}", "'a' is assigned a table; a topology holds families, grids and tensors" },
     { "t[1] = tp", "a topology holds families by name; the key is number" },
     { "t['a b'] = tp", "'a b' is no name of a family (a letter or _, then letters, digits or _; at most 31)" },
     { "t.x = small 'x'", "family 'x' is of a world of 4 ranks, the topology of 8" },
@@ -392,8 +392,8 @@ describe("Topology", function()
 end)
 
 describe("Plan", function()
-  local known = "(world, digest, families, grids, recipe, json, text, schedule, family, grid, counts, rehearse, "
-    .. "check, shares, dry)"
+  local known = "(world, digest, families, grids, recipe, tensors, json, text, schedule, family, grid, counts, rehearse, "
+    .. "check, shares, dry, tensor)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
     { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." },
@@ -541,7 +541,7 @@ describe("module", function()
   }
   refuses {
     { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, fill, grid, load, mpi, nccl, options, plan, pmix, "
-      .. "recipes, same, topology, union, world, zip)" },
+      .. "recipes, same, tensor, topology, union, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },

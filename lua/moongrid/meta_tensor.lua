@@ -1,0 +1,38 @@
+---@meta moongrid
+-- SPDX-License-Identifier: MIT
+--
+-- Annotations of tensors: how a recipe says them, what a plan answers. meta.lua has the rest.
+
+---How one axis is cut: a dim, "tp", or a list of dims, outermost first, each of which cuts the pieces of the one
+---before, and what follows by name. Of `sizes`, `cyclic` and `bounds` one at most; without them sizes differ by one at
+---most, larger ones first. A dim cuts one axis.
+---@class moongrid.Cut
+---@field [integer] string dims
+---@field sizes? "ceil"|integer[] "ceil": all but the last have length / pieces rounded up, trailing ones may be empty
+---(torch.chunk); a list: the length of each piece
+---@field cyclic? integer blocks of that many elements, 1 or more, dealt to the pieces in turn
+---@field bounds? integer[]|fun(pieces: integer, length: integer): integer[] pieces + 1 ascending numbers from 0 to the
+---length; or a function that returns them, or the length of each piece
+---@field parts? integer[] lengths of arrays that lie side by side, each cut by itself: fused QKV, gate and up
+---@field unit? integer pieces are multiples of it, which divides the length and each part: whole heads
+
+---@class moongrid.TensorTable
+---@field axes table[] { name, length } each, slowest first, as stored in C order; 1 to 8
+---@field type string "bf16", "f16", "f32", "f64", "f8_e4m3", "f8_e5m2", "i8" to "i64", "u8" to "u64", "bool", "c64", "c128"
+---@field over? string|moongrid.Grid whose dims are named; left out, the only grid of the topology
+---@field cut? table<string, string|moongrid.Cut> by axis; what is not cut is there on every rank of the grid
+---@field on? moongrid.Family the ranks that hold it at all, every combination of some coordinates of each dim, as
+---`g "pp":pick(0, -1)`. O(its members)
+
+---A tensor that waits for its topology: `t.weights = tensor {...}` reads it, and raises what is wrong with it.
+---@class moongrid.Tensor
+local Tensor = {} -- luacheck: ignore
+
+---The part of a tensor that a rank holds.
+---@class moongrid.TensorPart
+---@field shape integer[] elements on each axis
+---@field elements integer
+---@field bytes integer
+---@field copy integer which of the copies this is, 0 to copies - 1
+---@field copies integer ranks that hold the same part
+---@field runs integer[][][] of each axis, ascending: { start, length } each; the part is every combination, in C order

@@ -1,0 +1,209 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Tensors in recipes, what plan and move say about them, and the whole message of each refusal.
+
+local json = require "dkjson"
+local moongrid = require "moongrid"
+local support = dofile "tests/lua/support.lua"
+local run = support.run
+
+-- A recipe over tp 2 x pp 2 x dp with one tensor t.x; `body` is what stands in tensor { ... }.
+local function recipe_of(body, before)
+  return support.file(([[
+return recipe { doc = "a tensor", params = { tp = 2, pp = 2 }, build = function(world, p)
+  local g = grid(world, "tp-pp-dp", { tp = p.tp, pp = p.pp, dp = fill })
+  local t = topology(world)
+  %s
+  t.x = tensor { %s }
+  return t
+end }
+]]):format(before or "t.dense = g", body))
+end
+
+local qkv = [[axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", 4 } }, type = "bf16", over = "dense",
+  cut = { layer = "pp", qkv = { "tp", parts = { 32, 8, 8 }, unit = 2 } }]]
+
+describe("tensor { ... }", function()
+  local path = recipe_of(qkv)
+  teardown(function() os.remove(path) end)
+
+  it("is in the canonical text and the digest", function()
+    local plan = moongrid.load(path):plan(8)
+    assert.is_truthy(plan:text():find(
+      "\ntensor x: bf16 layer 8 by pp, qkv 48 by tp unit 2 parts 32,8,8, hidden 4 over tp 2 x pp 2 x dp 2 over ranks 0..7\n", 1, true))
+    local other = recipe_of((qkv:gsub("bf16", "f16")))
+    assert.are_not.equal(plan.digest, moongrid.load(other):plan(8).digest)
+    os.remove(other)
+    assert.are.same({ "x" }, plan.tensors)
+  end)
+
+  it("tells the part of a rank", function()
+    local plan = moongrid.load(path):plan(9 - 1)
+    assert.are.same({ shape = { 4, 24, 4 }, elements = 384, bytes = 768, copy = 1, copies = 2,
+                      runs = { { { 4, 4 } }, { { 16, 16 }, { 36, 4 }, { 44, 4 } }, { { 0, 4 } } } }, plan:tensor("x", 7))
+  end)
+
+  it("is shown by the command", function()
+    local out, err, code = run("build/moongrid plan " .. path .. " --world 8 --tensor x --rank 3")
+    assert.are.same({ "        3            768 bytes, copy 0: layer 4..7, qkv 16..31 36..39 44..47, hidden 0..3\n", "", 0 },
+      { out, err, code })
+    out = run("build/moongrid plan " .. path .. " --world 8")
+    assert.is_truthy(out:find("\nx                          3072            768         2         0  bf16 layer 8", 1, true), out)
+    local all = json.decode((run("build/moongrid plan " .. path .. " --world 8 --json"))).tensors.x
+    assert.are.same({ 3072, 768, 2, 8, "bf16" }, { all.bytes, all.largest, all.copies, all.holders, all.type })
+    local mine = json.decode((run("build/moongrid plan " .. path .. " --world 8 --json --rank 3"))).tensors.x
+    assert.are.same({ { { 4, 4 } }, { { 16, 16 }, { 36, 4 }, { 44, 4 } }, { { 0, 4 } } }, mine.runs)
+    out, err, code = run("build/moongrid plan " .. path .. " --world 8 --tensor y")
+    assert.are.same({ "", "moongrid: unknown tensor 'y'; known: x\n", 1 }, { out, err, code })
+  end)
+
+  it("is told by diff", function()
+    local out = run("build/moongrid diff " .. path .. " --world 8 vs tp=4 pp=1")
+    assert.is_truthy(out:find("~ tensor   x: bf16 layer 8 by pp, qkv 48 by tp unit 2", 1, true), out)
+  end)
+
+  it("is held by some ranks alone", function()
+    local some = recipe_of([[axes = { { "vocab", 7 } }, type = "f32", cut = { vocab = { "tp", sizes = "ceil" } },
+      on = g "pp":pick(0, -1)]])
+    local plan = moongrid.load(some):plan(8, { pp = 4 })
+    os.remove(some)
+    assert.is_nil(plan:tensor("x", 2))
+    assert.are.same({ { { 4, 3 } } }, plan:tensor("x", 7).runs)
+    assert.are.equal(2, plan:tensor("x", 0).copies)
+  end)
+
+  for name, case in pairs {
+    bounds = { "bounds = { 0, 3, 7 }", { { 3, 4 } } },
+    ["a function of the number of pieces"] = { "bounds = function(n, length) return { 0, length - n, length } end", { { 5, 2 } } },
+    ["a function that gives sizes"] = { "bounds = function() return { 6, 1 } end", { { 6, 1 } } },
+    sizes = { "sizes = { 2, 5 }", { { 2, 5 } } },
+    blocks = { "cyclic = 2", { { 2, 2 }, { 6, 1 } } },
+  } do
+    it("is cut by " .. name, function()
+      local file = recipe_of(([[axes = { { "x", 7 } }, type = "f32", cut = { x = { "tp", %s } }]]):format(case[1]))
+      local plan = moongrid.load(file):plan(4)
+      os.remove(file)
+      assert.are.same({ case[2] }, plan:tensor("x", 1).runs)
+    end)
+  end
+
+  for body, message in pairs {
+    ['axs = {}'] = "unknown field 'axs'; nearest is 'axes' (axes, type, over, cut, on)",
+    ['type = "f32"'] = "tensor 'x': its axes are missing; they are a list, { { \"layer\", 32 }, ... }, slowest first",
+    ['type = "f32", axes = {}'] = "tensor 'x': its axes are an empty table; they are a list, { { \"layer\", 32 }, ... }, slowest first",
+    ['type = "f32", axes = { { "a" } }'] = "tensor 'x': axis 1 is not { name, length }",
+    ['axes = { { "a", 4 } }'] = "tensor 'x': its type is missing; it is a text, as \"bf16\"",
+    ['axes = { { "a", 4 } }, type = "bf32"'] = "tensor 'x': unknown type 'bf32'; nearest is 'f32' (bf16, f16, f32, f64, "
+      .. "f8_e4m3, f8_e5m2, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128)",
+    ['axes = { { "a", 4 } }, type = "f32", over = "dens"'] = "unknown grid 'dens'; nearest is 'dense' (dense)",
+    ['axes = { { "a", 4 } }, type = "f32", over = 3'] = "tensor 'x': `over` is a number, not a grid or the name of one",
+    ['axes = { { "a", 4 } }, type = "f32", on = 3'] = "tensor 'x': `on` is a number, not a family",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { b = "tp" }'] = "unknown axis 'b'; known: a",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = "tq" }'] = "tensor 'x': axis 'a': unknown dim 'tq'; nearest is 'tp' (tp, pp, dp)",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = {} }'] = "tensor 'x': axis 'a' is cut by no dim; "
+      .. "a dim cuts it, \"tp\", or a list of them, outermost first",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclick = 2 } }'] =
+      "unknown way to cut 'cyclick'; nearest is 'cyclic' (sizes, cyclic, parts, bounds, unit)",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, sizes = "ceil" } }'] =
+      "tensor 'x': axis 'a' is cut by 'sizes' and by 'cyclic'",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = "cel" } }'] =
+      "tensor 'x': axis 'a': sizes are 'cel'; they are \"ceil\" or a list",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", unit = 3 } }'] =
+      "tensor 'x': axis 'a': unit 3 does not divide 4 elements; nearest: 2 or 4",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", unit = "x" } }'] =
+      "tensor 'x': axis 'a': 'unit' is a string, not an integer of 1 or more",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, "x" } } }'] =
+      "tensor 'x': axis 'a': element 2 of 'parts' is a string, not an integer",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", bounds = function() return 3 end } }'] =
+      "tensor 'x': axis 'a': 'bounds' is a number, not a list of integers",
+  } do
+    it("refuses " .. body, function()
+      local file = recipe_of(body)
+      local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
+      os.remove(file)
+      assert.is_false(ok)
+      assert.are.equal(file .. ":5: " .. message, text)
+    end)
+  end
+
+  it("refuses a grid that comes later, and a choice between several", function()
+    local body = [[axes = { { "a", 4 } }, type = "f32"]]
+    for before, message in pairs {
+      [""] = "tensor 'x': the topology has no grid yet: say `over`, a grid or the name of one",
+      ["t.a = g t.b = g"] = "tensor 'x': the topology has several grids: say `over`, a grid or the name of one",
+      ["t.x = g"] = "'x' is in the topology already, since %s:4; name yours otherwise, or assign nil first",
+    } do
+      local file = recipe_of(body, before)
+      local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
+      os.remove(file)
+      assert.is_false(ok)
+      assert.are.equal(file .. ":5: " .. message:format(file), text)
+    end
+  end)
+end)
+
+describe("moongrid move", function()
+  local path = recipe_of(qkv)
+  teardown(function() os.remove(path) end)
+  local function move(line)
+    local out, err, code = run("build/moongrid move " .. path .. " " .. line)
+    return code == 0 and json.decode(out) or out, err, code
+  end
+
+  it("sends the minimum, in rounds", function()
+    local m = move "--world 8 vs tp=4 pp=1 --json --list"
+    assert.are.equal(m.tensors[1].minimum, m.tensors[1].sent)
+    assert.are.equal("x", m.tensors[1].name)
+    local sum, seen = 0, {}
+    for _, x in ipairs(m.messages) do
+      assert.is_true(x.from ~= x.to and x.bytes > 0 and x.tensor == "x" and x.round < m.tensors[1].rounds)
+      for _, key in ipairs { "s" .. x.from .. "/" .. x.round, "r" .. x.to .. "/" .. x.round } do
+        assert.is_nil(seen[key])
+        seen[key] = true
+      end
+      sum = sum + x.bytes
+    end
+    assert.are.equal(m.all.sent, sum)
+    assert.are.equal(m.all.busiest, m.all.rounds)
+    assert.are.equal(#m.messages, m.all.messages)
+  end)
+
+  it("moves nothing where nothing changes, whatever the world", function()
+    for _, line in ipairs { "--world 8 vs", "--world 8 vs --world 4", "--world 4 vs --world 8 --map 4..7,0..3", "--world 1048576 vs tp=2 --rank 77" } do
+      local m = move(line .. " --json")
+      assert.are.equal(line:find "map" and 3072 or 0, m.all and m.all.sent or m.send, line)
+    end
+  end)
+
+  it("shows one rank", function()
+    local m = move "--world 8 vs tp=4 pp=1 --rank 3 --json"
+    local out = run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --rank 3")
+    local send = 0
+    for _, peer in ipairs(m.peers) do send = send + peer.send end
+    assert.are.equal(m.send, send)
+    assert.is_truthy(out:find(("rank 3: %d bytes stay, %d are sent, %d received"):format(m.stay, m.send, m.receive), 1, true))
+  end)
+
+  for line, want in pairs {
+    ["--world 8"] = { "move wants two sides with 'vs' between: moongrid move A --world N vs B", 2 },
+    ["vs"] = { "move wants --world N, the number of ranks", 2 },
+    ["--world 8 vs --list --rank 3"] = { "--list is of all ranks; it takes no --rank", 2 },
+    ["--world 8 vs --rank 8"] = { "rank 8 is out of range; ranks are 0 to 7", 1 },
+    ["--world 8 vs --tensor y"] = { "unknown tensor 'y'; known: x", 1 },
+    ["--world 8 vs picotron"] = { "tensor 'x' is only in the plan before the move; name those that move", 1 },
+    ["--world 8 vs --map 0..6"] = { "the map has 7 ranks, the world after the move 8", 1 },
+    ["--world 8 vs --map 0..8"] = { "the map has more than 8 ranks, which are in the world after the move", 1 },
+    ["--world 8 vs --map 0..3,x"] = { "--map '0..3,x', character 6: a rank or two as 8..15 expected", 1 },
+    ["--world 8 vs --map 0..6,3"] = { "the map has rank 3 for ranks 3 and 7", 1 },
+  } do
+    it("refuses " .. line, function()
+      local _, err, code = move(line)
+      assert.are.same({ "moongrid: " .. want[1] .. "\n", want[2] }, { err, code })
+    end)
+  end
+
+  it("refuses plans without tensors", function()
+    local _, err, code = run "build/moongrid move picotron --world 8 vs"
+    assert.are.same({ "moongrid: the plans have no tensors: a recipe says them, t.weights = tensor { ... }\n", 1 }, { err, code })
+  end)
+end)
