@@ -2,7 +2,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Annotations for editors (LuaCATS) of what `require "moongrid"` gives: nothing here runs. States and their
--- groups are in meta_state.lua, what a recipe sees besides is in meta_recipe.lua.
+-- groups are in meta_state.lua, what a recipe sees besides is in meta_recipe.lua, tensors are in meta_tensor.lua.
 --
 -- Ranks, positions, coordinates and group numbers are integers from 0; a list of them is a
 -- sequence. Everything is local (no communication) unless it says "Collective". A wrong
