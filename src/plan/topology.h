@@ -45,16 +45,16 @@ typedef struct mgrid_index {
 
 /* Shared by the topology, which grows, and the plan, which does not. */
 typedef struct mgrid_content {
-  int64_t           world;    /* ranks */
-  char             *recipe;   /* "" where there is none */
-  uint64_t          policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
-  size_t            nentries, ngrids, nparams, nconcurrent, ntensors;
-  mgrid_entry      *entry;      /* [nentries], in the order of the calls; so are the next four */
-  mgrid_named_grid *grid;       /* [ngrids] */
-  mgrid_param      *param;      /* [nparams] */
-  mgrid_concurrent *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
-  mgrid_named_tensor *tensor; /* [ntensors] */
-  mgrid_index       names;      /* of entries, grids and tensors */
+  int64_t             world;    /* ranks */
+  char               *recipe;   /* "" where there is none */
+  uint64_t            policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
+  size_t              nentries, ngrids, nparams, nconcurrent, ntensors;
+  mgrid_entry        *entry;      /* [nentries], in the order of the calls; so are the next four */
+  mgrid_named_grid   *grid;       /* [ngrids] */
+  mgrid_param        *param;      /* [nparams] */
+  mgrid_concurrent   *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
+  mgrid_named_tensor *tensor;     /* [ntensors] */
+  mgrid_index         names;      /* of entries, grids and tensors */
 } mgrid_content;
 
 mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);

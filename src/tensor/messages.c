@@ -33,16 +33,16 @@ int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
 }
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat   shard, part;
-  mgrid_demand d = { 0 };
+  mgrid_seat  shard, part;
+  mgrid_needs d = { 0 };
   if (!mgrid_tensor_seat(p->from, rank, &shard)) return true;
   int64_t copies = p->from->copies, first = (shard.copy - p->turn % copies + copies) % copies;
-  bool    ok = mgrid_demand_of(&d, p, &shard);
+  bool    ok = mgrid_needs_of(&d, p, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
-    mgrid_demand_seat(&d, i, &part);
+    mgrid_needs_seat(&d, i, &part);
     ok = append(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, common(p, &shard, &part) });
   }
-  mgrid_demand_free(&d);
+  mgrid_needs_free(&d);
   return ok;
 }
 
@@ -53,28 +53,28 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
 }
 
 /* The copy that sends a shard to a part. */
-static int64_t sender_of(const mgrid_demand *d, const mgrid_seat *part) {
-  int64_t number = mgrid_demand_number(d, part);
-  return (number - mgrid_demand_before(d, number) + d->pair->turn) % d->pair->from->copies;
+static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *part) {
+  int64_t number = mgrid_needs_number(d, part);
+  return (number - mgrid_needs_before(d, number) + d->pair->turn) % d->pair->from->copies;
 }
 
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
-  mgrid_seat   own;
-  mgrid_demand d = { 0 };
-  bool         ok = true;
+  mgrid_seat  own;
+  mgrid_needs d = { 0 };
+  bool        ok = true;
   *goes = !(mgrid_tensor_seat(p->from, mgrid_pair_rank(p, part), &own) && mgrid_same_shard(p, &own, shard));
-  if (*goes && (ok = mgrid_demand_of(&d, p, shard)))
-    *goes = mgrid_demand_number(&d, part) >= 0 && sender_of(&d, part) == shard->copy;
-  mgrid_demand_free(&d);
+  if (*goes && (ok = mgrid_needs_of(&d, p, shard)))
+    *goes = mgrid_needs_number(&d, part) >= 0 && sender_of(&d, part) == shard->copy;
+  mgrid_needs_free(&d);
   return ok;
 }
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat   own, shard = { { 0 }, 0 }, part;
-  mgrid_meets  meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
-  mgrid_demand d = { 0 };
-  int64_t      shards = 1;
-  bool         ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
+  mgrid_seat  own, shard = { { 0 }, 0 }, part;
+  mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
+  mgrid_needs d = { 0 };
+  int64_t     shards = 1;
+  bool        ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   for (size_t i = 0; i < p->to->naxes && ok; i++) {
     ok = mgrid_meets_find(&meets[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
@@ -85,11 +85,11 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
     for (size_t i = p->to->naxes; i-- > 0; rest /= meets[i].n)
       shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
     if (holds && mgrid_same_shard(p, &own, &shard)) continue;
-    if (!(ok = mgrid_demand_of(&d, p, &shard))) break;
+    if (!(ok = mgrid_needs_of(&d, p, &shard))) break;
     shard.copy = sender_of(&d, &part);
     ok = append(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, common(p, &shard, &part) });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);
-  mgrid_demand_free(&d);
+  mgrid_needs_free(&d);
   return ok;
 }

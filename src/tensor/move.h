@@ -56,10 +56,10 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
 int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
 bool    mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 
-/* ---------------------------------------------------------------- demand.c */
+/* ----------------------------------------------------------------- needs.c */
 
 /* The ranks that need a shard, by number. Begins as { 0 }; may be used for one shard after the other. */
-typedef struct mgrid_demand {
+typedef struct mgrid_needs {
   const mgrid_pair *pair;
   int64_t           piece[MGRID_AXES_MAX];                             /* the shard; -1: not yet looked at */
   mgrid_meets       meets[MGRID_AXES_MAX];                             /* pieces of `to` on each axis */
@@ -70,15 +70,15 @@ typedef struct mgrid_demand {
   int64_t           wide[MGRID_PLACE_DIGITS]; /* holders that have one value of this digit, by those behind it */
   int64_t           below[MGRID_AXES_MAX + 1], within[MGRID_AXES_MAX + 1]; /* before an axis' first number; on it */
   int64_t          *list, room;                                            /* else [held], their numbers, ascending */
-} mgrid_demand;
+} mgrid_needs;
 
-bool mgrid_demand_of(mgrid_demand *d, const mgrid_pair *p, const mgrid_seat *shard); /* false: no memory */
-void mgrid_demand_free(mgrid_demand *d);
+bool mgrid_needs_of(mgrid_needs *d, const mgrid_pair *p, const mgrid_seat *shard); /* false: no memory */
+void mgrid_needs_free(mgrid_needs *d);
 /* The number of a seat of `to`, which needs some of the shard; how many holders come before a number; the seat of
 ** the ith that is no holder. */
-int64_t mgrid_demand_number(const mgrid_demand *d, const mgrid_seat *at);
-int64_t mgrid_demand_before(const mgrid_demand *d, int64_t number);
-void    mgrid_demand_seat(const mgrid_demand *d, int64_t i, mgrid_seat *at);
+int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at);
+int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number);
+void    mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
 
 /* -------------------------------------------------------------- messages.c */
 

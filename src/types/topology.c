@@ -63,11 +63,12 @@ static int topology_newindex(lua_State *L) {
   const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors", name,
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors",
+                              name,
                               lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
-    return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name,
-                           what, name);
+    return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
+                           name);
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_status s;
   lua_getiuservalue(L, 1, 2);
@@ -402,14 +403,15 @@ static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
                                                  { NULL, NULL } };
 static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, NULL, topology_meta };
 
-static const luaL_Reg plan_fields[] = { { "world", plan_world },       { "digest", plan_digest },
-                                        { "families", plan_families }, { "grids", plan_grids },
-                                        { "recipe", plan_recipe },     { "tensors", mgrid_lua_plan_tensors }, { NULL, NULL } };
+static const luaL_Reg plan_fields[] = {
+  { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
+  { "grids", plan_grids }, { "recipe", plan_recipe }, { "tensors", mgrid_lua_plan_tensors },
+  { NULL, NULL }
+};
 static const luaL_Reg plan_methods[] = {
-  { "json", plan_json },         { "text", plan_text },   { "schedule", plan_schedule },
-  { "family", plan_family },     { "grid", plan_grid },   { "counts", plan_counts },
-  { "rehearse", plan_rehearse }, { "check", plan_check }, { "shares", plan_shares },
-  { "dry", plan_dry },           { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
+  { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule },       { "family", plan_family },
+  { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse },       { "check", plan_check },
+  { "shares", plan_shares }, { "dry", plan_dry },       { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
 };
 static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
                                       { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** demand.c - who needs a shard, by number: the place where a sender and a receiver meet without a word.
+** needs.c - who needs a shard, by number: the place where a sender and a receiver meet without a word.
 */
 #include "tensor/move.h"
 
@@ -158,7 +158,7 @@ bool mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at) {
 /* ----------------------------------------------------------------- counting */
 
 /* How many numbers below x have the digits of holders, on axis i (the last one: copies). *is: has x itself? */
-static int64_t count_below(const mgrid_demand *d, size_t i, int64_t x, bool *is) {
+static int64_t count_below(const mgrid_needs *d, size_t i, int64_t x, bool *is) {
   const mgrid_pair *p = d->pair;
   int64_t           sum = 0;
   int               first = p->begin[i], last = p->begin[i + 1];
@@ -177,7 +177,7 @@ static int64_t count_below(const mgrid_demand *d, size_t i, int64_t x, bool *is)
 }
 
 /* Prepare the digits of holders of this shard. */
-static void begin_digits(mgrid_demand *d) {
+static void begin_digits(mgrid_needs *d) {
   const mgrid_pair   *p = d->pair;
   const mgrid_tensor *f = p->from, *t = p->to;
   int64_t             coord[MGRID_DIMS_MAX];
@@ -212,7 +212,7 @@ static void begin_digits(mgrid_demand *d) {
 }
 
 /* Or list the numbers of the copies of the shard. */
-static bool begin_list(mgrid_demand *d) {
+static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
   mgrid_seat        shard, at;
   if (d->room < p->from->copies) {
@@ -224,14 +224,14 @@ static bool begin_list(mgrid_demand *d) {
   memcpy(shard.piece, d->piece, sizeof shard.piece);
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {
     if (!mgrid_pair_seat(p, mgrid_tensor_rank(p->from, &shard), &at)) continue;
-    int64_t number = mgrid_demand_number(d, &at);
+    int64_t number = mgrid_needs_number(d, &at);
     if (number >= 0) d->list[d->held++] = number;
   }
   qsort(d->list, (size_t)d->held, sizeof *d->list, ascending);
   return true;
 }
 
-bool mgrid_demand_of(mgrid_demand *d, const mgrid_pair *p, const mgrid_seat *shard) {
+bool mgrid_needs_of(mgrid_needs *d, const mgrid_pair *p, const mgrid_seat *shard) {
   bool fresh = d->pair != p;
   d->pair = p;
   d->total = p->to->copies;
@@ -254,14 +254,14 @@ bool mgrid_demand_of(mgrid_demand *d, const mgrid_pair *p, const mgrid_seat *sha
   return true;
 }
 
-void mgrid_demand_free(mgrid_demand *d) {
+void mgrid_needs_free(mgrid_needs *d) {
   for (size_t i = 0; i < MGRID_AXES_MAX; i++) free(d->meets[i].room);
   free(d->list);
 }
 
 /* ------------------------------------------------------------------ numbers */
 
-int64_t mgrid_demand_number(const mgrid_demand *d, const mgrid_seat *at) {
+int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at) {
   int64_t number = 0;
   for (size_t i = 0; i < d->pair->to->naxes; i++) {
     int64_t index = mgrid_meets_index(&d->meets[i], at->piece[i]);
@@ -271,14 +271,14 @@ int64_t mgrid_demand_number(const mgrid_demand *d, const mgrid_seat *at) {
   return number * d->pair->to->copies + at->copy;
 }
 
-static void seat_of(const mgrid_demand *d, int64_t number, mgrid_seat *at) {
+static void seat_of(const mgrid_needs *d, int64_t number, mgrid_seat *at) {
   at->copy = number % d->pair->to->copies;
   number /= d->pair->to->copies;
   for (size_t i = d->pair->to->naxes; i-- > 0; number /= d->meets[i].n)
     at->piece[i] = mgrid_meets_at(&d->meets[i], number % d->meets[i].n);
 }
 
-int64_t mgrid_demand_before(const mgrid_demand *d, int64_t number) {
+int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   if (d->held == 0) return 0;
   if (number >= d->total) return d->held;
   if (!d->closed) {
@@ -305,8 +305,8 @@ int64_t mgrid_demand_before(const mgrid_demand *d, int64_t number) {
   return sum;
 }
 
-void mgrid_demand_seat(const mgrid_demand *d, int64_t i, mgrid_seat *at) {
+void mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
   int64_t number = i; /* too small by the holders up to it, until there are no more of them */
-  for (int64_t next; d->held && (next = i + mgrid_demand_before(d, number + 1)) != number;) number = next;
+  for (int64_t next; d->held && (next = i + mgrid_needs_before(d, number + 1)) != number;) number = next;
   seat_of(d, number, at);
 }
