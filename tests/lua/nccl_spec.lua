@@ -245,7 +245,7 @@ describe("on the stand-in", function()
       .. "%(it was built with the headers of %d+%.%d+%.%d+%)$" },
     ["an NCCL in which aborts collide"] = { "STANDIN_NCCL_VERSION=21806", "^rank 0: nccl: this is NCCL 2.18.6; moongrid needs "
       .. "2.19.0 or later " },
-    ["a creation that fails"] = { "STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/pp%[1%]: " },
+    ["a creation that fails"] = { "STANDIN_FAIL_INIT=5:2", "^rank 5: nccl: creation for run/[%w_]+%[%d+%]: " },
     ["a rank that never joins"] = { "NCCL_COMM_BLOCKING=0 STANDIN_MISSING=3:2", "^rank [37]: nccl: run/pp%[3%] was not made within 3 seconds: "
       .. "rank [37] of it waits for some of its 2 ranks: 3 7$" },
     ["a collective that fails"] = { "STANDIN_ASYNC_ERROR=1:3", "^rank 1: nccl: ncclBroadcast for run/tp%[0%]: " },
