@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- Words that cut, number and write down families: the groups that they make, listed, the rule that stays, and
--- the whole message of each refusal. A case is one line of a program "f.lua", which sees a world of 16 ranks:
+-- the whole message of each refusal. A case is one line of a program "v.lua", which sees a world of 16 ranks:
 
 local mg = require "moongrid"
 
@@ -16,32 +16,13 @@ local function scene()
   local g = mg.grid(w, "a-b-c", { a = 2, b = 4, c = 2 })
   local t = mg.topology(w)
   t.eight = g("a", "b")
-  return setmetatable({ mg = mg, fill = mg.fill, w = w, g = g, eight = g("a", "b"), b = g "b", t = t, text = tostring,
+  return { mg = mg, fill = mg.fill, w = w, g = g, eight = g("a", "b"), b = g "b", t = t, text = tostring,
                         odd = g("a", "b"):pick(0, 1, 3, 4, 5, 7), listed = listed,
-                        group = mg.plan(t):dry(13).eight }, { __index = _G })
+                        group = mg.plan(t):dry(13).eight }
 end
 
-local function run(code) return pcall(assert(load(code, "@f.lua", "t", scene()))) end
-
--- Each case: { an expression, the values it has ... }
-local function gives(cases)
-  for _, case in ipairs(cases) do
-    it(case[1], function()
-      assert.are.same(table.pack(true, table.unpack(case, 2)), table.pack(run("return " .. case[1])))
-    end)
-  end
-end
-
--- Each case: { statements, the message after the script's own position }
-local function refuses(cases)
-  for _, case in ipairs(cases) do
-    it("refuses " .. case[1], function()
-      local ok, message = run(case[1])
-      assert.is_false(ok)
-      assert.are.equal(case[2], (tostring(message):gsub("^f%.lua:1: ", "")))
-    end)
-  end
-end
+local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
+local gives, refuses = cases.gives, cases.refuses
 
 describe("split", function()
   gives {

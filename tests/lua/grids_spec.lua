@@ -15,29 +15,12 @@ local function scene()
   local back = mg.grid(down, "tp-dp", { tp = 2, dp = mg.fill })
   local T = mg.topology(w)
   T.mesh, T.stage, T.tp = g, g:at { pp = 1 }, g "tp"
-  return setmetatable({ mg = mg, w = w, v = mg.world(8), g = g, down = down, odd = odd, back = back, fill = mg.fill,
-                        grid = mg.grid, s = mg.plan(T):dry(9), text = tostring }, { __index = _G })
+  return { mg = mg, w = w, v = mg.world(8), g = g, down = down, odd = odd, back = back, fill = mg.fill,
+                        grid = mg.grid, s = mg.plan(T):dry(9), text = tostring }
 end
 
-local function run(code) return pcall(assert(load(code, "@v.lua", "t", scene()))) end
-
-local function gives(cases)
-  for _, case in ipairs(cases) do
-    it(case[1], function()
-      assert.are.same(table.pack(true, table.unpack(case, 2, case.n or #case)), table.pack(run("return " .. case[1])))
-    end)
-  end
-end
-
-local function refuses(cases)
-  for _, case in ipairs(cases) do
-    it("refuses " .. case[1], function()
-      local ok, message = run(case[1])
-      assert.is_false(ok)
-      assert.are.equal("v.lua:1: " .. case[2], message)
-    end)
-  end
-end
+local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
+local gives, refuses = cases.gives, cases.refuses
 
 describe("A World in another order", function()
   gives {

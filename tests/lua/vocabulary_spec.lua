@@ -17,34 +17,13 @@ local function scene()
   T.ring = g("tp", "pp"):pairs("wrap")
   T.one = g()
   local p = mg.plan(T)
-  return setmetatable({ mg = mg, w = w, g = g, tp = g "tp", four = g("tp", "dp"), all = g("tp", "dp", "pp"), T = T,
+  return { mg = mg, w = w, g = g, tp = g "tp", four = g("tp", "dp"), all = g("tp", "dp", "pp"), T = T,
                         t = mg.topology(w), small = mg.grid(mg.world(4), "x-y", { x = 2, y = 2 }), p = p, s = p:dry(5),
-                        picotron = mg.load "picotron", text = tostring }, { __index = _G })
+                        picotron = mg.load "picotron", text = tostring }
 end
 
-local function run(code) return pcall(assert(load(code, "@v.lua", "t", scene()))) end
-
--- Each case: { an expression, the values it has ... }
-local function gives(cases)
-  for _, case in ipairs(cases) do
-    it(case[1], function()
-      local got = table.pack(run("return " .. case[1]))
-      local want = table.pack(true, table.unpack(case, 2, case.n or #case))
-      assert.are.same(want, got)
-    end)
-  end
-end
-
--- Each case: { statements, the message after the script's own position }
-local function refuses(cases)
-  for _, case in ipairs(cases) do
-    it("refuses " .. case[1], function()
-      local ok, message = run(case[1])
-      assert.is_false(ok)
-      assert.are.equal("v.lua:1: " .. case[2], message)
-    end)
-  end
-end
+local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
+local gives, refuses = cases.gives, cases.refuses
 
 describe("World", function()
   gives {
