@@ -77,7 +77,7 @@ int64_t mgrid_cut_piece(const mgrid_family *f, int64_t *group) {
 /* The piece that has a position of the base; *position becomes the one in the piece. */
 static int64_t piece_at(const mgrid_family *f, int64_t *position) {
   const int64_t *starts = f->as.cut.starts;
-  int64_t        at = *position, lo = 0, hi = f->as.cut.n;
+  int64_t        at = *position;
   if (f->as.cut.links) {
     *position = at / f->as.cut.n;
     return at % f->as.cut.n;
@@ -86,15 +86,9 @@ static int64_t piece_at(const mgrid_family *f, int64_t *position) {
     *position = at % f->size;
     return at / f->size;
   }
-  while (hi - lo > 1) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (starts[mid] <= at)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  *position = at - starts[lo];
-  return lo;
+  int64_t piece = mgrid_run_at(starts, f->as.cut.n, at);
+  *position = at - starts[piece];
+  return piece;
 }
 
 bool mgrid_cut_locate(const mgrid_family *f, int64_t rank, int64_t *group, int64_t *position) {

@@ -177,16 +177,7 @@ static bool pairs_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
 }
 
 int64_t mgrid_table_group(const mgrid_family *f, int64_t slot) {
-  const int64_t *starts = f->as.table.starts;
-  int64_t        lo = 0, hi = f->count;
-  while (hi - lo > 1) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (starts[mid] <= slot)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  return lo;
+  return mgrid_run_at(f->as.table.starts, f->count, slot);
 }
 
 static bool table_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64_t *group, int64_t *position) {

@@ -112,6 +112,18 @@ static inline int64_t mgrid_strided_start(const mgrid_strided *s, int64_t group)
 }
 /* The child of a union that has the group; *group becomes its number there. */
 const mgrid_family *mgrid_union_child(const mgrid_family *f, int64_t *group);
+/* The last of n runs that begins at `at` or before; starts are ascending, the first is 0. */
+static inline int64_t mgrid_run_at(const int64_t *starts, int64_t n, int64_t at) {
+  int64_t lo = 0, hi = n;
+  while (hi - lo > 1) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (starts[mid] <= at)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
 /* The group of a table whose list holds ranks[slot]. */
 int64_t mgrid_table_group(const mgrid_family *f, int64_t slot);
 /* How many pairs a group of n members has. */

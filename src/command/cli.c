@@ -55,3 +55,8 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err) {
   return mgrid_runtime_plan_file(rt, world, c->params, c->nargs, c->args, err);
 }
+
+mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err) {
+  *rt = cli_load(c, err);
+  return *rt ? cli_plan(c, *rt, world, err) : NULL;
+}

@@ -66,6 +66,11 @@ typedef struct cli_command {
 ** because help was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
+/* The same for "A ... vs B ...", two structs and where each has its world. What one side leaves out, the recipe of B or
+** a world, is that of the other. False as above, with a->code. */
+bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, const cli_command *command, int argc,
+                     char **argv);
+
 /* Print "moongrid: message" on stderr; return the status. cli_say is for errors that all ranks have: only rank
 ** 0 prints. cli_say_own is for errors that this rank may have alone: every rank prints, rank 0 first, whose exit
 ** may end the job before the others repeat it. cli_usage is a cli_say_own with MGRID_USAGE. */
@@ -96,6 +101,8 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
 /* Print what NCCL takes of any rank. b may be NULL. */
 mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err);
 
+/* Both of these; the caller frees *rt as well, also on failure. */
+mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */

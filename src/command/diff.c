@@ -26,27 +26,13 @@ typedef struct options {
   int64_t world, rank; /* rank -1: not given */
 } options;
 
-static mgrid_plan *evaluate(const options *side, mgrid_runtime **rt, mgrid_error *err) {
-  *rt = cli_load(&side->cli, err);
-  return *rt ? cli_plan(&side->cli, *rt, side->world, err) : NULL;
-}
-
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  int            at = 1;
-  while (at < argc && strcmp(argv[at], "vs") != 0) at++;
-  if (!cli_parse(&a.cli, self, at, argv)) return a.cli.code;
-  if (at == argc) return cli_usage(&a.cli, "diff wants two sides with 'vs' between: moongrid diff A --world N vs B");
-  argv[at] = argv[0];
-  if (!cli_parse(&b.cli, self, argc - at, argv + at)) return b.cli.code;
-  if (!a.cli.recipe) return cli_usage(&a.cli, "diff wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!a.world && !b.world) return cli_usage(&a.cli, "diff wants --world N, the number of ranks");
-  if (!b.cli.recipe) b.cli.recipe = a.cli.recipe;
-  if (!b.world) b.world = a.world;
-  if (!a.world) a.world = b.world;
-  mgrid_plan  *was = evaluate(&a, &rt[0], &err), *is = was ? evaluate(&b, &rt[1], &err) : NULL;
+  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, self, argc, argv)) return a.cli.code;
+  mgrid_plan *was = cli_evaluate(&a.cli, a.world, &rt[0], &err),
+             *is = was ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = err.status;
   if (was && is) s = mgrid_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);
   if (s) cli_say(&a.cli, &err);

@@ -70,11 +70,6 @@ static mgrid_status read_map(const char *text, int64_t most, int32_t **out, size
   return MGRID_OK;
 }
 
-static mgrid_plan *evaluate(const options *side, mgrid_runtime **rt, mgrid_error *err) {
-  *rt = cli_load(&side->cli, err);
-  return *rt ? cli_plan(&side->cli, *rt, side->world, err) : NULL;
-}
-
 /* -------------------------------------------------------------------- whole */
 
 /* A count as people read it: "1.5 GiB". */
@@ -228,20 +223,11 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  int            at = 1;
-  while (at < argc && strcmp(argv[at], "vs") != 0) at++;
-  if (!cli_parse(&a.cli, self, at, argv)) return a.cli.code;
-  if (at == argc) return cli_usage(&a.cli, "move wants two sides with 'vs' between: moongrid move A --world N vs B");
-  argv[at] = argv[0];
-  if (!cli_parse(&b.cli, self, argc - at, argv + at)) return b.cli.code;
-  if (!a.cli.recipe) return cli_usage(&a.cli, "move wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!a.world && !b.world) return cli_usage(&a.cli, "move wants --world N, the number of ranks");
-  if (!b.cli.recipe) b.cli.recipe = a.cli.recipe;
-  if (!b.world) b.world = a.world;
-  if (!a.world) a.world = b.world;
+  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, self, argc, argv)) return a.cli.code;
   join(&a, &b);
   if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
-  mgrid_plan  *from = evaluate(&a, &rt[0], &err), *to = from ? evaluate(&b, &rt[1], &err) : NULL;
+  mgrid_plan *from = cli_evaluate(&a.cli, a.world, &rt[0], &err),
+             *to = from ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = from && to ? show(&a, from, to, &err) : err.status;
   if (s) cli_say(&a.cli, &err);
   mgrid_plan_free(from);

@@ -193,3 +193,26 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   c->code = s ? s : c->help && fputs(command->help, stdout) < 0 ? MGRID_OUTPUT : MGRID_OK;
   return !s && !c->help;
 }
+
+bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, const cli_command *command, int argc,
+                     char **argv) {
+  int at = 1;
+  while (at < argc && strcmp(argv[at], "vs") != 0) at++;
+  if (!cli_parse(a, command, at, argv)) return false;
+  if (at == argc) {
+    a->code = cli_usage(a, "%s wants two sides with 'vs' between: moongrid %s A --world N vs B", command->name,
+                        command->name);
+    return false;
+  }
+  argv[at] = argv[0];
+  bool read = cli_parse(b, command, argc - at, argv + at);
+  a->code = b->code;
+  if (read && !a->recipe)
+    a->code = cli_usage(a, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", command->name);
+  else if (read && !*a_world && !*b_world)
+    a->code = cli_usage(a, "%s wants --world N, the number of ranks", command->name);
+  if (!b->recipe) b->recipe = a->recipe;
+  if (!*b_world) *b_world = *a_world;
+  if (!*a_world) *a_world = *b_world;
+  return read && !a->code;
+}

@@ -30,16 +30,23 @@ static int core_where(lua_State *L) {
   return 1;
 }
 
+enum { NAMES_MAX = 128 };
+
+/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack; returns how many. */
+static size_t push_names(lua_State *L, int i, const char **names) {
+  size_t n = 0;
+  mgrid_lua_stack(L, NAMES_MAX + 4);
+  while (n < NAMES_MAX && lua_rawgeti(L, i, (lua_Integer)n + 1) == LUA_TSTRING) names[n++] = lua_tostring(L, -1);
+  return n;
+}
+
 /* unknown(what, name, known names [, where]) */
 static int core_unknown(lua_State *L) {
-  enum { MAX = 128 };
-  const char *known[MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
-  size_t      n = 0;
+  const char *known[NAMES_MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
   char        tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 4);
-  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 3, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  size_t n = push_names(L, 3, known);
   if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
   mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
@@ -180,10 +187,8 @@ static int push_decoded(lua_State *L) {
   return 1;
 }
 
-/* decode(JSON text) -> value | nil */
-static int core_decode(lua_State *L) {
-  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
-  if (!v) return 0;
+/* Return the value to Lua; v is freed, also where that raises. */
+static int give(lua_State *L, json_t *v) {
   lua_pushcfunction(L, push_decoded);
   lua_pushlightuserdata(L, v);
   int rc = lua_pcall(L, 1, 1, 0);
@@ -191,14 +196,17 @@ static int core_decode(lua_State *L) {
   return rc ? lua_error(L) : 1;
 }
 
+/* decode(JSON text) -> value | nil */
+static int core_decode(lua_State *L) {
+  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
+  return v ? give(L, v) : 0;
+}
+
 /* nearest(name, names) -> the one of them that may be meant | nil */
 static int core_nearest(lua_State *L) {
-  enum { MAX = 128 };
-  const char *known[MAX], *name = luaL_checkstring(L, 1);
-  size_t      n = 0;
-  mgrid_lua_stack(L, MAX + 4);
+  const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
   lua_settop(L, 2);
-  for (lua_Integer i = 1; n < MAX && lua_rawgeti(L, 2, i) == LUA_TSTRING; i++) known[n++] = lua_tostring(L, -1);
+  size_t n = push_names(L, 2, known);
   lua_pushstring(L, mgrid_nearest(name, known, n));
   return 1;
 }
@@ -208,16 +216,10 @@ static int core_read(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *table = mgrid_read_table(path, &e);
-  if (!table) {
-    lua_pushnil(L);
-    lua_pushstring(L, e.message);
-    return 2;
-  }
-  lua_pushcfunction(L, push_decoded);
-  lua_pushlightuserdata(L, table);
-  int rc = lua_pcall(L, 1, 1, 0);
-  json_decref(table);
-  return rc ? lua_error(L) : 1;
+  if (table) return give(L, table);
+  lua_pushnil(L);
+  lua_pushstring(L, e.message);
+  return 2;
 }
 
 void mgrid_core_push(lua_State *L) {

@@ -104,7 +104,7 @@ static const char recipe[] =
     "queries = { world_size = function(s) return s.world end },\n"
     "policy = { one = function() return { one = 1, half = 0.5, yes = true, text = 'a', list = { 1, 2 } } end } }\n";
 
-static char recipe_path[] = "/tmp/moongrid-nulls-XXXXXX.lua";
+static char recipe_path[] = P_tmpdir "/moongrid-nulls-XXXXXX.lua";
 
 static void open_fixture(fixture *f) {
   mgrid_error e = MGRID_ERROR_INIT;
