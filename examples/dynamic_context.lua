@@ -24,7 +24,7 @@ return recipe {
     -- Where this rank is in a step with pieces of these sizes: which one, its position, and whom a ring sends to.
     piece = function(state, q)
       local piece = state.dp_cp:segment(q.sizes)
-      return { index = piece.index, rank = piece.rank, size = piece.size, next = piece.next, prev = piece.prev }
+      return { index = piece.index, position = piece.position, size = piece.size, next = piece.next, prev = piece.prev }
     end,
   },
 }

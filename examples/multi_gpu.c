@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     if (m.nccl_comm) have = "an ncclComm_t";
 #endif
     if (m.process_rank == 0)
-      printf("rank 0 of %d is %d of %d in dp, and has %s\n", m.num_processes, (int)mgrid_group_rank(m.dp),
+      printf("rank 0 of %d is %d of %d in dp, and has %s\n", m.num_processes, (int)mgrid_group_position(m.dp),
              (int)mgrid_group_size(m.dp), have);
   }
   tear_down(&m);

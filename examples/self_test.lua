@@ -36,18 +36,18 @@ local function test(group)
   for i, rank in ipairs(group.ranks) do assert(got[2 * i - 1] == rank and got[2 * i] == 0.5, "all-gather") end
 
   assert(group:reduce_scatter(all, mine, "max"))
-  assert(mine:get()[1] == group:at(group.rank), "reduce-scatter")
+  assert(mine:get()[1] == group:at(group.position), "reduce-scatter")
 
   local to, from = group:buffer(group.size, "int32"), group:buffer(group.size, "int32")
   local blocks = {}
   for i in ipairs(group.ranks) do blocks[i] = 100 * job.rank + i end
   assert(group:all_to_all(to:set(blocks), from))
   for i, value in ipairs(from:get()) do
-    assert(value == 100 * group:at(i - 1) + group.rank + 1, "all-to-all")
+    assert(value == 100 * group:at(i - 1) + group.position + 1, "all-to-all")
   end
 
   local into = group:buffer(4, "int64")
-  assert(group:sendrecv(one:set(job.rank), (group.rank + 1) % group.size, into, (group.rank - 1) % group.size))
+  assert(group:sendrecv(one:set(job.rank), (group.position + 1) % group.size, into, (group.position - 1) % group.size))
   assert(into:get()[1] == group:prev "wrap", "ring")
   assert(group:barrier())
 end

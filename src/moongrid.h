@@ -659,7 +659,7 @@ MGRID_API mgrid_grid *mgrid_state_submesh(const mgrid_state *s, const char *grid
 
 /* Questions to a handle: local, no allocation, O(1) to O(modes). */
 MGRID_API const char *mgrid_group_family(const mgrid_group *g);
-MGRID_API int64_t     mgrid_group_rank(const mgrid_group *g); /* my position */
+MGRID_API int64_t     mgrid_group_position(const mgrid_group *g); /* of this rank in it */
 MGRID_API int64_t     mgrid_group_size(const mgrid_group *g);
 MGRID_API int64_t     mgrid_group_index(const mgrid_group *g);                /* which group of the family */
 MGRID_API int64_t     mgrid_group_at(const mgrid_group *g, int64_t position); /* global rank or -1 */
@@ -670,7 +670,7 @@ MGRID_API int64_t     mgrid_group_last(const mgrid_group *g);
 MGRID_API int64_t mgrid_group_next(const mgrid_group *g, bool wrap);
 MGRID_API int64_t mgrid_group_prev(const mgrid_group *g, bool wrap);
 /* Position of a global rank in the group, or -1. */
-MGRID_API int64_t mgrid_group_position(const mgrid_group *g, int64_t rank);
+MGRID_API int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank);
 /* For a family with a Cartesian shape (mgrid_options.cartesian), as MPI_Cart_shift: the positions that this rank
 ** receives from and sends to when all ranks of the group send `displacement` steps along a dim; -1 where that
 ** is past an end that is not periodic. Neither needs a communicator. Either output may be NULL.

@@ -54,11 +54,11 @@ static inline mgrid_status mgrid_mpi_shift(const mgrid_group *g, const char *dim
 ** back; at the ends around the group with wrap, else MPI_PROC_NULL, to and from which MPI sends nothing. (The -1 of
 ** mgrid_group_next is MPI_ANY_SOURCE in some MPIs, which takes any message.) Outside of all groups: MPI_PROC_NULL. */
 static inline int mgrid_mpi_next(const mgrid_group *g, bool wrap) {
-  int64_t at = mgrid_group_rank(g) + 1, n = mgrid_group_size(g);
+  int64_t at = mgrid_group_position(g) + 1, n = mgrid_group_size(g);
   return !g || (at == n && !wrap) ? MPI_PROC_NULL : (int)(at % n);
 }
 static inline int mgrid_mpi_prev(const mgrid_group *g, bool wrap) {
-  int64_t at = mgrid_group_rank(g), n = mgrid_group_size(g);
+  int64_t at = mgrid_group_position(g), n = mgrid_group_size(g);
   return !g || (at == 0 && !wrap) ? MPI_PROC_NULL : (int)((at + n - 1) % n);
 }
 

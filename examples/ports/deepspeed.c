@@ -59,7 +59,8 @@ static double token(int replica, int expert, int i) { return 100 * replica + 10 
 ** the gradient of a part is averaged over the expert-data-parallel group. */
 static void run_experts(const model *actor) {
   double sent[EP][TOKENS], there[EP][TOKENS], back[EP][TOKENS], grad = 0, want = 0;
-  int    replica = port_rank / TP, mine = (int)mgrid_group_rank(actor->ep), part = (int)mgrid_group_rank(actor->ep_tp);
+  int    replica = port_rank / TP, mine = (int)mgrid_group_position(actor->ep),
+      part = (int)mgrid_group_position(actor->ep_tp);
   for (int e = 0; e < EP; e++)
     for (int i = 0; i < TOKENS; i++) sent[e][i] = token(replica, e, i); /* the same on both ranks of tp */
   MPI_Alltoall(sent, TOKENS, MPI_DOUBLE, there, TOKENS, MPI_DOUBLE, mgrid_mpi_comm(actor->ep));
@@ -131,7 +132,7 @@ static void run_attention(const model *critic) {
 ** sequence x data. */
 static void run_zero(const model *m, const mgrid_group *dp, const char *getter) {
   double   grad[PARAMETERS], parameter[PARAMETERS], ranks = 0;
-  int      n = (int)mgrid_group_size(dp), shard = PARAMETERS / n, first = shard * (int)mgrid_group_rank(dp);
+  int      n = (int)mgrid_group_size(dp), shard = PARAMETERS / n, first = shard * (int)mgrid_group_position(dp);
   MPI_Comm comm = mgrid_mpi_comm(dp);
   EXPECT(port_ask(m->rt, m->state, getter) == n);
   for (int i = 0; i < PARAMETERS; i++) grad[i] = (port_rank + 1) * i, parameter[i] = 7;

@@ -40,8 +40,8 @@ static bool set_up(manager *m, mgrid_backend *mpi, int n, const char *const *arg
   m->dp_rank = port_ask(rt, s, "dp_rank"), m->dp_size = port_ask(rt, s, "dp_world_size");
   m->cp_dp_size = port_ask(rt, s, "cp_dp_world_size");
   m->pp_next = port_ask(rt, s, "pp_next_rank"), m->pp_prev = port_ask(rt, s, "pp_prev_rank");
-  m->cp_next = (int)mgrid_group_position(cp, port_ask(rt, s, "cp_send_rank"));
-  m->cp_prev = (int)mgrid_group_position(cp, port_ask(rt, s, "cp_recv_rank"));
+  m->cp_next = (int)mgrid_group_position_of(cp, port_ask(rt, s, "cp_send_rank"));
+  m->cp_prev = (int)mgrid_group_position_of(cp, port_ask(rt, s, "cp_recv_rank"));
   m->is_first_stage = port_ask(rt, s, "pp_is_first_stage"), m->is_last_stage = port_ask(rt, s, "pp_is_last_stage");
   mgrid_runtime_free(rt);
   return true;

@@ -49,7 +49,7 @@ typedef struct shard_info {
 /* multi_gpu_get_shard_offset takes the rank in the job; here the position in the group. */
 static shard_info shard_of(const multi_gpu_config *c, size_t elements) {
   size_t size = c->zero_stage ? elements / (size_t)mgrid_group_size(c->shard) : elements;
-  return (shard_info){ c->zero_stage ? size * (size_t)mgrid_group_rank(c->shard) : 0, size };
+  return (shard_info){ c->zero_stage ? size * (size_t)mgrid_group_position(c->shard) : 0, size };
 }
 
 /* --- the end of the set-up */

@@ -27,9 +27,9 @@ mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) 
   for (int i = 0; i < GROUPS; i++) {
     const mgrid_group *g = mgrid_state_group(state, names[i], err);
     if (!g && err->status) return err->status;
-    *all[i] =
-        (group){ names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_rank(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0,
-                 NULL };
+    *all[i] = (group){
+      names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_position(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0, NULL
+    };
   }
   return MGRID_OK;
 }

@@ -8,7 +8,7 @@
 --   local mesh = DeviceMesh.init_device_mesh(job.world, { 2, 2, 2 }, { mesh_dim_names = { "dp", "cp", "tp" } })
 --   local fsdp = mesh("dp", "cp"):_flatten "fsdp"             -- mesh["dp", "cp"]._flatten("fsdp")
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
---   print(state.mesh_tp.rank, state[fsdp:name()].size)        -- state.mesh_tp is nil on a rank outside the mesh
+--   print(state.mesh_tp.position, state[fsdp:name()].size)        -- state.mesh_tp is nil on a rank outside the mesh
 --
 -- Where torch takes the device type, this takes the world; what Python passes by keyword is a table, the
 -- last argument. There is no current rank: every rank makes the same calls, and a question says for which

@@ -9,7 +9,7 @@
 --   grid:create_pg("dp")
 --   grid:create_pg({ "cp", "dp" }, { nccl = { max_ctas = 8 }, group_desc = "weight_gradient" })
 --   local state = assert(job:materialize(mg.plan(grid:topology())))
---   print(state.dp.rank, state.weight_gradient.size)      -- nil on a rank outside the grid
+--   print(state.dp.position, state.weight_gradient.size)      -- nil on a rank outside the grid
 --
 -- There is no current rank: every rank makes the same calls, and questions name the rank.
 

@@ -9,7 +9,7 @@
 --   mesh:group "model"
 --   mesh:group { "data", "model" }
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
---   print(state.model.rank, state.data_model.size)
+--   print(state.model.position, state.data_model.size)
 --
 -- Axes are slowest first, the last one is where most is sent. There is no current rank: every rank makes the
 -- same calls, and whoever asks says which rank.

@@ -58,7 +58,7 @@ function State:close() end
 ---A grid as one rank sees it: `mesh.tp` is the rank's coordinate in dim tp, and `pairs(mesh)` visits these alone.
 ---Dims with a name from below hide that. It outlives its state.
 ---@class moongrid.Mesh
----@field rank integer the rank's position in the grid's order, 0 to size - 1
+---@field position integer of this rank in the grid's order, 0 to size - 1
 ---@field size integer ranks of the grid
 ---@field shape integer[] size of each dim, fastest first
 ---@field ranks integer[] global ranks in the grid's order, first dim fastest; O(size)
@@ -92,7 +92,7 @@ function Mesh:submesh(...) end
 ---A handle on this rank's group of a family. It keeps its state alive. `#group` is its size;
 ---two are equal when they are the same list of ranks seen from the same position.
 ---@class moongrid.Group
----@field rank integer this rank's position in the group
+---@field position integer of this rank in the group, 0 to size - 1; `rank` is always that in the world
 ---@field size integer
 ---@field index integer which group of the family
 ---@field first integer global rank at position 0
@@ -116,7 +116,7 @@ function Group:at(position) end
 
 ---@param rank integer global rank
 ---@return integer? position nil for a rank outside the group
-function Group:position(rank) end
+function Group:position_of(rank) end
 
 ---@param rank integer global rank
 ---@return boolean
@@ -140,7 +140,7 @@ function Group:segment(sizes) end
 ---@field index integer which piece of the group
 ---@field start integer position in the group of its first member
 ---@field size integer
----@field rank integer this rank's position in it
+---@field position integer of this rank in it
 ---@field first integer global rank at its position 0
 ---@field last integer global rank at its last position
 ---@field next integer global rank one position on, around the end

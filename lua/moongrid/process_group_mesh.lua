@@ -10,7 +10,7 @@
 --   local pp = mesh:create_group_along_axis(1)
 --   local ends = mesh:create_group_along_axis(1, { 0, 3 })            -- first and last stage
 --   local state = assert(job:materialize(mg.plan(mesh:topology())))
---   print(state.axis_1.rank, state[mesh:name(ends)])                  -- nil between the ends
+--   print(state.axis_1.position, state[mesh:name(ends)])                  -- nil between the ends
 --
 -- There is no current rank: every rank makes the same calls, and questions name the rank.
 

@@ -332,27 +332,28 @@ function parts.questions(B)
   for _, line in ipairs {
     { "loop", "the empty loop" }, { "struct", "a struct read in place" },
     { "function", "a function of the program that reads a struct" }, { "library", FUNCTION },
-    { "handle rank", "mgrid_group_rank" }, { "handle size", "mgrid_group_size" },
+    { "handle rank", "mgrid_group_position" }, { "handle size", "mgrid_group_size" },
     { "handle next", "mgrid_group_next, wrap" }, { "handle at", "mgrid_group_at" },
-    { "handle position", "mgrid_group_position" },
+    { "handle position", "mgrid_group_position_of" },
     { "name first", "mgrid_state_group, first of 32 families" }, { "name tp", "mgrid_state_group, 21st: tp" },
     { "name last", "mgrid_state_group, last of 32" }, { "coord", "mgrid_state_coord" },
   } do t:row(line[2], data[line[1]]) end
   t:note "no allocation in any of them: counted"
-  t:target("handle read over " .. FUNCTION, t:times("mgrid_group_rank", FUNCTION), 1.5)
+  t:target("handle read over " .. FUNCTION, t:times("mgrid_group_position", FUNCTION), 1.5)
   t:target("by name, ns", t:find "mgrid_state_group, last of 32".median, 25)
 
   local lua = {}
-  local l = B.table("questions in Lua", "ns", { "table.tp.rank of plain tables" })
+  local l = B.table("questions in Lua", "ns", { "table.tp.position of plain tables" })
   if not B.samples(lua, ("lua5.4 scripts/bench.d/questions.lua %d"):format(rounds)) then return l:note "failed" end
   for _, line in ipairs {
-    { "lua loop", "the empty loop" }, { "lua table", "table.tp.rank of plain tables" }, { "lua handle", "tp.rank" },
-    { "lua state", "state.tp" }, { "lua both", "state.tp.rank" }, { "lua next", "tp:next 'wrap'" },
+    { "lua loop", "the empty loop" }, { "lua table", "table.tp.position of plain tables" },
+    { "lua handle", "tp.position" },
+    { "lua state", "state.tp" }, { "lua both", "state.tp.position" }, { "lua next", "tp:next 'wrap'" },
   } do
     l:row(line[2], lua[line[1]], { remark = ("%.0f bytes"):format(lua[line[1] .. " bytes"][1]) })
   end
-  l:target("state.tp.rank, ns", l:find "state.tp.rank".median, 60)
-  l:target("state.tp.rank, bytes allocated", lua["lua both bytes"][1], 0)
+  l:target("state.tp.position, ns", l:find "state.tp.position".median, 60)
+  l:target("state.tp.position, bytes allocated", lua["lua both bytes"][1], 0)
 end
 
 -- -------------------------------------------------------------------- policies

@@ -38,18 +38,18 @@ int main(int argc, char **argv) {
   mgrid_state    *s = mgrid_materialize(p, b, "", &e);
   if (!s) die(e.message);
   const mgrid_group *g = mgrid_state_group(s, "dp_cp", &e);
-  plain              mine = { mgrid_group_rank(g), mgrid_group_size(g) };
+  plain              mine = { mgrid_group_position(g), mgrid_group_size(g) };
   const char        *early = opaque("gtp_remat"), *middle = opaque("tp"), *late = opaque("tp_ep_pp_with_egtp_remat");
   for (int round = -1; round < atoi(argv[1]); round++) {
     MEASURE("loop", turn);
     MEASURE("struct", *(volatile int64_t *)&mine.rank);
     MEASURE("function", plain_rank(&mine));
     MEASURE("library", plain_size(&mine));
-    MEASURE("handle rank", mgrid_group_rank(g));
+    MEASURE("handle rank", mgrid_group_position(g));
     MEASURE("handle size", mgrid_group_size(g));
     MEASURE("handle next", mgrid_group_next(g, true));
     MEASURE("handle at", mgrid_group_at(g, 3));
-    MEASURE("handle position", mgrid_group_position(g, 524293));
+    MEASURE("handle position", mgrid_group_position_of(g, 524293));
     MEASURE("name first", (intptr_t)mgrid_state_group(s, early, &e));
     MEASURE("name tp", (intptr_t)mgrid_state_group(s, middle, &e));
     MEASURE("name last", (intptr_t)mgrid_state_group(s, late, &e));

@@ -7,15 +7,15 @@ local mg = require "moongrid"
 
 local state = mg.load "megatron":plan(1048576, { tp = 8, cp = 2, pp = 8, ep = 8, etp = 1 }):dry(524293)
 local tp = state.tp
-local plain = { tp = { rank = 0 } }
+local plain = { tp = { position = 0 } }
 
 local TURNS = 100000
 local questions = {
   { "lua loop", function() for _ = 1, TURNS do end end },
-  { "lua table", function() for _ = 1, TURNS do local _ = plain.tp.rank end end },
-  { "lua handle", function() for _ = 1, TURNS do local _ = tp.rank end end },
+  { "lua table", function() for _ = 1, TURNS do local _ = plain.tp.position end end },
+  { "lua handle", function() for _ = 1, TURNS do local _ = tp.position end end },
   { "lua state", function() for _ = 1, TURNS do local _ = state.tp end end },
-  { "lua both", function() for _ = 1, TURNS do local _ = state.tp.rank end end },
+  { "lua both", function() for _ = 1, TURNS do local _ = state.tp.position end end },
   { "lua next", function() for _ = 1, TURNS do local _ = tp:next "wrap" end end },
 }
 for round = 0, tonumber(arg[1]) do

@@ -92,7 +92,7 @@ static void by_moongrid(job *j, mgrid_state *state) {
     const mgrid_family *f = mgrid_plan_family(j->plan, i);
     const mgrid_group  *g = mgrid_state_group(state, mgrid_plan_family_name(j->plan, i), &e);
     if (wanted(j, i, false) && mgrid_nccl_comm(g))
-      hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_rank(g));
+      hold(j, mgrid_nccl_comm(g), f, mgrid_group_index(g), mgrid_group_position(g));
   }
 }
 

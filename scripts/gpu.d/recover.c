@@ -111,7 +111,7 @@ static void lost(mgrid_backend *mpi, bool die) {
   if (gpu.rank == 0 && *e.message) printf("note: %s\n", e.message);
   const mgrid_group *now_group;
   ncclComm_t         now_comm = comm_of(rest, "copy_0", &now_group);
-  if (mgrid_group_size(now_group) != left || mgrid_group_position(now_group, gone[0]) >= 0)
+  if (mgrid_group_size(now_group) != left || mgrid_group_position_of(now_group, gone[0]) >= 0)
     fail("the group without rank %lld has %lld ranks", (long long)gone[0], (long long)mgrid_group_size(now_group));
   lane fresh = lane_open();
   sum_checked(now_comm, fresh.stream, fresh.data, LANE, left, left * (left - 1) / 2, "the ranks that are left");

@@ -31,7 +31,7 @@ static mgrid_status shrink_own(mgrid_state *now, const mgrid_state *was, const m
   int *positions = malloc((n + 1) * sizeof *positions), gone = 0;
   if (!positions) return mgrid_oom(err);
   for (size_t i = 0; i < n; i++) {
-    int64_t p = mgrid_group_position(old, lost[i]);
+    int64_t p = mgrid_group_position_of(old, lost[i]);
     if (p >= 0) positions[gone++] = (int)p;
   }
   mgrid_status s = MGRID_OK;

@@ -283,7 +283,7 @@ const mgrid_group *mgrid_state_group(const mgrid_state *s, const char *family, m
 }
 
 const char *mgrid_group_family(const mgrid_group *g) { return g ? g->name : NULL; }
-int64_t     mgrid_group_rank(const mgrid_group *g) { return g ? g->position : -1; }
+int64_t     mgrid_group_position(const mgrid_group *g) { return g ? g->position : -1; }
 int64_t     mgrid_group_size(const mgrid_group *g) { return g ? g->size : -1; }
 int64_t     mgrid_group_index(const mgrid_group *g) { return g ? g->index : -1; }
 
@@ -306,7 +306,7 @@ int64_t mgrid_group_prev(const mgrid_group *g, bool wrap) {
   return at >= 0 ? mgrid_group_at(g, at) : wrap ? mgrid_group_at(g, g->size - 1) : -1;
 }
 
-int64_t mgrid_group_position(const mgrid_group *g, int64_t rank) {
+int64_t mgrid_group_position_of(const mgrid_group *g, int64_t rank) {
   int64_t group, position;
   for (int64_t nth = 0; g && mgrid_family_locate(g->family, rank, nth, &group, &position); nth++)
     if (group == g->index) return position;

@@ -66,7 +66,7 @@ static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error
     const mgrid_group *g = mgrid_state_group(s, name, err);
     if (!g) printf("%-24s %9s\n", name, "-");
     for (size_t nth = 0; (g = mgrid_state_group_nth(s, name, nth, err)); nth++) {
-      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_rank(g),
+      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_position(g),
              mgrid_group_size(g));
       int64_t n = mgrid_group_size(g);
       for (int64_t k = 0; k < n; k++) {

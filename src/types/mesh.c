@@ -29,7 +29,7 @@ static int mesh_grid(lua_State *L) {
   return 1;
 }
 
-static int mesh_rank(lua_State *L) {
+static int mesh_position(lua_State *L) {
   mesh m = check_mesh(L, 1);
   lua_pushinteger(L, mgrid_grid_position(m.grid, m.rank));
   return 1;
@@ -89,9 +89,9 @@ static int mesh_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg        mesh_fields[] = { { "rank", mesh_rank },   { "size", mesh_size }, { "shape", mesh_shape },
-                                               { "ranks", mesh_ranks }, { "grid", mesh_grid }, { NULL, NULL } };
-static const luaL_Reg        mesh_methods[] = { { "submesh", mesh_submesh }, { NULL, NULL } };
+static const luaL_Reg mesh_fields[] = { { "position", mesh_position }, { "size", mesh_size }, { "shape", mesh_shape },
+                                        { "ranks", mesh_ranks },       { "grid", mesh_grid }, { NULL, NULL } };
+static const luaL_Reg mesh_methods[] = { { "submesh", mesh_submesh }, { NULL, NULL } };
 static const mgrid_lua_class mesh_class = { MGRID_LUA_MESH, mesh_fields, mesh_methods, NULL, NULL };
 
 /* For what is no coordinate. */

@@ -102,7 +102,7 @@ static int family_renumber(lua_State *L) {
   return box->f ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-/* group:segment{5, 3} -> { index = 0, start = 0, size = 5, rank = 2, ... }: this rank's piece of the group */
+/* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece of the group */
 int mgrid_lua_group_segment(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
   mgrid_segment      s = MGRID_SEGMENT_INIT;
@@ -115,7 +115,7 @@ int mgrid_lua_group_segment(lua_State *L) {
   const struct {
     const char *name;
     int64_t     value;
-  } fields[] = { { "index", s.index }, { "start", s.start }, { "size", s.members }, { "rank", s.position },
+  } fields[] = { { "index", s.index }, { "start", s.start }, { "size", s.members }, { "position", s.position },
                  { "first", s.first }, { "last", s.last },   { "next", s.next },    { "prev", s.prev } };
   enum { FIELDS = sizeof fields / sizeof *fields };
   mgrid_lua_charge(L, s.members);

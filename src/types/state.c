@@ -2,7 +2,7 @@
 **
 ** state.c - State and Group for Lua: what a trainer asks.
 **
-** A trainer reads `state.tp.rank` in every step, so it is as fast as reading a Lua table, and allocates
+** A trainer reads `state.tp.position` in every step, so it is as fast as reading a Lua table, and allocates
 ** nothing. Every State and Group has a metatable of its own, whose __index is a table of answers that
 ** never change. A name that is not there yet goes to a function, that table's own __index, which adds it.
 ** Closing a state empties these tables; from then on its groups raise.
@@ -354,9 +354,9 @@ static int group_at(lua_State *L) {
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
-/* group:position(rank) -> position | nil */
-static int group_position(lua_State *L) {
-  return push_rank(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)));
+/* group:position_of(rank) -> position | nil */
+static int group_position_of(lua_State *L) {
+  return push_rank(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)));
 }
 
 /* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not periodic */
@@ -372,12 +372,12 @@ static int group_shift(lua_State *L) {
 }
 
 static int group_contains(lua_State *L) {
-  lua_pushboolean(L, mgrid_group_position(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
   return 1;
 }
 
-static int group_rank(lua_State *L) {
-  lua_pushinteger(L, mgrid_group_rank(mgrid_lua_check_group(L, 1)));
+static int group_position(lua_State *L) {
+  lua_pushinteger(L, mgrid_group_position(mgrid_lua_check_group(L, 1)));
   return 1;
 }
 
@@ -458,15 +458,19 @@ static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", 
                                        { "__pairs", state_pairs }, { NULL, NULL } };
 const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL, state_meta };
 
-static const luaL_Reg group_fields[] = {
-  { "rank", group_rank }, { "size", group_size },   { "index", group_index }, { "first", group_first },
-  { "last", group_last }, { "ranks", group_ranks }, { "name", group_name },   { "launch_order", group_launch_order },
-  { NULL, NULL }
-};
+static const luaL_Reg group_fields[] = { { "position", group_position },
+                                         { "size", group_size },
+                                         { "index", group_index },
+                                         { "first", group_first },
+                                         { "last", group_last },
+                                         { "ranks", group_ranks },
+                                         { "name", group_name },
+                                         { "launch_order", group_launch_order },
+                                         { NULL, NULL } };
 static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "prev", group_prev },
                                           { "at", group_at },
-                                          { "position", group_position },
+                                          { "position_of", group_position_of },
                                           { "contains", group_contains },
                                           { "shift", group_shift },
                                           { "segment", mgrid_lua_group_segment },
@@ -482,6 +486,10 @@ static int group_missing(lua_State *L) {
   enum { GROUP = lua_upvalueindex(1) };
   const char *key = luaL_checkstring(L, 2);
   mgrid_lua_check_group(L, GROUP); /* raises if it is closed */
+  if (strcmp(key, "rank") == 0)
+    return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME,
+                              "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state "
+                              "that in the world");
   if (!mgrid_lua_class_get(L, &group_class, GROUP, key)) return mgrid_lua_unknown_field(L, &group_class, key);
   if (strcmp(key, "ranks") != 0) keep(L, 1, key);
   return 1;

@@ -154,7 +154,7 @@ static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
   mgrid_lua_check_keys(L, i, "word for a member", known, 1, false);
   if (lua_getfield(L, i, "rank") == LUA_TNIL || !lua_isinteger(L, -1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a member is a position, or { rank = r } with a rank of the world");
-  int64_t rank = lua_tointeger(L, -1), position = mgrid_group_position(g, rank);
+  int64_t rank = lua_tointeger(L, -1), position = mgrid_group_position_of(g, rank);
   lua_pop(L, 1);
   if (position < 0)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is not in this group of %s, from rank %lld to rank %lld",
@@ -168,7 +168,7 @@ static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   lua_Integer p = luaL_checkinteger(L, i);
   if (p >= 0 && p < g->size) return p;
   char tail[64] = "";
-  if (mgrid_group_position(g, p) >= 0) snprintf(tail, sizeof tail, "; { rank = %lld } is in it", (long long)p);
+  if (mgrid_group_position_of(g, p) >= 0) snprintf(tail, sizeof tail, "; { rank = %lld } is in it", (long long)p);
   mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %lld is out of range; the group has positions 0 to %lld%s",
                      (long long)p, (long long)g->size - 1, tail);
   return p;

@@ -310,7 +310,7 @@ static void agree(rank *r) {
   if (!s) return;
   const mgrid_group *g = mgrid_state_group(s, "dp", &r->err);
   mgrid_state_machine(s, &m, &r->err);
-  r->right = mgrid_group_size(g) == world / 2 && mgrid_group_rank(g) == me / 2 && !mgrid_group_native(g)
+  r->right = mgrid_group_size(g) == world / 2 && mgrid_group_position(g) == me / 2 && !mgrid_group_native(g)
              && strcmp(mgrid_group_backend(g), "carrier") == 0 && m.machines == 1 && m.local_rank == me
              && mgrid_state_prove(s, NULL, &r->err) == MGRID_OK;
   mgrid_state_free(s);

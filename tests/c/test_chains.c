@@ -286,10 +286,10 @@ static void test_questions_to_null(void **state) {
   assert_true(mgrid_backend_name(NULL) == NULL && mgrid_backend_rank(NULL) == -1 && mgrid_backend_world(NULL) == -1);
   assert_true(mgrid_backend_ncomms(NULL) == 0 && mgrid_state_plan(NULL) == NULL && mgrid_state_rank(NULL) == -1);
   assert_true(mgrid_state_ncomms(NULL) == 0 && mgrid_state_ngroups(NULL) == 0);
-  assert_true(mgrid_group_family(NULL) == NULL && mgrid_group_rank(NULL) == -1 && mgrid_group_size(NULL) == -1);
+  assert_true(mgrid_group_family(NULL) == NULL && mgrid_group_position(NULL) == -1 && mgrid_group_size(NULL) == -1);
   assert_true(mgrid_group_index(NULL) == -1 && mgrid_group_at(NULL, 0) == -1 && mgrid_group_first(NULL) == -1);
   assert_true(mgrid_group_last(NULL) == -1 && mgrid_group_next(NULL, true) == -1 && mgrid_group_prev(NULL, true) == -1);
-  assert_true(mgrid_group_position(NULL, 0) == -1 && mgrid_group_native(NULL) == NULL);
+  assert_true(mgrid_group_position_of(NULL, 0) == -1 && mgrid_group_native(NULL) == NULL);
   assert_true(mgrid_group_native_kind(NULL) == MGRID_NATIVE_NONE && *mgrid_group_backend(NULL) == '\0');
   mgrid_group_ranks(NULL, &rank);
   assert_int_equal(rank, 7);

@@ -355,7 +355,7 @@ static void test_submesh(void **unused) {
     mgrid_grid        *sub = mgrid_state_submesh(s, "mesh", 2, names, &err);
     const mgrid_group *stage = mgrid_state_group(s, "stage", &err);
     assert_int_equal(err.status, MGRID_OK);
-    assert_int_equal(mgrid_grid_position(sub, rank), mgrid_group_rank(stage));
+    assert_int_equal(mgrid_grid_position(sub, rank), mgrid_group_position(stage));
     assert_true((rank == 0) == (sub == NULL));
     for (int64_t at = 0; sub && at < 4; at++) {
       const int64_t coord[] = { at % 2, at / 2 };

@@ -245,7 +245,7 @@ static void test_backend_none(void **unused) {
   assert_string_equal(mgrid_group_backend(made), "dry");
   assert_null(mgrid_group_native(asked));
   assert_int_equal(mgrid_group_native_kind(asked), MGRID_NATIVE_NONE);
-  assert_true(mgrid_group_rank(asked) == 2 && mgrid_group_size(asked) == 4 && mgrid_group_next(asked, false) == 7);
+  assert_true(mgrid_group_position(asked) == 2 && mgrid_group_size(asked) == 4 && mgrid_group_next(asked, false) == 7);
   assert_int_equal(mgrid_state_create(s, "asked", &why), MGRID_OK); /* nothing to create */
   assert_int_equal(mgrid_state_prove(s, NULL, &why), MGRID_OK);
   assert_int_equal(why.status, MGRID_OK);

@@ -285,7 +285,7 @@ static void check_handle(const rng *r, const mgrid_group *g, const lists *l, int
   int64_t        n = lists_size(l, group);
   int32_t       *ranks = malloc((size_t)n * sizeof *ranks);
   assert_non_null(ranks);
-  check(r, mgrid_group_index(g) == group && mgrid_group_size(g) == n && mgrid_group_rank(g) == at);
+  check(r, mgrid_group_index(g) == group && mgrid_group_size(g) == n && mgrid_group_position(g) == at);
   check(r, mgrid_group_first(g) == m[0] && mgrid_group_last(g) == m[n - 1]);
   check(r, mgrid_group_next(g, false) == (at + 1 < n ? m[at + 1] : -1));
   check(r, mgrid_group_prev(g, false) == (at > 0 ? m[at - 1] : -1));
@@ -295,9 +295,9 @@ static void check_handle(const rng *r, const mgrid_group *g, const lists *l, int
   mgrid_group_ranks(g, ranks);
   for (int64_t p = 0; p < n; p++) {
     check(r, ranks[p] == m[p] && mgrid_group_at(g, p) == m[p]);
-    check(r, mgrid_group_position(g, m[p]) == p);
+    check(r, mgrid_group_position_of(g, m[p]) == p);
   }
-  check(r, mgrid_group_position(g, -1) == -1 && mgrid_group_position(g, INT64_MAX) == -1);
+  check(r, mgrid_group_position_of(g, -1) == -1 && mgrid_group_position_of(g, INT64_MAX) == -1);
   check(r, mgrid_group_native(g) == NULL);
   free(ranks);
 }
@@ -375,7 +375,7 @@ static void test_dry_questions(void **unused) {
   assert_int_equal(mgrid_state_ncomms(in), 2);
   assert_int_equal(mgrid_state_create(in, "date", anew(&why)), MGRID_UNKNOWN_NAME);
   assert_string_equal(why.message, "rank 5: unknown family 'date'; nearest is 'data' (tensor, data)");
-  assert_int_equal(mgrid_group_rank(mgrid_state_group(in, "data", anew(&why))), 1);
+  assert_int_equal(mgrid_group_position(mgrid_state_group(in, "data", anew(&why))), 1);
   assert_int_equal(mgrid_state_coord(in, "text", "tp", anew(&why)), 1);
   assert_int_equal(mgrid_state_coord(in, "text", "dp", anew(&why)), 1);
   assert_null(mgrid_state_group(in, "tensr", anew(&why)));

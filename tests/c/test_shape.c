@@ -48,7 +48,7 @@ static int64_t neighbour(const drawn *d, const mgrid_group *g, int64_t rank, siz
       coords[dim] = coords[dim] < 0 ? size - 1 : 0;
     }
   }
-  return mgrid_group_position(g, mgrid_grid_rank(d->grid, coords));
+  return mgrid_group_position_of(g, mgrid_grid_rank(d->grid, coords));
 }
 
 static void test_steps(void **unused) {

@@ -23,7 +23,7 @@ end
 describe("queries", function()
   it("answers queries with the state, the question and the parameters", function()
     local r = recipe(simple:gsub("end }\n$", [[end, arguments = { "x" }, queries = {
-      mine = function(s, q, p) return { s.tp.rank, q.x, p.tp } end,
+      mine = function(s, q, p) return { s.tp.position, q.x, p.tp } end,
       nothing = function() end,
       half = function() return 0.5 end } }]]))
     local s = r:plan(8, { tp = 2 }):dry(3)

@@ -25,7 +25,7 @@ describe("scripts/bench", function()
     plan = { "recipe, world 64", "C, world 1048576" },
     moves = { "tp 8 pp 16 to tp 16 pp 8, world 1024" },
     enumerate = { "plain C loops", "mgrid_family_range" },
-    questions = { "mgrid_group_rank", "mgrid_state_group, last of 32", "state.tp.rank" },
+    questions = { "mgrid_group_position", "mgrid_state_group, last of 32", "state.tp.position" },
     policies = { "Lua's own call", "mgrid_policy_call and mgrid_policy_integer", "policies.learning_rate, cosine",
       "a query of megatron, mgrid_runtime_ask_integer" },
     start = { "libmoongrid.so, stripped", "libmoongrid_lua.so, stripped", "moongrid plan, 64 ranks", "a C host, no runtime" },

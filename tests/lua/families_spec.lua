@@ -137,7 +137,7 @@ end)
 
 -- rank 13 is position 5 of the group 8 to 15
 describe("Group:segment", function()
-  local piece = "(function(s) return s.index, s.start, s.size, s.rank, s.first, s.last, s.next, s.prev, s.ranks end)"
+  local piece = "(function(s) return s.index, s.start, s.size, s.position, s.first, s.last, s.next, s.prev, s.ranks end)"
   gives {
     { piece .. "(group:segment { 5, 3 })", 1, 5, 3, 0, 13, 15, 14, 15, { 13, 14, 15 } },
     { piece .. "(group:segment { 1, fill })", 1, 1, 7, 4, 9, 15, 14, 12, { 9, 10, 11, 12, 13, 14, 15 } },
@@ -155,9 +155,9 @@ describe("Group:segment", function()
   it("answers policies", function()
     local recipe = mg.load "examples/dynamic_context.lua"
     local plan = recipe:plan(16, { tp = 2, pieces = { 5, 3 } })
-    assert.are.same({ index = 1, rank = 1, size = 3, next = 15, prev = 11 },
+    assert.are.same({ index = 1, position = 1, size = 3, next = 15, prev = 11 },
       recipe:call(plan:dry(13), "piece", { sizes = { 5, 3 } }))
-    assert.are.same({ index = 0, rank = 6, size = 8, next = 15, prev = 11 },
+    assert.are.same({ index = 0, position = 6, size = 8, next = 15, prev = 11 },
       recipe:call(plan:dry(13), "piece", { sizes = { 8 } }))
     local ok, message = pcall(recipe.call, recipe, plan:dry(13), "piece", { sizes = { 5, 2 } })
     assert.is_false(ok)
@@ -175,7 +175,7 @@ describe("backend none", function()
     { "select('#', " .. asked .. ":shares 'y'), " .. asked .. ":shares 'y' == nil, " .. asked .. ":shares 'z' == nil", 1,
       true, true },
     { asked .. ":schedule():match '[^\\n]* x [^\\n]*'", "       x                backend none: no communicator" },
-    { asked .. ":dry(5).x.ranks, " .. asked .. ":dry(5).x.rank, " .. asked .. ":dry(5).ncomms", { 1, 3, 5, 7 }, 2, 2 },
+    { asked .. ":dry(5).x.ranks, " .. asked .. ":dry(5).x.position, " .. asked .. ":dry(5).ncomms", { 1, 3, 5, 7 }, 2, 2 },
   }
   refuses {
     { asked .. ":dry(5).x:barrier()", "x has no communicator: the backend of its family is 'none'" },

@@ -144,7 +144,7 @@ describe("A plan of a grid in another order", function()
       local state <close> = down:dry(rank)
       assert.are.equal((7 - rank) % 2, state:coord("mesh", "tp"))
       assert.are.equal((7 - rank) // 2, state.mesh.dp)
-      assert.are.equal(7 - rank, state.mesh.rank)
+      assert.are.equal(7 - rank, state.mesh.position)
     end
     local outside <close> = plan(1, 3, 5, 7):dry(2)
     assert.is_nil(outside.mesh)
@@ -267,14 +267,14 @@ end)
 
 describe("A grid as one rank sees it", function()
   gives {
-    { "s.mesh.tp, s.mesh.dp, s.mesh.pp, s.mesh.rank, s.mesh.size, s.mesh.shape", 1, 0, 1, 9, 16, { 2, 4, 2 } },
+    { "s.mesh.tp, s.mesh.dp, s.mesh.pp, s.mesh.position, s.mesh.size, s.mesh.shape", 1, 0, 1, 9, 16, { 2, 4, 2 } },
     { "(function() local o = {} for k, v in pairs(s.mesh) do o[#o + 1] = k .. v end table.sort(o) return o end)()",
       { "dp0", "pp1", "tp1" } },
-    { "s.stage.rank, s.stage.ranks, s.stage.grid == g:at { pp = 1 }", 1, { 8, 9, 10, 11, 12, 13, 14, 15 }, true },
+    { "s.stage.position, s.stage.ranks, s.stage.grid == g:at { pp = 1 }", 1, { 8, 9, 10, 11, 12, 13, 14, 15 }, true },
     { "text(s.mesh:submesh('dp', 'tp'))", "Mesh tp 2 x dp 4 over ranks 8..15, at position 1" },
-    { "s.mesh:submesh('pp', 'tp').ranks, s.mesh:submesh('tp', 'pp').ranks, s.mesh:submesh('tp', 'pp').rank",
+    { "s.mesh:submesh('pp', 'tp').ranks, s.mesh:submesh('tp', 'pp').ranks, s.mesh:submesh('tp', 'pp').position",
       { 0, 1, 8, 9 }, { 0, 1, 8, 9 }, 3 },
-    { "s.mesh:submesh('dp').shape, s.mesh:submesh('dp').dp, s.mesh:submesh('dp').rank, s.mesh:submesh('dp').ranks",
+    { "s.mesh:submesh('dp').shape, s.mesh:submesh('dp').dp, s.mesh:submesh('dp').position, s.mesh:submesh('dp').ranks",
       { 4 }, 0, 0, { 9, 11, 13, 15 } },
     { "s.mesh:submesh('dp', 'pp'):submesh('pp').ranks, s.mesh:submesh().ranks", { 1, 9 }, { 9 } },
     { "s.mesh:submesh('tp', 'dp', 'pp').grid == g, text(s.mesh:submesh('dp').grid)", true, "Grid dp 4 over ranks (4:2) + 9" },
@@ -305,7 +305,7 @@ describe("A grid as one rank sees it", function()
         assert.are.equal(group == nil, mesh == nil)
         local slice = mesh and mesh:submesh(table.unpack(some))
         assert.are.same(group and group.ranks, slice and slice.ranks)
-        assert.are.equal(group and group.rank, slice and slice.rank)
+        assert.are.equal(group and group.position, slice and slice.position)
       end
     end
   end)

@@ -552,7 +552,7 @@ describe("jax_mesh", function()
     local plan = mg.plan(mesh:topology())
     assert.are.same({ "model", "data_model" }, plan.families)
     assert.are.same({ 6, 7, 5, 4 }, plan:dry(5).model.ranks)
-    assert.are.equal(2, plan:dry(5).model.rank)
+    assert.are.equal(2, plan:dry(5).model.position)
     plan:rehearse()
   end)
 

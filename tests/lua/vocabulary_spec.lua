@@ -270,7 +270,7 @@ describe("Cartesian families", function()
     -- over a world in another order: position and coordinates are those of the grid, whatever the ranks
     { "(function() local o = mg.grid(w:order { 7, 2, 5, 0, 3, 6, 1, 4 }, 'x-y', { x = 4, y = 2 }) t.o = o "
       .. "t.c = o:cartesian { periods = { x = true } } local c = mg.plan(t):dry(0) "
-      .. "return c.c.ranks, c.c.rank, c.o.x, c.o.y, c.c:shift 'x' end)()", { 7, 2, 5, 0, 3, 6, 1, 4 }, 3, 3, 0, 2, 0 },
+      .. "return c.c.ranks, c.c.position, c.o.x, c.o.y, c.c:shift 'x' end)()", { 7, 2, 5, 0, 3, 6, 1, 4 }, 3, 3, 0, 2, 0 },
     { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp', periods = { dp = true } } return t end)()):dry(2).c:shift 'dp'", 0, 0 },
     { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp' } return t end)()):dry(2).c:shift 'dp'", 0, nil, n = 3 },
     { "mg.plan((function() t.c = g:cartesian { 'dp', 'tp' } return t end)()):dry(2).c:shift('dp', -1)", nil, 0, n = 3 },
@@ -470,8 +470,8 @@ describe("State", function()
     { "s:close() return #s", "the state is closed" },
     { "s:close() return s:groups 'tp'", "the state is closed" },
     { "s:close() return pairs(s)", "the state is closed" },
-    { "local group = s.tp s:close() return group.rank", "the state of this group is closed" },
-    { "local group = s.tp local rank = group.rank s:close() return group.rank", "the state of this group is closed" },
+    { "local group = s.tp s:close() return group.position", "the state of this group is closed" },
+    { "local group = s.tp local rank = group.position s:close() return group.position", "the state of this group is closed" },
     { "local groups = s:groups 'tp' local size = groups[1].size s:close() return groups[1].size",
       "the state of this group is closed" },
     { "local rank = s.rank s:close() return s.rank", "the state is closed" },
@@ -481,27 +481,28 @@ end)
 
 describe("Group", function()
   gives {
-    { "s.edge.rank, s.edge.size, s.edge.index, #s.edge", 1, 2, 0, 2 },
+    { "s.edge.position, s.edge.size, s.edge.index, #s.edge", 1, 2, 0, 2 },
     { "s.edge.first, s.edge.last, s.edge.ranks, s.edge.name", 0, 5, { 0, 5 }, "edge" },
     { "s.edge:next(), s.edge:next(false), s.edge:next 'wrap', s.edge:next(true), s.edge:next { wrap = true }", nil, nil, 0, 0, 0, n = 6 },
     { "s.edge:prev(), s.dp:prev(), s.dp:prev 'wrap', s.dp:next()", 0, nil, 7, 7, n = 5 },
     { "s.edge:at(0), s.edge:at(-1), s.edge:at(2), s.edge:at(-3)", 0, 5, nil, nil, n = 5 },
-    { "s.edge:position(5), s.edge:position(0), s.edge:position(1)", 1, 0, nil, n = 4 },
+    { "s.edge:position_of(5), s.edge:position_of(0), s.edge:position_of(1)", 1, 0, nil, n = 4 },
     { "s.edge:contains(0), s.edge:contains(1), s.edge:contains(99), s.edge:contains(-1)", true, false, false, false },
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
-  local known = "(rank, size, index, first, last, ranks, name, launch_order, next, prev, at, position, contains, shift, segment, "
+  local known = "(position, size, index, first, last, ranks, name, launch_order, next, prev, at, position_of, contains, shift, segment, "
     .. "buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
-    { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'rank' " .. known },
+    { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'ranks' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },
-    { "s.tp.rank = 5", "a Group cannot be changed" },
+    { "s.tp.position = 5", "a Group cannot be changed" },
     { "s.edge:next 'warp'", "unknown option 'warp'; nearest is 'wrap' (wrap)" },
     { "s.edge:next { wrp = 1 }", "unknown option 'wrp'; nearest is 'wrap' (wrap)" },
     { "s.edge:prev { wrp = 1 }", "unknown option 'wrp'; nearest is 'wrap' (wrap)" },
     { "s.edge:next(1)", "bad argument #1 to 'next' (\"wrap\" expected, got number)" },
     { "s.edge:at('x')", "bad argument #1 to 'at' (number expected, got string)" },
-    { "s.edge:position()", "bad argument #1 to 'position' (number expected, got no value)" },
+    { "local _ = s.edge.rank", "a Group has no rank: its `position` is that of this rank in it, the `rank` of the state that in the world" },
+    { "s.edge:position_of()", "bad argument #1 to 'position_of' (number expected, got no value)" },
     { "s.tp.next()", "bad argument #1 to 'next' (moongrid.Group expected, got no value)" },
   }
 end)

@@ -69,7 +69,7 @@ static bool agrees(mgrid_state *s, const char *family, int n, const char *const 
     }
   }
   MPI_Cart_rank(comm, coords, &position);
-  ok &= position == mgrid_group_rank(g);
+  ok &= position == mgrid_group_position(g);
   if (twin != MPI_COMM_NULL) MPI_Comm_free(&twin);
   return ok && !e.status;
 }

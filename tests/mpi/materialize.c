@@ -69,7 +69,7 @@ static int64_t tp_size(void) { return world % 2 == 0 ? 2 : 1; }
 /* The neighbours are positions in the communicator, and no message of anybody comes from where there is none. */
 static void check_neighbours(const mgrid_group *g) {
   MPI_Comm comm = mgrid_mpi_comm(g);
-  int      at = (int)mgrid_group_rank(g), size = (int)mgrid_group_size(g), mine = me, got = -5, stray = 77;
+  int      at = (int)mgrid_group_position(g), size = (int)mgrid_group_size(g), mine = me, got = -5, stray = 77;
   CHECK(mgrid_mpi_next(g, true) == (at + 1) % size && mgrid_mpi_prev(g, true) == (at + size - 1) % size);
   CHECK(mgrid_mpi_next(g, false) == (at + 1 < size ? at + 1 : MPI_PROC_NULL));
   CHECK(mgrid_mpi_prev(g, false) == (at > 0 ? at - 1 : MPI_PROC_NULL));
@@ -92,9 +92,9 @@ static void test_questions(void) {
   CHECK(s != NULL);
   if (s) {
     const mgrid_group *g = mgrid_state_group(s, "tp", anew(&e)), *d = mgrid_state_group(s, "dp", anew(&e));
-    CHECK(mgrid_group_size(g) == tp && mgrid_group_rank(g) == me % tp && mgrid_group_index(g) == me / tp);
+    CHECK(mgrid_group_size(g) == tp && mgrid_group_position(g) == me % tp && mgrid_group_index(g) == me / tp);
     CHECK(mgrid_group_first(g) == me - me % tp && mgrid_group_last(g) == mgrid_group_first(g) + tp - 1);
-    CHECK(mgrid_group_size(d) == world / tp && mgrid_group_rank(d) == me / tp);
+    CHECK(mgrid_group_size(d) == world / tp && mgrid_group_position(d) == me / tp);
     CHECK(mgrid_group_next(d, true) == (me + tp) % world && mgrid_group_prev(d, false) == (me < tp ? -1 : me - tp));
     CHECK(mgrid_state_coord(s, "grid", "dp", anew(&e)) == me / tp);
     check_neighbours(d);
@@ -242,7 +242,7 @@ static void test_backend_none(void) {
   CHECK(mgrid_group_native(asked) == NULL && mgrid_mpi_comm(asked) == MPI_COMM_NULL);
   CHECK(mgrid_mpi_comm(mgrid_state_group(s, "alone", &e)) == MPI_COMM_NULL);
   CHECK(mgrid_mpi_comm(mgrid_state_group(s, "all", &e)) != MPI_COMM_NULL);
-  CHECK(mgrid_group_rank(asked) == me && mgrid_group_size(asked) == world);
+  CHECK(mgrid_group_position(asked) == me && mgrid_group_size(asked) == world);
   if (world > 1) CHECK(mgrid_group_segment(asked, 2, sizes, &half, &e) == MGRID_OK && half.index == (me > 0));
   CHECK(mgrid_state_create(s, "asked", &e) == MGRID_OK);
   CHECK(mgrid_state_prove(s, &proved, &e) == MGRID_OK && proved == (world > 1));

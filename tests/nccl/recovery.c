@@ -61,7 +61,7 @@ static void latched_on(mgrid_backend *mpi, bool blocking) {
   void          *buffer = NULL;
   test(s && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, s ? "all are there, and proved" : e.message);
   const mgrid_group *dp = mgrid_state_group(s, "dp", NULL), *tp = mgrid_state_group(s, "tp", NULL);
-  bool               hit = mgrid_group_position(dp, 2) >= 0, beside = mgrid_group_position(tp, 2) >= 0;
+  bool               hit = mgrid_group_position_of(dp, 2) >= 0, beside = mgrid_group_position_of(tp, 2) >= 0;
   p_Malloc(&buffer, 8);
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 2) vanish();

@@ -109,8 +109,8 @@ static void shrink(mgrid_backend *mpi) {
   ncclComm_t         before = mgrid_nccl_comm(dp);
   if (rank != 2) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
-  bool               hit = mgrid_group_position(dp, 2) >= 0;
-  test(rank == 2 || (now && mgrid_group_size(now) == mgrid_group_size(dp) - hit && mgrid_group_position(now, 2) < 0),
+  bool               hit = mgrid_group_position_of(dp, 2) >= 0;
+  test(rank == 2 || (now && mgrid_group_size(now) == mgrid_group_size(dp) - hit && mgrid_group_position_of(now, 2) < 0),
        left ? "dp without rank 2" : e.message);
   test(rank == 2 || (mgrid_nccl_comm(now) && (mgrid_nccl_comm(now) == before) == !hit),
        "who lost nobody keeps its own");
@@ -125,7 +125,7 @@ static void shrink(mgrid_backend *mpi) {
        "nobody loses itself");
   lost[0] = (rank + 1) % size;
   mgrid_state *gloo = mgrid_state_shrink(s, "dp_gloo", 1, lost, anew(&e));
-  test(!gloo || mgrid_group_position(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
+  test(!gloo || mgrid_group_position_of(mgrid_state_group(s, "dp_gloo", NULL), lost[0]) < 0,
        "MPI's communicators cannot shrink");
   mgrid_state_free(gloo);
   mgrid_state_free(left);
@@ -143,7 +143,7 @@ static void revoked(mgrid_backend *mpi) {
   test(s && mgrid_state_revoke(s, anew(&e)) == MGRID_OK, "revoke");
   if (rank != 1) left = mgrid_state_shrink(s, "dp", 1, lost, anew(&e));
   const mgrid_group *now = left ? mgrid_state_group(left, "dp", anew(&e)) : NULL;
-  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position(mgrid_state_group(s, "dp", anew(&e)), 1) < 0
+  test(rank == 1 || !mgrid_nccl_comm(now) || mgrid_group_position_of(mgrid_state_group(s, "dp", anew(&e)), 1) < 0
            || sum_of(now, rank) == want_of(now),
        left ? "shrink after revoke" : e.message);
   mgrid_state_free(left);

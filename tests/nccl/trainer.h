@@ -69,7 +69,7 @@ static inline bool right(const mgrid_state *s, const char *family) {
   if (!g) return true;
   p_CommCount(mgrid_nccl_comm(g), &count);
   p_CommUserRank(mgrid_nccl_comm(g), &me);
-  return count == mgrid_group_size(g) && me == mgrid_group_rank(g) && sum_of(g, rank) == want_of(g);
+  return count == mgrid_group_size(g) && me == mgrid_group_position(g) && sum_of(g, rank) == want_of(g);
 }
 
 /* tp2 and dp, without a recipe; and before them the first ranks alone, by MPI. */

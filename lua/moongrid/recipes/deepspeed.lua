@@ -318,10 +318,10 @@ local queries = {
     virtual_stage(q, p) -- refuses one that there is not
     return p.virtual_pipeline_model_parallel_size and q.vp_stage
   end,
-  is_pipeline_first_stage = function(s, q, p) return s.pp.rank == 0 and (virtual_stage(q, p) or 0) == 0 end,
+  is_pipeline_first_stage = function(s, q, p) return s.pp.position == 0 and (virtual_stage(q, p) or 0) == 0 end,
   is_pipeline_last_stage = function(s, q, p)
     local virtual = virtual_stage(q, p)
-    return s.pp.rank == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
+    return s.pp.position == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
   end,
 }
 for getter, group in pairs {
@@ -336,7 +336,7 @@ for getter, group in pairs {
   expert_tensor_parallel = function(s) return s.ep_tp end,
   expert_data_parallel = function(s, q) return s[expert_data_parallel(s, q)] end,
 } do
-  queries[getter .. "_rank"] = function(s, q) return group(s, q).rank end
+  queries[getter .. "_rank"] = function(s, q) return group(s, q).position end
   queries[getter .. "_world_size"] = function(s, q) return group(s, q).size end
 end
 

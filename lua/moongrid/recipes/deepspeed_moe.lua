@@ -83,7 +83,7 @@ local queries = {
   expert_parallel_src_rank = function(s, q) return experts(s, q).first end,
   expert_broadcast_src_rank = function(s, q) return expert_data(s, q).first end,
   max_expert_size_name = function(_, _, p) return max_expert_size_name(p) end,
-  zero_param_intra_parallel_rank_in_mygroup = function(s) return s.zero_param_intra.rank end,
+  zero_param_intra_parallel_rank_in_mygroup = function(s) return s.zero_param_intra.position end,
   zero_param_intra_parallel_group_world_size = function(s) return s.zero_param_intra.size end,
   zero_param_parallel_is_initialized = function(_, _, p) return p.group_size ~= nil end,
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
@@ -97,7 +97,7 @@ for getter, group in pairs {
   sequence_parallel = function(s) return s.sp end,
   sequence_data_parallel = function(s) return s.sp_dp end,
 } do
-  queries[getter .. "_rank"] = function(...) return group(...).rank end
+  queries[getter .. "_rank"] = function(...) return group(...).position end
   queries[getter .. "_world_size"] = function(...) return group(...).size end
 end
 

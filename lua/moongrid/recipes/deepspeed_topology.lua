@@ -178,7 +178,7 @@ local queries = {
 for getter, family in pairs {
   pipe_parallel = "pp", data_parallel = "dp", slice_parallel = "slice", model_parallel = "ds_model",
 } do
-  queries[getter .. "_rank"] = function(s) return s[family].rank end
+  queries[getter .. "_rank"] = function(s) return s[family].position end
   queries[getter .. "_world_size"] = function(s) return s[family].size end
 end
 

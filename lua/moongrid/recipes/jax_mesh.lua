@@ -419,7 +419,7 @@ local queries = {
     local at = axes_of(p)
     for i, axis in ipairs(at) do
       if not s[axis] then return nil end
-      at[i] = s[axis].rank
+      at[i] = s[axis].position
     end
     return at
   end,
@@ -443,7 +443,7 @@ local queries = {
     local index = 0
     for _, axis in ipairs(asked(q, p)) do
       if not s[axis] then return nil end
-      index = index * s[axis].size + s[axis].rank
+      index = index * s[axis].size + s[axis].position
     end
     return index
   end,

@@ -10,11 +10,11 @@ local function virtual_rank(q, p)
   if vpp and not q.ignore_virtual then return q.virtual_rank end
 end
 
-local function is_first_stage(s, q, p) return (virtual_rank(q, p) or 0) == 0 and s.pp.rank == 0 end
+local function is_first_stage(s, q, p) return (virtual_rank(q, p) or 0) == 0 and s.pp.position == 0 end
 
 local function is_last_stage(s, q, p)
   local v = virtual_rank(q, p)
-  return (not v or v == p.virtual_pipeline_model_parallel_size - 1) and s.pp.rank == s.pp.size - 1
+  return (not v or v == p.virtual_pipeline_model_parallel_size - 1) and s.pp.position == s.pp.size - 1
 end
 
 -- Encoder and decoder: stages from the split on are the decoder's.
@@ -39,14 +39,14 @@ local queries = {
   tensor_model_parallel_src_rank = function(s) return s.tp.first end,
   data_parallel_src_rank = function(s) return s.dp.first end,
   sequence_parallel_src_rank = function(s) return s.sp.first end,
-  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.rank or nil end, -- legacy: without pp only
+  model_parallel_rank = function(s) return s.pp.size == 1 and s.tp.position or nil end, -- legacy: without pp only
   model_parallel_world_size = function(s) return s.pp.size == 1 and s.tp.size or nil end,
   is_pipeline_first_stage = is_first_stage,
   is_pipeline_last_stage = is_last_stage,
-  is_pipeline_stage_before_split = function(s, _, p) return before_split(s, s.pp.rank, p) end,
-  is_pipeline_stage_after_split = function(s, _, p) return after_split(s, s.pp.rank, p) end,
+  is_pipeline_stage_before_split = function(s, _, p) return before_split(s, s.pp.position, p) end,
+  is_pipeline_stage_after_split = function(s, _, p) return after_split(s, s.pp.position, p) end,
   is_pipeline_stage_at_split = function(s, _, p)
-    return before_split(s, s.pp.rank, p) and after_split(s, s.pp.rank + 1, p)
+    return before_split(s, s.pp.position, p) and after_split(s, s.pp.position + 1, p)
   end,
   is_rank_in_embedding_group = function(s, q, p)
     if not s.embd then return false end
@@ -61,7 +61,7 @@ for getter, family in pairs {
   tensor_model_parallel = "tp", pipeline_model_parallel = "pp", data_parallel = "dp", sequence_parallel = "sp",
   sequence_data_parallel = "sp_dp",
 } do
-  queries[getter .. "_rank"] = function(s) return s[family].rank end
+  queries[getter .. "_rank"] = function(s) return s[family].position end
   queries[getter .. "_world_size"] = function(s) return s[family].size end
 end
 

@@ -30,7 +30,7 @@ end
 local function group(s, q) return s[q.group or error "group is missing; a family such as tp would do"] end
 
 local queries = {
-  get_rank = function(s, q) return group(s, q).rank end,
+  get_rank = function(s, q) return group(s, q).position end,
   get_size = function(s, q) return group(s, q).size end,
   get_local_ranks = function(s, q) return s.plan:grid "grid":coords(q.world_rank or s.rank) end,
   get_global_rank = function(s, q) return s.plan:grid "grid":rank(coords_of(s, q)) end,

@@ -38,7 +38,7 @@ end
 local function sequence_rank(s, q, p, set)
   if set.sequence_parallel_rank then return set.sequence_parallel_rank end
   if not is_training(s, q, p, set) then return 0 end
-  return held(s, p, "sp", "rank")
+  return held(s, p, "sp", "position")
 end
 
 local function sequence_data_size(s, _, p, set)
@@ -46,7 +46,7 @@ local function sequence_data_size(s, _, p, set)
 end
 
 local function sequence_data_rank(s, _, p, set)
-  return set.sequence_data_parallel_rank or held(s, p, "sp_dp", "rank")
+  return set.sequence_data_parallel_rank or held(s, p, "sp_dp", "position")
 end
 
 return recipe {

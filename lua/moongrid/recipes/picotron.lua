@@ -9,8 +9,8 @@ local queries = {
   cp_recv_rank = function(s) return s.cp:prev("wrap") end,
   pp_next_rank = function(s) return s.pp:next() end, -- nil at the last stage
   pp_prev_rank = function(s) return s.pp:prev() end,
-  pp_is_first_stage = function(s) return s.pp.rank == 0 end,
-  pp_is_last_stage = function(s) return s.pp.rank == s.pp.size - 1 end,
+  pp_is_first_stage = function(s) return s.pp.position == 0 end,
+  pp_is_last_stage = function(s) return s.pp.position == s.pp.size - 1 end,
   cp_dp_group_ids = function(s) return s.cp_dp.ranks end,
   cp_dp_world_size = function(s) return s.cp_dp.size end,
   str = function(s)
@@ -18,7 +18,7 @@ local queries = {
   end,
 }
 for _, dim in ipairs { "tp", "cp", "pp", "dp" } do
-  queries[dim .. "_rank"] = function(s) return s[dim].rank end
+  queries[dim .. "_rank"] = function(s) return s[dim].position end
   queries[dim .. "_world_size"] = function(s) return s[dim].size end
   queries[dim .. "_group_ids"] = function(s) return s[dim].ranks end
   queries[dim .. "_first_rank"] = function(s) return s[dim].first end

@@ -85,7 +85,7 @@ local queries = {
     if off then error("axis '" .. off .. "' of this mesh is off: its size is 1, or efsdp without experts") end
     return get_optional_mesh(s, q, p)
   end,
-  get_local_rank = function(s, q) return s[mesh_dim(q)].rank end,
+  get_local_rank = function(s, q) return s[mesh_dim(q)].position end,
   size = function(s, q) return s[mesh_dim(q)].size end,
   enabled = function(s, q, p) return enabled(s, mesh_dim(q), p) end,
   one_dimensional = function(s, _, p) -- the axes that have meshes of more than one rank

@@ -70,7 +70,7 @@ local function check_grid(job, case)
     check("coordinate of the grid", coords, case.ranks.coordinate[i])
     check("coordinate of the state's mesh", by_axis, case.ranks.coordinate[i])
     check("sizes of the grid", sizes, case.lists.shape)
-    check("position in the mesh", case.lists.device_order[state.mesh.rank + 1], rank)
+    check("position in the mesh", case.lists.device_order[state.mesh.position + 1], rank)
   end
 end
 

@@ -132,7 +132,7 @@ local function ask(job, column, rank)
   local mesh, dim = dim_of(job, of)
   local position = mesh:get_local_rank(rank, dim)
   local group = job.plan:dry(rank)[job.names[of]]
-  assert(position == (group and group.rank))
+  assert(position == (group and group.position))
   return position
 end
 

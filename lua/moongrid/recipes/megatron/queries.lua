@@ -26,12 +26,13 @@ end
 -- With interleaving only the first (last) virtual stage of a rank is first (last).
 local function is_first_stage(s, q, p)
   local virtual = virtual_stage(q, p)
-  return s.pp and s.pp.rank == 0 and (virtual or 0) == 0
+  return s.pp and s.pp.position == 0 and (virtual or 0) == 0
 end
 
 local function is_last_stage(s, q, p)
   local virtual = virtual_stage(q, p)
-  return s.pp and s.pp.rank == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
+  return s.pp and s.pp.position == s.pp.size - 1
+    and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
 end
 
 -- A block of dp x cp; that of all its ranks is dp x cp itself.
@@ -41,10 +42,10 @@ local function block_of(s, q, prefix)
 end
 
 local queries = {
-  data_parallel_rank = function(s, q, p) return s.dp and dp_of(s, q, p).rank end,
+  data_parallel_rank = function(s, q, p) return s.dp and dp_of(s, q, p).position end,
   data_parallel_world_size = function(s, q, p) return s.dp and dp_of(s, q, p).size end,
   data_parallel_src_rank = function(s, q) return s.dp and s[q.with_context_parallel and "dp_cp" or "dp"].first end,
-  expert_data_parallel_rank = function(s, q, p) return s.dp and expt_dp_of(s, q, p).rank end,
+  expert_data_parallel_rank = function(s, q, p) return s.dp and expt_dp_of(s, q, p).position end,
   expert_data_parallel_world_size = function(s, q, p) return s.dp and expt_dp_of(s, q, p).size end,
   pipeline_model_parallel_first_rank = function(s) return s.pp and s.pp.first end,
   pipeline_model_parallel_last_rank = function(s) return s.pp and s.pp.last end,
@@ -65,9 +66,10 @@ local queries = {
   is_rank_in_position_embedding_group = function(s) return s.pos_embd ~= nil end,
   all_ranks = function(s, _, p)
     if not s.tp then return nil end
-    local dp = dp_of(s, { with_gtp_remat = true }, p).rank
-    if not releases.has_remat(p) then return table.concat({ s.tp.rank, dp, s.cp.rank, s.pp.rank, s.ep.rank }, "_") end
-    return table.concat({ s.tp.rank, s.gtp_remat.rank, dp, s.cp.rank, s.pp.rank, s.ep.rank }, "_")
+    local at = { s.tp.position, dp_of(s, { with_gtp_remat = true }, p).position, s.cp.position, s.pp.position,
+      s.ep.position }
+    if releases.has_remat(p) then table.insert(at, 2, s.gtp_remat.position) end
+    return table.concat(at, "_")
   end,
   has_separate_all_gather_group = function(s) return group_of(s, "dp_cp_ag") ~= nil end,
   inter_distributed_optimizer_instance_group = function(s, q, p)
@@ -87,7 +89,7 @@ for getter, family in pairs {
   expert_gtp_weight_remat = "expt_gtp_remat",
 } do
   local function of(s) return group_of(s, family) end
-  queries[getter .. "_rank"] = function(s) return of(s) and of(s).rank end
+  queries[getter .. "_rank"] = function(s) return of(s) and of(s).position end
   queries[getter .. "_world_size"] = function(s) return of(s) and of(s).size end
   queries[getter .. "_src_rank"] = function(s) return of(s) and of(s).first end
 end
