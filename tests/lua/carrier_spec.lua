@@ -185,12 +185,16 @@ describe("over pmix", function()
   end
 
   it("between machines too, as far as one machine can play two", function()
-    local agent = os.tmpname() -- what mpirun calls instead of ssh: HOST COMMAND
-    io.open(agent, "w"):write('#!/bin/bash\nshift\nexec bash -c "$*"\n'):close()
+    -- What mpirun calls instead of ssh: HOST COMMAND. Each of the two has a /tmp of its own, as machines have: daemons
+    -- of one job that share a session directory remove it from under each other, and some job never ends.
+    local folder = os.tmpname()
+    local agent = folder .. "/agent"
+    os.execute(("rm %s && mkdir -p %s/one %s/two"):format(folder, folder, folder))
+    io.open(agent, "w"):write(('#!/bin/bash\nexport TMPDIR=%s/$1\nshift\nexec bash -c "$*"\n'):format(folder)):close()
     os.execute("chmod +x " .. agent)
     local out, err, code = on(8, "--host one:4,two:4 build/moongrid run " .. MOE .. " --backend nccl --carrier pmix",
       "STANDIN_STRICT=1 OMPI_MCA_plm_rsh_no_tree_spawn=1 OMPI_MCA_plm_rsh_agent=" .. agent)
-    os.remove(agent)
+    os.execute("rm -rf " .. folder) -- a daemon may be at it, too
     assert.equal(0, code, err)
     assert.truthy(out:find("on all 8 ranks (48 memberships, nccl)", 1, true), out)
   end)
