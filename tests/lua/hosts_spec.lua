@@ -82,6 +82,12 @@ describe("a host without Lua", function()
     assert.equal("what speaks Lua is here: 0\n<plan>\n", answer(out), err)
   end)
 
+  it("may be built with a sanitizer, which forbids what others need", function()
+    local out, err, code = run("ASAN_OPTIONS=detect_leaks=1 " .. host("-fsanitize=address " .. linked))
+    assert.equal("what speaks Lua is here: 0\n<plan>\n", answer(out), err)
+    assert.equal(0, code)
+  end)
+
   it("is told which library is not here", function()
     local folder = run "mktemp -d":gsub("\n", "")
     run(("cp build/libmoongrid.so.* %s/"):format(folder))
@@ -113,6 +119,44 @@ describe("a host without Lua", function()
     assert.equal("what speaks Lua is here: 0\n<plan>\n", answer(out), err)
     out = run(program)
     assert.truthy(out:find("what recipes need is not here: libmoongrid.so.0.1: cannot open", 1, true), out)
+  end)
+end)
+
+describe("a host that gives scripts of its own the module", function()
+  it("links what speaks Lua, and makes runtimes too", function()
+    local source = stage .. "/scripts"
+    run("mkdir -p " .. stage)
+    local file = assert(io.open(source .. ".c", "w"))
+    file:write [[
+      #include <lauxlib.h>
+      #include <lualib.h>
+      #include <moongrid_lua.h>
+      #include <stdio.h>
+      int main(void) {
+        mgrid_error    e = MGRID_ERROR_INIT;
+        mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+        lua_State     *L = luaL_newstate();
+        luaL_openlibs(L);
+        luaL_requiref(L, "moongrid", mgrid_lua_open, 0);
+        if (luaL_dostring(L, "local mg = require 'moongrid'\n"
+                             "print(_VERSION, mg.load('picotron'):plan(8, { tp = 2 }):dry(3).tp.position)"))
+          puts(lua_tostring(L, -1));
+        lua_close(L);
+        mgrid_runtime_load(rt, "picotron", &e);
+        mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+        printf("%d families %s\n", (int)mgrid_plan_nfamilies(p), e.message);
+        mgrid_plan_free(p);
+        mgrid_runtime_free(rt);
+        return 0;
+      }]]
+    file:close()
+    local _, err, code = run(("cc -Wall -Werror -Isrc $(pkg-config --cflags lua5.4) %s.c -o %s -Lbuild -lmoongrid_lua "
+      .. "-lmoongrid -Wl,-rpath,%s/build $(pkg-config --libs lua5.4)"):format(source, source, root))
+    assert.equal(0, code, err)
+    local out
+    out, err, code = run(source)
+    assert.equal("Lua 5.4\t1\n7 families \n", out, err)
+    assert.equal(0, code)
   end)
 end)
 
