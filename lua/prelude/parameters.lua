@@ -9,12 +9,25 @@ local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, s
 
 local serial = 0 -- counts declarations, to list parameters in the order in which they are written
 
+-- What param.KIND(...) returns is an empty table: a recipe can neither see nor change what it declared.
+local declarations = setmetatable({}, { __mode = "k" })
+local Param = {
+  __index = function() core.raise "what param.KIND(...) returns has no fields; it goes into params" end,
+  __newindex = function() core.raise "what param.KIND(...) returns cannot be changed" end,
+  __metatable = false,
+}
+
 local function declare(kind, default, doc, ...)
+  if doc ~= nil and type(doc) ~= "string" then core.raise("the doc of a parameter is text, not " .. show(doc)) end
+  local aliases = { ... }
+  for _, alias in ipairs(aliases) do
+    if type(alias) ~= "string" then core.raise("another name of a parameter is text, not " .. show(alias)) end
+  end
   serial = serial + 1
-  return {
-    is_param = declare, serial = serial, kind = kind, default = default, doc = doc or "", aliases = { ... },
-    where = core.where(),
-  }
+  local p = setmetatable({}, Param)
+  declarations[p] = { serial = serial, kind = kind, default = default, doc = doc or "", aliases = aliases,
+                      where = core.where() }
+  return p
 end
 
 -- param.size(default, doc, aliases...): a default of nil makes the parameter optional.
@@ -45,8 +58,8 @@ local function list_of(what, table_, where)
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
     end
-    local p = value
-    if not (type(value) == "table" and value.is_param == declare) then
+    local p = declarations[value]
+    if not p then
       local kind = kind_of(value)
       if not kind then
         core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "

@@ -65,6 +65,7 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
+local by_host = false -- is the next recipe named by the host?
 local running = {} -- { path, text } of the recipe files that are being run, the innermost last
 
 -- What a state is asked: queries, getters and their arguments. asking.lua is loaded at the first question.
@@ -171,7 +172,8 @@ function M.recipe(what)
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
   local from = running[#running]
-  local path, chunk, key, text = core.load(what, from and from.path)
+  local path, chunk, key, text = core.load(what, from and from.path, by_host)
+  by_host = false
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
@@ -191,7 +193,7 @@ end
 
 -- Load the runtime's recipe. Clear these two first, because a load that hit a limit leaves them set.
 function M.load(name)
-  loading, running = {}, {}
+  loading, running, by_host = {}, {}, true
   return M.recipe(name)
 end
 

@@ -21,6 +21,11 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   f->as.cut.base = mgrid_family_ref(base->origin ? base->origin : base);
   f->as.cut.n = n;
   f->as.cut.starts = starts;
+  f->bytes += starts ? (size_t)(n + 1) * sizeof *starts : 0;
+  if (mgrid_family_put_above(f, base, err)) {
+    mgrid_family_free(f);
+    return NULL;
+  }
   f->count = base->count * n;
   f->size = f->max_size = size;
   for (int64_t i = 0; i < n && starts; i++)

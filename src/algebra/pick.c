@@ -89,6 +89,7 @@ mgrid_family *mgrid_pick_strided(int64_t world, const mgrid_strided *base, int64
   mgrid_strided_put(f, &f->as.picked.base, base->offset, &base->inside, &base->index);
   f->as.picked.positions = copy;
   f->as.picked.sorted = sorted;
+  f->bytes += (size_t)n * 3 * sizeof *copy;
   f->size = f->max_size = n;
   f->count = mgrid_modes_count(&base->index);
   f->total = n * f->count;

@@ -117,6 +117,7 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   f->as.table.starts = starts;
   f->as.table.ranks = ranks;
   set_sizes(f, count, starts);
+  f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof *f->as.table.by_rank);
   if (check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;

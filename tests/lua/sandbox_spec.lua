@@ -43,7 +43,7 @@ hostile.long_upper = { "local s = ('x'):rep(60000) for _ = 1, 8 do s = s .. s en
 -- memory -------------------------------------------------------------------------------
 hostile.big_table = { "local t = {} for i = 1, 1000000000 do t[i] = ('x'):rep(1000) .. i end", 3, memory }
 hostile.nested_table = { "local t = {} while true do t = { t } end", 3, memory }
-hostile.doubled_text = { "local s = 'x' while true do s = s .. s end", 3, memory }
+hostile.doubled_text = { "local s = 'x' while true do s = s .. s end", 3, "the recipe makes a text of more than 1048576 bytes" }
 hostile.concat = { "local s, t = ('x'):rep(65536), {} for i = 1, 2000 do t[i] = s end table.concat(t)", 3, memory }
 hostile.recursion = { "local function f() return f() + 1 end f()", 3, memory }
 hostile.many_families = { "return recipe { build = function(w) local g, t = grid(w, 'x', { x = 8 }), {}\n"
