@@ -98,12 +98,13 @@ local function define(def, where)
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
-  body.params = parameters.declared_in("parameter", base and base.params, def.params, where)
+  local ours = file and file.text == 0 -- a bundled one
+  body.params = parameters.declared_in("parameter", base and base.params, def.params, where, ours)
   body.rest = def.rest or base and base.rest -- name of the parameter for names in a file that are none
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
-  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where)
+  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, ours)
   body.asked = {}
   for field in sorted_pairs(asked) do
     body.asked[field] = def[field]

@@ -30,8 +30,7 @@ mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, 
   if (f->depth > MGRID_DEPTH_MAX)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family made of others more than %d deep", MGRID_DEPTH_MAX);
   if (f->nodes > MGRID_PARTS_MAX)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE,
-                      "a family of %" PRId64 " parts; at most %d, with all that these are made of", f->nodes - 1,
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family of more than %d parts, with all that these are made of",
                       MGRID_PARTS_MAX);
   return MGRID_OK;
 }

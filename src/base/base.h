@@ -47,13 +47,18 @@ void mgrid_struct_write(void *given, const void *own, size_t known);
 ** and the work ends, without an error of its own. NULL: a host asks, and it is free. */
 typedef struct mgrid_payer {
   bool (*pay)(void *ud, int64_t work); /* about so many instructions of Lua */
-  void *ud;
-  bool  spent;
+  void   *ud;
+  int64_t owed; /* little work is paid together */
+  bool    spent;
 } mgrid_payer;
 
 static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
-  if (p && !p->spent) p->spent = !p->pay(p->ud, work);
-  return !p || !p->spent;
+  if (!p || p->spent) return !p;
+  p->owed = work < INT64_MAX - p->owed ? p->owed + work : INT64_MAX;
+  if (p->owed < 4096) return true;
+  p->spent = !p->pay(p->ud, p->owed);
+  p->owed = 0;
+  return !p->spent;
 }
 
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of
@@ -96,6 +101,13 @@ mgrid_locale mgrid_locale_plain(void);
 void         mgrid_locale_back(mgrid_locale of);
 
 char *mgrid_strdup(const char *s); /* NULL when out of memory */
+
+/* Text as a terminal may see it: control characters, newlines too, and bytes that are not UTF-8 are written out, \x1b.
+** _is_shown: it is so already; _shown writes to (out, room), whole characters as far as there is room, and returns how
+** many bytes; _text_shown appends. shown.c */
+bool   mgrid_is_shown(const char *s, size_t len);
+size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
+void   mgrid_text_shown(mgrid_text *t, const char *s);
 
 /* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);

@@ -90,10 +90,17 @@ static void put_ranks(writer *w, const mgrid_family *f, int64_t group) {
   put(w, "]");
 }
 
+/* A path may be any bytes; JSON is UTF-8. */
+static json_t *path_value(const char *path) {
+  char shown[4096];
+  if (!mgrid_is_shown(path, strlen(path))) mgrid_shown(shown, sizeof shown, path, strlen(path)), path = shown;
+  return json_string(path);
+}
+
 static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   key(w, "\n  ", "recipe");
-  put_value(w, *c->recipe ? json_string(c->recipe) : json_null());
+  put_value(w, *c->recipe ? path_value(c->recipe) : json_null());
   key(w, "\n  ", "world");
   put_value(w, json_integer(c->world));
   if (rank >= 0) {

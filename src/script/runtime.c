@@ -46,7 +46,8 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 /* --------------------------------------------------------------------- life */
 
 static int open_body(lua_State *L) {
-  mgrid_budget_attach(L, lua_touserdata(L, 1));
+  enum { PAUSE = 400 };
+  lua_gc(L, LUA_GCINC, PAUSE, 0, 0); /* a small heap for a short time: collect at four times of what is alive */
   mgrid_prelude_open(L);
   return 0;
 }
@@ -73,7 +74,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
-  if (mgrid_runtime_protected(rt, open_body, &rt->budget, err)) {
+  if (mgrid_runtime_protected(rt, open_body, NULL, err)) {
     mgrid_script_runtime_free(rt);
     return NULL;
   }

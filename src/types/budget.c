@@ -11,9 +11,7 @@
 
 /* A look at the clock after STEP instructions, and after fewer where these take long: a text or a table of LARGE bytes
 ** may cost one instruction a walk through it. */
-enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10 };
-
-static const char budget_key = 'b'; /* registry key: its address */
+enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
 /* ------------------------------------------------------------------- memory */
 
@@ -26,6 +24,35 @@ static void look_after(mgrid_budget *b, int step) {
   lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
 }
 
+/* A block of more than SMALL bytes: is it to be had? A text has a limit; the work to make it counts. */
+static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
+  b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
+  if (text) b->count += nsize / 16;
+  if (nsize <= LARGE || nsize <= old) return !b->long_text;
+  b->large = true;
+  look_after(b, STEP_FIRST);
+  return !b->long_text;
+}
+
+/* All blocks but the usual ones. */
+static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
+  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
+  bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
+  void *block = fits && may ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
+  if (block) {
+    b->used = b->used - old + nsize;
+    if (nsize > old) b->refused = 0;
+  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
+    b->no_memory |= b->refused == nsize;
+    b->refused = nsize;
+    b->starved = fits && may;
+    if (may) b->long_text = false;
+    b->count += b->used / 64; /* the work to collect garbage */
+    look_after(b, 1);
+  }
+  return block;
+}
+
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_budget *b = budget;
   size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
@@ -33,26 +60,12 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
     b->used -= old;
     return ptr ? mgrid_realloc(&b->hooks, ptr, old, 0) : NULL;
   }
-  bool text = !ptr && osize == LUA_TSTRING, too_long = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
-  bool room = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
-  if (nsize > LARGE && nsize > old) {
-    b->large = true;
-    look_after(b, STEP_FIRST);
+  if (nsize <= SMALL && b->refused == 0 && b->used + nsize <= b->limits.memory) {
+    void *block = mgrid_realloc(&b->hooks, ptr, old, nsize);
+    if (block) b->used += nsize - old;
+    if (block) return block;
   }
-  if (text) b->count += nsize / 16; /* the work to make it */
-  void *block = room && !too_long ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
-  if (block) {
-    b->used = b->used - old + nsize;
-    if (nsize > old) b->refused = 0;
-  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
-    b->no_memory |= b->refused == nsize;
-    b->refused = nsize;
-    b->starved = room && !too_long;
-    b->long_text = too_long;
-    b->count += b->used / 64; /* the work to collect garbage */
-    look_after(b, 1);
-  }
-  return block;
+  return get_block(b, ptr, !ptr && osize == LUA_TSTRING, old, nsize);
 }
 
 bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
@@ -81,16 +94,9 @@ static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- time */
 
-void mgrid_budget_attach(lua_State *L, mgrid_budget *b) {
-  lua_pushlightuserdata(L, b);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
-}
-
 mgrid_budget *mgrid_budget_of(lua_State *L) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &budget_key);
-  mgrid_budget *b = lua_touserdata(L, -1);
-  lua_pop(L, 1);
-  return b;
+  void *b;
+  return lua_getallocf(L, &b) == mgrid_budget_alloc ? b : NULL;
 }
 
 /* Has this thread worked for longer than it may? The kernel is asked only where so much time has passed at all. */
@@ -140,9 +146,9 @@ static void budget_hook(lua_State *L, lua_Debug *ar) {
   (void)ar;
   if (!mgrid_budget_spend(b, b->step)) raise_verdict(L, b);
   double took = b->looked - before;
-  if (took > 5e-3 && b->step > 1)
+  if (took > 2e-2 && b->step > 1)
     look_after(b, b->step > 10 ? b->step / 10 : 1);
-  else if (took < 2e-4 && b->step < most)
+  else if (took < 2e-3 && b->step < most)
     look_after(b, 2 * b->step < most ? 2 * b->step : most);
 }
 
@@ -216,8 +222,10 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t      length;
     const char *message = lua_tolstring(L, -1, &length);
+    char        shown[sizeof e.message]; /* a zero byte does not end it */
     if (!b->over) s = noted(b, message, length);
-    mgrid_fail(&e, s, "%s", without_prelude(message));
+    mgrid_shown(shown, sizeof shown, message, length);
+    mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
   } else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
     mgrid_fail(&e, s, "%lld", (long long)lua_tointeger(L, -1));
   else if (lua_type(L, -1) == LUA_TNUMBER)

@@ -35,8 +35,6 @@ typedef struct mgrid_budget {
 } mgrid_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Make the budget known to its Lua state: from then on mgrid_lua_charge and mgrid_lua_note find it. */
-void mgrid_budget_attach(lua_State *L, mgrid_budget *b);
 /* Start counting for one protected call, which may take so many seconds; stop when it has returned. */
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds);
 void mgrid_budget_stop(mgrid_budget *b);

@@ -23,9 +23,10 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
 /* What a value may have: a table that is in two others counts twice, as it is written. */
 typedef struct room {
   int64_t values, bytes;
+  bool    shown; /* of text alone: what is not UTF-8 is written out */
 } room;
 
-static room whole_room(void) { return (room){ MGRID_VALUES_MAX, 4 * (int64_t)MGRID_TEXT_MAX }; }
+static room whole_room(void) { return (room){ MGRID_VALUES_MAX, 4 * (int64_t)MGRID_TEXT_MAX, false }; }
 
 /* Take from the room what the value itself, without its members, needs. */
 static bool fits(lua_State *L, int i, room *r) {
@@ -51,6 +52,19 @@ static shape shape_of(lua_State *L, int i) {
 
 static json_t *convert(lua_State *L, int i, int depth, room *left);
 
+static json_t *shown(const char *s, size_t len) {
+  char text[4096];
+  return mgrid_is_shown(s, len) ? json_stringn(s, len) : json_stringn(text, mgrid_shown(text, sizeof text, s, len));
+}
+
+/* Set a field, which takes the value also when that fails. */
+static int set(json_t *object, const char *name, json_t *value, const room *left) {
+  char text[4096];
+  if (left->shown && !mgrid_is_shown(name, strlen(name)))
+    mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
+  return json_object_set_new(object, name, value);
+}
+
 static json_t *list_of(lua_State *L, int i, int depth, room *left) {
   json_t *list = json_array();
   for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, i); list && k <= n; k++) {
@@ -70,7 +84,7 @@ static json_t *object_of(lua_State *L, int i, int depth, room *left) {
   lua_pushnil(L);
   while (object && lua_next(L, i)) {
     json_t *v = lua_type(L, -2) == LUA_TSTRING && fits(L, -2, left) ? convert(L, lua_gettop(L), depth + 1, left) : NULL;
-    if (!v || json_object_set_new(object, lua_tostring(L, -2), v) != 0) {
+    if (!v || set(object, lua_tostring(L, -2), v, left) != 0) {
       json_decref(object);
       lua_pop(L, 2);
       return NULL;
@@ -90,7 +104,7 @@ static json_t *convert(lua_State *L, int i, int depth, room *left) {
   case LUA_TSTRING: {
     size_t      len;
     const char *s = lua_tolstring(L, i, &len);
-    return json_stringn(s, len);
+    return left->shown ? shown(s, len) : json_stringn(s, len);
   }
   case LUA_TTABLE:
     switch (shape_of(L, i)) {
@@ -105,6 +119,12 @@ static json_t *convert(lua_State *L, int i, int depth, room *left) {
 
 json_t *mgrid_json_of(lua_State *L, int i) {
   room left = whole_room();
+  return convert(L, lua_absindex(L, i), 0, &left);
+}
+
+json_t *mgrid_json_shown(lua_State *L, int i) {
+  room left = whole_room();
+  left.shown = true;
   return convert(L, lua_absindex(L, i), 0, &left);
 }
 
