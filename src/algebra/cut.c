@@ -129,6 +129,7 @@ void mgrid_cut_text(const mgrid_family *f, mgrid_text *t) {
 mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill, mgrid_error *err) {
   int64_t sum = 0;
   bool    filled = false;
+  if (mgrid_count_check("segments", n, err)) return MGRID_OUT_OF_RANGE;
   if (mgrid_lacks_list(n, sizes, "sizes", err)) return MGRID_USAGE;
   if (n == 0) return mgrid_fail(err, MGRID_REFUSED, "segments: no sizes for groups of %" PRId64, size);
   for (size_t i = 0; i < n; i++) {

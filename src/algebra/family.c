@@ -70,6 +70,11 @@ void mgrid_family_free(mgrid_family *f) {
   free(f);
 }
 
+mgrid_status mgrid_count_check(const char *what, size_t n, mgrid_error *err) {
+  if (n <= (size_t)MGRID_WORLD_MAX) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: %zu elements; at most %" PRId64, what, n, MGRID_WORLD_MAX);
+}
+
 void mgrid_families_free(size_t n, mgrid_family **f) {
   for (size_t i = 0; i < n; i++) mgrid_family_free(f[i]);
   free(f);

@@ -113,6 +113,9 @@ bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const 
 /* Strided family; NULL where the strides are not superincreasing, with *err untouched. */
 mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
                                 mgrid_error *err);
+/* MGRID_OUT_OF_RANGE for more elements than a world can have ranks: a count that was never meant, of which nothing is
+** read. */
+mgrid_status mgrid_count_check(const char *what, size_t n, mgrid_error *err);
 /* Free n families and the array that holds them. */
 void mgrid_families_free(size_t n, mgrid_family **f);
 

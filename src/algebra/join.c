@@ -98,6 +98,7 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b) {
 
 static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
   const char *what = form == MGRID_UNION ? "union" : "zip";
+  if (mgrid_count_check(what, n, err)) return NULL;
   if (mgrid_lacks_list(n, fs, "families", err)) return NULL;
   for (size_t i = 0; i < n; i++) {
     if (!fs[i]) return NULL;

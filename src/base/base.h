@@ -85,7 +85,7 @@ void  mgrid_text_str(mgrid_text *t, const char *s);
 void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
 char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
 void  mgrid_text_free(mgrid_text *t);
-/* Copy to (buf, len) as snprintf does, free t, return the whole length. */
+/* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
 /* End the text in (buf, len) by "..." if its whole length did not fit. */

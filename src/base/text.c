@@ -69,6 +69,10 @@ void mgrid_text_free(mgrid_text *t) {
 }
 
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
+  if (t->failed) { /* not a part of it, which would look like all */
+    mgrid_text_free(t);
+    return (size_t)snprintf(buf, len, "(no memory for this text)");
+  }
   size_t whole = t->len;
   if (buf && len > 0) {
     size_t n = whole < len ? whole : len - 1;

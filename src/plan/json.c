@@ -70,8 +70,9 @@ static void put_field(writer *w, const char *name, json_t *value) {
 
 /* Parameters are text: if the text is JSON (a number, true, a list) print it as it is, else as a string. */
 static json_t *param_value(const char *text) {
-  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-  return value ? value : json_string(text);
+  json_error_t why;
+  json_t      *value = json_loads(text, JSON_DECODE_ANY, &why);
+  return value || !*why.text ? value : json_string(text); /* without a fault: no memory */
 }
 
 static void put_ranks(writer *w, const mgrid_family *f, int64_t group) {

@@ -200,8 +200,10 @@ static int give(lua_State *L, json_t *v) {
 
 /* decode(JSON text) -> value | nil */
 static int core_decode(lua_State *L) {
-  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
-  return v ? give(L, v) : 0;
+  json_error_t why;
+  json_t      *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, &why);
+  if (v) return give(L, v);
+  return *why.text ? 0 : mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
 }
 
 /* nearest(name, names) -> the one of them that may be meant | nil */

@@ -160,6 +160,7 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   mgrid_budget *b = mgrid_budget_of(L);
   if (!b) return;
+  if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true; /* a recipe that catches it must not go on */
   b->status = status;
   b->length = strlen(text);
   b->text = XXH3_64bits(text, b->length);
@@ -217,8 +218,8 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
   mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
-  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L))
-    return no_memory(b, err); /* also when the recipe caught it */
+  if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
+    return no_memory(b, err); /* also when the recipe caught it, and went on to an error of its own */
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t      length;
     const char *message = lua_tolstring(L, -1, &length);
