@@ -84,7 +84,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
     if (!s && step > 1) s = check_next(p, &v, err);
     out->memberships += (int64_t)v.ncomms;
     if ((int64_t)v.ncomms > out->most_per_rank) out->most_per_rank = (int64_t)v.ncomms;
-    for (size_t i = 0; i < v.ncomms && !s; i++) {
+    for (size_t i = 0; i < v.ncomms && !s && step == 1; i++) { /* of a sample the sum means nothing */
       const mgrid_creation *c = &v.comm[i];
       sum += mark(c, c->position);
       if (c->position != 0) continue;

@@ -132,6 +132,73 @@ describe("depth has an end:", function()
   end)
 end)
 
+describe("a limit is where the table says:", function()
+  local function written(name, of) -- a file beside a recipe that takes it
+    local folder = os.tmpname()
+    os.remove(folder)
+    os.execute("mkdir " .. folder)
+    local out = assert(io.open(folder .. "/" .. name, "wb"))
+    out:write(of)
+    out:close()
+    return folder, folder .. "/" .. name
+  end
+
+  -- The exit code and the message of a plan of `recipe` with these arguments, of which one names the file.
+  local function with_file(name, of, line)
+    local folder, path = written(name, of)
+    local _, err, code = run((line:gsub("FILE", path)))
+    os.execute("rm -r " .. folder)
+    return code, (err:gsub(folder .. "/", ""):gsub("\n$", ""):gsub("^moongrid: ", ""))
+  end
+
+  it("the text of a recipe", function()
+    local recipe = building "t.x = f"
+    local function of(bytes) return recipe .. (" "):rep(bytes - #recipe) end
+    assert.are.same({ 0, "" }, { with_file("a.lua", of(1 << 20), "build/moongrid plan FILE --world 8") })
+    assert.are.same({ 1, "cannot read a.lua: it has more than 1048576 bytes" },
+      { with_file("a.lua", of((1 << 20) + 1), "build/moongrid plan FILE --world 8") })
+  end)
+
+  it("a file of values", function()
+    local function of(bytes) return '{"order": "tp-cp-ep-dp-pp"' .. (" "):rep(bytes - 27) .. "}" end
+    local line = "build/moongrid plan megatron --world 8 --params FILE"
+    assert.are.same({ 0, "" }, { with_file("a.json", of(1 << 20), line) })
+    assert.are.same({ 1, "cannot read a.json: it has more than 1048576 bytes" }, { with_file("a.json", of((1 << 20) + 1), line) })
+    assert.are.same({ 1, "a.json:1: nested too deep" }, { with_file("a.json", '{"a": ' .. ("["):rep(40) .. ("]"):rep(40) .. "}", line) })
+  end)
+
+  it("a text in a recipe", function()
+    local function of(more) return "local s = ('x'):rep(65536) for i = 1, 4 do s = s .. s end local _ = s" .. more .. " error('enough', 0)" end
+    assert.are.same({ 1, "enough" }, { (outcome(of "")), (select(2, outcome(of ""))) })
+    assert.are.same({ 3, text }, { (outcome(of " .. ('x'):rep(128)")), (select(2, outcome(of " .. ('x'):rep(128)"))) })
+  end)
+
+  it("the values of a value", function()
+    local function of(n) return "local l = {} for i = 1, " .. n .. " do l[i] = 1 end return recipe { params = { l = param.any(l) }, build = "
+      .. "function(w) return topology(w) end }" end
+    local code, message = outcome(of((1 << 18) - 1))
+    assert.are.same({ 0, "" }, { code, message })
+    code, message = outcome(of(1 << 18))
+    assert.are.same({ 1, "a value of more than 262144 values, or nested too deep" }, { code, message })
+  end)
+
+  it("the ranks of a rehearsal", function()
+    local line = "build/moongrid run FILE --backend dry --world "
+    local small = building "t.x = grid(w, 'a-b', { a = 2, b = fill }) 'a'"
+    assert.are.same({ 0, "" }, { with_file("a.lua", small, line .. (1 << 20)) })
+    for _, world in ipairs { (1 << 20) + 2, 2147483646 } do
+      assert.are.same({ 1, ("a rehearsal goes through every rank, at most 1048576 of them, not %d; the check of a plan samples larger "
+        .. "worlds"):format(world) }, { with_file("a.lua", small, line .. world) })
+    end
+  end)
+
+  it("and a check of the largest world is quick", function()
+    local out, err, code = run "timeout 60 build/moongrid check megatron --world 2146435072"
+    assert.are.same({ 0, "" }, { code, err })
+    assert.is_truthy(out:find("sampled", 1, true), out)
+  end)
+end)
+
 describe("a recipe means the same:", function()
   local sums = [[
     local names = { "zebra", "Apfel", "\xC3\xA4rger", "apfel", "\xC3\x96l", "ich", "Ich", "1.5" }
