@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of its Lua state's
-** allocator. Instructions are counted the same on every rank, so all ranks stop at the same place; the
+** allocator. Instructions are counted the same on every rank, but for the last look at the count; the
 ** clock may stop one rank alone. A pcall in the recipe does not help: once a budget is spent, every
 ** further instruction raises again. One count of memory has the Lua heap and what the userdata hold (box.c).
 */
