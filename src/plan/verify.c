@@ -84,12 +84,12 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
     if (!s && step > 1) s = check_next(p, &v, err);
     out->memberships += (int64_t)v.ncomms;
     if ((int64_t)v.ncomms > out->most_per_rank) out->most_per_rank = (int64_t)v.ncomms;
-    for (size_t i = 0; i < v.ncomms && !s && step == 1; i++) { /* of a sample the sum means nothing */
+    for (size_t i = 0; i < v.ncomms && !s; i++) {
       const mgrid_creation *c = &v.comm[i];
       sum += mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      for (int64_t k = 0; k < c->size; k++) sum -= mark(c, k);
+      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= mark(c, k); /* means nothing of a sample */
     }
     mgrid_view_free(&v);
   }
