@@ -73,6 +73,19 @@
 **   backend               one thread at a time, together with its states; a collective call blocks
 **   group                 questions from any thread while its state is there
 **   error                 belongs to the caller; use one in each thread
+**
+** LIMITS. What goes beyond is refused, and a recipe that spends its budget ends with MGRID_LIMIT.
+**   ranks of a world                                   2^31 - 1
+**   dims of a grid; modes of a family                  64; 31
+**   families one over the other; parts of a family     64; 4096
+**   rounds of a cover, and so groups of a rank in it   1024
+**   ranks of a rehearsal (a check samples more)        2^20
+**   a name of a dim, grid or family                    31 bytes
+**   a file that is read; a text in a recipe            2^20 bytes
+**   values of a value that is copied or is JSON        2^18, 32 deep, 2^22 bytes of text
+**   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
+**   a recipe: processor time to load and plan it       10 s (mgrid_limits)
+**   a query, setting or policy: processor time         2 s (mgrid_limits)
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H
@@ -485,7 +498,8 @@ MGRID_API mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b,
 
 /* Play every rank of the plan in this process: each walks its own schedule and waits in
 ** each creation until all members are there. MGRID_UNPROVED when they would wait for ever
-** or do not see the same group; the message names rank, family and group. O(members). out may be NULL. */
+** or do not see the same group; the message names rank, family and group. O(members) in time and memory;
+** MGRID_OUT_OF_RANGE above 2^20 ranks. out may be NULL. */
 typedef struct mgrid_rehearsal {
   size_t  size;          /* sizeof(mgrid_rehearsal) */
   int64_t communicators; /* of the job */

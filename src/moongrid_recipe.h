@@ -31,12 +31,13 @@ typedef struct mgrid_runtime mgrid_runtime; /* a Lua state with limits, and one 
 
 typedef struct mgrid_limits {
   size_t   size;         /* sizeof(mgrid_limits) */
-  size_t   memory;       /* bytes of Lua heap; default 64 MiB */
-  uint64_t instructions; /* Lua instructions per call; default 200 million */
-  double   seconds;      /* wall clock per call, which may only abort; default 20 */
+  size_t   memory;       /* bytes of the Lua heap and of what its values hold in C; default 64 MiB */
+  uint64_t instructions; /* Lua instructions per call, and as many for work in C; default 200 million */
+  double   seconds;      /* processor time of this thread to load a recipe and make a plan; default 10 */
+  double   call_seconds; /* the same of one query, setting or policy; default 2 */
 } mgrid_limits;
 #define MGRID_LIMITS_INIT \
-  { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 20.0 }
+  { sizeof(mgrid_limits), (size_t)64 << 20, UINT64_C(200000000), 10.0, 2.0 }
 
 /* limits may be NULL; each is above 0. hooks (NULL: none) are copied, also to the runtimes that mgrid_reload
 ** makes of this one. */

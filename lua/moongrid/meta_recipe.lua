@@ -25,7 +25,7 @@ local moongrid = require "moongrid"
 ---@return string[]
 function string.split(text, separator) end
 
----`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside this.
+---`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside or below this, NAME.lua.
 ---@param what moongrid.Definition|string
 ---@return moongrid.Definition
 function recipe(what) end

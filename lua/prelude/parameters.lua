@@ -9,12 +9,28 @@ local sorted_pairs, is_list, show, word = shared.sorted_pairs, shared.is_list, s
 
 local serial = 0 -- counts declarations, to list parameters in the order in which they are written
 
+local is_param, none = {}, {} -- what tells a declaration; most have no other name
+
 local function declare(kind, default, doc, ...)
   serial = serial + 1
   return {
-    is_param = declare, serial = serial, kind = kind, default = default, doc = doc or "", aliases = { ... },
-    where = core.where(),
+    is_param = is_param, serial = serial, kind = kind, default = default, doc = doc or "",
+    aliases = ... and { ... } or none, where = core.where(),
   }
+end
+
+-- Is it still what param.KIND makes? A recipe may change it.
+local function is_sound(p)
+  local kind, aliases = kinds[p.kind], p.aliases
+  if not kind or math.type(p.serial) ~= "integer" then return false end
+  if type(p.doc) ~= "string" or type(p.where) ~= "string" then return false end
+  if p.default ~= nil and not kind.check(p.default) then return false end
+  if aliases == none then return next(none) == nil end
+  if type(aliases) ~= "table" then return false end
+  for i = 1, #aliases do
+    if type(aliases[i]) ~= "string" then return false end
+  end
+  return true
 end
 
 -- param.size(default, doc, aliases...): a default of nil makes the parameter optional.
@@ -38,21 +54,24 @@ end
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
 -- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
--- of their lines, then the plain defaults by name.
-local function list_of(what, table_, where)
+-- of their lines, then the plain defaults by name. ours: of a bundled recipe, which changes none.
+local function list_of(what, table_, where, ours)
   local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
     end
     local p = value
-    if not (type(value) == "table" and value.is_param == declare) then
+    if not (type(value) == "table" and rawget(value, "is_param") == is_param) then
       local kind = kind_of(value)
       if not kind then
         core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
           .. "list of integers or param.KIND(...) would do", what, name, type(value)))
       end
-      p = { kind = kind, default = value, doc = "", aliases = {}, where = where }
+      p = { kind = kind, default = value, doc = "", aliases = none, where = where }
+    elseif not ours and not is_sound(p) then
+      core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
+        .. "names, which are text, and a default of that kind", what, word(name)))
     end
     local made = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
     if p.serial then
@@ -98,9 +117,9 @@ local function by_any_name(what, list)
 end
 
 -- All that a recipe declares in one field, its base's first. `base` is what the base has of it, or nil.
-local function declared_in(what, base, own, where)
+local function declared_in(what, base, own, where, ours)
   local self = { what = what, where = where }
-  self.list = merge(base and base.list or {}, list_of(what, own or {}, where))
+  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours))
   self.by_name, self.names = by_any_name(what, self.list)
   self.parsed, self.nparsed = {}, 0
   return self

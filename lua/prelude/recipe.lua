@@ -65,6 +65,7 @@ local function run_build(build, world, p, base_topology)
   return t
 end
 
+local by_host = false -- is the next recipe named by the host?
 local running = {} -- { path, text } of the recipe files that are being run, the innermost last
 
 -- What a state is asked: queries, getters and their arguments. asking.lua is loaded at the first question.
@@ -97,12 +98,13 @@ local function define(def, where)
   local body = { where = where, doc = def.doc or base and base.doc or "", base = base }
   local file = running[#running] -- nil inside a build, which may define recipes too
   body.text = (base and base.text or 0) * 31 + (file and file.text or 0)
-  body.params = parameters.declared_in("parameter", base and base.params, def.params, where)
+  local ours = file and file.text == 0 -- a bundled one
+  body.params = parameters.declared_in("parameter", base and base.params, def.params, where, ours)
   body.rest = def.rest or base and base.rest -- name of the parameter for names in a file that are none
   if body.rest and not body.params.by_name[body.rest] then
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
-  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where)
+  body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, ours)
   body.asked = {}
   for field in sorted_pairs(asked) do
     body.asked[field] = def[field]
@@ -171,7 +173,8 @@ function M.recipe(what)
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
   local from = running[#running]
-  local path, chunk, key, text = core.load(what, from and from.path)
+  local path, chunk, key, text = core.load(what, from and from.path, by_host)
+  by_host = false
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
@@ -191,7 +194,7 @@ end
 
 -- Load the runtime's recipe. Clear these two first, because a load that hit a limit leaves them set.
 function M.load(name)
-  loading, running = {}, {}
+  loading, running, by_host = {}, {}, true
   return M.recipe(name)
 end
 

@@ -26,6 +26,9 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
                                mgrid_chosen *c, mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
   if (n > g->n) return mgrid_fail(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n, g->n);
+  if (order != MGRID_GRID_ORDER && order != MGRID_AS_WRITTEN)
+    return mgrid_fail(err, MGRID_BAD_VALUE, "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not %d",
+                      (int)order);
   mgrid_status s = resolve(g, n, dims, 'i', marks, c->in, err);
   c->nin = c->nix = 0;
   for (size_t d = 0; d < g->n && !s; d++) {
@@ -42,8 +45,8 @@ mgrid_status mgrid_grid_choose(const mgrid_grid *g, size_t n, const char *const 
 mgrid_status mgrid_grid_choose_by(const mgrid_grid *g, size_t n, const char *const *dims, size_t nindex,
                                   const char *const *index, mgrid_chosen *c, mgrid_error *err) {
   char marks[MGRID_DIMS_MAX] = { 0 };
-  if (n + nindex > g->n)
-    return mgrid_fail(err, MGRID_REFUSED, "%zu dims asked of a grid that has %zu", n + nindex, g->n);
+  if (n > g->n || nindex > g->n - n) /* the sum of any two sizes might wrap around */
+    return mgrid_fail(err, MGRID_REFUSED, "%zu and %zu dims asked of a grid that has %zu", n, nindex, g->n);
   mgrid_status s = resolve(g, n, dims, 'i', marks, c->in, err);
   if (!s) s = resolve(g, nindex, index, 'x', marks, c->ix, err);
   for (size_t d = 0; d < g->n && !s; d++)

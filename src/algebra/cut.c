@@ -21,6 +21,11 @@ static mgrid_family *new_cut(const mgrid_family *base, int64_t n, int64_t *start
   f->as.cut.base = mgrid_family_ref(base->origin ? base->origin : base);
   f->as.cut.n = n;
   f->as.cut.starts = starts;
+  f->bytes += starts ? (size_t)(n + 1) * sizeof *starts : 0;
+  if (mgrid_family_put_above(f, base, err)) {
+    mgrid_family_free(f);
+    return NULL;
+  }
   f->count = base->count * n;
   f->size = f->max_size = size;
   for (int64_t i = 0; i < n && starts; i++)
@@ -124,6 +129,7 @@ void mgrid_cut_text(const mgrid_family *f, mgrid_text *t) {
 mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, int64_t *fill, mgrid_error *err) {
   int64_t sum = 0;
   bool    filled = false;
+  if (mgrid_count_check("segments", n, err)) return MGRID_OUT_OF_RANGE;
   if (mgrid_lacks_list(n, sizes, "sizes", err)) return MGRID_USAGE;
   if (n == 0) return mgrid_fail(err, MGRID_REFUSED, "segments: no sizes for groups of %" PRId64, size);
   for (size_t i = 0; i < n; i++) {

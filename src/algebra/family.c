@@ -18,7 +18,21 @@ mgrid_family *mgrid_family_alloc(mgrid_form form, int64_t world, int nmodes, mgr
   atomic_init(&f->refs, 1);
   f->form = form;
   f->world = world;
+  f->nodes = 1;
+  f->bytes = sizeof *f + (size_t)nmodes * (sizeof(mgrid_mode) + sizeof(mgrid_digit));
   return f;
+}
+
+mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, mgrid_error *err) {
+  if (below->depth >= f->depth) f->depth = below->depth + 1;
+  f->nodes += below->nodes;
+  f->bytes += below->bytes;
+  if (f->depth > MGRID_DEPTH_MAX)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family made of others more than %d deep", MGRID_DEPTH_MAX);
+  if (f->nodes > MGRID_PARTS_MAX)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a family of more than %d parts, with all that these are made of",
+                      MGRID_PARTS_MAX);
+  return MGRID_OK;
 }
 
 mgrid_family *mgrid_family_ref(const mgrid_family *f) {
@@ -56,6 +70,11 @@ void mgrid_family_free(mgrid_family *f) {
   free(f);
 }
 
+mgrid_status mgrid_count_check(const char *what, size_t n, mgrid_error *err) {
+  if (n <= (size_t)MGRID_WORLD_MAX) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%s: %zu elements; at most %" PRId64, what, n, MGRID_WORLD_MAX);
+}
+
 void mgrid_families_free(size_t n, mgrid_family **f) {
   for (size_t i = 0; i < n; i++) mgrid_family_free(f[i]);
   free(f);
@@ -68,7 +87,8 @@ mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err) {
   size_t after = offsetof(mgrid_family, form); /* not the count of owners, which other threads may change */
   memcpy((char *)twin + after, (const char *)f + after, sizeof *twin - after);
   atomic_init(&twin->refs, 1);
-  twin->origin = mgrid_family_ref(f);
+  twin->origin = mgrid_family_ref(f->origin ? f->origin : f); /* of a twin: never a chain */
+  twin->bytes = twin->origin->bytes + sizeof *twin;
   twin->twin = true;
   return twin;
 }

@@ -20,6 +20,10 @@
 
 #include <stdatomic.h>
 
+/* A family made of families, one over the other, at most; the parts of one, with all that these are made of; and the
+** rounds of a cover, which are as many as a rank of it has groups, or more. */
+enum { MGRID_DEPTH_MAX = 64, MGRID_PARTS_MAX = 4096, MGRID_ROUNDS_MAX = 1024 };
+
 typedef enum mgrid_form {
   MGRID_STRIDED,
   MGRID_PICKED,
@@ -59,6 +63,9 @@ struct mgrid_family {
   int64_t       max_size;    /* of the largest group; 0 without groups */
   int64_t       total;       /* members of all groups */
   int64_t       low, high;   /* bounds of the members; low > high without groups */
+  int           depth;       /* families below this one, one under the other: at most MGRID_DEPTH_MAX */
+  int64_t       nodes;       /* it and all below it; one that is below twice counts twice */
+  size_t        bytes;       /* of memory that these hold */
   union {
     mgrid_strided strided;
     struct {
@@ -87,21 +94,28 @@ struct mgrid_family {
       int32_t  *ranks;   /* [total] */
       uint64_t *by_rank; /* [total]: rank << 32 | index into ranks, ascending */
       int32_t  *round;   /* [count] of a cover, else NULL: see mgrid_family_round */
+      int64_t   rounds;  /* of a cover */
     } table;
   } as;
 };
 
 /* ------------------------------------------------------------------ family.c */
 
-/* New family of a form, all else zero, or NULL. Behind it is room for a rule of nmodes modes, which
-** mgrid_strided_put fills. */
+/* New family of a form, all else zero but for depth, nodes and bytes, or NULL. Behind it is room for a rule of nmodes
+** modes, which mgrid_strided_put fills. */
 mgrid_family *mgrid_family_alloc(mgrid_form form, int64_t world, int nmodes, mgrid_error *err);
+/* Count the family `below` as part of f. A family that is nested too deep, or has too many parts, is refused, because
+** every question goes through all of them, and down by recursion. */
+mgrid_status mgrid_family_put_above(mgrid_family *f, const mgrid_family *below, mgrid_error *err);
 /* Copy a rule into the room behind f, as *s. False where the strides are not superincreasing. */
 bool mgrid_strided_put(mgrid_family *f, mgrid_strided *s, int64_t offset, const mgrid_modes *inside,
                        const mgrid_modes *index);
 /* Strided family; NULL where the strides are not superincreasing, with *err untouched. */
 mgrid_family *mgrid_strided_new(int64_t world, int64_t offset, const mgrid_modes *inside, const mgrid_modes *index,
                                 mgrid_error *err);
+/* MGRID_OUT_OF_RANGE for more elements than a world can have ranks: a count that was never meant, of which nothing is
+** read. */
+mgrid_status mgrid_count_check(const char *what, size_t n, mgrid_error *err);
 /* Free n families and the array that holds them. */
 void mgrid_families_free(size_t n, mgrid_family **f);
 

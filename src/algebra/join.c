@@ -52,6 +52,10 @@ mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child,
   f->low = INT64_MAX, f->high = -1;
   for (size_t i = 0; i < n; i++) {
     const mgrid_family *c = child[i];
+    if (mgrid_family_put_above(f, c, err)) {
+      mgrid_family_free(f);
+      return NULL;
+    }
     f->total += c->total;
     f->overlapping |= c->overlapping;
     if (c->count > 0 && c->low < f->low) f->low = c->low;
@@ -94,6 +98,7 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b) {
 
 static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
   const char *what = form == MGRID_UNION ? "union" : "zip";
+  if (mgrid_count_check(what, n, err)) return NULL;
   if (mgrid_lacks_list(n, fs, "families", err)) return NULL;
   for (size_t i = 0; i < n; i++) {
     if (!fs[i]) return NULL;

@@ -46,6 +46,7 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
   mgrid_modes_text(index, &t);
   int64_t       last = w.offset + w.size - 1;
   mgrid_family *f = NULL;
+  mgrid_error   why = MGRID_ERROR_INIT; /* no memory, which does not mean that there is no rule */
   if (t.failed)
     mgrid_oom(err);
   else if (offset < w.offset || offset > last)
@@ -58,7 +59,9 @@ static mgrid_family *family_of(mgrid_window w, int64_t offset, const layout *l, 
   else if (l->members > l->span + 1)
     mgrid_fail(err, MGRID_REFUSED, "modes %s overlap: %" PRId64 " members of %" PRId64 " ranks", t.data, l->members,
                l->span + 1);
-  else if (!(f = mgrid_strided_new(w.world, offset, inside, index, err)) && lists)
+  else if (!(f = mgrid_strided_new(w.world, offset, inside, index, &why)) && why.status)
+    mgrid_error_pass(err, &why);
+  else if (!f && lists)
     f = as_lists(w, offset, inside, index, t.data, err);
   mgrid_text_free(&t);
   return f;

@@ -56,6 +56,10 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
   mgrid_family *pairs = mgrid_family_alloc(MGRID_PAIRS, f->world, 0, err);
   if (!pairs) return NULL;
   pairs->as.pairs.base = mgrid_family_ref(f);
+  if (mgrid_family_put_above(pairs, f, err)) {
+    mgrid_family_free(pairs);
+    return NULL;
+  }
   pairs->as.pairs.step = step;
   pairs->as.pairs.wrap = wrap;
   pairs->overlapping = f->size >= 2;

@@ -73,8 +73,10 @@ mgrid_family *mgrid_pick_strided(int64_t world, const mgrid_strided *base, int64
   for (int64_t i = 0; i < n; i++) copy[i] = mgrid_modes_offset(&base->inside, positions[i]) - first;
   MGRID_MODES(inside);
   mgrid_family *f = NULL;
-  if (mgrid_modes_of(copy, n, &inside)) f = mgrid_strided_new(world, base->offset + first, &inside, &base->index, NULL);
-  if (f || !(f = mgrid_family_alloc(MGRID_PICKED, world, base->inside.n + base->index.n, err))) {
+  mgrid_error   why = MGRID_ERROR_INIT; /* of memory, which does not mean that there is no rule */
+  if (mgrid_modes_of(copy, n, &inside)) f = mgrid_strided_new(world, base->offset + first, &inside, &base->index, &why);
+  if (why.status) mgrid_error_pass(err, &why);
+  if (f || why.status || !(f = mgrid_family_alloc(MGRID_PICKED, world, base->inside.n + base->index.n, err))) {
     free(copy);
     return f;
   }
@@ -89,6 +91,7 @@ mgrid_family *mgrid_pick_strided(int64_t world, const mgrid_strided *base, int64
   mgrid_strided_put(f, &f->as.picked.base, base->offset, &base->inside, &base->index);
   f->as.picked.positions = copy;
   f->as.picked.sorted = sorted;
+  f->bytes += (size_t)n * 3 * sizeof *copy;
   f->size = f->max_size = n;
   f->count = mgrid_modes_count(&base->index);
   f->total = n * f->count;
@@ -238,6 +241,7 @@ static int64_t fixed_positions(void *ud, int64_t size, int64_t *positions, int64
 }
 
 mgrid_family *mgrid_family_pick(const mgrid_family *f, size_t n, const int64_t *positions, mgrid_error *err) {
+  if (mgrid_count_check("pick", n, err)) return NULL;
   struct fixed_list list = { n, positions };
   if (mgrid_lacks_list(n, positions, "positions", err)) return NULL;
   return mgrid_family_pick_by(f, fixed_positions, &list, err);

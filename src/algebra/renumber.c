@@ -38,14 +38,14 @@ static bool index_of(const mgrid_strided *rule, int64_t n, const int64_t *order,
 }
 
 /* The family with the same rule inside its groups; NULL where the order follows no modes, with *err untouched. */
-static mgrid_family *by_modes(const mgrid_family *f, const int64_t *order, int64_t *offset) {
+static mgrid_family *by_modes(const mgrid_family *f, const int64_t *order, int64_t *offset, mgrid_error *err) {
   MGRID_MODES(index);
   int64_t              first;
   const mgrid_strided *rule = f->form == MGRID_STRIDED ? &f->as.strided : &f->as.picked.base;
   if (!index_of(rule, f->count, order, offset, &index, &first)) return NULL;
-  mgrid_family *base = mgrid_strided_new(f->world, rule->offset + first, &rule->inside, &index, NULL), *picked;
+  mgrid_family *base = mgrid_strided_new(f->world, rule->offset + first, &rule->inside, &index, err), *picked;
   if (f->form == MGRID_STRIDED || !base) return base;
-  picked = mgrid_pick_strided(f->world, &base->as.strided, f->size, f->as.picked.positions, NULL);
+  picked = mgrid_pick_strided(f->world, &base->as.strided, f->size, f->as.picked.positions, err);
   mgrid_family_free(base);
   return picked;
 }
@@ -83,7 +83,7 @@ mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int6
   if (f->form != MGRID_STRIDED && f->form != MGRID_PICKED) return NULL;
   int64_t *offset = malloc(n * sizeof *offset);
   if (!offset) return mgrid_null_oom(err);
-  mgrid_family *g = by_modes(f, order, offset);
+  mgrid_family *g = by_modes(f, order, offset, err);
   free(offset);
   return g;
 }

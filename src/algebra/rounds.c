@@ -7,6 +7,7 @@
 */
 #include "algebra/family.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,10 +64,7 @@ int64_t mgrid_family_rounds(const mgrid_family *f) {
       int64_t r = mgrid_family_rounds(f->as.parts.child[i]);
       if (r > rounds) rounds = r;
     }
-  if (f->form == MGRID_TABLE)
-    for (int64_t g = 0; g < f->count; g++)
-      if (f->as.table.round[g] >= rounds) rounds = f->as.table.round[g] + 1;
-  return rounds;
+  return f->form == MGRID_TABLE ? f->as.table.rounds : rounds;
 }
 
 int64_t mgrid_family_round(const mgrid_family *f, int64_t group) {
@@ -118,6 +116,13 @@ mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err) {
       if (later[member[i] - f->low] > next) next = later[member[i] - f->low];
     }
     int32_t round = mask == UINT64_MAX ? next : __builtin_ctzll(~mask);
+    if (round >= MGRID_ROUNDS_MAX) {
+      free(taken);
+      free(later);
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "group %" PRId64 " of the table shares ranks with %d others or more; at most %d", g, round,
+                        MGRID_ROUNDS_MAX - 1);
+    }
     for (int64_t i = 0; i < n; i++) {
       if (round < 64)
         taken[member[i] - f->low] |= UINT64_C(1) << round;
@@ -125,6 +130,7 @@ mgrid_status mgrid_table_rounds(mgrid_family *f, mgrid_error *err) {
         later[member[i] - f->low] = round + 1;
     }
     f->as.table.round[g] = round;
+    if (round >= f->as.table.rounds) f->as.table.rounds = round + 1;
   }
   free(taken);
   free(later);

@@ -203,6 +203,7 @@ mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool list
 
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
                                  mgrid_error *err) {
+  if (mgrid_count_check("levels", n, err)) return MGRID_OUT_OF_RANGE;
   for (size_t i = 0; out && i < n; i++) out[i] = NULL;
   if (!f || mgrid_lacks_list(n, sizes, "sizes", err) || mgrid_lacks_list(n, out, "results", err)) return MGRID_USAGE;
   int64_t product = 1;

@@ -58,8 +58,8 @@ static mgrid_status check_coverage(mgrid_window w, const mgrid_family *f, mgrid_
   return MGRID_OK;
 }
 
-/* The strided family with the same groups, if there is one. */
-static mgrid_family *recognized(const mgrid_family *f) {
+/* The strided family with the same groups; NULL with *err untouched if there is none. */
+static mgrid_family *recognized(const mgrid_family *f, mgrid_error *err) {
   const int32_t *ranks = f->as.table.ranks;
   int64_t        n = f->size, count = f->count;
   if (f->overlapping || n < 1 || count < 1) return NULL;
@@ -67,14 +67,14 @@ static mgrid_family *recognized(const mgrid_family *f) {
     for (int64_t p = 1; p < n; p++)
       if (ranks[g * n + p] - ranks[g * n] != ranks[p] - ranks[0]) return NULL;
   int64_t *offsets = malloc((size_t)(n > count ? n : count) * sizeof *offsets);
-  if (!offsets) return NULL;
+  if (!offsets) return mgrid_null_oom(err); /* not "there is none": another form would be another digest */
   MGRID_MODES(inside);
   MGRID_MODES(index);
   mgrid_family *s = NULL;
   for (int64_t p = 0; p < n; p++) offsets[p] = ranks[p] - ranks[0];
   if (mgrid_modes_of(offsets, n, &inside)) {
     for (int64_t g = 0; g < count; g++) offsets[g] = ranks[g * n] - ranks[0];
-    if (mgrid_modes_of(offsets, count, &index)) s = mgrid_strided_new(f->world, ranks[0], &inside, &index, NULL);
+    if (mgrid_modes_of(offsets, count, &index)) s = mgrid_strided_new(f->world, ranks[0], &inside, &index, err);
   }
   free(offsets);
   return s;
@@ -117,13 +117,17 @@ static mgrid_family *adopt(mgrid_window w, int64_t count, int64_t *starts, int32
   f->as.table.starts = starts;
   f->as.table.ranks = ranks;
   set_sizes(f, count, starts);
+  f->bytes += (size_t)(count + 1) * sizeof *starts + (size_t)f->total * (sizeof *ranks + sizeof *f->as.table.by_rank);
   if (check_members(w, count, starts, ranks, err) || index_by_rank(w, f, declared, hint, err)) {
     mgrid_family_free(f);
     return NULL;
   }
-  mgrid_family *strided = recognize ? recognized(f) : NULL;
-  if (strided) mgrid_family_free(f);
-  return strided ? strided : f;
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_family *strided = recognize ? recognized(f, &why) : NULL;
+  if (!strided && !why.status) return f;
+  mgrid_family_free(f);
+  if (!strided) mgrid_error_pass(err, &why);
+  return strided;
 }
 
 mgrid_family *mgrid_table_adopt(mgrid_window w, int64_t count, int64_t *starts, int32_t *ranks, mgrid_coverage declared,
@@ -137,6 +141,10 @@ mgrid_family *mgrid_family_table(mgrid_window w, int64_t ngroups, const int64_t 
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "the table's window does not fit its world");
   if (ngroups < 1) return mgrid_null(err, MGRID_REFUSED, "a table without groups");
   if (mgrid_lacks(starts, "the list of starts", err) || mgrid_lacks(ranks, "the list of ranks", err)) return NULL;
+  if (declared != MGRID_PARTITION && declared != MGRID_PARTIAL && declared != MGRID_COVER)
+    return mgrid_null(err, MGRID_BAD_VALUE, "a coverage is MGRID_PARTITION, MGRID_PARTIAL or MGRID_COVER, not %d",
+                      (int)declared);
+  if (mgrid_count_check("table", (size_t)ngroups, err)) return NULL;
   for (int64_t g = 0; g < ngroups; g++)
     if (starts[0] != 0 || starts[g + 1] <= starts[g])
       return mgrid_null(err, MGRID_REFUSED,
@@ -226,7 +234,7 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
 mgrid_family *mgrid_family_without(const mgrid_family *f, size_t n, const int64_t *ranks, mgrid_error *err) {
   int64_t *starts = NULL, group, position;
   int32_t *members = NULL;
-  if (!f || mgrid_lacks_list(n, ranks, "ranks", err)) return NULL;
+  if (!f || mgrid_count_check("without", n, err) || mgrid_lacks_list(n, ranks, "ranks", err)) return NULL;
   for (size_t i = 0; i < n; i++)
     if (ranks[i] < 0 || ranks[i] >= f->world)
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "without: rank %" PRId64 " is out of range; ranks are 0 to %" PRId64,

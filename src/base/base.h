@@ -12,7 +12,8 @@
 
 #define MGRID_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-enum { MGRID_NAME_MAX = 31 }; /* longest name of a dim, grid or family */
+enum { MGRID_NAME_MAX = 31 };      /* longest name of a dim, grid or family */
+enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file that is read, and of a text in a recipe */
 #define MGRID_WORLD_MAX INT64_C(2147483647)
 
 /* Put status and message into *err (which may be NULL) unless it holds an error already: of a chain of
@@ -42,6 +43,24 @@ mgrid_status mgrid_struct_read(void *own, size_t known, const void *given, const
 /* Copy results to a struct that was checked; `given` NULL: do nothing. */
 void mgrid_struct_write(void *given, const void *own, size_t known);
 
+/* Who pays for long work that a recipe asks for: each part is paid before it is done. Where `pay` says no, `spent` is set
+** and the work ends, without an error of its own. NULL: a host asks, and it is free. */
+typedef struct mgrid_payer {
+  bool (*pay)(void *ud, int64_t work); /* about so many instructions of Lua */
+  void   *ud;
+  int64_t owed; /* little work is paid together */
+  bool    spent;
+} mgrid_payer;
+
+static inline bool mgrid_pay(mgrid_payer *p, int64_t work) {
+  if (!p || p->spent) return !p;
+  p->owed = work < INT64_MAX - p->owed ? p->owed + work : INT64_MAX;
+  if (p->owed < 4096) return true;
+  p->spent = !p->pay(p->ud, p->owed);
+  p->owed = 0;
+  return !p->spent;
+}
+
 /* Memory from the host's allocator if it has set one, else from realloc and free. `was` is the size of
 ** `block`; bytes 0 frees it. mgrid_zeroed gives zeroed memory, bytes 1 or more. hooks.c */
 void *mgrid_realloc(const mgrid_hooks *h, void *block, size_t was, size_t bytes);
@@ -66,13 +85,32 @@ void  mgrid_text_str(mgrid_text *t, const char *s);
 void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
 char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
 void  mgrid_text_free(mgrid_text *t);
-/* Copy to (buf, len) as snprintf does, free t, return the whole length. */
+/* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 
 /* End the text in (buf, len) by "..." if its whole length did not fit. */
 void mgrid_text_ellipsis(char *buf, size_t len, size_t whole);
 
+/* Numbers, letters and order of text as in C in this thread, whatever the locale of the host, until mgrid_locale_back
+** gets what mgrid_locale_plain gave. locale.c */
+typedef struct mgrid_locale {
+  void *was; /* the locale of the thread */
+} mgrid_locale;
+
+mgrid_locale mgrid_locale_plain(void);
+void         mgrid_locale_back(mgrid_locale of);
+
 char *mgrid_strdup(const char *s); /* NULL when out of memory */
+
+/* Text as a terminal may see it: control characters, newlines too, and bytes that are not UTF-8 are written out, \x1b.
+** _is_shown: it is so already; _shown writes to (out, room), whole characters as far as there is room, and returns how
+** many bytes; _text_shown appends. shown.c */
+bool   mgrid_is_shown(const char *s, size_t len);
+size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
+void   mgrid_text_shown(mgrid_text *t, const char *s);
+
+/* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
+mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
 
 /* May a dim, grid or family have this name? */
 bool mgrid_is_name(const char *s);
@@ -84,6 +122,7 @@ void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *c
 
 /* Seconds of a clock that never goes back; only differences mean anything. clock.c */
 double mgrid_now(void);
+double mgrid_processor_now(void); /* seconds that this thread has had the processor; a call of the kernel */
 /* Wait a little before looking again whether something has happened. `look` counts the looks so far: the
 ** first 200 pauses only let other processes run, those up to the 1000th take 50 us, later ones 1 ms. */
 void mgrid_pause(int look);

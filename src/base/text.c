@@ -4,7 +4,6 @@
 */
 #include "base/base.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +69,10 @@ void mgrid_text_free(mgrid_text *t) {
 }
 
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
+  if (t->failed) { /* not a part of it, which would look like all */
+    mgrid_text_free(t);
+    return (size_t)snprintf(buf, len, "(no memory for this text)");
+  }
   size_t whole = t->len;
   if (buf && len > 0) {
     size_t n = whole < len ? whole : len - 1;
@@ -84,11 +87,15 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
   if (whole >= len && len > 4) memcpy(buf + len - 4, "...", 4);
 }
 
+/* Not of ctype.h, whose answers depend on the host's locale. */
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
+static bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
+
 bool mgrid_is_name(const char *s) {
-  if (!s || !(isalpha((unsigned char)*s) || *s == '_')) return false;
+  if (!s || !is_letter(*s)) return false;
   size_t n = 0;
   for (; s[n]; n++)
-    if (!(isalnum((unsigned char)s[n]) || s[n] == '_')) return false;
+    if (!(is_letter(s[n]) || (s[n] >= '0' && s[n] <= '9'))) return false;
   return n <= MGRID_NAME_MAX;
 }
 
@@ -103,7 +110,7 @@ static int distance(const char *a, const char *b) {
     int *cur = row[i % 3], *up = row[(i - 1) % 3], *up2 = row[(i + 1) % 3];
     cur[0] = (int)i;
     for (size_t j = 1; j <= m; j++) {
-      int best = up[j - 1] + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      int best = up[j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
       if (up[j] + 1 < best) best = up[j] + 1;
       if (cur[j - 1] + 1 < best) best = cur[j - 1] + 1;
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)

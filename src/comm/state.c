@@ -58,10 +58,11 @@ static void name_all(mgrid_state *s) {
   const mgrid_plan *p = s->plan;
   for (size_t k = 0; k < p->content.nentries; k++) {
     int     entry = p->order[k];
-    int64_t rounds = mgrid_family_rounds(p->content.entry[entry].family);
+    int64_t rounds = mgrid_family_rounds(p->content.entry[entry].family), led[MGRID_ROUNDS_MAX];
+    mgrid_plan_led_by_round(p, entry, led);
     for (int64_t r = 0; r < rounds; r++) {
       size_t i = 0;
-      if (mgrid_plan_led(p, entry, rounds > 1 ? r : -1) == 0) continue;
+      if (led[r] == 0) continue;
       while (i < s->view.ncomms && (s->view.comm[i].entry != entry || s->view.comm[i].round != r)) i++;
       const mgrid_entry      *e = &p->content.entry[entry];
       const mgrid_descriptor *own = s->backend->kind, *wanted = e->choice->backend;

@@ -25,11 +25,12 @@ mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
 
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   mgrid_error e = MGRID_ERROR_INIT;
+  char        text[sizeof e.message];
   va_list     args;
-  e.status = MGRID_USAGE;
   va_start(args, fmt);
-  vsnprintf(e.message, sizeof e.message, fmt, args);
+  vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
+  mgrid_fail(&e, MGRID_USAGE, "%s", text);
   return cli_say_own(c, &e);
 }
 

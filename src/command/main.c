@@ -61,6 +61,8 @@ int main(int argc, char **argv) {
     if (strcmp(known[i], word) == 0) return exit_code(commands[i]->run(commands[i], argc - 1, argv + 1));
   }
   mgrid_suggest(tail, sizeof tail, word, known, COUNT);
-  fprintf(stderr, "moongrid: unknown command '%s'%s\n", word, tail);
+  mgrid_error e = MGRID_ERROR_INIT; /* its message may be shown */
+  mgrid_fail(&e, MGRID_USAGE, "unknown command '%s'%s", word, tail);
+  fprintf(stderr, "moongrid: %s\n", e.message);
   return exit_code(MGRID_USAGE);
 }

@@ -65,7 +65,11 @@ static mgrid_status parse_worlds(const cli *c, const char *name, const char *tex
                                  size_t max) {
   if (!*text) return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
   char *copy = mgrid_strdup(text), *save = NULL;
-  if (!copy) return MGRID_NO_MEMORY;
+  if (!copy) {
+    mgrid_error e = MGRID_ERROR_INIT;
+    mgrid_oom(&e);
+    return cli_say_own(c, &e);
+  }
   mgrid_status s = MGRID_OK;
   for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
     if (*n == max)

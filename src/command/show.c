@@ -129,7 +129,9 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
                            mgrid_error *err) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
   char        text[2048];
-  printf("%s%s%s over %" PRId64 " ranks", on, *p->content.recipe ? p->content.recipe : "plan", off, p->content.world);
+  char        recipe[4096];
+  mgrid_shown(recipe, sizeof recipe, p->content.recipe, strlen(p->content.recipe));
+  printf("%s%s%s over %" PRId64 " ranks", on, *recipe ? recipe : "plan", off, p->content.world);
   int column = printf("%s", p->content.nparams ? ":" : "");
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];

@@ -203,7 +203,7 @@ static void follow(const mgrid_content *c, place *p) {
     for (size_t k = 0; k < c->nentries && !found; k++) {
       const mgrid_entry *other = &c->entry[k];
       if (!is_listed(c, other->name) || !mgrid_choice_shares(e->choice, other->choice)) continue;
-      found = mgrid_all_within(e->family, other->family) || mgrid_all_within(other->family, e->family);
+      found = mgrid_all_within(e->family, other->family, NULL) || mgrid_all_within(other->family, e->family, NULL);
       if (found) p[i] = p[k];
     }
   }

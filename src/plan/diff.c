@@ -39,27 +39,30 @@ static void diff_params(report *r, const mgrid_content *a, const mgrid_content *
     if (!param_of(a, b->param[i].name)) line(r, "+", "param", b->param[i].name, b->param[i].value);
 }
 
-static void grid_text(const mgrid_grid *g, char *buf, size_t len) {
-  mgrid_text_ellipsis(buf, len, mgrid_grid_describe(g, buf, len));
+static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {
+  mgrid_text t = { 0 };
+  mgrid_grid_text(g, &t);
+  r->text.failed |= t.failed;
+  mgrid_text_ellipsis(buf, len, mgrid_text_finish(&t, buf, len));
 }
 
 static void diff_grids(report *r, const mgrid_content *a, const mgrid_content *b) {
   char was[1024], is[1024], rest[2080];
   for (size_t i = 0; i < a->ngrids; i++) {
     int at = mgrid_content_grid(b, a->grid[i].name);
-    grid_text(a->grid[i].grid, was, sizeof was);
+    grid_text(r, a->grid[i].grid, was, sizeof was);
     if (at < 0) {
       line(r, "-", "grid", a->grid[i].name, was);
       continue;
     }
-    grid_text(b->grid[at].grid, is, sizeof is);
+    grid_text(r, b->grid[at].grid, is, sizeof is);
     if (mgrid_grid_equal(a->grid[i].grid, b->grid[at].grid)) continue;
     snprintf(rest, sizeof rest, "%s -> %s", was, is);
     line(r, "~", "grid", a->grid[i].name, rest);
   }
   for (size_t i = 0; i < b->ngrids; i++) {
     if (mgrid_content_grid(a, b->grid[i].name) >= 0) continue;
-    grid_text(b->grid[i].grid, is, sizeof is);
+    grid_text(r, b->grid[i].grid, is, sizeof is);
     line(r, "+", "grid", b->grid[i].name, is);
   }
 }
@@ -84,7 +87,7 @@ static void diff_concurrent(report *r, const char *sign, const mgrid_content *a,
 }
 
 /* Rule and options of a family on one line, cut off where it is longer than buf. */
-static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
+static void entry_text(report *r, const mgrid_entry *e, char *buf, size_t len) {
   mgrid_text t = { 0 };
   mgrid_text_int(&t, e->family->count);
   mgrid_text_str(&t, e->family->count == 1 ? " group " : " groups ");
@@ -93,6 +96,7 @@ static void entry_text(const mgrid_entry *e, char *buf, size_t len) {
   else
     mgrid_text_str(&t, "by list");
   mgrid_text_str(&t, e->choice->text);
+  r->text.failed |= t.failed;
   mgrid_text_finish(&t, buf, len);
 }
 
@@ -102,12 +106,12 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   for (size_t i = 0; i < a->nentries; i++) {
     const mgrid_entry *e = &a->entry[i];
     int                at = mgrid_content_find(b, e->name);
-    entry_text(e, was, sizeof was);
+    entry_text(r, e, was, sizeof was);
     if (at < 0) {
       line(r, "-", "family", e->name, was);
     } else if (!mgrid_family_equal(e->family, b->entry[at].family)
                || strcmp(e->choice->text, b->entry[at].choice->text) != 0) {
-      entry_text(&b->entry[at], is, sizeof is);
+      entry_text(r, &b->entry[at], is, sizeof is);
       snprintf(rest, sizeof rest, "%s -> %s", was, is);
       line(r, "~", "family", e->name, rest);
     } else {
@@ -116,7 +120,7 @@ static size_t diff_families(report *r, const mgrid_content *a, const mgrid_conte
   }
   for (size_t i = 0; i < b->nentries; i++) {
     if (mgrid_content_find(a, b->entry[i].name) >= 0) continue;
-    entry_text(&b->entry[i], is, sizeof is);
+    entry_text(r, &b->entry[i], is, sizeof is);
     line(r, "+", "family", b->entry[i].name, is);
   }
   return kept;

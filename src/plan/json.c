@@ -70,8 +70,9 @@ static void put_field(writer *w, const char *name, json_t *value) {
 
 /* Parameters are text: if the text is JSON (a number, true, a list) print it as it is, else as a string. */
 static json_t *param_value(const char *text) {
-  json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-  return value ? value : json_string(text);
+  json_error_t why;
+  json_t      *value = json_loads(text, JSON_DECODE_ANY, &why);
+  return value || !*why.text ? value : json_string(text); /* without a fault: no memory */
 }
 
 static void put_ranks(writer *w, const mgrid_family *f, int64_t group) {
@@ -90,10 +91,17 @@ static void put_ranks(writer *w, const mgrid_family *f, int64_t group) {
   put(w, "]");
 }
 
+/* A path may be any bytes; JSON is UTF-8. */
+static json_t *path_value(const char *path) {
+  char shown[4096];
+  if (!mgrid_is_shown(path, strlen(path))) mgrid_shown(shown, sizeof shown, path, strlen(path)), path = shown;
+  return json_string(path);
+}
+
 static void put_head(writer *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
   key(w, "\n  ", "recipe");
-  put_value(w, *c->recipe ? json_string(c->recipe) : json_null());
+  put_value(w, *c->recipe ? path_value(c->recipe) : json_null());
   key(w, "\n  ", "world");
   put_value(w, json_integer(c->world));
   if (rank >= 0) {

@@ -14,7 +14,9 @@ static bool may_share(const mgrid_plan *p, int later, int earlier) {
 
 static int rank_of_choice(const mgrid_choice *c) { return c->asked.first ? 0 : c->asked.lazy ? 2 : 1; }
 
-mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
+mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) { return mgrid_plan_make(t, NULL, err); }
+
+mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err) {
   if (!t) return NULL;
   if (t->broken.status) {
     mgrid_error_pass(err, &t->broken);
@@ -45,12 +47,17 @@ mgrid_plan *mgrid_plan_new(const mgrid_topology *t, mgrid_error *err) {
   for (size_t k = 0; k < n; k++) {
     int i = p->order[k];
     p->shares[i] = -1;
+    mgrid_pay(payer, (int64_t)(k + p->content.entry[i].family->bytes / 2)); /* comparing, and its text for the digest */
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
       /* a family that shares is led by an earlier one, which this loop looks at too */
       if (p->shares[j] < 0 && may_share(p, i, j)
-          && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family))
+          && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, payer))
         p->shares[i] = j;
+    }
+    if (payer && payer->spent) {
+      mgrid_plan_free(p);
+      return NULL;
     }
   }
   if (mgrid_plan_take_launch(p, err) || mgrid_plan_take_digest(p, err)) {
@@ -114,9 +121,9 @@ static bool is_led(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
     int j = p->order[e];
-    if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX) >= 0) return true;
+    if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0) return true;
   }
-  return may_repeat(f) && !p->content.entry[i].choice->asked.unique && mgrid_group_in(f, group, f, group) >= 0;
+  return may_repeat(f) && !p->content.entry[i].choice->asked.unique && mgrid_group_in(f, group, f, group, NULL) >= 0;
 }
 
 /* Groups of one rank. */
@@ -145,6 +152,19 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   for (int64_t g = 0; g < f->count; g++)
     led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && !is_led(p, i, g);
   return led;
+}
+
+void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX]) {
+  const mgrid_family *f = p->content.entry[i].family;
+  int64_t             rounds = mgrid_family_rounds(f);
+  if (rounds <= 3) { /* pairs, which rules may decide */
+    for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1);
+    return;
+  }
+  memset(led, 0, (size_t)rounds * sizeof *led);
+  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
+  for (int64_t g = 0; g < f->count; g++)
+    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && !is_led(p, i, g);
 }
 
 mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err) {

@@ -36,15 +36,19 @@ typedef enum mgrid_overlap {
 ** O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
 /* Does every group of more than one rank of `a` occur in `b`? Where the rules do not tell, up to 4096 groups are
-** compared one by one; with more the answer is no. */
-bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b);
+** compared one by one; with more, or where the payer pays no more, the answer is no. */
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer);
 /* Have the two groups the same members in the same order? */
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
-int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit);
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_payer *payer);
+/* As mgrid_plan_new; NULL without an error where the payer pays no more. */
+mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err);
 /* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
 ** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
+/* The same for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
+void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
 
 /* Fill p->launch from the lists of concurrent families and p->order. concurrent.c */
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MGRID_REHEARSED_MAX = 1 << 20 }; /* ranks: each takes some hundred bytes */
+
 /* -------------------------------------------------------------- itinerary */
 
 mgrid_status mgrid_itinerary_of(mgrid_itinerary *it, const mgrid_plan *p, mgrid_error *err) {
@@ -134,6 +136,12 @@ mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal *out, mgri
   mgrid_itinerary steps = { 0 };
   mgrid_rehearsal seen;
   mgrid_status    s = out ? mgrid_struct_check(out, sizeof seen, "mgrid_rehearsal", err) : MGRID_OK;
+  if (!s && p->content.world > MGRID_REHEARSED_MAX)
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                   "a rehearsal goes through every rank, at most %d of them, not %" PRId64
+                   "; the check of a plan samples "
+                   "larger worlds",
+                   MGRID_REHEARSED_MAX, p->content.world);
   if (!s) s = mgrid_itinerary_of(&steps, p, err);
   if (!s) s = mgrid_itinerary_play(&steps, p, &seen, err);
   mgrid_itinerary_free(&steps);

@@ -4,6 +4,8 @@
 */
 #include "plan/plan.h"
 
+enum { PAID = 1024 }; /* members that are compared before they are paid */
+
 /* Is the first rank of every group of a the first rank of some group of b? True is exact. False may be wrong,
 ** but not for families of grids: there each index mode of a steps along one index mode of b without carrying. */
 static bool starts_within(const mgrid_strided *a, const mgrid_strided *b) {
@@ -128,31 +130,42 @@ mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b) 
   return x && y && x != y && !both_descend ? MGRID_NONE : MGRID_SOME;
 }
 
-bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb, mgrid_payer *payer) {
   int64_t n = mgrid_family_size(a, ga);
   if (n != mgrid_family_size(b, gb)) return false;
   if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED)
     return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)
            && mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
-  for (int64_t p = 0; p < n; p++)
+  for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
+    if (p % PAID == PAID - 1 && !mgrid_pay(payer, PAID * (a->nodes + b->nodes))) return false;
+  }
   return true;
 }
 
-int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit) {
+bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb) {
+  return same_group(a, ga, b, gb, NULL);
+}
+
+int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_payer *payer) {
   int64_t group, position, first = mgrid_family_rank(a, ga, 0), found = -1;
-  for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++)
-    if (position == 0 && group < limit && (found < 0 || group < found) && mgrid_same_group(a, ga, b, group))
+  for (int64_t nth = 0; mgrid_family_locate(b, first, nth, &group, &position); nth++) {
+    if (position == 0 && group < limit && (found < 0 || group < found) && same_group(a, ga, b, group, payer))
       found = group;
+    if (nth % 16 == 15 && !mgrid_pay(payer, 64 * b->nodes)) break;
+  }
   return found;
 }
 
-bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b) {
+bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
   enum { COMPARE_MAX = 4096 };
+  if (a->nodes + b->nodes > 2 && !mgrid_pay(payer, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
   if (a->count > COMPARE_MAX) return false;
   for (int64_t g = 0; g < a->count; g++)
-    if (mgrid_family_size(a, g) > 1 && mgrid_group_in(a, g, b, INT64_MAX) < 0) return false;
+    if (mgrid_family_size(a, g) > 1
+        && (!mgrid_pay(payer, a->nodes + b->nodes + 8) || mgrid_group_in(a, g, b, INT64_MAX, payer) < 0))
+      return false;
   return true;
 }

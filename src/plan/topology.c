@@ -327,11 +327,7 @@ mgrid_status mgrid_topology_add_tensor(mgrid_topology *t, const char *name, cons
   return end(t, mgrid_topology_put_tensor(t, name, x, &mine), &mine, err);
 }
 
-static bool is_one_line(const char *text) {
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-    if (*c < ' ' || *c == 0x7f) return false;
-  return true;
-}
+static bool is_one_line(const char *text) { return mgrid_is_shown(text, strlen(text)); }
 
 static mgrid_status put_param(mgrid_topology *t, const char *name, const char *value, mgrid_error *err) {
   if (mgrid_lacks(name, "the name of a parameter", err) || mgrid_lacks(value, "the value of a parameter", err))
@@ -339,7 +335,7 @@ static mgrid_status put_param(mgrid_topology *t, const char *name, const char *v
   if (!is_one_line(name)) return mgrid_fail(err, MGRID_BAD_VALUE, "the name of a parameter is one line of text");
   if (!is_one_line(value)) /* it would read as another line of the canonical text */
     return mgrid_fail(err, MGRID_BAD_VALUE,
-                      "the value of parameter '%s' is one line of text, without control characters", name);
+                      "the value of parameter '%s' is one line of text in UTF-8, without control characters", name);
   return add_param(&t->content, name, value, err);
 }
 

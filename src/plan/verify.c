@@ -89,7 +89,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
       sum += mark(c, c->position);
       if (c->position != 0) continue;
       out->communicators++;
-      for (int64_t k = 0; k < c->size; k++) sum -= mark(c, k);
+      for (int64_t k = 0; k < c->size && step == 1; k++) sum -= mark(c, k); /* means nothing of a sample */
     }
     mgrid_view_free(&v);
   }

@@ -55,7 +55,7 @@ static void close_asked(lua_State *L) {
 static mgrid_status ask(mgrid_runtime *rt, question *q, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_state(rt, q->state, err);
   if (status) return status;
-  status = mgrid_runtime_value(rt, ask_body, q, err);
+  status = mgrid_runtime_call(rt, ask_body, q, 1, err);
   close_asked(rt->L);
   return status;
 }
@@ -78,7 +78,11 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
-  if (!*answer) status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
+  if (!*answer && !mgrid_value_fits(rt->L, -1))
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a value of more than %d values, or nested too deep",
+                        query, MGRID_VALUES_MAX);
+  else if (!*answer)
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
   lua_settop(rt->L, 0);
   return status;
 }

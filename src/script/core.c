@@ -126,7 +126,7 @@ static int core_keys(lua_State *L) {
 }
 
 static int core_is_topology(lua_State *L) {
-  lua_pushboolean(L, luaL_testudata(L, 1, MGRID_LUA_TOPOLOGY) != NULL);
+  lua_pushboolean(L, mgrid_lua_test_box(L, 1, MGRID_LUA_TOPOLOGY) != NULL);
   return 1;
 }
 
@@ -174,6 +174,8 @@ static int core_settings(lua_State *L) {
 /* encode(value) -> JSON text with sorted keys, equal for equal values */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
+  if (!v && !mgrid_value_fits(L, 1))
+    return mgrid_lua_raise(L, "a value of more than %d values, or nested too deep", MGRID_VALUES_MAX);
   if (!v) return mgrid_lua_raise(L, "a value that is not plain: numbers, strings, booleans, lists, tables by name");
   mgrid_text t = { 0 };
   mgrid_json_text(v, JSON_COMPACT, &t);
@@ -198,14 +200,17 @@ static int give(lua_State *L, json_t *v) {
 
 /* decode(JSON text) -> value | nil */
 static int core_decode(lua_State *L) {
-  json_t *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, NULL);
-  return v ? give(L, v) : 0;
+  json_error_t why;
+  json_t      *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, &why);
+  if (v) return give(L, v);
+  return *why.text ? 0 : mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
 }
 
 /* nearest(name, names) -> the one of them that may be meant | nil */
 static int core_nearest(lua_State *L) {
   const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
   lua_settop(L, 2);
+  mgrid_lua_charge(L, 8 * (int64_t)(lua_rawlen(L, 1) * lua_rawlen(L, 2))); /* letters times names */
   size_t n = push_names(L, 2, known);
   lua_pushstring(L, mgrid_nearest(name, known, n));
   return 1;

@@ -26,9 +26,13 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   mgrid_status s = mgrid_runtime_info(rt, err);
   *info = NULL;
   if (s) return s;
-  *info = mgrid_json_of(rt->L, -1);
+  *info = mgrid_json_shown(rt->L, -1);
+  if (!*info && !mgrid_value_fits(rt->L, -1))
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in more than %d values", MGRID_VALUES_MAX);
+  else if (!*info)
+    s = mgrid_oom(err);
   lua_settop(rt->L, 0);
-  return *info ? MGRID_OK : mgrid_oom(err);
+  return s;
 }
 
 /* A line for each parameter or setting. */
@@ -68,7 +72,8 @@ static void describe_text(const char *name, const json_t *info, mgrid_text *t) {
   size_t        i;
   const json_t *q, *settings = json_object_get(info, "settings");
   const char   *doc = json_string_value(json_object_get(info, "doc"));
-  mgrid_text_add(t, "%s%s%s\n\nparameters\n", name, doc && *doc ? ": " : "", doc ? doc : "");
+  mgrid_text_shown(t, name);
+  mgrid_text_add(t, "%s%s\n\nparameters\n", doc && *doc ? ": " : "", doc ? doc : "");
   describe_declared(json_object_get(info, "params"), t);
   if (json_array_size(json_object_get(info, "params")) == 0) mgrid_text_add(t, "  none\n");
   if (json_array_size(settings) > 0) mgrid_text_add(t, "\nsettings\n");
@@ -98,7 +103,9 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
   if (s) return s;
   mgrid_text t = { 0 };
   if (json) {
-    json_object_set_new(info, "name", json_string(rt->recipe));
+    char name[4096];
+    mgrid_shown(name, sizeof name, rt->recipe, strlen(rt->recipe));
+    json_object_set_new(info, "name", json_string(name));
     mgrid_json_text(info, JSON_INDENT(2), &t);
     mgrid_text_str(&t, "\n");
   } else {

@@ -4,8 +4,9 @@
 */
 #include "script/bundle.h"
 #include "script/prelude.h"
+#include "script/read.h"
+#include "types/budget.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,39 +28,67 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
-enum { RECIPE_MAX = 16 << 20 }; /* bytes; refuse what is longer, such as /dev/zero */
+/* The text of a chunk in small pieces: between them the parser, some of whose work grows with the square of the text,
+** comes under the budget. */
+typedef struct reader {
+  const char *at, *end;
+} reader;
 
-static int file_failed(lua_State *L, const char *what, const char *path) {
-  lua_pushfstring(L, "cannot %s %s: %s", what, path, strerror(errno));
-  lua_remove(L, -2); /* the name of the chunk, which load_file pushed */
-  return LUA_ERRFILE;
+static const char *next_piece(lua_State *L, void *ud, size_t *size) {
+  enum { PIECE = 512 };
+  reader     *r = ud;
+  const char *piece = r->at;
+  *size = r->end - r->at < PIECE ? (size_t)(r->end - r->at) : PIECE;
+  r->at += *size;
+  mgrid_lua_charge(L, (int64_t)*size);
+  return *size ? piece : NULL;
+}
+
+/* What is wrong with a text that does not name itself Lua is told without a word of it: it may be no recipe but a
+** file that nobody meant to show. */
+static void tell_the_line_alone(lua_State *L, const char *path) {
+  size_t      len = strlen(path);
+  const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
+  if (!near || (len > 4 && strcmp(path + len - 4, ".lua") == 0)) return;
+  const char *line = strstr(message, path) == message ? message + len + 1 : "";
+  lua_pushfstring(L, "%s:%d: this is no recipe", path, (int)strtol(line, NULL, 10));
+  lua_remove(L, -2);
 }
 
 /* Push a file as a function, as luaL_loadfilex does; *hash is the hash of its text, which ranks compare. The file
 ** is read once, so that function and hash are of the same text even if somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
-  char       piece[4096];
-  mgrid_text t = { 0 };
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   lua_pushfstring(L, "@%s", path); /* may raise, so before the file is open */
-  FILE *file = fopen(path, "rb");
-  if (!file) return file_failed(L, "open", path);
-  for (size_t n; t.len <= RECIPE_MAX && (n = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&t, piece, n);
-  int why = t.failed ? ENOMEM : ferror(file) ? errno : !feof(file) ? EFBIG : 0;
-  fclose(file);
-  if (why) {
+  if (mgrid_read_file(path, &t, &e)) {
     mgrid_text_free(&t);
-    errno = why;
-    return file_failed(L, "read", path);
+    lua_pushstring(L, e.message);
+    lua_remove(L, -2);
+    return LUA_ERRFILE;
   }
   const char *text = t.data ? t.data : "";
   size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
   if (text[skip] == '#')
     skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
   *hash = XXH3_64bits(text, t.len);
-  int rc = luaL_loadbufferx(L, text + skip, t.len - skip, lua_tostring(L, -1), "t");
-  lua_remove(L, -2);
+  reader r = { text + skip, text + t.len };
+  int    rc = lua_load(L, next_piece, &r, lua_tostring(L, -1), "t");
   mgrid_text_free(&t);
+  if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, path);
+  lua_remove(L, -2);
   return rc;
+}
+
+static const char root_key = 'r'; /* its address: the folder that recipes may name files of */
+
+/* Raise at the place of the word `recipe`. */
+static int refuse_name(lua_State *L, const char *message) {
+  mgrid_lua_note(L, MGRID_REFUSED, message);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
+  lua_pushstring(L, message);
+  lua_concat(L, 2);
+  return lua_error(L);
 }
 
 static bool looks_like_path(const char *name) {
@@ -86,6 +115,36 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
+/* Is the file at or below the folder of the recipe that the host has named? Links are followed first. */
+static bool is_within(const char *real, const char *root) {
+  size_t len = strlen(root);
+  return strncmp(real, root, len) == 0 && real[len] == '/';
+}
+
+/* A recipe may name other recipes of its own folder, and nothing else that there is: raise, without a look at the
+** file, or push its true path. The host may name any; its folder is then the one. */
+static void check_path(lua_State *L, const char *name, const char *path, bool by_host) {
+  char   real[PATH_MAX];
+  size_t len = strlen(path);
+  bool   there = realpath(path, real) != NULL;
+  if (by_host) {
+    lua_pushstring(L, there ? real : path);
+    char *slash = there ? strrchr(real, '/') : NULL;
+    if (slash) *slash = '\0';
+    lua_pushstring(L, slash ? real : "");
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+    return;
+  }
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
+  const char *root = lua_tostring(L, -1);
+  if (there && (!root || !is_within(real, root)))
+    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it", name));
+  if (there && (len < 4 || strcmp(path + len - 4, ".lua") != 0))
+    refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+  lua_pop(L, 1);
+  lua_pushstring(L, there ? real : path);
+}
+
 /* Raise why a recipe cannot be loaded: no such file, bytecode, or a syntax error. */
 static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
   const char *message = lua_tostring(L, -1);
@@ -108,6 +167,7 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   return lua_error(L);
 }
 
+/* load(name [, path of the file that is being run] [, by the host]) */
 int mgrid_core_load(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
@@ -118,13 +178,14 @@ int mgrid_core_load(lua_State *L) {
     rc = mgrid_bundle_load(L, ours);
   } else {
     push_path(L, name, luaL_optstring(L, 2, NULL));
+    check_path(L, name, lua_tostring(L, -1), lua_toboolean(L, 3));
+    lua_insert(L, -2); /* true path, path */
     rc = load_file(L, lua_tostring(L, -1), &hash);
   }
   if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
-  char real[PATH_MAX];
-  lua_pushstring(L, ours || !realpath(lua_tostring(L, -2), real) ? lua_tostring(L, -2) : real);
+  lua_pushvalue(L, ours ? -2 : -3);
   lua_pushinteger(L, (lua_Integer)hash);
   return 4;
 }

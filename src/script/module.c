@@ -54,7 +54,7 @@ static int load(lua_State *L) {
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
 static int recipe_plan(lua_State *L) {
   mgrid_runtime   *rt = check_recipe(L, 1);
-  mgrid_lua_world *given = luaL_testudata(L, 2, MGRID_LUA_WORLD);
+  mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
   mgrid_window     w = given ? given->window : mgrid_world(luaL_checkinteger(L, 2));
   if (given && given->order)
     return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "

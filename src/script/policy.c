@@ -52,7 +52,7 @@ mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const c
   p->made_by = rt->made_by, p->rt = mgrid_script_runtime_ref(rt), p->state = s;
   p->function = p->box = p->params = p->result = LUA_NOREF;
   snprintf(p->name, sizeof p->name, "%s", name);
-  if (mgrid_runtime_protected(rt, new_body, p, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
+  if (mgrid_runtime_call(rt, new_body, p, 0, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
   mgrid_script_policy_free(p);
   return NULL;
 }
@@ -189,7 +189,7 @@ static mgrid_status run(call *c, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   if (!c->from && mgrid_lacks_list(c->n, c->args, "arguments", &e)) s = e.status;
   if (!s) s = mgrid_args_check(c->n, c->args, &e);
-  if (!s) s = mgrid_runtime_protected(c->p->rt, call_body, c, &e);
+  if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
   if (s) place(c->p, &e);
   if (*c->p->agreed) s = agree(c->p, s, &e);
   if (!s) return MGRID_OK;

@@ -21,7 +21,7 @@ void mgrid_prelude_load(lua_State *L, const char *path);
 
 /* Push the table `core`: all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);
-/* core.load(name [, path of the file that is being run]) -> path; chunk with the environment of recipes; key,
+/* core.load(name [, path of the file that is being run [, named by the host]]) -> path; chunk with the environment of recipes; key,
 ** equal for all spellings of a path; hash of its text (0: bundled) */
 int mgrid_core_load(lua_State *L);
 /* core.library(name, ...): run another file of the prelude with these arguments */

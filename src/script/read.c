@@ -10,7 +10,7 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { DEPTH_MAX = 32, VALUES_MAX = 100000 }; /* aliases could make a small file huge */
+enum { DEPTH_MAX = 32, VALUES_MAX = 1 << 18 }; /* aliases could make a small file huge */
 
 typedef struct reading {
   const char      *path;
@@ -107,40 +107,55 @@ static json_t *value_of(reading *r, int index, int depth) {
   return value;
 }
 
-static json_t *read_yaml(const char *path, FILE *file, mgrid_error *err) {
+static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t   parser;
   yaml_document_t document;
-  reading         r = { path, &document, 0, err };
   json_t         *value = NULL;
-  if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(err);
-  yaml_parser_set_input_file(&parser, file);
+  if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(r->err);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)t->data, t->len);
   if (yaml_parser_load(&parser, &document)) {
-    value = yaml_document_get_root_node(&document) ? value_of(&r, 1, 0) : json_object(); /* nothing: {} */
+    r->document = &document;
+    value = yaml_document_get_root_node(&document) ? value_of(r, 1, 0) : json_object(); /* nothing: {} */
     yaml_document_delete(&document);
   } else {
-    refuse(&r, parser.problem_mark.line, parser.problem ? parser.problem : "this is no YAML");
+    refuse(r, parser.problem_mark.line, parser.problem ? parser.problem : "this is no YAML");
   }
   yaml_parser_delete(&parser);
   return value;
 }
 
-static json_t *read_json(const char *path, FILE *file, mgrid_error *err) {
+/* JSON has no aliases: the text bounds the values, but not their depth. */
+static bool is_deep(const json_t *v, int depth) {
+  size_t      i;
+  const char *key;
+  json_t     *item;
+  if (depth > DEPTH_MAX) return true;
+  json_array_foreach(v, i, item) if (is_deep(item, depth + 1)) return true;
+  json_object_foreach((json_t *)v, key, item) if (is_deep(item, depth + 1)) return true;
+  return false;
+}
+
+static json_t *read_json(reading *r, const mgrid_text *t) {
   json_error_t why;
-  json_t      *value = json_loadf(file, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-  reading      r = { path, NULL, 0, err };
-  return value ? value : refuse(&r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
+  json_t      *value = json_loadb(t->data ? t->data : "", t->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+  if (!value) return refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
+  if (!is_deep(value, 0)) return value;
+  json_decref(value);
+  return refuse(r, 0, "nested too deep");
 }
 
 json_t *mgrid_read_table(const char *path, mgrid_error *err) {
-  size_t len = strlen(path);
-  FILE  *file = fopen(path, "rb");
-  if (!file) return mgrid_null(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
-  bool        is_json = len > 5 && strcmp(path + len - 5, ".json") == 0;
-  mgrid_error mine = MGRID_ERROR_INIT;
-  json_t     *value = is_json ? read_json(path, file, &mine) : read_yaml(path, file, &mine);
-  fclose(file);
+  size_t       len = strlen(path);
+  mgrid_text   t = { 0 };
+  bool         is_json = len > 5 && strcmp(path + len - 5, ".json") == 0;
+  mgrid_error  mine = MGRID_ERROR_INIT;
+  mgrid_locale host = mgrid_locale_plain();
+  reading      r = { path, NULL, 0, &mine };
+  json_t      *value = NULL;
+  if (mgrid_read_file(path, &t, &mine) == MGRID_OK) value = is_json ? read_json(&r, &t) : read_yaml(&r, &t);
+  mgrid_text_free(&t);
+  mgrid_locale_back(host);
   if (value && !json_is_object(value)) {
-    const reading r = { path, NULL, 0, &mine };
     json_decref(value);
     value = refuse(&r, 0, is_json ? "a JSON object is expected" : "a table by name is expected");
   }

@@ -15,31 +15,39 @@
 
 const char mgrid_recipe_key = 'r';
 
-static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
-  lua_State *L = rt->L;
-  mgrid_budget_start(L, &rt->budget);
+static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds,
+                        mgrid_error *err) {
+  lua_State   *L = rt->L;
+  mgrid_locale host = mgrid_locale_plain();
+  mgrid_budget_start(L, &rt->budget, seconds);
   lua_settop(L, 0);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
   int rc = lua_pcall(L, 1, results, 0);
-  mgrid_budget_stop(L);
+  mgrid_budget_stop(&rt->budget);
   mgrid_status s = mgrid_budget_verdict(L, &rt->budget, rc, err);
+  mgrid_locale_back(host);
   if (s) lua_settop(L, 0);
   return s;
 }
 
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 0, err);
+  return run(rt, body, ud, 0, rt->budget.limits.seconds - rt->loading, err);
 }
 
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 1, err);
+  return run(rt, body, ud, 1, rt->budget.limits.seconds - rt->loading, err);
+}
+
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
+  return run(rt, body, ud, results, rt->budget.limits.call_seconds, err);
 }
 
 /* --------------------------------------------------------------------- life */
 
 static int open_body(lua_State *L) {
-  mgrid_budget_attach(L, lua_touserdata(L, 1));
+  enum { PAUSE = 400 };
+  lua_gc(L, LUA_GCINC, PAUSE, 0, 0); /* a small heap for a short time: collect at four times of what is alive */
   mgrid_prelude_open(L);
   return 0;
 }
@@ -49,10 +57,10 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   mgrid_hooks  h = MGRID_HOOKS_INIT;
   if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
   if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
-  if (!(l.memory > 0 && l.instructions > 0 && l.seconds > 0))
+  if (!(l.memory > 0 && l.instructions > 0 && l.seconds > 0 && l.call_seconds > 0))
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
-                      "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds", l.memory,
-                      l.instructions, l.seconds);
+                      "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds, %g of a call",
+                      l.memory, l.instructions, l.seconds, l.call_seconds);
   mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
   rt->made_by.entry = &mgrid_lua_entry;
@@ -66,7 +74,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
-  if (mgrid_runtime_protected(rt, open_body, &rt->budget, err)) {
+  if (mgrid_runtime_protected(rt, open_body, NULL, err)) {
     mgrid_script_runtime_free(rt);
     return NULL;
   }
@@ -81,6 +89,7 @@ mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {
 void mgrid_script_runtime_free(mgrid_runtime *rt) {
   if (!rt || --rt->users > 0) return;
   lua_close(rt->L);
+  mgrid_budget_release(&rt->budget);
   mgrid_release(rt->recipe);
   mgrid_release(rt);
 }
@@ -100,7 +109,9 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, mgrid_erro
   if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
   mgrid_error *why = &rt->unloaded;
   mgrid_error_clear(why);
+  double       began = mgrid_processor_now();
   mgrid_status s = mgrid_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, why);
+  rt->loading = mgrid_processor_now() - began;
   if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
   if (s) return mgrid_error_pass(err, why);
   mgrid_log(&rt->budget.hooks, MGRID_LOG_DEBUG, "recipe %s is loaded", recipe);

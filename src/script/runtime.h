@@ -17,14 +17,17 @@ struct mgrid_runtime {
   int           users;    /* owners: the caller, each _ref, each policy */
   char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
   mgrid_error   unloaded; /* the error if loading failed */
+  double        loading;  /* seconds of processor time that loading took: a plan has the rest */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
 
-/* Run body(ud) under lua_pcall with a fresh budget. */
+/* Run body(ud) under lua_pcall with a fresh budget and in the plain locale. */
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
 /* The same; the one value that body returns is left on the top of rt->L for the caller, until the next call. */
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err);
+/* The same for a question, a setting or a policy of a recipe that is planned, which may take less time. */
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err);
 /* _loaded fails unless a recipe is loaded; _state, unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);

@@ -9,10 +9,16 @@
 
 #include "types/bind.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { STRING_CAP = 64 * 1024, REP_CAP = 65536 };
+
+/* A walk through text: about eight bytes are an instruction. Short ones are not worth a look at the clock. */
+static void charge_bytes(lua_State *L, size_t bytes) {
+  if (bytes >= 1024) mgrid_lua_charge(L, (int64_t)(bytes / 8));
+}
 
 /* --------------------------------------------------------------- iteration */
 
@@ -23,7 +29,9 @@ static int key_before(lua_State *L, int a, int b) {
   if (ia) return lua_tointeger(L, a) < lua_tointeger(L, b);
   size_t      la, lb;
   const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
-  int         c = memcmp(sa, sb, la < lb ? la : lb);
+  if (sa == sb) return 0;
+  charge_bytes(L, la < lb ? la : lb);
+  int c = memcmp(sa, sb, la < lb ? la : lb);
   return c ? c < 0 : la < lb;
 }
 
@@ -47,7 +55,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
 
 /* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
 static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
-  mgrid_lua_charge(L, 4 * n);
+  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : INT64_MAX); /* with holes a list may seem to be of any length */
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
@@ -200,8 +208,10 @@ static int string_split(lua_State *L) {
   size_t      rest, step;
   const char *s = luaL_checklstring(L, 1, &rest), *sep = luaL_checklstring(L, 2, &step);
   luaL_argcheck(L, step > 0, 2, "empty separator");
+  charge_bytes(L, rest);
   lua_newtable(L);
   for (lua_Integer n = 1;; n++) {
+    if (n % 1024 == 0) mgrid_lua_charge(L, 1024 * 4);
     const char *end = memmem(s, rest, sep, step);
     size_t      len = end ? (size_t)(end - s) : rest;
     lua_pushlstring(L, s, len);
@@ -212,28 +222,44 @@ static int string_split(lua_State *L) {
   }
 }
 
+/* 0/0 is "nan" on one processor and "-nan" on another. */
+static bool push_nan(lua_State *L, int i) {
+  lua_Number n = lua_tonumber(L, i);
+  if (lua_type(L, i) != LUA_TNUMBER || n == n) return false;
+  lua_pushliteral(L, "nan");
+  return true;
+}
+
 /* tostring without addresses: a table or function becomes the name of its type. */
 static int plain_tostring(lua_State *L) {
   luaL_checkany(L, 1);
   int type = lua_type(L, 1);
   if (type == LUA_TTABLE || type == LUA_TFUNCTION || type == LUA_TLIGHTUSERDATA || type == LUA_TTHREAD)
     lua_pushstring(L, luaL_typename(L, 1));
-  else
+  else if (!push_nan(L, 1))
     luaL_tolstring(L, 1, NULL);
   return 1;
 }
 
 /* upvalue: the real string.format. %p prints addresses, and %s those of tables. */
 static int string_format(lua_State *L) {
-  const char *fmt = luaL_checkstring(L, 1);
-  for (const char *p = strchr(fmt, '%'); p; p = strchr(p, '%')) {
+  size_t      len, bytes = 0;
+  const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len; /* a zero byte does not end it */
+  for (const char *p = memchr(fmt, '%', len); p; p = memchr(p, '%', (size_t)(end - p))) {
     p++;
     p += strspn(p, "-+ #0123456789.");
     if (*p == 'p') return mgrid_lua_raise(L, "string.format: %%p prints an address, which differs between ranks");
-    if (*p) p++;
+    if (p < end) p++;
   }
+  for (int i = 1; i <= lua_gettop(L); i++, bytes += len)
+    if (lua_type(L, i) != LUA_TSTRING || !lua_tolstring(L, i, &len)) len = 8;
+  charge_bytes(L, 4 * bytes);
   for (int i = 2; i <= lua_gettop(L); i++)
-    if (lua_type(L, i) == LUA_TTABLE || lua_type(L, i) == LUA_TFUNCTION || lua_type(L, i) == LUA_TLIGHTUSERDATA) {
+    if (lua_type(L, i) == LUA_TNUMBER && lua_tonumber(L, i) != lua_tonumber(L, i)) { /* "nan" whatever its sign */
+      lua_pushnumber(L, (lua_Number)NAN);
+      lua_replace(L, i);
+    } else if (lua_type(L, i) == LUA_TTABLE || lua_type(L, i) == LUA_TFUNCTION
+               || lua_type(L, i) == LUA_TLIGHTUSERDATA) {
       lua_pushstring(L, luaL_typename(L, i));
       lua_replace(L, i);
     }

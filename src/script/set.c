@@ -36,7 +36,7 @@ static int set_body(lua_State *L) {
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
                                     const void *value, mgrid_error *err) {
   mgrid_status status = mgrid_runtime_check_state(rt, s, err);
-  return status ? status : mgrid_runtime_protected(rt, set_body, &(request){ s, name, push, value }, err);
+  return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, push, value }, 0, err);
 }
 
 static void push_arg(lua_State *L, const void *arg_) {

@@ -152,31 +152,42 @@ void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
   lua_pop(L, 1);
 }
 
-static void *new_box(lua_State *L, size_t size, const char *name) {
-  void *box = lua_newuserdatauv(L, size, 0);
-  memset(box, 0, size);
-  luaL_setmetatable(L, name);
-  return box;
+static void free_world(void *box) { mgrid_family_free(((mgrid_lua_world *)box)->order); }
+static void free_grid(void *box) { mgrid_grid_free(*(mgrid_grid **)box); }
+static void free_plan(void *box) { mgrid_plan_free(*(mgrid_plan **)box); }
+static void free_family(void *box) {
+  mgrid_family_free(((mgrid_lua_family *)box)->f);
+  mgrid_choice_free(((mgrid_lua_family *)box)->choice);
 }
 
-mgrid_lua_world *mgrid_lua_new_world(lua_State *L) { return new_box(L, sizeof(mgrid_lua_world), MGRID_LUA_WORLD); }
-mgrid_grid     **mgrid_lua_new_grid(lua_State *L) { return new_box(L, sizeof(mgrid_grid *), MGRID_LUA_GRID); }
-mgrid_plan     **mgrid_lua_new_plan(lua_State *L) { return new_box(L, sizeof(mgrid_plan *), MGRID_LUA_PLAN); }
+mgrid_lua_world *mgrid_lua_new_world(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_lua_world), 0, MGRID_LUA_WORLD, free_world);
+}
+mgrid_grid **mgrid_lua_new_grid(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_grid *), 0, MGRID_LUA_GRID, free_grid);
+}
+mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 0, MGRID_LUA_PLAN, free_plan);
+}
 
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
-  mgrid_lua_family *box = new_box(L, sizeof *box, MGRID_LUA_FAMILY);
+  mgrid_lua_family *box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_FAMILY, free_family);
   if (like) box->choice = mgrid_choice_ref(like->choice);
   return box;
 }
 
-mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return luaL_checkudata(L, i, MGRID_LUA_WORLD); }
-mgrid_grid *mgrid_lua_check_grid(lua_State *L, int i) { return *(mgrid_grid **)luaL_checkudata(L, i, MGRID_LUA_GRID); }
-mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) { return *(mgrid_plan **)luaL_checkudata(L, i, MGRID_LUA_PLAN); }
+mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_WORLD); }
+mgrid_grid      *mgrid_lua_check_grid(lua_State *L, int i) {
+       return *(mgrid_grid **)mgrid_lua_check_box(L, i, MGRID_LUA_GRID);
+}
+mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) {
+  return *(mgrid_plan **)mgrid_lua_check_box(L, i, MGRID_LUA_PLAN);
+}
 
-mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return luaL_checkudata(L, i, MGRID_LUA_FAMILY); }
+mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_FAMILY); }
 
 mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
-  return *(mgrid_topology **)luaL_checkudata(L, i, MGRID_LUA_TOPOLOGY);
+  return *(mgrid_topology **)mgrid_lua_check_box(L, i, MGRID_LUA_TOPOLOGY);
 }
 
 bool mgrid_lua_check_wrap(lua_State *L, int i) {

@@ -2,7 +2,7 @@
 **
 ** bind.h - grids, families, topologies, plans and states as Lua userdata, and the helpers to make them.
 **
-** Make a userdata in three steps: allocate it empty, set its metatable, then fill in the C object.
+** Make a userdata in three steps: allocate its box empty, set its metatable, then fill in the C object.
 ** An error between two steps leaves a userdata that __gc can free. An error message begins with the
 ** file and line of the innermost Lua function that is not moongrid's own.
 */
@@ -23,6 +23,7 @@
 #define MGRID_LUA_PLAN     "moongrid.Plan"
 #define MGRID_LUA_STATE    "moongrid.State"
 #define MGRID_LUA_GROUP    "moongrid.Group"
+#define MGRID_LUA_KEPT     "moongrid.Kept"
 #define MGRID_LUA_JOB      "moongrid.Job"
 #define MGRID_LUA_RECIPE   "moongrid.Recipe"
 
@@ -78,8 +79,22 @@ bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, con
 bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key);
 int  mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key); /* raises */
 
-/* Push an empty userdata and return the place of its C object. The caller stores an object there, and __gc
-** frees it. */
+/* Push a userdata that owns an empty box of so many bytes, zeroed, and return the box. The caller stores a C object there;
+** __gc, or the end of the runtime, calls release. box.c */
+typedef struct mgrid_lua_held mgrid_lua_held;
+void *mgrid_lua_new_box(lua_State *L, size_t size, int values, const char *class, void (*release)(void *box));
+void *mgrid_lua_put_box(lua_State *L, size_t size,
+                        void (*release)(void *box));              /* for the userdata on the top, a NULL pointer */
+void *mgrid_lua_in_box(void *userdata);                           /* its box; NULL once it is freed */
+void *mgrid_lua_test_box(lua_State *L, int i, const char *class); /* NULL: another value */
+void *mgrid_lua_check_box(lua_State *L, int i, const char *class);
+int   mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
+/* The object in a box holds so many bytes; _reserve: n times `each` bytes are about to be needed. Both raise where a
+** recipe has not so much memory left, even after a collection of garbage. */
+void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
+void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
+
+/* The same for each class: push an empty userdata and return the place of its C object. */
 mgrid_lua_world  *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State              *L,
@@ -103,6 +118,8 @@ size_t                mgrid_lua_push_dims(lua_State *L, int order, int sizes, mg
 extern const luaL_Reg mgrid_lua_grid_reshape[];
 /* Coordinates by name at i; `absent` for a dim that is not named. Raises. */
 void mgrid_lua_check_coords(lua_State *L, int i, const mgrid_grid *g, int64_t absent, int64_t *coords);
+/* As mgrid_lua_made_family, of a grid. */
+int mgrid_lua_made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e);
 /* Explicit lists cost memory and time per rank: charge the recipe's budget for those of the chosen dims. */
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c);
 
@@ -117,9 +134,11 @@ void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int me
 void mgrid_lua_push_mesh_metatable(lua_State *L, const mgrid_grid *g, int64_t rank);
 
 /* `owned`: the state is freed when the userdata is closed or collected. */
-mgrid_state      **mgrid_lua_new_state(lua_State *L, bool owned);
-mgrid_state       *mgrid_lua_check_state(lua_State *L, int i);
-void               mgrid_lua_close_state(lua_State *L, int i); /* frees an owned one; its groups raise from now on */
+mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned);
+mgrid_state  *mgrid_lua_check_state(lua_State *L, int i);
+/* Make a dry state of the plan and rank in the State on the top, which is empty; collected as garbage. *err: it failed. */
+void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err);
+void mgrid_lua_close_state(lua_State *L, int i);               /* frees an owned one; its groups raise from now on */
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
 int                mgrid_lua_group_segment(lua_State *L);      /* group:segment. pieces.c */
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
@@ -147,8 +166,12 @@ int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
 bool     mgrid_lua_is_fill(lua_State *L, int i); /* is it the value of `fill`? grid.c */
-/* Explicit lists of the groups cost memory and time per rank: charge the recipe's budget. family.c */
+/* Explicit lists of the groups cost memory and time per rank: charge the recipe's budget. _charge_family: for a walk
+** through what a family is made of; nothing for a rule of modes. family.c */
 void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
+void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
+/* Of a family that was made in this box, or not: raise the error, or count its memory; returns 1. */
+int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
 /* An mgrid_sink into an mgrid_text. */
 int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */

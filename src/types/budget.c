@@ -9,9 +9,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOOK_STEP = 1000 };
+/* A look at the clock after STEP instructions, and after fewer where these take long: a text or a table of LARGE bytes
+** may cost one instruction a walk through it. */
+enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
 
-static const char budget_key = 'b'; /* registry key: its address */
+/* ------------------------------------------------------------------- memory */
+
+static void budget_hook(lua_State *L, lua_Debug *ar);
+
+/* lua_sethook may be called at any time. */
+static void look_after(mgrid_budget *b, int step) {
+  if (b->step == step || b->step == 0) return; /* 0: nothing runs */
+  b->step = step;
+  lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
+}
+
+/* A block of more than SMALL bytes: is it to be had? A text has a limit; the work to make it counts. */
+static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
+  b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
+  if (text) b->count += nsize / 16;
+  if (nsize <= LARGE || nsize <= old) return !b->long_text;
+  b->large = true;
+  look_after(b, STEP_FIRST);
+  return !b->long_text;
+}
+
+/* All blocks but the usual ones. */
+static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
+  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
+  bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
+  void *block = fits && may ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
+  if (block) {
+    b->used = b->used - old + nsize;
+    if (nsize > old) b->refused = 0;
+  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
+    b->no_memory |= b->refused == nsize;
+    b->refused = nsize;
+    b->starved = fits && may;
+    if (may) b->long_text = false;
+    b->count += b->used / 64; /* the work to collect garbage */
+    look_after(b, 1);
+  }
+  return block;
+}
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
   mgrid_budget *b = budget;
@@ -20,75 +60,107 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
     b->used -= old;
     return ptr ? mgrid_realloc(&b->hooks, ptr, old, 0) : NULL;
   }
-  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
-  void *block = fits ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
-  if (block) {
-    b->used = b->used - old + nsize;
-    if (nsize > old) b->refused = 0;
-  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
-    b->no_memory |= b->refused == nsize;
-    b->refused = nsize;
-    b->starved = fits;
+  if (nsize <= SMALL && b->refused == 0 && b->used + nsize <= b->limits.memory) {
+    void *block = mgrid_realloc(&b->hooks, ptr, old, nsize);
+    if (block) b->used += nsize - old;
+    if (block) return block;
   }
-  return block;
+  return get_block(b, ptr, !ptr && osize == LUA_TSTRING, old, nsize);
 }
 
-void mgrid_budget_attach(lua_State *L, mgrid_budget *b) {
-  lua_pushlightuserdata(L, b);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &budget_key);
+bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
+  if (bytes <= b->limits.memory && b->used <= b->limits.memory - bytes) return true;
+  if (bytes > b->limits.memory) return false;
+  lua_gc(b->L, LUA_GCCOLLECT, 0);
+  b->count += b->used / 64;
+  return b->used <= b->limits.memory - bytes;
 }
 
-/* NULL in a Lua state without a budget. */
-static mgrid_budget *budget_of(lua_State *L) {
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &budget_key);
-  mgrid_budget *b = lua_touserdata(L, -1);
-  lua_pop(L, 1);
-  return b;
+int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+  b->no_memory = true;
+  b->starved = b->long_text = false;
+  lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
+  return lua_error(L);
 }
 
 static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
   bool mib = b->limits.memory >> 20;
   if (b->starved) return mgrid_oom(err);
+  if (b->long_text)
+    return mgrid_fail(err, MGRID_LIMIT, "the recipe makes a text of more than %d bytes", MGRID_TEXT_MAX);
   return mgrid_fail(err, MGRID_LIMIT, "the recipe needs more than %zu %s of memory",
                     b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
 }
 
-static void budget_hook(lua_State *L, lua_Debug *ar);
+/* --------------------------------------------------------------------- time */
 
-static void spend(lua_State *L, mgrid_budget *b, uint64_t work) {
-  b->count += work;
-  bool slow = mgrid_now() - b->started > b->limits.seconds;
-  if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return;
+mgrid_budget *mgrid_budget_of(lua_State *L) {
+  void *b;
+  return lua_getallocf(L, &b) == mgrid_budget_alloc ? b : NULL;
+}
+
+/* Has this thread worked for longer than it may? The kernel is asked only where so much time has passed at all. */
+static bool is_slow(mgrid_budget *b, double now) {
+  if (b->processor < 0) b->processor = mgrid_processor_now();
+  b->looked = now;
+  return now - b->began > b->seconds && mgrid_processor_now() - b->processor > b->seconds;
+}
+
+bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
+  bool too_much = work < 0 || (uint64_t)work > b->limits.instructions;
+  b->count = too_much ? UINT64_MAX / 2 : b->count + (uint64_t)work;
+  bool slow = is_slow(b, mgrid_now());
+  if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return true;
   if (!b->over) {
     b->over = true;
-    lua_sethook(L, budget_hook, LUA_MASKCOUNT, 1);
-    mgrid_lua_where(L);
-    const char *where = lua_tostring(L, -1);
+    look_after(b, 1);
     if (b->no_memory)
       snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
     else if (slow)
-      snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %g seconds", where, b->limits.seconds);
+      snprintf(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->seconds);
     else
-      snprintf(b->verdict, sizeof b->verdict, "%sthe recipe runs for more than %" PRIu64 " instructions", where,
+      snprintf(b->verdict, sizeof b->verdict, "the recipe runs for more than %" PRIu64 " instructions",
                b->limits.instructions);
+  }
+  return false;
+}
+
+/* Raise the verdict; the first time with the place, which all later errors have too. */
+static void raise_verdict(lua_State *L, mgrid_budget *b) {
+  if (!b->placed && !b->no_memory) {
+    char text[sizeof b->verdict];
+    b->placed = true;
+    mgrid_lua_where(L);
+    memcpy(text, b->verdict, sizeof text);
+    snprintf(b->verdict, sizeof b->verdict, "%.150s%.100s", lua_tostring(L, -1), text);
   }
   lua_pushstring(L, b->verdict);
   lua_error(L);
 }
 
+/* Look more often where the instructions since the last look took long, less often where they were quick. */
 static void budget_hook(lua_State *L, lua_Debug *ar) {
+  mgrid_budget *b = mgrid_budget_of(L);
+  double        before = b->looked;
+  int           most = b->large ? STEP_LARGE : STEP;
   (void)ar;
-  mgrid_lua_charge(L, HOOK_STEP);
+  if (!mgrid_budget_spend(b, b->step)) raise_verdict(L, b);
+  double took = b->looked - before;
+  if (took > 2e-2 && b->step > 1)
+    look_after(b, b->step > 10 ? b->step / 10 : 1);
+  else if (took < 2e-3 && b->step < most)
+    look_after(b, 2 * b->step < most ? 2 * b->step : most);
 }
 
 void mgrid_lua_charge(lua_State *L, int64_t work) {
-  mgrid_budget *b = budget_of(L);
-  if (b) spend(L, b, (uint64_t)work);
+  mgrid_budget *b = mgrid_budget_of(L);
+  if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
 }
 
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
-  mgrid_budget *b = budget_of(L);
+  mgrid_budget *b = mgrid_budget_of(L);
   if (!b) return;
+  if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true; /* a recipe that catches it must not go on */
   b->status = status;
   b->length = strlen(text);
   b->text = XXH3_64bits(text, b->length);
@@ -102,15 +174,19 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
   return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
 }
 
-void mgrid_budget_start(lua_State *L, mgrid_budget *b) {
-  b->count = 0, b->started = mgrid_now();
-  b->over = b->no_memory = b->starved = false;
+void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds) {
+  b->count = 0, b->seconds = seconds, b->began = b->looked = mgrid_now(), b->processor = -1;
+  b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
   b->refused = 0;
   b->status = MGRID_OK;
-  lua_sethook(L, budget_hook, LUA_MASKCOUNT, HOOK_STEP);
+  b->L = L, b->step = STEP;
+  lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);
 }
 
-void mgrid_budget_stop(lua_State *L) { lua_sethook(L, NULL, 0, 0); }
+void mgrid_budget_stop(mgrid_budget *b) {
+  b->step = 0;
+  lua_sethook(b->L, NULL, 0, 0);
+}
 
 /* ------------------------------------------------------------ error messages */
 
@@ -142,13 +218,15 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
   if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
   mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
-  if (rc == LUA_OK || rc == LUA_ERRMEM || is_out_of_memory(L))
-    return no_memory(b, err); /* also when the recipe caught it */
+  if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
+    return no_memory(b, err); /* also when the recipe caught it, and went on to an error of its own */
   if (lua_type(L, -1) == LUA_TSTRING) {
     size_t      length;
     const char *message = lua_tolstring(L, -1, &length);
+    char        shown[sizeof e.message]; /* a zero byte does not end it */
     if (!b->over) s = noted(b, message, length);
-    mgrid_fail(&e, s, "%s", without_prelude(message));
+    mgrid_shown(shown, sizeof shown, message, length);
+    mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
   } else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
     mgrid_fail(&e, s, "%lld", (long long)lua_tointeger(L, -1));
   else if (lua_type(L, -1) == LUA_TNUMBER)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
 ** budget.h - limits on the memory, instructions and time of a recipe. A budget is the `ud` of its Lua state's
-** allocator. Instructions are counted the same on every rank, so all ranks stop at the same place; the
+** allocator. Instructions are counted the same on every rank, but for the last look at the count; the
 ** clock may stop one rank alone. A pcall in the recipe does not help: once a budget is spent, every
-** further instruction raises again.
+** further instruction raises again. One count of memory has the Lua heap and what the userdata hold (box.c).
 */
 #ifndef MGRID_BUDGET_H
 #define MGRID_BUDGET_H
@@ -11,27 +11,42 @@
 #include "types/bind.h"
 
 typedef struct mgrid_budget {
-  mgrid_limits limits;
-  mgrid_hooks  hooks;
-  size_t       used;         /* bytes of the Lua heap */
-  uint64_t     count;        /* instructions of this call */
-  double       started;      /* mgrid_now() when this call began */
-  bool         over;         /* spent: every further instruction raises `verdict` */
-  bool         no_memory;    /* there was none in this call, even after a collection: */
-  bool         starved;      /* not for the limit, but because the process or the host's allocator has no more */
-  size_t       refused;      /* bytes of the last block refused; Lua collects garbage and asks again */
-  mgrid_status status;       /* of the error that C raised last (mgrid_lua_note) */
-  size_t       length;       /* of its text in bytes; in a message a position may precede it */
-  uint64_t     text;         /* hash of its text */
-  char         verdict[256]; /* message of the limit that was hit */
+  mgrid_limits    limits;
+  mgrid_hooks     hooks;
+  lua_State      *L;             /* whose heap it is */
+  mgrid_lua_held *held;          /* the C objects of its userdata, a list (box.c) */
+  size_t          used;          /* bytes of the Lua heap and of these */
+  uint64_t        count;         /* instructions of this call */
+  int             step;          /* after so many instructions the next look at the clock */
+  bool            large;         /* a large block was asked for, so one instruction may take long */
+  bool            long_text;     /* a text was refused for its length */
+  double          seconds;       /* of processor time that this call may take */
+  double          began, looked; /* mgrid_now() when this call began, and at the last look */
+  double          processor;     /* mgrid_processor_now() at the first look; below 0: there was none yet */
+  bool            over;          /* spent: every further instruction raises `verdict` */
+  bool            placed;        /* the verdict has the place where the recipe was */
+  bool            no_memory;     /* there was none in this call, even after a collection: */
+  bool            starved;       /* not for the limit, but because the process or the host's allocator has no more */
+  size_t          refused;       /* bytes of the last block refused; Lua collects garbage and asks again */
+  mgrid_status    status;        /* of the error that C raised last (mgrid_lua_note) */
+  size_t          length;        /* of its text in bytes; in a message a position may precede it */
+  uint64_t        text;          /* hash of its text */
+  char            verdict[320];  /* message of the limit that was hit */
 } mgrid_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Make the budget known to its Lua state: from then on mgrid_lua_charge and mgrid_lua_note find it. */
-void mgrid_budget_attach(lua_State *L, mgrid_budget *b);
-/* Start counting for one protected call; stop when it has returned. */
-void mgrid_budget_start(lua_State *L, mgrid_budget *b);
-void mgrid_budget_stop(lua_State *L);
+/* Start counting for one protected call, which may take so many seconds; stop when it has returned. */
+void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds);
+void mgrid_budget_stop(mgrid_budget *b);
+/* Spend so much work, without raising; false: the budget is spent. */
+bool mgrid_budget_spend(mgrid_budget *b, int64_t work);
+/* The budget of a Lua state; NULL in one of a host. */
+mgrid_budget *mgrid_budget_of(lua_State *L);
+/* Are there so many bytes more? No: garbage was collected, and did not help; mgrid_budget_refuse raises. */
+bool mgrid_budget_has(mgrid_budget *b, size_t bytes);
+int  mgrid_budget_refuse(lua_State *L, mgrid_budget *b);
+/* Release the C objects that finalizers have left, after lua_close. */
+void mgrid_budget_release(mgrid_budget *b);
 /* Fill err->file and err->line from a message "file:line: text". The message does not change. */
 void mgrid_budget_position(mgrid_error *err);
 /* The status and the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */

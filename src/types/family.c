@@ -8,11 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int done(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
-  return box->f ? 1 : mgrid_lua_raise_error(L, e);
+int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
+  if (!box->f) return mgrid_lua_raise_error(L, e);
+  mgrid_lua_weigh(L, box, sizeof *box + box->f->bytes);
+  return 1;
 }
 
-void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) { mgrid_lua_charge(L, 16 * f->total); }
+void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) {
+  mgrid_lua_charge(L, 16 * f->total);
+  mgrid_lua_reserve(L, f->total + f->count, 24); /* ranks, two lists to sort, starts */
+}
+
+void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
+  if (f->form != MGRID_STRIDED) mgrid_lua_charge(L, (int64_t)(f->bytes / 4));
+}
 
 /* A Lua function as a C callback. It is called through lua_pcall: an error must not jump over the
 ** algebra's C functions, which free what they hold. */
@@ -101,7 +110,7 @@ static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, 
 static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgrid_error *e) {
   if (box->f) {
     lua_settop(L, top);
-    return 1;
+    return mgrid_lua_made_family(L, box, e);
   }
   return lua_gettop(L) > top ? lua_error(L) : mgrid_lua_raise_error(L, e);
 }
@@ -110,6 +119,10 @@ static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgr
 static int family_pick(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_error       e = MGRID_ERROR_INIT;
+  if (f->f->form == MGRID_TABLE)
+    mgrid_lua_charge_lists(L, f->f);
+  else
+    mgrid_lua_charge_family(L, f->f);
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
@@ -131,10 +144,12 @@ static int family_pick(lua_State *L) {
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   size_t            n;
-  int64_t          *positions = mgrid_lua_check_integers(L, 2, &n);
+  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_reserve(L, (int64_t)lua_rawlen(L, 2), 64);
+  int64_t *positions = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_pick(f->f, n, positions, &e);
   mgrid_release(positions);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int family_bundle(lua_State *L) {
@@ -143,8 +158,9 @@ static int family_bundle(lua_State *L) {
   mgrid_error       e = MGRID_ERROR_INIT;
   box = mgrid_lua_new_family(L, NULL);
   if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
+  if (f->f->form == MGRID_TABLE) mgrid_lua_charge_lists(L, f->f);
   box->f = mgrid_family_bundle(f->f, n, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
@@ -153,7 +169,7 @@ static int neighbours(lua_State *L, int64_t step, bool wrap) {
   mgrid_error       e = MGRID_ERROR_INIT;
   if (f->f->size < 0 && f->f->form != MGRID_UNION) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int family_neighbours(lua_State *L) {
@@ -185,7 +201,7 @@ static int family_without(lua_State *L) {
   int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_without(f->f, n, ranks, &e);
   mgrid_release(ranks);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int family_lists(lua_State *L) {
@@ -193,14 +209,19 @@ static int family_lists(lua_State *L) {
   mgrid_lua_charge_lists(L, f->f);
   mgrid_error e = MGRID_ERROR_INIT;
   box->f = mgrid_family_lists(f->f, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int family_twin(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
   mgrid_error       e = MGRID_ERROR_INIT;
   box->f = mgrid_family_twin(f->f, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* For a question about every member of a family, which goes through so many families. */
+static void charge_by_rank(lua_State *L, const mgrid_family *f, int64_t nodes) {
+  mgrid_lua_charge(L, f->total > INT64_MAX / (4 * nodes) ? INT64_MAX : f->total * 2 * nodes);
 }
 
 static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family *const *, mgrid_error *)) {
@@ -212,12 +233,13 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
     fs[i - 1] = mgrid_lua_check_family(L, i)->f;
     for (int k = 0; k + 1 < i; k++)
       if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
-        mgrid_lua_charge(L, fs[k]->total < fs[i - 1]->total ? fs[k]->total : fs[i - 1]->total);
+        charge_by_rank(L, fs[k]->total < fs[i - 1]->total ? fs[k] : fs[i - 1], fs[k]->nodes + fs[i - 1]->nodes);
   }
+  if (op == mgrid_family_zip && n > 0 && fs[0]->size < 0) mgrid_lua_charge(L, 8 * (int64_t)n * fs[0]->count);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   box->f = op((size_t)n, fs, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int families_union(lua_State *L) { return combine(L, mgrid_family_union); }
@@ -235,6 +257,8 @@ static int family_with(lua_State *L) {
 
 static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
   int64_t n = mgrid_family_size(f, group);
+  mgrid_lua_charge(L, n > INT64_MAX / (4 * f->nodes) ? INT64_MAX : 4 * n * f->nodes);
+  mgrid_lua_reserve(L, n, 16);
   lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
   for (int64_t p = 0; p < n; p++) {
     lua_pushinteger(L, mgrid_family_rank(f, group, p));
@@ -256,7 +280,8 @@ static int family_ranks(lua_State *L) {
 /* family:locate(rank [, nth]) -> group, position | nil */
 static int family_locate(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t       rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
+  if (f->nodes > 64) mgrid_lua_charge(L, f->nodes);
+  int64_t rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
   if (rank < 0 || rank >= f->world)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
                               f->world - 1);
@@ -302,19 +327,14 @@ static int family_coverage(lua_State *L) {
   return 1;
 }
 
-static int family_gc(lua_State *L) {
-  mgrid_lua_family *box = luaL_checkudata(L, 1, MGRID_LUA_FAMILY);
-  mgrid_family_free(box->f);
-  mgrid_choice_free(box->choice);
-  box->f = NULL;
-  box->choice = NULL;
-  return 0;
-}
-
 /* Families of different rules that are not both of modes are compared rank by rank: charge for it. */
 static bool equal(lua_State *L, const mgrid_family *a, const mgrid_family *b) {
   bool by_rule = a->form == MGRID_STRIDED && b->form == MGRID_STRIDED;
-  if (!by_rule && a->total == b->total && !mgrid_family_same_rule(a, b)) mgrid_lua_charge(L, a->total);
+  if (!by_rule) {
+    mgrid_lua_charge_family(L, a);
+    mgrid_lua_charge_family(L, b);
+    if (a->total == b->total && !mgrid_family_same_rule(a, b)) charge_by_rank(L, a, a->nodes + b->nodes);
+  }
   return mgrid_family_equal(a, b);
 }
 
@@ -326,6 +346,8 @@ static int family_eq(lua_State *L) {
 static int family_tostring(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   char          rule[160];
+  mgrid_lua_charge_family(L, f);
+  mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
   if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
   if (f->size >= 0)
     lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
@@ -377,9 +399,9 @@ static const luaL_Reg        family_methods[] = { { "pick", family_pick },
                                                   { "locate", family_locate },
                                                   { "groups", family_groups },
                                                   { NULL, NULL } };
-static const luaL_Reg        family_meta[] = { { "__gc", family_gc },        { "__len", family_count },
-                                               { "__eq", family_eq },        { "__tostring", family_tostring },
-                                               { "__pairs", family_groups }, { NULL, NULL } };
+static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
+                                               { "__eq", family_eq },          { "__tostring", family_tostring },
+                                               { "__pairs", family_groups },   { NULL, NULL } };
 static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, mgrid_lua_family_pieces,
                                               family_meta };
 

@@ -113,12 +113,20 @@ static int new_grid(lua_State *L) {
   mgrid_error            e = MGRID_ERROR_INIT;
   mgrid_grid           **box = mgrid_lua_new_grid(L);
   *box = w->order ? mgrid_grid_over(w->order, n, dims, &e) : mgrid_grid_new(w->window, n, dims, &e);
-  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_grid(L, box, &e);
+}
+
+int mgrid_lua_made_grid(lua_State *L, mgrid_grid **box, const mgrid_error *e) {
+  if (!*box) return mgrid_lua_raise_error(L, e);
+  size_t order = (*box)->order ? (*box)->order->bytes : 0;
+  mgrid_lua_weigh(L, box, sizeof **box + (*box)->n * sizeof *(*box)->axis + order);
+  return 1;
 }
 
 void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chosen *c) {
   int64_t ranks = mgrid_grid_listed(g, c);
   if (ranks) mgrid_lua_charge(L, 16 * ranks);
+  mgrid_lua_reserve(L, ranks, 24);
 }
 
 static int along(lua_State *L, mgrid_order order) {
@@ -148,7 +156,7 @@ static int along(lua_State *L, mgrid_order order) {
   if (s) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge_listed(L, g, &c);
   box->f = mgrid_grid_family(g, &c, &e);
-  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 static int grid_along(lua_State *L) { return along(L, MGRID_GRID_ORDER); }
@@ -290,13 +298,6 @@ static int grid_dims(lua_State *L) {
   return 1;
 }
 
-static int grid_gc(lua_State *L) {
-  mgrid_grid **box = luaL_checkudata(L, 1, MGRID_LUA_GRID);
-  mgrid_grid_free(*box);
-  *box = NULL;
-  return 0;
-}
-
 static int grid_len(lua_State *L) {
   lua_pushinteger(L, mgrid_lua_check_grid(L, 1)->size);
   return 1;
@@ -320,8 +321,8 @@ static const luaL_Reg grid_methods[] = { { "along", grid_along },         { "ord
                                          { "dims", grid_dims },           { NULL, NULL } };
 static int            grid_index(lua_State *L);
 static const luaL_Reg grid_meta[] = {
-  { "__index", grid_index }, { "__call", grid_along }, { "__len", grid_len }, { "__tostring", grid_tostring },
-  { "__eq", grid_eq },       { "__gc", grid_gc },      { NULL, NULL }
+  { "__index", grid_index }, { "__call", grid_along },       { "__len", grid_len }, { "__tostring", grid_tostring },
+  { "__eq", grid_eq },       { "__gc", mgrid_lua_free_box }, { NULL, NULL }
 };
 static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, mgrid_lua_grid_reshape, grid_meta };
 

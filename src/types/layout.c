@@ -61,10 +61,11 @@ static int world_modes(lua_State *L) {
   mgrid_error       e = MGRID_ERROR_INIT;
   for (int lists = 0; lists < 2 && !box->f && !e.status; lists++) { /* lists cost by rank: charge before making them */
     if (lists) mgrid_lua_charge(L, 16 * w.size);
+    if (lists) mgrid_lua_reserve(L, w.size, 24);
     box->f = text ? mgrid_layout_parse(w, text, lists, &e)
                   : mgrid_layout_modes(w, offset, ninside, inside, nindex, index, lists, &e);
   }
-  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 const luaL_Reg mgrid_lua_world_layouts[] = { { "modes", world_modes }, { NULL, NULL } };

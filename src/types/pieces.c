@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The word at the top, for a message: never an address. */
+static const char *by_row_word(lua_State *L) {
+  return lua_isstring(L, -1) ? lua_tostring(L, -1) : luaL_typename(L, -1);
+}
+
 /* family:split(k [, { by = "row", table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
@@ -21,16 +26,22 @@ static int family_split(lua_State *L) {
     lists = lua_toboolean(L, -1);
     if (lua_getfield(L, 3, "by") != LUA_TNIL) {
       by_row = lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), orders[0]) == 0;
-      if (!by_row) mgrid_lua_unknown(L, "order of pieces", luaL_tolstring(L, -1, NULL), orders, 1);
+      if (!by_row) mgrid_lua_unknown(L, "order of pieces", by_row_word(L), orders, 1);
     }
     lua_settop(L, 3);
   }
-  if (lists && f->f->size < 0) mgrid_lua_charge_lists(L, f->f);
+  if (f->f->form == MGRID_TABLE || (lists && f->f->size < 0))
+    mgrid_lua_charge_lists(L, f->f);
+  else
+    mgrid_lua_charge_family(L, f->f);
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
   mgrid_status      s = by_row ? mgrid_family_split_rows(f->f, k, lists, &inner->f, &outer->f, &e)
                                : mgrid_family_split(f->f, k, lists, &inner->f, &outer->f, &e);
-  return s ? mgrid_lua_raise_error(L, &e) : 2;
+  if (s) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_made_family(L, inner, &e);
+  mgrid_lua_made_family(L, outer, &e);
+  return 2;
 }
 
 /* family:levels{a, b, c} -> a family per level, innermost first */
@@ -50,6 +61,7 @@ static int family_levels(lua_State *L) {
   mgrid_release(sizes);
   if (s) return mgrid_lua_raise_error(L, &e);
   for (size_t i = 0; i < n; i++) box[i]->f = out[i];
+  for (size_t i = 0; i < n; i++) mgrid_lua_made_family(L, box[i], &e);
   return (int)n;
 }
 
@@ -58,15 +70,17 @@ static int family_segments(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
-  int64_t          *sizes = mgrid_lua_check_sizes(L, 2, &n);
+  mgrid_lua_charge_family(L, f->f);
+  int64_t *sizes = mgrid_lua_check_sizes(L, 2, &n);
   box->f = mgrid_family_segments(f->f, n, sizes, &e);
   mgrid_release(sizes);
-  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 /* Replace the function at 2 by the list of what it gives for each group. */
 static void list_order(lua_State *L, int64_t count) {
   mgrid_lua_charge(L, count);
+  mgrid_lua_reserve(L, count, 16);
   lua_createtable(L, count < INT32_MAX ? (int)count : 0, 0);
   for (int64_t i = 0; i < count; i++) {
     lua_pushvalue(L, 2);
@@ -86,20 +100,21 @@ static int family_renumber(lua_State *L) {
   lua_settop(L, 2);
   if (lua_isfunction(L, 2)) list_order(L, f->f->count);
   luaL_checktype(L, 2, LUA_TTABLE);
-  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_charge_family(L, f->f);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
   int64_t          *order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_renumber_by_rule(f->f, n, order, &e);
   mgrid_release(order);
-  if (box->f) return 1;
+  if (box->f) return mgrid_lua_made_family(L, box, &e);
   if (e.status) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge_lists(L, f->f); /* no rule has that order */
   order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_renumber(f->f, n, order, &e);
   mgrid_release(order);
-  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 /* group:segment{5, 3} -> { index = 0, start = 0, size = 5, position = 2, ... }: this rank's piece of the group */

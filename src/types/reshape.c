@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-static int done(lua_State *L, mgrid_grid **box, const mgrid_error *e) { return *box ? 1 : mgrid_lua_raise_error(L, e); }
-
 /* The order of { NAME = size, NAME = fill } at i: what remains is the slower one. Pushes it as a list. Other
 ** sizes need an order, and the message shows one. */
 static void push_default_order(lua_State *L, int i) {
@@ -51,7 +49,7 @@ static int grid_unflatten(lua_State *L) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_unflatten(g, dim, n, dims, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_grid(L, box, &e);
 }
 
 /* grid:flatten(name, dim, ...) */
@@ -65,7 +63,7 @@ static int grid_flatten(lua_State *L) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_flatten(g, name, (size_t)n, dims, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_grid(L, box, &e);
 }
 
 /* grid:rename{ dp = "data" } */
@@ -87,7 +85,7 @@ static int grid_rename(lua_State *L) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_rename(g, names, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_grid(L, box, &e);
 }
 
 /* grid:at{ pp = 0 }: the grid of the dims that are not named, over the ranks there */
@@ -101,7 +99,7 @@ static int grid_at(lua_State *L) {
   mgrid_error  e = MGRID_ERROR_INIT;
   mgrid_grid **box = mgrid_lua_new_grid(L);
   *box = mgrid_grid_at(g, coords, &e);
-  return done(L, box, &e);
+  return mgrid_lua_made_grid(L, box, &e);
 }
 
 const luaL_Reg mgrid_lua_grid_reshape[] = { { "unflatten", grid_unflatten },

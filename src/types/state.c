@@ -15,6 +15,7 @@
 typedef struct state_box {
   mgrid_state *s; /* NULL once closed */
   bool         owned;
+  bool         kept; /* a dry one: user value KEEPER owns it */
 } state_box;
 
 typedef struct group_box { /* user value 2 is the State userdata, whose box is `from` */
@@ -22,7 +23,8 @@ typedef struct group_box { /* user value 2 is the State userdata, whose box is `
   const state_box   *from;
 } group_box;
 
-enum { ANSWERS = 1, OWNER = 2 }; /* user values: the table of answers; the State of a Group */
+/* User values: the table of answers; the State of a Group; of a State what frees it, if it is dry. */
+enum { ANSWERS = 1, OWNER = 2, KEEPER = 2 };
 
 /* Keys in the metatables, by their addresses: they tell a State and a Group from other userdata. */
 static const char state_key = 's', group_key = 'g';
@@ -79,10 +81,27 @@ static int state_missing(lua_State *L);
 static int group_missing(lua_State *L);
 
 mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
-  state_box *box = lua_newuserdatauv(L, sizeof *box, 1);
-  *box = (state_box){ NULL, owned };
+  state_box *box = lua_newuserdatauv(L, sizeof *box, 2);
+  *box = (state_box){ NULL, owned, false };
   own_metatable(L, MGRID_LUA_STATE, &state_key, state_missing);
   return &box->s;
+}
+
+static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
+
+/* Freeing a dry state asks no other rank, so its garbage can be collected; another userdata does that, in whose box it
+** is found again if Lua skips the finalizer. */
+void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
+  state_box     *box = (state_box *)state;
+  mgrid_state  **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
+  mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, err);
+  if (b) *kept = mgrid_materialize(p, b, NULL, err);
+  mgrid_backend_free(b); /* the state keeps it */
+  if (!*kept) return;
+  size_t bytes = (*kept)->view.nmembers * sizeof(mgrid_group) + (*kept)->view.ncomms * 256 + 1024;
+  mgrid_lua_weigh(L, kept, bytes);
+  box->s = *kept, box->kept = true;
+  lua_setiuservalue(L, -2, KEEPER);
 }
 
 static state_box *check_state_box(lua_State *L, int i) { return check_own(L, i, MGRID_LUA_STATE, &state_key); }
@@ -114,6 +133,10 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   lua_getiuservalue(L, i, ANSWERS);
   forget(L, -1);
   lua_pop(L, 1);
+  if (box->kept && lua_getiuservalue(L, i, KEEPER) == LUA_TUSERDATA) {
+    *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
+    lua_pop(L, 1);
+  }
   if (box->owned) mgrid_state_free(box->s);
   box->s = NULL;
 }
@@ -204,10 +227,10 @@ static int state_close(lua_State *L) {
   return 0;
 }
 
-/* Freeing a state is collective, and ranks collect garbage at different moments: only disown it here. */
+/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments: only disown it here. */
 static int state_gc(lua_State *L) {
   state_box *box = check_state_box(L, 1);
-  if (box->owned && box->s) mgrid_state_abandon(box->s);
+  if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
   box->s = NULL;
   return 0;
 }
@@ -496,6 +519,9 @@ static int group_missing(lua_State *L) {
 }
 
 void mgrid_lua_open_state(lua_State *L) {
+  static const luaL_Reg        kept_meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const mgrid_lua_class kept_class = { MGRID_LUA_KEPT, NULL, NULL, NULL, kept_meta };
   mgrid_lua_open_class(L, &mgrid_lua_state_class);
   mgrid_lua_open_class(L, &group_class);
+  mgrid_lua_open_class(L, &kept_class);
 }

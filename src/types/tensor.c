@@ -253,7 +253,7 @@ static void read_grid(reading *r, const mgrid_content *c) {
       refuse(r, MGRID_REFUSED, "the topology has %s: say `over`, a grid or the name of one",
              c->ngrids ? "several grids" : "no grid yet");
     r->grid = c->grid[0].grid;
-  } else if ((grid = luaL_testudata(L, -1, MGRID_LUA_GRID))) {
+  } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
     r->grid = *grid;
   } else {
     refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
@@ -263,7 +263,7 @@ static void read_grid(reading *r, const mgrid_content *c) {
 static void read_on(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "on") == LUA_TNIL) return;
-  mgrid_lua_family *f = luaL_testudata(L, -1, MGRID_LUA_FAMILY);
+  mgrid_lua_family *f = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
   if (!f) refuse(r, MGRID_BAD_VALUE, "`on` is a %s, not a family", luaL_typename(L, -1));
   mgrid_lua_charge_lists(L, f->f);
   r->on = f->f;

@@ -2,7 +2,7 @@
 **
 ** topology.c - Topology and Plan for Lua.
 */
-#include "types/bind.h"
+#include "types/budget.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,18 +11,20 @@
 /* ---------------------------------------------------------------- Topology
 ** User value 1: name -> the Family, Grid or Tensor that was assigned; 2: name -> "file:line: ". */
 
+static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
+
 static int new_topology(lua_State *L) {
   int64_t          world = mgrid_lua_check_world(L, 1)->window.world;
-  mgrid_topology **box = lua_newuserdatauv(L, sizeof *box, 2);
-  *box = NULL;
-  luaL_setmetatable(L, MGRID_LUA_TOPOLOGY);
+  mgrid_topology **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_TOPOLOGY, free_topology);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 1);
   lua_newtable(L);
   lua_setiuservalue(L, -2, 2);
   mgrid_error e = MGRID_ERROR_INIT;
   *box = mgrid_topology_new(world, &e);
-  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+  if (!*box) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_weigh(L, box, 2 * sizeof **box);
+  return 1;
 }
 
 /* Set field `name` of user value i of the topology to the value on the top, which is popped. */
@@ -47,7 +49,7 @@ static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
 static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
   lua_getiuservalue(L, 1, 1);
   lua_getfield(L, -1, name);
-  const mgrid_lua_family *held = luaL_testudata(L, -1, MGRID_LUA_FAMILY);
+  const mgrid_lua_family *held = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
   lua_pop(L, 2);
   return f && held && held->f == f->f;
 }
@@ -58,9 +60,9 @@ static int topology_newindex(lua_State *L) {
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
                               luaL_typename(L, 2));
   const char       *name = lua_tostring(L, 2);
-  mgrid_lua_family *f = luaL_testudata(L, 3, MGRID_LUA_FAMILY);
-  mgrid_grid      **g = luaL_testudata(L, 3, MGRID_LUA_GRID);
-  const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
+  mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
+  mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
+  const char       *what = f ? "family" : g ? "grid" : mgrid_lua_test_box(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors",
@@ -87,6 +89,8 @@ static int topology_newindex(lua_State *L) {
     s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_put_grid(t, name, *g, &e);
   }
   if (s) return mgrid_lua_raise_error(L, &e);
+  size_t entries = t->content.nentries + t->content.ngrids;
+  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, 1)), sizeof *t + 2 * entries * sizeof(mgrid_entry));
   mgrid_lua_where(L);
   remember(L, 2, name);
   lua_pushvalue(L, 3);
@@ -153,13 +157,6 @@ static int topology_tostring(lua_State *L) {
   return 1;
 }
 
-static int topology_gc(lua_State *L) {
-  mgrid_topology **box = luaL_checkudata(L, 1, MGRID_LUA_TOPOLOGY);
-  mgrid_topology_free(*box);
-  *box = NULL;
-  return 0;
-}
-
 /* -------------------------------------------------------------------- Plan */
 
 static int new_plan(lua_State *L) {
@@ -170,13 +167,41 @@ static int new_plan(lua_State *L) {
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
-static int push_printed(lua_State *L, mgrid_status s, mgrid_text *t, const mgrid_error *e) {
-  if (s) {
-    mgrid_text_free(t);
-    return mgrid_lua_raise_error(L, e);
+/* A text that is printed; in a recipe it is bounded and its work is charged. */
+typedef struct printed {
+  mgrid_text    text;
+  mgrid_budget *budget;
+  bool          long_text;
+} printed;
+
+static int print_piece(void *to, const char *s, size_t len) {
+  printed *t = to;
+  t->long_text = t->budget && t->text.len + len > MGRID_TEXT_MAX;
+  if (t->long_text || (t->budget && !mgrid_budget_spend(t->budget, (int64_t)len))) return 1;
+  return mgrid_lua_text_sink(&t->text, s, len);
+}
+
+static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_error *e) {
+  if (!s) {
+    mgrid_lua_push_text(L, &t->text);
+    return 1;
   }
-  mgrid_lua_push_text(L, t);
-  return 1;
+  mgrid_text_free(&t->text);
+  if (t->long_text)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the text has more than %d bytes; a recipe's have no more",
+                              MGRID_TEXT_MAX);
+  mgrid_lua_charge(L, 0); /* raises where that is why */
+  return mgrid_lua_raise_error(L, e);
+}
+
+/* How many groups of all families there are, and members; what has to look at all of these is charged for it. */
+static int64_t groups_of(const mgrid_plan *p) {
+  int64_t n = 0;
+  for (size_t i = 0; i < p->content.nentries; i++) {
+    const mgrid_family *f = p->content.entry[i].family;
+    n += f->form == MGRID_STRIDED ? 1 : f->count < INT32_MAX / f->nodes ? f->count * f->nodes : INT32_MAX;
+  }
+  return n;
 }
 
 /* The rank at i; -1, which means all ranks, if there is none. */
@@ -192,24 +217,24 @@ static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
 static int plan_json(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = opt_rank(L, p, 2);
-  mgrid_text  t = { 0 };
+  printed     t = { .budget = mgrid_budget_of(L) };
   mgrid_error e = MGRID_ERROR_INIT;
-  return push_printed(L, mgrid_plan_print_json(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
+  return push_printed(L, mgrid_plan_print_json(p, rank, print_piece, &t, &e), &t, &e);
 }
 
 static int plan_text(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  mgrid_text  t = { 0 };
+  printed     t = { .budget = mgrid_budget_of(L) };
   mgrid_error e = MGRID_ERROR_INIT;
-  return push_printed(L, mgrid_plan_print(p, mgrid_lua_text_sink, &t, &e), &t, &e);
+  return push_printed(L, mgrid_plan_print(p, print_piece, &t, &e), &t, &e);
 }
 
 static int plan_schedule(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = opt_rank(L, p, 2);
-  mgrid_text  t = { 0 };
+  printed     t = { .budget = mgrid_budget_of(L) };
   mgrid_error e = MGRID_ERROR_INIT;
-  return push_printed(L, mgrid_plan_print_schedule(p, rank, mgrid_lua_text_sink, &t, &e), &t, &e);
+  return push_printed(L, mgrid_plan_print_schedule(p, rank, print_piece, &t, &e), &t, &e);
 }
 
 /* The index of the family named at i; raises with the nearest name. */
@@ -250,8 +275,9 @@ static int plan_counts(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
-                                              : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
+  mgrid_lua_charge(L, groups_of(p));
+  mgrid_status s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
+                                         : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);
@@ -269,7 +295,11 @@ static int plan_counts(lua_State *L) {
 static int plan_rehearse(lua_State *L) {
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_error     e = MGRID_ERROR_INIT;
-  if (mgrid_plan_rehearse(mgrid_lua_check_plan(L, 1), &r, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_plan     *p = mgrid_lua_check_plan(L, 1);
+  int64_t         each = (int64_t)p->content.nentries + 1;
+  mgrid_lua_charge(L, p->content.world * each);
+  mgrid_lua_reserve(L, p->content.world * each, 64);
+  if (mgrid_plan_rehearse(p, &r, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, r.communicators);
   lua_pushinteger(L, r.memberships);
   return 2;
@@ -279,7 +309,10 @@ static int plan_rehearse(lua_State *L) {
 static int plan_check(lua_State *L) {
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
-  if (mgrid_plan_check(mgrid_lua_check_plan(L, 1), &c, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_plan        *p = mgrid_lua_check_plan(L, 1);
+  int64_t            looked = p->content.world < 1 << 20 ? p->content.world : 1 << 13;
+  mgrid_lua_charge(L, 16 * looked * ((int64_t)p->content.nentries + 1) + groups_of(p));
+  if (mgrid_plan_check(p, &c, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, c.members);
   if (c.sampled)
     lua_pushnil(L);
@@ -301,13 +334,11 @@ static int plan_shares(lua_State *L) {
 
 /* plan:dry(rank) -> State without communicators */
 static int plan_dry(lua_State *L) {
-  mgrid_plan    *p = mgrid_lua_check_plan(L, 1);
-  int64_t        rank = luaL_checkinteger(L, 2);
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_state  **box = mgrid_lua_new_state(L, true);
-  mgrid_backend *b = mgrid_backend_dry(p->content.world, rank, &e);
-  *box = b ? mgrid_materialize(p, b, NULL, &e) : NULL;
-  mgrid_backend_free(b); /* the state keeps it */
+  mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
+  int64_t       rank = luaL_checkinteger(L, 2);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_state **box = mgrid_lua_new_state(L, true);
+  mgrid_lua_keep_dry(L, box, p, rank, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
 
@@ -387,19 +418,12 @@ static int plan_pairs(lua_State *L) {
   return 3;
 }
 
-static int plan_gc(lua_State *L) {
-  mgrid_plan **box = luaL_checkudata(L, 1, MGRID_LUA_PLAN);
-  mgrid_plan_free(*box);
-  *box = NULL;
-  return 0;
-}
-
 static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
                                                  { "__newindex", topology_newindex },
                                                  { "__len", topology_len },
                                                  { "__pairs", topology_pairs },
                                                  { "__tostring", topology_tostring },
-                                                 { "__gc", topology_gc },
+                                                 { "__gc", mgrid_lua_free_box },
                                                  { NULL, NULL } };
 static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, NULL, topology_meta };
 
@@ -413,8 +437,9 @@ static const luaL_Reg plan_methods[] = {
   { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse },       { "check", plan_check },
   { "shares", plan_shares }, { "dry", plan_dry },       { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
 };
-static const luaL_Reg plan_meta[] = { { "__len", plan_len },     { "__eq", plan_eq }, { "__tostring", plan_tostring },
-                                      { "__pairs", plan_pairs }, { "__gc", plan_gc }, { NULL, NULL } };
+static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
+                                             { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
+                                             { "__gc", mgrid_lua_free_box },  { NULL, NULL } };
 static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
 
 void mgrid_lua_open_topology(lua_State *L) {

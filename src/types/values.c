@@ -20,6 +20,20 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
   if (json_dump_callback(v, put_piece, t, flags | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0) t->failed = true;
 }
 
+/* What a value may have: a table that is in two others counts twice, as it is written. */
+typedef struct room {
+  int64_t values, bytes;
+  bool    shown; /* of text alone: what is not UTF-8 is written out */
+} room;
+
+static room whole_room(void) { return (room){ MGRID_VALUES_MAX, 4 * (int64_t)MGRID_TEXT_MAX, false }; }
+
+/* Take from the room what the value itself, without its members, needs. */
+static bool fits(lua_State *L, int i, room *r) {
+  if (lua_type(L, i) == LUA_TSTRING) r->bytes -= (int64_t)lua_rawlen(L, i);
+  return --r->values >= 0 && r->bytes >= 0;
+}
+
 /* The form that the table at i has in JSON; every key must fit it. */
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
@@ -36,13 +50,26 @@ static shape shape_of(lua_State *L, int i) {
 
 /* ------------------------------------------------------------------------- JSON */
 
-static json_t *convert(lua_State *L, int i, int depth);
+static json_t *convert(lua_State *L, int i, int depth, room *left);
 
-static json_t *list_of(lua_State *L, int i, int depth) {
+static json_t *shown(const char *s, size_t len) {
+  char text[4096];
+  return mgrid_is_shown(s, len) ? json_stringn(s, len) : json_stringn(text, mgrid_shown(text, sizeof text, s, len));
+}
+
+/* Set a field, which takes the value also when that fails. */
+static int set(json_t *object, const char *name, json_t *value, const room *left) {
+  char text[4096];
+  if (left->shown && !mgrid_is_shown(name, strlen(name)))
+    mgrid_shown(text, sizeof text, name, strlen(name)), name = text;
+  return json_object_set_new(object, name, value);
+}
+
+static json_t *list_of(lua_State *L, int i, int depth, room *left) {
   json_t *list = json_array();
   for (lua_Integer k = 1, n = (lua_Integer)lua_rawlen(L, i); list && k <= n; k++) {
     lua_rawgeti(L, i, k);
-    json_t *v = convert(L, lua_gettop(L), depth + 1);
+    json_t *v = convert(L, lua_gettop(L), depth + 1, left);
     lua_pop(L, 1);
     if (json_array_append_new(list, v) != 0) { /* fails for v NULL, too */
       json_decref(list);
@@ -52,12 +79,12 @@ static json_t *list_of(lua_State *L, int i, int depth) {
   return list;
 }
 
-static json_t *object_of(lua_State *L, int i, int depth) {
+static json_t *object_of(lua_State *L, int i, int depth, room *left) {
   json_t *object = json_object();
   lua_pushnil(L);
   while (object && lua_next(L, i)) {
-    json_t *v = lua_type(L, -2) == LUA_TSTRING ? convert(L, lua_gettop(L), depth + 1) : NULL;
-    if (!v || json_object_set_new(object, lua_tostring(L, -2), v) != 0) {
+    json_t *v = lua_type(L, -2) == LUA_TSTRING && fits(L, -2, left) ? convert(L, lua_gettop(L), depth + 1, left) : NULL;
+    if (!v || set(object, lua_tostring(L, -2), v, left) != 0) {
       json_decref(object);
       lua_pop(L, 2);
       return NULL;
@@ -67,8 +94,8 @@ static json_t *object_of(lua_State *L, int i, int depth) {
   return object;
 }
 
-static json_t *convert(lua_State *L, int i, int depth) {
-  if (depth > DEPTH || !lua_checkstack(L, 6)) return NULL;
+static json_t *convert(lua_State *L, int i, int depth, room *left) {
+  if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 6)) return NULL;
   switch (lua_type(L, i)) {
   case LUA_TNONE:
   case LUA_TNIL: return json_null();
@@ -77,12 +104,12 @@ static json_t *convert(lua_State *L, int i, int depth) {
   case LUA_TSTRING: {
     size_t      len;
     const char *s = lua_tolstring(L, i, &len);
-    return json_stringn(s, len);
+    return left->shown ? shown(s, len) : json_stringn(s, len);
   }
   case LUA_TTABLE:
     switch (shape_of(L, i)) {
-    case LIST: return list_of(L, i, depth);
-    case BY_NAME: return object_of(L, i, depth);
+    case LIST: return list_of(L, i, depth, left);
+    case BY_NAME: return object_of(L, i, depth, left);
     case NEITHER: return NULL;
     }
     return NULL;
@@ -90,7 +117,32 @@ static json_t *convert(lua_State *L, int i, int depth) {
   }
 }
 
-json_t *mgrid_json_of(lua_State *L, int i) { return convert(L, lua_absindex(L, i), 0); }
+json_t *mgrid_json_of(lua_State *L, int i) {
+  room left = whole_room();
+  return convert(L, lua_absindex(L, i), 0, &left);
+}
+
+json_t *mgrid_json_shown(lua_State *L, int i) {
+  room left = whole_room();
+  left.shown = true;
+  return convert(L, lua_absindex(L, i), 0, &left);
+}
+
+static bool counted(lua_State *L, int i, int depth, room *left) {
+  if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 4)) return false;
+  if (lua_type(L, i) != LUA_TTABLE) return true;
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
+    if (!fits(L, -2, left) || !counted(L, lua_gettop(L), depth + 1, left)) {
+      lua_pop(L, 2);
+      return false;
+    }
+  return true;
+}
+
+bool mgrid_value_fits(lua_State *L, int i) {
+  room left = whole_room();
+  return counted(L, lua_absindex(L, i), 0, &left);
+}
 
 void mgrid_push_json(lua_State *L, const json_t *v) {
   mgrid_lua_stack(L, 6);
@@ -222,10 +274,10 @@ static bool is_plain_table(lua_State *L, int i, mgrid_plain plain) {
   return false;
 }
 
-static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int depth) {
+static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int depth, room *left) {
   size_t      len;
   const char *s;
-  if (depth > DEPTH || !lua_checkstack(from, 4)) return false;
+  if (depth > DEPTH || !fits(from, i, left) || !lua_checkstack(from, 4)) return false;
   mgrid_lua_stack(to, 6);
   switch (lua_type(from, i)) {
   case LUA_TNONE:
@@ -250,7 +302,7 @@ static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int d
     for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
       int  key = lua_gettop(from) - 1;
       bool copied = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
-                    && copy(from, key, to, plain, depth + 1) && copy(from, key + 1, to, plain, depth + 1);
+                    && copy(from, key, to, plain, depth + 1, left) && copy(from, key + 1, to, plain, depth + 1, left);
       if (!copied) {
         lua_pop(from, 2);
         return false;
@@ -263,5 +315,6 @@ static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int d
 }
 
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
-  return copy(from, lua_absindex(from, i), to, plain, 0);
+  room left = whole_room();
+  return copy(from, lua_absindex(from, i), to, plain, 0, &left);
 }

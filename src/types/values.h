@@ -11,9 +11,17 @@
 #include <jansson.h>
 #include <lua.h>
 
-/* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON) or memory is
-** out. Never raises. */
+/* Values in a value that is copied or written, with all members of its tables; their texts have at most 4 MiB. A table
+** in two others is written twice: shared ones could make a small value fill any memory. */
+enum { MGRID_VALUES_MAX = 1 << 18 };
+
+/* Is the value at i no larger than that, and not nested too deep, or in itself? Never raises. */
+bool mgrid_value_fits(lua_State *L, int i);
+/* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON), it is too large or
+** memory is out. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
+/* The same for people to read: texts and names as mgrid_shown writes them. */
+json_t *mgrid_json_shown(lua_State *L, int i);
 /* Add the value as JSON text, keys sorted, so that equal values have equal text; `flags` are more of jansson's. */
 void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t);
 /* Push a value. May raise for lack of memory: the caller still owns v. */

@@ -16,6 +16,7 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, co
   if (!order) return mgrid_lua_raise_error(L, e);
   box->order = order;
   box->window = mgrid_order_window(order, &plain);
+  mgrid_lua_weigh(L, box, sizeof *box + (plain ? 0 : order->bytes));
   if (!plain) return 1;
   mgrid_family_free(order);
   box->order = NULL;
@@ -43,6 +44,7 @@ static int world_window(lua_State *L) {
     return 1;
   }
   mgrid_lua_charge(L, 16 * size);
+  mgrid_lua_reserve(L, size, 24);
   mgrid_error e = MGRID_ERROR_INIT;
   int32_t    *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)size * sizeof *ranks);
   if (ranks) mgrid_family_slice(w->order, 0, offset, size, ranks);
@@ -90,7 +92,7 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
 /* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes) if it is strided */
 static int world_order(lua_State *L) {
   const mgrid_lua_world  *w = mgrid_lua_check_world(L, 1);
-  const mgrid_lua_family *f = luaL_testudata(L, 2, MGRID_LUA_FAMILY);
+  const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
   mgrid_error             e = MGRID_ERROR_INIT;
   luaL_argexpected(L, f || lua_istable(L, 2) || lua_isfunction(L, 2), 2, "list of ranks, function or family");
   lua_settop(L, 2);
@@ -103,7 +105,8 @@ static int world_order(lua_State *L) {
   }
   bool    fn = lua_isfunction(L, 2);
   int64_t n = fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
-  mgrid_lua_charge(L, 16 * n);
+  mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
+  mgrid_lua_reserve(L, n, 24);
   if (fn) call_for_each(L, 2, n);
   for (int64_t i = 0; i < n; i++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, 2, i + 1);
@@ -163,6 +166,7 @@ static int world_table(lua_State *L) {
     total += n;
     lua_pop(L, 1);
   }
+  mgrid_lua_reserve(L, total + count, 24);
   int64_t *starts = mgrid_realloc(NULL, NULL, 0, (size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(total + 1) * sizeof *ranks);
   int64_t  at = 0;
@@ -184,7 +188,7 @@ static int world_table(lua_State *L) {
     mgrid_oom(&e);
   mgrid_release(starts);
   mgrid_release(ranks);
-  return box->f ? 1 : mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 /* ------------------------------------------------------------------ answers */
@@ -237,13 +241,6 @@ static int world_eq(lua_State *L) {
   return 1;
 }
 
-static int world_gc(lua_State *L) {
-  mgrid_lua_world *box = mgrid_lua_check_world(L, 1);
-  mgrid_family_free(box->order);
-  box->order = NULL;
-  return 0;
-}
-
 static int new_world(lua_State *L) {
   int64_t size = luaL_checkinteger(L, 1);
   if (size < 1 || size > MGRID_WORLD_MAX)
@@ -257,9 +254,11 @@ static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_off
 static const luaL_Reg methods[] = {
   { "window", world_window }, { "order", world_order }, { "table", world_table }, { "rank", world_rank }, { NULL, NULL }
 };
-static const luaL_Reg meta[] = {
-  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq }, { "__gc", world_gc }, { NULL, NULL }
-};
+static const luaL_Reg        meta[] = { { "__len", world_size },
+                                        { "__tostring", world_tostring },
+                                        { "__eq", world_eq },
+                                        { "__gc", mgrid_lua_free_box },
+                                        { NULL, NULL } };
 static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {

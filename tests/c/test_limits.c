@@ -298,14 +298,112 @@ static void test_pick_of_many_ends(void **unused) {
   assert_true(finishes(pick_many, 30));
 }
 
+/* ---------------------------------------------------------- counts, depth, parts */
+
+#define REFUSED(call, text) \
+  do { \
+    anew(&err); \
+    assert_true(!(call)); \
+    assert_string_equal(err.message, text); \
+  } while (0)
+
+/* Counts and enums that were never meant are refused, and nothing is read. */
+static void test_counts_that_lie(void **unused) {
+  mgrid_error   err = MGRID_ERROR_INIT;
+  mgrid_dim     dims[] = { { "a", 2 }, { "b", 4 } };
+  const char   *names[] = { "a", "b" };
+  const int64_t starts[] = { 0, 1 }, sizes[] = { 1 };
+  const int32_t ranks[] = { 0 };
+  mgrid_grid   *g = grid_of(8, 2, dims);
+  mgrid_family *f = along(g, "b"), *out[1];
+  (void)unused;
+#define MANY(what) what ": 18446744073709551615 elements; at most 2147483647"
+  REFUSED(mgrid_grid_along_by(g, SIZE_MAX, names, 2, names, &err),
+          "18446744073709551615 and 2 dims asked of a grid that has 2");
+  REFUSED(mgrid_grid_along_by(g, 2, names, SIZE_MAX, names, &err),
+          "2 and 18446744073709551615 dims asked of a grid that has 2");
+  REFUSED(mgrid_grid_along(g, 1, names, (mgrid_order)77, &err),
+          "an order of members is MGRID_GRID_ORDER or MGRID_AS_WRITTEN, not 77");
+  REFUSED(mgrid_family_table(mgrid_world(8), 1, starts, ranks, (mgrid_coverage)77, &err),
+          "a coverage is MGRID_PARTITION, MGRID_PARTIAL or MGRID_COVER, not 77");
+  REFUSED(mgrid_family_table(mgrid_world(8), INT64_MAX, starts, ranks, MGRID_COVER, &err),
+          "table: 9223372036854775807 elements; at most 2147483647");
+  REFUSED(mgrid_family_pick(f, SIZE_MAX, sizes, &err), MANY("pick"));
+  REFUSED(mgrid_family_without(f, SIZE_MAX, sizes, &err), MANY("without"));
+  REFUSED(mgrid_family_segments(f, SIZE_MAX, sizes, &err), MANY("segments"));
+  REFUSED(mgrid_family_union(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("union"));
+  REFUSED(mgrid_family_zip(SIZE_MAX, (const mgrid_family *const *)&f, &err), MANY("zip"));
+  REFUSED(mgrid_family_levels(f, SIZE_MAX, sizes, out, &err) == MGRID_OK, MANY("levels"));
+#undef MANY
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
+/* At the limit of depth, and one beyond; twins do not count, and nothing needs a deep stack. */
+static void test_depth(void **unused) {
+  mgrid_error   err = MGRID_ERROR_INIT;
+  mgrid_dim     dim = { "a", 8 };
+  mgrid_grid   *g = grid_of(8, 1, &dim);
+  mgrid_family *f = along(g, "a"), *next;
+  char          text[4096];
+  (void)unused;
+  for (int i = 0; i < MGRID_DEPTH_MAX; i++) {
+    next = mgrid_family_zip(1, (const mgrid_family *const *)&f, anew(&err));
+    assert_non_null(next);
+    mgrid_family_free(f);
+    f = next;
+  }
+  REFUSED(mgrid_family_zip(1, (const mgrid_family *const *)&f, &err), "a family made of others more than 64 deep");
+  REFUSED(mgrid_family_union(1, (const mgrid_family *const *)&f, &err), "a family made of others more than 64 deep");
+  REFUSED(mgrid_family_neighbours(f, 1, false, &err), "a family made of others more than 64 deep");
+  for (int i = 0; i < 100000; i++) {
+    next = mgrid_family_twin(f, anew(&err));
+    assert_non_null(next);
+    mgrid_family_free(f);
+    f = next;
+  }
+  assert_int_equal(mgrid_family_rank(f, 0, 7), 7);
+  assert_true(mgrid_family_describe(f, text, sizeof text) > 64 * 5);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
+/* As many rounds as there may be, and one more. */
+static void test_rounds_of_a_cover(void **unused) {
+  enum { MOST = MGRID_ROUNDS_MAX };
+  mgrid_error err = MGRID_ERROR_INIT;
+  int64_t    *starts = malloc((MOST + 2) * sizeof *starts);
+  int32_t    *ranks = malloc((MOST + 1) * 2 * sizeof *ranks);
+  (void)unused;
+  assert_true(starts && ranks);
+  for (int i = 0; i <= MOST + 1; i++) starts[i] = 2 * i;
+  for (int i = 0; i <= MOST; i++) ranks[2 * i] = 0, ranks[2 * i + 1] = i + 1;
+  mgrid_family *f = mgrid_family_table(mgrid_world(4096), MOST, starts, ranks, MGRID_COVER, anew(&err));
+  assert_non_null(f);
+  assert_int_equal(mgrid_family_rounds(f), MOST);
+  mgrid_family_free(f);
+  REFUSED(mgrid_family_table(mgrid_world(4096), MOST + 1, starts, ranks, MGRID_COVER, &err),
+          "group 1024 of the table shares ranks with 1024 others or more; at most 1023");
+  free(starts);
+  free(ranks);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_largest_world),       cmocka_unit_test(test_wide_world),
-    cmocka_unit_test(test_many_modes),          cmocka_unit_test(test_large_windows),
-    cmocka_unit_test(test_rank_far_away),       cmocka_unit_test(test_grid_of_prime_ends),
-    cmocka_unit_test(test_bundle_of_many_ends), cmocka_unit_test(test_bundle_of_prime_ends),
-    cmocka_unit_test(test_plan_of_pieces_ends), cmocka_unit_test(test_split_of_prime_ends),
+    cmocka_unit_test(test_largest_world),
+    cmocka_unit_test(test_wide_world),
+    cmocka_unit_test(test_many_modes),
+    cmocka_unit_test(test_large_windows),
+    cmocka_unit_test(test_rank_far_away),
+    cmocka_unit_test(test_grid_of_prime_ends),
+    cmocka_unit_test(test_bundle_of_many_ends),
+    cmocka_unit_test(test_bundle_of_prime_ends),
+    cmocka_unit_test(test_plan_of_pieces_ends),
+    cmocka_unit_test(test_split_of_prime_ends),
     cmocka_unit_test(test_pick_of_many_ends),
+    cmocka_unit_test(test_counts_that_lie),
+    cmocka_unit_test(test_depth),
+    cmocka_unit_test(test_rounds_of_a_cover),
   };
   return run_program("limits", tests, argc, argv);
 }

@@ -54,7 +54,7 @@ static void test_topology_errors(void **unused) {
   REFUSED(mgrid_topology_add(t, "", tp, NULL, anew(&why)), "''" NO_NAME("family"));
   REFUSED(mgrid_topology_add(t, NULL, tp, NULL, anew(&why)), "''" NO_NAME("family"));
   REFUSED(mgrid_topology_add(t, "a b", tp, NULL, anew(&why)), "'a b'" NO_NAME("family"));
-  REFUSED(mgrid_topology_add(t, "a\nb", tp, NULL, anew(&why)), "'a\nb'" NO_NAME("family"));
+  REFUSED(mgrid_topology_add(t, "a\nb", tp, NULL, anew(&why)), "'a\\nb'" NO_NAME("family"));
   REFUSED(mgrid_topology_add_grid(t, "9", g, anew(&why)), "'9'" NO_NAME("grid"));
   assert_int_equal(mgrid_topology_add(t, "x", NULL, NULL, &why),
                    MGRID_USAGE); /* an argument of a failed call: no new error */

@@ -113,7 +113,8 @@ static void test_budgets(void **state) {
                  "the recipe needs more than 1 MiB of memory", &small);
   short_time.seconds = 0.05;
   short_time.instructions = UINT64_MAX;
-  expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe runs for more than 0.05 seconds", &short_time);
+  expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe takes more than 0.05 s of processor time",
+                 &short_time);
 }
 
 static void test_what_a_recipe_returns(void **state) {
@@ -334,7 +335,8 @@ static void test_limits_given(void **state) {
   odd.seconds = -1;
   assert_null(mgrid_runtime_new(&odd, NULL, anew(&err)));
   assert_int_equal(err.status, MGRID_OUT_OF_RANGE);
-  assert_string_equal(err.message, "limits are above 0: memory 67108864 bytes, 200000000 instructions, -1 seconds");
+  assert_string_equal(err.message,
+                      "limits are above 0: memory 67108864 bytes, 200000000 instructions, -1 seconds, 2 of a call");
   small.memory = 40 << 10;
   assert_null(mgrid_runtime_new(&small, NULL, anew(&err)));
   assert_string_equal(err.message, "the recipe needs more than 40 KiB of memory");

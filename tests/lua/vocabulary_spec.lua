@@ -330,7 +330,7 @@ describe("options", function()
     { "tp:with { nccl = { net_name = 'eth0 max_ctas=4' } }", -- must not become a second field
       "nccl field 'net_name' is text without blanks and commas, not 'eth0 max_ctas=4'" },
     { "tp:with { nccl = { net_name = 'eth0\\nmax_ctas=4' } }",
-      "nccl field 'net_name' is text without blanks and commas, not 'eth0\nmax_ctas=4'" },
+      "nccl field 'net_name' is text without blanks and commas, not 'eth0\\nmax_ctas=4'" },
     { "tp:with { nccl = { max_ctas = {} } }", "nccl field 'max_ctas' is table" },
     { "tp:with { nccl = { max_ctas = 2, min_ctas = 4 } }",
       "nccl field 'min_ctas' is 4, above 'max_ctas', which is 2" },

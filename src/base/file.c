@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+**
+** file.c - a file of text, read once and whole. Pipes and devices are refused: they may never end, or answer each
+** process with something else.
+*/
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static mgrid_status cannot(const char *what, const char *path, const char *why, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
+}
+
+static mgrid_status read_all(int fd, const char *path, mgrid_text *t, mgrid_error *err) {
+  char        piece[4096];
+  ssize_t     n;
+  struct stat about;
+  if (fstat(fd, &about) != 0) return cannot("read", path, strerror(errno), err);
+  if (S_ISDIR(about.st_mode)) return cannot("read", path, strerror(EISDIR), err);
+  if (!S_ISREG(about.st_mode)) return cannot("read", path, "it is no regular file", err);
+  while ((n = read(fd, piece, sizeof piece)) != 0) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return cannot("read", path, strerror(errno), err);
+    mgrid_text_put(t, piece, (size_t)n);
+    if (t->failed) return mgrid_oom(err);
+    if (t->len > MGRID_TEXT_MAX)
+      return mgrid_fail(err, MGRID_REFUSED, "cannot read %s: it has more than %d bytes", path, MGRID_TEXT_MAX);
+  }
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not wait for its other end */
+  if (fd < 0) return cannot("open", path, strerror(errno), err);
+  mgrid_status s = read_all(fd, path, t, err);
+  close(fd);
+  return s;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+**
+** shown.c - text of others as a terminal may see it. A name, a message or a path may hold what moves the cursor, clears
+** the screen or breaks the line; such bytes, and what is not UTF-8, are written out: \x1b.
+*/
+#include "base/base.h"
+
+#include <string.h>
+
+/* The bytes of the character at s, of which n are left; 0 where it is none, or controls the terminal. */
+static size_t character(const unsigned char *s, size_t n) {
+  static const struct {
+    unsigned char first, mask;
+    size_t        bytes;
+    uint32_t      least; /* the lowest code that needs so many bytes */
+  } forms[] = {
+    { 0x00, 0x80, 1, 0x20 }, { 0xc0, 0xe0, 2, 0xa0 }, { 0xe0, 0xf0, 3, 0x800 }, { 0xf0, 0xf8, 4, 0x10000 }
+  };
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    if ((*s & forms[i].mask) != forms[i].first || n < forms[i].bytes) continue;
+    uint32_t code = *s & (uint32_t)~forms[i].mask & 0xff;
+    for (size_t k = 1; k < forms[i].bytes; k++) {
+      if ((s[k] & 0xc0) != 0x80) return 0;
+      code = code << 6 | (s[k] & 0x3f);
+    }
+    bool turned = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069); /* the direction of text */
+    bool none = code < forms[i].least || code == 0x7f || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff;
+    return turned || none ? 0 : forms[i].bytes;
+  }
+  return 0;
+}
+
+bool mgrid_is_shown(const char *s, size_t len) {
+  for (size_t at = 0, n; at < len; at += n)
+    if (s[at] >= ' ' && s[at] < 0x7f)
+      n = 1;
+    else if ((n = character((const unsigned char *)s + at, len - at)) == 0)
+      return false;
+  return true;
+}
+
+size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
+  static const char digits[] = "0123456789abcdef";
+  size_t            n = 0;
+  for (size_t at = 0; at < len;) {
+    size_t bytes = character((const unsigned char *)s + at, len - at);
+    char   code[4] = { '\\', 'x', digits[(unsigned char)s[at] >> 4], digits[s[at] & 15] };
+    size_t put = bytes ? bytes : s[at] == '\n' || s[at] == '\t' ? 2 : 4;
+    if (put == 2 && !bytes) code[1] = s[at] == '\n' ? 'n' : 't';
+    if (n + put >= room) break;
+    memcpy(out + n, bytes ? s + at : code, put);
+    n += put, at += bytes ? bytes : 1;
+  }
+  if (room > 0) out[n] = '\0';
+  return n;
+}
+
+void mgrid_text_shown(mgrid_text *t, const char *s) {
+  char   piece[256];
+  size_t len = strlen(s);
+  for (size_t at = 0; at < len;) { /* in pieces that end between two characters */
+    size_t n = len - at < 60 ? len - at : 60;
+    while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
+    mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
+    at += n;
+  }
+}

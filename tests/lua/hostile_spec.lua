@@ -1,0 +1,305 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Hostile input by kind: what takes long inside one call, what holds memory outside of the Lua heap, what is nested
+-- deep, what differs between processes or locales, what a terminal obeys. Each runs as a user would, in 1 GiB of address
+-- space and with a time limit, and ends with its own message.
+
+local support = require "support"
+local run, file = support.run, support.file
+
+local clock = "the recipe takes more than 10 s of processor time"
+local count = "the recipe runs for more than 200000000 instructions"
+local memory = "the recipe needs more than 64 MiB of memory"
+local text = "the recipe makes a text of more than 1048576 bytes"
+
+-- A recipe whose build has g, a grid of all ranks along x, and f, its family.
+local function building(body)
+  return "return recipe { build = function(w) local t, g = topology(w), grid(w, 'x', { x = fill }) local f = g 'x'\n"
+    .. body .. "\nreturn t end }"
+end
+
+-- The exit code and the message of a recipe, without "moongrid: " and the file's name.
+local function outcome(recipe, world, more)
+  local path = file(recipe)
+  local out, err, code = run(("ulimit -v 1048576; timeout 110 build/moongrid plan %s --world %d %s"):format(path, world or 8,
+    more or ""))
+  os.remove(path)
+  local message = err:gsub("\n$", ""):gsub("^moongrid: ", "")
+  if message:sub(1, #path) == path then message = message:sub(#path + 1):gsub("^:%d+: ", "") end
+  return code, message, out
+end
+
+local function ends(cases)
+  for name, case in pairs(cases) do
+    it(name, function()
+      local code, message = outcome(case[1], case.world)
+      local words = type(case[2]) == "table" and case[2] or { case[2] }
+      for _, one in ipairs(words) do
+        if message == one then message = words[1] end
+      end
+      assert.are.same({ case[3] or 3, words[1] }, { code, message })
+    end)
+  end
+end
+
+local long = "local s = ('\\1'):rep(60000) for i = 1, 4 do s = s .. s end "
+
+describe("one call that takes long ends:", function()
+  ends {
+    ["a sort of long texts"] = { long .. "local o = ('\\1'):rep(60000) for i = 1, 4 do o = o .. o end "
+      .. "local t = {} for i = 1, 500000 do t[i] = i % 2 == 0 and s or o end table.sort(t)", { count, clock } },
+    ["format %q"] = { long .. "local f = ('%q'):rep(5) while true do pcall(string.format, f, s, s, s, s, s) end", { text, count, clock } },
+    ["comparisons"] = { "local s = ('\\0'):rep(60000) for i = 1, 4 do s = s .. s end local o = s:sub(1, -2) .. 'x' "
+      .. "local b while true do b = s < o end", { clock, count } },
+    ["tonumber with a base"] = { "local s = ('z'):rep(60000) for i = 1, 4 do s = s .. s end while true do tonumber(s, 36) end",
+      { clock, count } },
+    ["a list that only seems to have members"] = { "local t = {} for i = 0, 61 do t[1 << i] = 1 end table.sort(t)", "attempt to compare number with nil", 1 },
+    ["ranks of a wide group"] = { building "while true do f:ranks(0) end", { count, clock }, world = 3500000 },
+    ["same() of unions over all ranks"] = { building [[
+      local h = w.size // 2
+      local a = grid(w:window(0, h), "a-b", { a = 2, b = fill }) "a"
+      local b = grid(w:window(h, h), "a-b", { a = 2, b = fill }) "a"
+      local c = grid(w:window(h, h), "b-a", { a = 2, b = fill }) "a"
+      same(union(a, b), union(a, c))]], count, world = 2147483644 },
+    ["planning families that only a comparison of all members can tell apart"] = { building [[
+      local half = w.size // 2
+      local list = {} for i = 1, 2000 do list[i] = (i * 7) % 4096 end
+      for i = 1, 4000 do t["f" .. i] = grid(w, "a-b", { a = 4096, b = fill }) "a":pick(list) end]], { count, memory, clock },
+      world = 4096 * 500 },
+    ["a question that reads a pipe"] = { "return recipe '/dev/stdin'",
+      "recipe '/dev/stdin' is outside of the folder of the recipe that names it", 1 },
+  }
+
+  it("the parser, with what it does in the square of the text", function()
+    for _, body in ipairs { "if x then " .. ("elseif x then "):rep(70000) .. "end", "local a = " .. ("x and "):rep(170000) .. "x" } do
+      local code, message = outcome("local x " .. body .. " return 1")
+      assert.is_true(code == 1 or code == 3, message)
+    end
+  end)
+end)
+
+describe("memory that is not of the Lua heap counts:", function()
+  ends {
+    ["picks"] = { building "local p, k = {}, {} for i = 1, 20000 do p[i] = i * 7919 % 1000003 end\nfor i = 1, 20000 do k[i] = f:pick(p) end",
+      memory, world = 1000003 },
+    ["explicit lists"] = { building "f:lists()", memory, world = 12000000 },
+    ["grids"] = { building "local k = {} for i = 1, 1e7 do k[i] = grid(w, 'x', { x = fill }) end", memory },
+    ["twins"] = { building "local k = {} for i = 1, 1e7 do k[i] = f:twin() end", memory },
+    ["unions"] = { building [[
+      local a, b, k = grid(w:window(0, 4), "x", { x = 4 }) "x", grid(w:window(4, 4), "x", { x = 4 }) "x", {}
+      for i = 1, 1e7 do k[i] = union(a, b) end]], memory },
+    ["topologies"] = { building "local k = {} for i = 1, 1e7 do k[i] = topology(w) end", memory },
+    ["families whose finalizer Lua skips"] = { building [[
+      local k = {}
+      local function deep(n) if n > 0 then return pcall(deep, n - 1) end for i = 1, 1e7 do f:lists() end end
+      deep(190)]], { memory, count, clock }, world = 100000 },
+    ["a parameter of tables that are shared"] = { "local t = { 1 } for i = 1, 24 do t = { t, t } end\n"
+      .. "return recipe { params = { t = param.any(t) }, build = function(w) return topology(w) end }", { memory, count } },
+  }
+
+  it("garbage does not", function()
+    local code, message = outcome(building "for i = 1, 100 do f:lists() end t.x = f", 100000)
+    assert.are.same({ 0, "" }, { code, message })
+  end)
+end)
+
+describe("depth has an end:", function()
+  local deep = "a family made of others more than 64 deep"
+  ends {
+    ["zip"] = { building "for i = 1, 200000 do f = zip(f) end t.x = f", deep, 1 },
+    ["union"] = { building "for i = 1, 200000 do f = union(f) end t.x = f", deep, 1 },
+    ["pieces"] = { building "f = zip(f) for i = 1, 200000 do f = f:segments { 1, fill }:lists() end t.x = f",
+      "segments: groups of different sizes, up to 7", 1 },
+    ["parts"] = { building "local e = f:pick(0):pairs() for i = 1, 40 do e = union(e, e) end",
+      "a family of more than 4096 parts, with all that these are made of", 1 },
+    ["rounds of a cover"] = { building "local l = {} for i = 1, w.size - 1 do l[i] = { 0, i } end w:table(l, 'cover')",
+      "group 1024 of the table shares ranks with 1024 others or more; at most 1023", 1, world = 20000 },
+  }
+
+  it("twins of twins have none", function()
+    local code, message = outcome(building "for i = 1, 400000 do f = f:twin() end t.x = f")
+    assert.are.same({ 0, "" }, { code, message })
+  end)
+
+  it("and all of it fits 256 KiB of stack", function()
+    for _, body in ipairs { "for i = 1, 64 do f = zip(f) end t.x = f", "local function d(n) return n == 0 or pcall(d, n - 1) end d(250) t.x = f",
+                            "for i = 1, 64 do f = union(f) end t.x = f tostring(f)" } do
+      local path = file(building(body))
+      local _, err, code = run(("ulimit -s 256; build/moongrid plan %s --world 8"):format(path))
+      os.remove(path)
+      assert.are.same({ 0, "" }, { code, err })
+    end
+  end)
+end)
+
+describe("a limit is where the table says:", function()
+  local function written(name, of) -- a file beside a recipe that takes it
+    local folder = os.tmpname()
+    os.remove(folder)
+    os.execute("mkdir " .. folder)
+    local out = assert(io.open(folder .. "/" .. name, "wb"))
+    out:write(of)
+    out:close()
+    return folder, folder .. "/" .. name
+  end
+
+  -- The exit code and the message of a plan of `recipe` with these arguments, of which one names the file.
+  local function with_file(name, of, line)
+    local folder, path = written(name, of)
+    local _, err, code = run((line:gsub("FILE", path)))
+    os.execute("rm -r " .. folder)
+    return code, (err:gsub(folder .. "/", ""):gsub("\n$", ""):gsub("^moongrid: ", ""))
+  end
+
+  it("the text of a recipe", function()
+    local recipe = building "t.x = f"
+    local function of(bytes) return recipe .. (" "):rep(bytes - #recipe) end
+    assert.are.same({ 0, "" }, { with_file("a.lua", of(1 << 20), "build/moongrid plan FILE --world 8") })
+    assert.are.same({ 1, "cannot read a.lua: it has more than 1048576 bytes" },
+      { with_file("a.lua", of((1 << 20) + 1), "build/moongrid plan FILE --world 8") })
+  end)
+
+  it("a file of values", function()
+    local function of(bytes) return '{"order": "tp-cp-ep-dp-pp"' .. (" "):rep(bytes - 27) .. "}" end
+    local line = "build/moongrid plan megatron --world 8 --params FILE"
+    assert.are.same({ 0, "" }, { with_file("a.json", of(1 << 20), line) })
+    assert.are.same({ 1, "cannot read a.json: it has more than 1048576 bytes" }, { with_file("a.json", of((1 << 20) + 1), line) })
+    assert.are.same({ 1, "a.json:1: nested too deep" }, { with_file("a.json", '{"a": ' .. ("["):rep(40) .. ("]"):rep(40) .. "}", line) })
+  end)
+
+  it("a text in a recipe", function()
+    local function of(more) return "local s = ('x'):rep(65536) for i = 1, 4 do s = s .. s end local _ = s" .. more .. " error('enough', 0)" end
+    assert.are.same({ 1, "enough" }, { (outcome(of "")), (select(2, outcome(of ""))) })
+    assert.are.same({ 3, text }, { (outcome(of " .. ('x'):rep(128)")), (select(2, outcome(of " .. ('x'):rep(128)"))) })
+  end)
+
+  it("the values of a value", function()
+    local function of(n) return "local l = {} for i = 1, " .. n .. " do l[i] = 1 end return recipe { params = { l = param.any(l) }, build = "
+      .. "function(w) return topology(w) end }" end
+    local code, message = outcome(of((1 << 18) - 1))
+    assert.are.same({ 0, "" }, { code, message })
+    code, message = outcome(of(1 << 18))
+    assert.are.same({ 1, "a value of more than 262144 values, or nested too deep" }, { code, message })
+  end)
+
+  it("the ranks of a rehearsal", function()
+    local line = "build/moongrid run FILE --backend dry --world "
+    local small = building "t.x = grid(w, 'a-b', { a = 2, b = fill }) 'a'"
+    assert.are.same({ 0, "" }, { with_file("a.lua", small, line .. (1 << 20)) })
+    for _, world in ipairs { (1 << 20) + 2, 2147483646 } do
+      assert.are.same({ 1, ("a rehearsal goes through every rank, at most 1048576 of them, not %d; the check of a plan samples larger "
+        .. "worlds"):format(world) }, { with_file("a.lua", small, line .. world) })
+    end
+  end)
+
+  it("and a check of the largest world is quick", function()
+    local out, err, code = run "timeout 60 build/moongrid check megatron --world 2146435072"
+    assert.are.same({ 0, "" }, { code, err })
+    assert.is_truthy(out:find("sampled", 1, true), out)
+  end)
+end)
+
+describe("a recipe means the same:", function()
+  local sums = [[
+    local names = { "zebra", "Apfel", "\xC3\xA4rger", "apfel", "\xC3\x96l", "ich", "Ich", "1.5" }
+    table.sort(names)
+    local said = table.concat(names, ","):upper() .. ("I"):lower() .. tostring("a" < "B") .. tostring("\xC3\xA4" < "z")
+      .. tostring(0.5) .. string.format("%.3f", 1 / 3) .. tostring(tonumber "0.25") .. tostring(0 / 0) .. tostring(-(0 / 0))
+    return recipe { params = { r = 0.5, s = param.text(said) }, build = function(w, p)
+      local t = topology(w) t[p.r < 0.6 and "half" or "whole"] = grid(w, "x", { x = fill }) "x" return t end }]]
+
+  it("whatever the locale of the host", function()
+    local folder, path = os.tmpname(), file(sums)
+    os.remove(folder)
+    os.execute("mkdir " .. folder)
+    local made = { "C" }
+    for _, name in ipairs { "de_DE", "tr_TR", "sv_SE" } do
+      local _, _, code = run(("localedef -i %s -f UTF-8 %s/%s.UTF-8"):format(name, folder, name))
+      if code == 0 then made[#made + 1] = name .. ".UTF-8" end
+    end
+    local first
+    for _, name in ipairs(made) do
+      local out, err, code = run(([[LOCPATH=%s lua5.4 -e 'assert(os.setlocale("%s"))
+        package.cpath, package.path = "build/?.so;" .. package.cpath, "lua/?.lua;" .. package.path
+        local plan = require("moongrid").load("%s"):plan(8, { r = "0.5" })
+        assert(os.setlocale() == "%s", "the locale of the host was changed") print(plan.digest, plan:text())']]):format(
+        folder, name, path, name))
+      assert.are.same({ 0, "" }, { code, err })
+      first = first or out
+      assert.are.equal(first, out)
+    end
+    os.execute("rm -r " .. folder)
+    os.remove(path)
+    assert.is_truthy(first:find("truefalse0.50.3330.25nannan", 1, true) or first:find("falsefalse0.50.3330.25nannan", 1, true), first)
+    if #made == 1 then pending "no locales here: localedef cannot make de_DE" end
+  end)
+
+  local with_q = " return recipe { params = { x = q }, build = type }"
+  local changed = "parameter 'x' is no longer what param.KIND(...) made: a kind, its doc and other names, which are text, "
+    .. "and a default of that kind"
+  ends {
+    ["%p after a zero byte"] = { "local _ = string.format('\\0%p', 'x')",
+      "string.format: %p prints an address, which differs between ranks", 1 },
+    ["a parameter whose serial was changed"] = { "local q = param.size(1) q.serial = {}" .. with_q, changed, 1 },
+    ["a parameter without a kind"] = { "local q = param.size(1) q.kind = nil" .. with_q, changed, 1 },
+    ["a parameter with another default"] = { "local q = param.size(1) q.default = type" .. with_q, changed, 1 },
+    ["the doc of a parameter"] = { "local q = param.size(1, {})" .. with_q, changed, 1 },
+    ["another name of a parameter"] = { "local q = param.size(1, '', 2)" .. with_q, changed, 1 },
+    ["a changed list of other names"] = { "local q = param.size(1) q.aliases[1] = {}" .. with_q, changed, 1 },
+    ["an address in a message"] = { building "f:split(2, { by = {} })", "unknown order of pieces 'table'; known: row", 1 },
+  }
+
+  it("and sees no file but recipes of its own folder", function()
+    for _, name in ipairs { "/proc/sys/kernel/random/uuid", "/proc/self/maps", "/etc/hostname", "../../etc/hostname" } do
+      local code, message = outcome(("local _, m = pcall(recipe, %q) error(m, 0)"):format(name))
+      assert.are.equal(1, code)
+      assert.are.equal(("recipe '%s' is outside of the folder of the recipe that names it"):format(name), message)
+    end
+  end)
+
+  it("and a message shows nothing of a file that is no recipe", function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    run(("mkdir %s; echo 'secret: 5' > %s/notes; ln -s /etc/hostname %s/link.lua; echo 'local _, m = pcall(recipe, \"./notes\") error(m, 0)' "
+      .. "> %s/a.lua; echo 'return recipe \"./link.lua\"' > %s/b.lua"):format(folder, folder, folder, folder, folder))
+    local function said(name)
+      local _, err = run(("build/moongrid plan %s/%s --world 8"):format(folder, name))
+      return (err:gsub(folder .. "/", ""))
+    end
+    assert.are.equal("moongrid: a.lua:1: recipe './notes': the name of a recipe's file ends with .lua\n", said "a.lua")
+    assert.are.equal("moongrid: b.lua:1: recipe './link.lua' is outside of the folder of the recipe that names it\n", said "b.lua")
+    assert.are.equal("moongrid: notes:1: this is no recipe\n", said "notes")
+    os.execute("rm -r " .. folder)
+  end)
+end)
+
+describe("what a terminal would obey is written out", function()
+  it("in messages", function()
+    for code, shown in pairs { ["error('\\27[2Jproved\\nfine\\0x', 0)"] = "\\x1b[2Jproved\\nfine\\x00x", ["error('', 0)"] = "an error without a message",
+                               ["error('\\xC2\\x9B31m\\xFF caf\\xC3\\xA9', 0)"] = "\\xc2\\x9b31m\\xff caf\xC3\xA9" } do
+      local rc, message = outcome(code)
+      assert.are.same({ 1, shown }, { rc, message })
+    end
+  end)
+
+  it("in what the recipe says of itself", function()
+    local path = file "return recipe { doc = '\\27]0;x\\7 \\xFF', params = { ['a\\27'] = 1 }, build = type }"
+    local out = run("build/moongrid recipes " .. path)
+    assert.are.equal(path .. ": \\x1b]0;x\\x07 \\xff\n\nparameters\n  a\\x1b                                integer  1                  \n", out)
+    local json = require("dkjson").decode((run("build/moongrid recipes --json " .. path)))
+    assert.are.equal("\\x1b]0;x\\x07 \\xff", json.doc)
+    os.remove(path)
+  end)
+
+  it("in paths", function()
+    local path, odd = file(building "t.x = f"), os.tmpname() .. "\27\xFF.lua"
+    os.rename(path, odd)
+    local out, err, code = run(("build/moongrid plan '%s' --world 8"):format(odd))
+    assert.are.same({ 0, "" }, { code, err })
+    assert.is_truthy(out:find("\\x1b\\xff.lua over 8 ranks", 1, true), out)
+    out, err, code = run(("build/moongrid plan '%s' --world 8 --json"):format(odd))
+    assert.are.same({ 0, "" }, { code, err })
+    assert.is_truthy(require("dkjson").decode(out).recipe:find("\\x1b\\xff.lua", 1, true))
+    os.remove(odd)
+  end)
+end)
