@@ -126,7 +126,7 @@ $(MAP): Makefile
 
 $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
-CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_carrier moongrid_resources moongrid_tensor moongrid_recipe)
+CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier moongrid_resources moongrid_tensor moongrid_recipe)
 $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 
@@ -248,7 +248,7 @@ install-lua: all
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe carrier resources tensor lua $(ALL_BACKENDS)))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe backend carrier resources tensor lua $(ALL_BACKENDS)))
 	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)

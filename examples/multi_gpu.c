@@ -35,7 +35,7 @@ static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_runtime_load(rt, "picotron", err);
   mgrid_plan *plan = mgrid_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
-  m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
+  m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, plan ? err : NULL);
   m->backend = strcmp(backend, "nccl") == 0 ? mgrid_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
   m->state = mgrid_materialize(plan, m->backend, "train", err); /* also without a plan: the other ranks get the error */
   mgrid_plan_free(plan);

@@ -15,7 +15,7 @@
 **     mgrid_topology_add(t, "tp", ftp, NULL, &e);
 **     mgrid_topology_add(t, "dp", fdp, NULL, &e);
 **     mgrid_plan    *plan = mgrid_plan_new(t, &e);
-**     mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);         // moongrid_mpi.h
+**     mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);   // moongrid_mpi.h
 **     mgrid_state   *state = mgrid_materialize(plan, mpi, "train", &e);   // collective
 **     const mgrid_group *g = mgrid_state_group(state, "tp", &e);
 **     if (e.status) give_up(e.message);                                   // the first error of the chain
@@ -535,12 +535,7 @@ typedef struct mgrid_backend mgrid_backend; /* creates communicators */
 typedef struct mgrid_state   mgrid_state;   /* a plan made real, seen from this rank */
 typedef struct mgrid_group   mgrid_group;   /* a handle: this rank's group of a family */
 
-/* Open a backend by name: "mpi", "pmix", "nccl", or "auto", which is nccl over mpi if every rank can open it, else
-** mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes
-** it) and uses MPI_COMM_WORLD. "pmix" loads libmoongrid_pmix and asks the launcher (mpirun, prterun, srun
-** --mpi=pmix) by PMIx alone, without MPI: a carrier, as of mgrid_carrier_backend. Collective.
-** A host that has MPI uses mgrid_mpi_backend of moongrid_mpi.h with its own communicator. */
-MGRID_API mgrid_backend *mgrid_backend_open(const char *name, mgrid_error *err);
+/* Opened by name: mgrid_backend_open of moongrid_backend.h; over a communicator: mgrid_mpi_backend of moongrid_mpi.h. */
 /* One process plays `rank` of `world`: every question works, no communicator exists. */
 MGRID_API mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err);
 /* Ranks of a host without MPI, over functions of its own: mgrid_carrier_backend of moongrid_carrier.h. */
@@ -578,7 +573,8 @@ MGRID_API mgrid_backend *mgrid_nccl_backend(mgrid_backend *carrier, const mgrid_
 /* Another owner; never fails. */
 MGRID_API mgrid_backend *mgrid_backend_ref(mgrid_backend *b);
 /* Give up one owner. States are owners too; when the last owner is gone the backend ends, and with it
-** all communicators that were not freed. Collective if it finalizes MPI. */
+** all communicators that were not freed. Collective with MPI: duplicates are freed, and MPI is finalized where the
+** backend initialized it. */
 MGRID_API void mgrid_backend_free(mgrid_backend *b);
 /* The host's own allocator and log; `hooks` (NULL: none) is copied. Before the first state of the backend,
 ** else MGRID_NOT_NOW. Local. */
@@ -735,6 +731,7 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 }
 #endif
 
+#include "moongrid_backend.h"
 #include "moongrid_carrier.h"
 #include "moongrid_resources.h"
 #include "moongrid_recipe.h"

@@ -18,10 +18,18 @@
 extern "C" {
 #endif
 
-/* A backend over the host's communicator, whose ranks are the world. MPI is initialized
-** and stays the host's: free the backend and its states before MPI_Finalize. `parent` is
-** borrowed and must outlive the backend. Local. */
-MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err);
+/* A backend over a duplicate of the host's communicator, whose ranks are the world. MPI is initialized and stays the
+** host's: free the backend and its states before MPI_Finalize; afterwards their calls are MGRID_USAGE. `parent` is used
+** in this call alone: nothing of the library's meets the host's messages and collectives on it, and it may be freed
+** while the backend is there. The communicators of groups get the error handler that it has now.
+** options may be NULL. Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it,
+** and a rank that does not come within the timeout is an error on the others. What fails on one rank fails on all, but
+** for a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) or a thread that may not call MPI, which are
+** MGRID_USAGE on the ranks that have them; MPI's abort does not come, as MPI_COMM_WORLD and MPI_COMM_SELF have
+** MPI_ERRORS_RETURN while that is looked at.
+** Several backends over one communicator each have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread
+** of its own; they are opened in one order on all ranks. With less, see mgrid_threads. */
+MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
 /* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
 ** may be shared by families of equal members. A group of one rank has MPI_COMM_SELF; a

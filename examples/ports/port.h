@@ -34,7 +34,7 @@ static inline mgrid_backend *port_begin(int *argc, char ***argv) {
   MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &port_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &port_size);
-  return mgrid_mpi_backend(MPI_COMM_WORLD, &port_error);
+  return mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &port_error);
 }
 
 /* A state of a recipe. The runtime answers its queries; NULL on failure, then on all ranks. */

@@ -51,7 +51,7 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   mgrid_runtime_load(p->rt, recipe, err);
   mgrid_plan *plan = mgrid_runtime_plan(p->rt, j->world, n, args, err);
   /* A rank that has no plan takes part all the same and tells the others why. */
-  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, plan ? err : NULL);
+  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, plan ? err : NULL);
   p->state = mgrid_materialize(plan, j->mpi, "train", err);
   mgrid_plan_free(plan);
   return p->state ? part_open(j, p, err) : err->status;

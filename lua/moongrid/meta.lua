@@ -532,18 +532,21 @@ function moongrid.plan(topology) end
 function moongrid.load(recipe) end
 
 ---Join the MPI job this process was started in: MPI_COMM_WORLD, with MPI initialized if it is not
----yet. Collective. nil, message, status where MPI is not here.
+---yet; our calls go over a duplicate. Collective. nil, message, status where MPI is not here.
+---@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple"} seconds that a call over all
+---ranks may take (120); the thread level that MPI is asked for (funneled) or must have
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
-function moongrid.mpi() end
+function moongrid.mpi(options) end
 
 ---Join the job of a launcher with PMIx (mpirun, prterun, srun --mpi=pmix), without MPI, and agree on plans; it makes
 ---no communicators. Collective. nil, message, status where that launcher or PMIx is not here.
+---@param options? {timeout?: number} seconds that a call over all ranks may take (120)
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status
-function moongrid.pmix() end
+function moongrid.pmix(options) end
 
 ---NCCL communicators on the GPUs of the ranks. The carrier sends NCCL's ids: "mpi", which also makes the groups
 ---of families that ask for it, or "pmix", without MPI. Collective. Where one rank has no GPU, no NCCL or no driver, every rank gets

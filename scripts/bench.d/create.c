@@ -326,7 +326,7 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     double began = now();
     if (ours) {
-      b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+      b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
       state = mgrid_materialize(p, b, "bench", &e);
       if (!state) die(e.message);
       j.calls = (int)mgrid_backend_ncomms(b);

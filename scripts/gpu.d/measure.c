@@ -186,7 +186,7 @@ static void create(int turns) {
   const char     *name = dim.name;
   mgrid_grid     *grid = mgrid_grid_new(mgrid_world(gpu.ranks), 1, &dim, &e);
   layout_of       l = { mgrid_plan_new(t, &e), mgrid_grid_along(grid, 1, &name, MGRID_GRID_ORDER, &e),
-                        mgrid_mpi_backend(MPI_COMM_WORLD, &e) };
+                        mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e) };
   if (!l.plan || !l.world || !l.mpi) fail("%s", e.message);
   mgrid_topology_free(t);
   mgrid_grid_free(grid);
@@ -269,7 +269,7 @@ static void cost(const char *spec) {
   mgrid_error      e = MGRID_ERROR_INIT;
   mgrid_gpu_memory predicted = MGRID_GPU_MEMORY_INIT;
   mgrid_plan      *one = job_world_plan(1, spec), *more = job_world_plan(COPIES, spec);
-  mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend   *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   if (!mpi) fail("%s", e.message);
   lane           own = lane_open();
   int            seen = seen_ranks();

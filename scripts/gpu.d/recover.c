@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
   int         rounds = argc == 3 ? atoi(argv[2]) : 20;
   job_begin(&argc, &argv);
   if (gpu.ranks < 2) fail("at least 2 ranks");
-  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   if (!mpi) fail("%s", e.message);
   if (strcmp(what, "late") == 0)
     late(mpi);

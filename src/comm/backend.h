@@ -63,8 +63,8 @@ typedef struct mgrid_carrier_ops {
   ** this rank among the ranks of its machine, and their number. Collective. After MGRID_NO_MEMORY
   ** mgrid_verdict still works. */
   mgrid_status (*start)(mgrid_backend *b, double seconds, int *local_rank, int *local_size, mgrid_error *err);
-  /* From now on a call over all ranks fails after `seconds` and names the rank that is missing. 0: no
-  ** deadline. */
+  /* From now on a call over all ranks fails after `seconds` and names the rank that is missing. 0: as the carrier
+  ** was opened. */
   void (*deadline)(mgrid_backend *b, double seconds);
   /* A message between two ranks; each side waits `seconds` at most. */
   mgrid_outcome (*send)(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
@@ -182,8 +182,9 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
 
 /* What a backend library exports, under the name in its descriptor: its entry points. */
 typedef struct mgrid_backend_entry {
-  int layout;                               /* MGRID_LAYOUT */
-  mgrid_backend *(*open)(mgrid_error *err); /* NULL: it needs a carrier */
+  int layout; /* MGRID_LAYOUT */
+  /* With options that are whole. NULL: it needs a carrier. */
+  mgrid_backend *(*open)(const mgrid_mpi_options *options, mgrid_error *err);
   /* Over an open carrier, of which it becomes another owner. Collective. */
   mgrid_backend *(*over)(mgrid_backend *carrier, const mgrid_nccl_options *o, mgrid_error *err);
   mgrid_status (*probe)(char *buf, size_t len,

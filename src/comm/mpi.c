@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group). What
-** waits for all ranks is in mpi_wait.c.
-** No call of MPI here aborts the job: the host's communicator has the error handler
-** MPI_ERRORS_RETURN during such a call, and afterwards the one that it had.
+** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group) on our duplicate of the
+** host's. How a backend begins and ends is in mpi_open.c, what waits for all ranks in mpi_wait.c.
+** No call of MPI here aborts the job: errors of our duplicate return, and a group's communicator has the error
+** handler MPI_ERRORS_RETURN during such a call, and afterwards the one that it had.
 */
 #include "comm/mpi.h"
 
@@ -57,15 +57,14 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   return rc ? rc : MPI_Comm_free(&plain);
 }
 
-static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_Errhandler handler, void **native,
-                               mgrid_error *err) {
+static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
   MPI_Group   group;
   MPI_Comm    comm = MPI_COMM_NULL;
   const char *call = "MPI_Group_incl";
   int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
   if (!rc) {
     call = "MPI_Comm_create_group";
-    rc = MPI_Comm_create_group(m->parent, group, spec->tag, &comm);
+    rc = MPI_Comm_create_group(m->comm, group, spec->tag, &comm);
     MPI_Group_free(&group);
   }
   if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
@@ -81,7 +80,7 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
-  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Comm_set_errhandler(comm, m->handler);
   *box = comm;
   *native = box;
   return MGRID_OK;
@@ -92,14 +91,11 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
 ** scripts/README.md. */
 static mgrid_outcome mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                 mgrid_error *err) {
-  mpi_backend   *m = (mpi_backend *)b;
-  mgrid_status   s = MGRID_OK;
-  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
+  mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < n; i++) {
-    mgrid_status one = create_one(m, &spec[i], was, &native[i], s ? NULL : err);
+    mgrid_status one = create_one((mpi_backend *)b, &spec[i], &native[i], s ? NULL : err);
     if (!s) s = one;
   }
-  mgrid_mpi_restore(m->parent, was);
   return s;
 }
 
@@ -173,9 +169,11 @@ static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Com
 }
 
 static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
-  MPI_Comm       comm = *(MPI_Comm *)native;
+  MPI_Comm     comm = *(MPI_Comm *)native;
+  mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
+  if (s) return s;
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
-  mgrid_status   s = prove(b, spec, comm, err);
+  s = prove(b, spec, comm, err);
   mgrid_mpi_restore(comm, was);
   return s;
 }
@@ -228,7 +226,8 @@ static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spe
   static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",   "MPI_Allgather", "MPI_Reduce_scatter_block",
                                        "MPI_Sendrecv",  "MPI_Barrier", "MPI_Alltoall" };
   MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
-  (void)b;
+  mgrid_status             s = mgrid_mpi_usable((mpi_backend *)b, err);
+  if (s) return s;
   if (w->count > INT32_MAX)
     return mgrid_fail(err, MGRID_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
@@ -237,90 +236,18 @@ static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spe
   return rc ? mgrid_mpi_failed(err, rc, names[w->call], spec->name) : MGRID_OK;
 }
 
-/* --------------------------------------------------------------------- life */
-
-static void mpi_close(mgrid_backend *b) {
-  mpi_backend *m = (mpi_backend *)b;
-  int          gone = 0;
-  MPI_Finalized(&gone);
-  if (!gone && !m->broken) { /* after a call that did not end, any of these may wait for ever */
-    MPI_Group_free(&m->members);
-    if (m->own != MPI_COMM_NULL) MPI_Comm_free(&m->own);
-    if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
-    if (m->finalize) MPI_Finalize();
-  }
-  if (m->broken) return; /* MPI may still write to m->words and m->few */
-  free(m->words);
-  free(m);
-}
-
-mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, mgrid_error *err) {
-  static const mgrid_backend_ops ops = {
-    .allreduce_min = mgrid_mpi_allreduce,
-    .allgather = mgrid_mpi_allgather,
-    .bcast = mgrid_mpi_bcast,
-    .check = mpi_check,
-    .create = mpi_create,
-    .destroy = mpi_destroy,
-    .prove = mpi_prove,
-    .close = mpi_close,
-    .buffer_new = mpi_buffer_new,
-    .buffer_free = mpi_buffer_free,
-    .copy = mpi_copy,
-    .collective = mpi_collective,
-    .carrier = &mgrid_mpi_carrier,
-  };
-  int ready = 0, gone = 0, rank, size;
-  MPI_Initialized(&ready);
-  MPI_Finalized(&gone);
-  if (!ready || gone)
-    return mgrid_null(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
-  if (parent == MPI_COMM_NULL) return mgrid_null(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
-  mpi_backend *m = calloc(1, sizeof *m);
-  if (!m) return mgrid_null_oom(err);
-  MPI_Errhandler was = mgrid_mpi_quiet(parent);
-  int            rc = MPI_Comm_rank(parent, &rank);
-  if (!rc) rc = MPI_Comm_size(parent, &size);
-  if (!rc) rc = MPI_Comm_group(parent, &m->members);
-  mgrid_mpi_restore(parent, was);
-  if (rc) {
-    free(m);
-    mgrid_mpi_failed(err, rc, "MPI_Comm_group", "the parent");
-    return NULL;
-  }
-  m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
-                             .kind = &mgrid_backends[MGRID_NATIVE_MPI],
-                             .ops = &ops,
-                             .rank = rank,
-                             .world = size,
-                             .users = 1 };
-  m->parent = parent;
-  m->own = m->notes = MPI_COMM_NULL;
-  return &m->base;
-}
-
-/* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
-static mgrid_backend *mpi_open(mgrid_error *err) {
-  int ready = 0, gone = 0, level;
-  MPI_Initialized(&ready);
-  MPI_Finalized(&gone);
-  if (!ready && !gone && MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
-    return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, err);
-  if (b)
-    ((mpi_backend *)b)->finalize = !ready;
-  else if (!ready && !gone)
-    MPI_Finalize();
-  return b;
-}
-
-static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int  n = 0;
-  (void)err;
-  MPI_Get_library_version(text, &n);
-  snprintf(buf, len, "%s", text);
-  return MGRID_OK;
-}
-
-MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = mpi_open, .probe = mpi_probe };
+const mgrid_backend_ops mgrid_mpi_ops = {
+  .allreduce_min = mgrid_mpi_allreduce,
+  .allgather = mgrid_mpi_allgather,
+  .bcast = mgrid_mpi_bcast,
+  .check = mpi_check,
+  .create = mpi_create,
+  .destroy = mpi_destroy,
+  .prove = mpi_prove,
+  .close = mgrid_mpi_close,
+  .buffer_new = mpi_buffer_new,
+  .buffer_free = mpi_buffer_free,
+  .copy = mpi_copy,
+  .collective = mpi_collective,
+  .carrier = &mgrid_mpi_carrier,
+};

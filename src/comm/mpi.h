@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.h - what the two files of the mpi backend share.
+** mpi.h - what the files of the mpi backend share: mpi.c, mpi_open.c, mpi_wait.c.
 */
 #ifndef MGRID_COMM_MPI_H
 #define MGRID_COMM_MPI_H
@@ -10,28 +10,37 @@
 
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
-  MPI_Comm      parent;
-  MPI_Group     members;  /* of the parent */
-  bool          finalize; /* mpi_open has initialized MPI, so close finalizes it */
-  /* Of a carrier, made by its `start`: duplicates of the parent, so that a call that never ends does not
-  ** block the host's communicator. */
-  MPI_Comm own, notes;     /* for calls over all ranks; for messages between two */
-  double   seconds;        /* a call over all ranks may take; 0: no limit */
+  /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks and
+  ** creations; for notices; for the messages of a carrier, made by its `start`. Errors on them return. */
+  MPI_Comm       comm, notes, talk;
+  MPI_Comm       given;    /* the host's own in place of `comm`, which ends as it was; else MPI_COMM_NULL */
+  MPI_Errhandler handler;  /* of the host's communicator when it was handed over: that of the groups */
+  MPI_Group      members;  /* of comm */
+  bool           finalize; /* mpi_open has initialized MPI, so close finalizes it */
+  bool           main;     /* MPI lets the main thread alone call it */
+  double   seconds, usual; /* a call over all ranks may take: now; unless a carrier's user says otherwise */
   uint64_t phase;          /* notices of this phase count: mgrid_carrier_ops.phase */
-  uint64_t few[8], *words; /* [world + 1]. Both: memory of calls with a deadline; leaked if one did not end */
-  uint64_t calls;          /* calls over all ranks with a deadline so far; equal on all ranks */
+  uint64_t few[8];         /* memory of small calls over all ranks; leaked if one did not end */
+  uint64_t calls;          /* calls over all ranks so far; equal on all ranks */
   bool     broken;         /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
+/* May MPI be called now, here? Not when it is finalized, from a thread that may not, or after a call that did not end. */
+mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while we use it: _quiet gives the handler that it had before. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
+
+extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
+void                           mgrid_mpi_close(mgrid_backend *b);
 
 /* mpi_wait.c: what waits for other ranks. */
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
+/* Duplicate a communicator. Collective over it; the missing are not known by name before there are `notes`. */
+mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_wait.c - calls that wait for other ranks. Without a deadline they are plain calls of MPI on the
-** host's communicator. A carrier (of the nccl backend) has a deadline: it uses duplicates of the
-** communicator, watches the clock, and if ranks are missing finds out which.
+** mpi_wait.c - calls that wait for other ranks, on our duplicates of the host's communicator. Each has a deadline:
+** it watches the clock, and if ranks are missing finds out which.
 */
 #include "comm/mpi.h"
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,10 +97,11 @@ static mgrid_outcome have_all_come(void *ud) {
   return MGRID_NOT_YET;
 }
 
-/* Wait for a call over all ranks. Its buffers belong to the backend: MPI may still write there after a failure. */
-static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid_error *err) {
+/* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
+** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
+static mgrid_status finish(mpi_backend *m, message call, const void *own, const char *name, mgrid_error *err) {
   waiting       w = { call, m, ++m->calls, mgrid_now(), false, NULL };
-  mgrid_outcome came = mgrid_wait(have_all_come, &w, w.begun + m->seconds, NULL, NULL);
+  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? w.begun + m->seconds : INFINITY, NULL, NULL);
   mgrid_status  s = MGRID_OK;
   if (w.call.rc) {
     s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
@@ -113,120 +114,97 @@ static mgrid_status finish(mpi_backend *m, message call, const char *name, mgrid
   return s;
 }
 
-static mgrid_status usable(const mpi_backend *m, mgrid_error *err) {
-  if (!m->broken) return MGRID_OK;
-  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
-}
-
-/* ------------------------------------------------------ over the whole parent
-** With a deadline, data goes through memory of the backend, which is leaked if the call does not end,
-** because MPI may still write there. */
-
-static mgrid_status timed_allreduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
-  message   call;
-  uint64_t *own = n <= sizeof m->few / sizeof *m->few ? m->few : m->words;
-  memcpy(own, words, n * sizeof *words);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own, (int)n, MPI_UINT64_T, MPI_MIN, m->own, &call.request);
-  mgrid_status s = finish(m, call, "MPI_Iallreduce", err);
-  if (!s) memcpy(words, own, n * sizeof *words);
-  return s;
-}
-
-static mgrid_status timed_allgather(mpi_backend *m, const void *mine, void *all, size_t bytes, mgrid_error *err) {
-  size_t whole = bytes * (size_t)m->base.world;
-  char  *own = malloc(whole + bytes);
-  if (!own) return mgrid_oom(err);
-  memcpy(own + whole, mine, bytes);
-  message call;
-  call.rc = MPI_Iallgather(own + whole, (int)bytes, MPI_BYTE, own, (int)bytes, MPI_BYTE, m->own, &call.request);
-  mgrid_status s = finish(m, call, "MPI_Iallgather", err);
-  if (s) return s;
-  memcpy(all, own, whole);
-  free(own);
-  return MGRID_OK;
-}
-
-static mgrid_status timed_bcast(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
-  char *own = malloc((size_t)bytes + 1);
-  if (!own) return mgrid_oom(err);
-  memcpy(own, data, (size_t)bytes);
-  message call;
-  call.rc = MPI_Ibcast(own, bytes, MPI_BYTE, root, m->own, &call.request);
-  mgrid_status s = finish(m, call, "MPI_Ibcast", err);
-  if (s) return s;
-  memcpy(data, own, (size_t)bytes);
-  free(own);
-  return MGRID_OK;
-}
+/* --------------------------------------------------------------- over all ranks
+** Data goes through memory of the backend, which is leaked if the call does not end, because MPI may still write
+** there. */
 
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = usable(m, err);
+  mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
-  if (m->seconds > 0) return timed_allreduce(m, words, n, err);
-  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
-  int            rc = MPI_Allreduce(MPI_IN_PLACE, words, (int)n, MPI_UINT64_T, MPI_MIN, m->parent);
-  mgrid_mpi_restore(m->parent, was);
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Allreduce", "agreement") : MGRID_OK;
+  message   call;
+  bool      fits = n <= sizeof m->few / sizeof *m->few;
+  uint64_t *own = fits ? m->few : malloc(n * sizeof *own);
+  if (own) memcpy(own, words, n * sizeof *words);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own ? own : words, (int)n, MPI_UINT64_T, MPI_MIN, m->comm, &call.request);
+  s = finish(m, call, own, "MPI_Iallreduce", err);
+  if (s) return s;
+  if (own) memcpy(words, own, n * sizeof *words);
+  if (!fits) free(own);
+  return MGRID_OK;
 }
 
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = usable(m, err);
+  mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
-  if (m->seconds > 0) return timed_allgather(m, mine, all, bytes, err);
-  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
-  int            rc = MPI_Allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, m->parent);
-  mgrid_mpi_restore(m->parent, was);
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Allgather", "agreement") : MGRID_OK;
+  size_t whole = bytes * (size_t)b->world;
+  char  *own = malloc(whole + bytes);
+  if (own) memcpy(own + whole, mine, bytes);
+  message call;
+  call.rc = MPI_Iallgather(own ? own + whole : mine, (int)bytes, MPI_BYTE, own ? own : all, (int)bytes, MPI_BYTE,
+                           m->comm, &call.request);
+  s = finish(m, call, own, "MPI_Iallgather", err);
+  if (s) return s;
+  if (own) memcpy(all, own, whole);
+  free(own);
+  return MGRID_OK;
+}
+
+static mgrid_status bcast_piece(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
+  char *own = malloc((size_t)bytes + 1);
+  if (own) memcpy(own, data, (size_t)bytes);
+  message call;
+  call.rc = MPI_Ibcast(own ? own : data, bytes, MPI_BYTE, root, m->comm, &call.request);
+  mgrid_status s = finish(m, call, own, "MPI_Ibcast", err);
+  if (s) return s;
+  if (own) memcpy(data, own, (size_t)bytes);
+  free(own);
+  return MGRID_OK;
 }
 
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = usable(m, err);
-  bool         timed = m->seconds > 0;
-  if (s) return s;
-  MPI_Errhandler was = timed ? MPI_ERRHANDLER_NULL : mgrid_mpi_quiet(m->parent);
-  for (size_t at = 0; at < bytes && !s; at += INT_MAX) {
-    int   n = (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), rc = MPI_SUCCESS;
-    char *piece = (char *)data + at;
-    if (timed)
-      s = timed_bcast(m, piece, n, (int)root, err);
-    else if ((rc = MPI_Bcast(piece, n, MPI_BYTE, (int)root, m->parent)))
-      s = mgrid_mpi_failed(err, rc, "MPI_Bcast", "agreement");
-  }
-  if (!timed) mgrid_mpi_restore(m->parent, was);
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  for (size_t at = 0; at < bytes && !s; at += INT_MAX)
+    s = bcast_piece(m, (char *)data + at, (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), (int)root, err);
   return s;
+}
+
+mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
+  message       call;
+  mgrid_missing unknown = { 0 };
+  call.rc = MPI_Comm_idup(from, to, &call.request);
+  mgrid_outcome came = mgrid_wait(is_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Comm_idup", "the channel of the library");
+  MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  return MGRID_OK;
 }
 
 /* ------------------------------------------------------------------- a carrier */
 
 static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
                                   mgrid_error *err) {
-  mpi_backend   *m = (mpi_backend *)b;
-  MPI_Comm       local = MPI_COMM_NULL;
-  MPI_Errhandler was = mgrid_mpi_quiet(m->parent);
-  const char    *call = "MPI_Comm_dup";
-  int            rc = MPI_SUCCESS;
-  if (m->own == MPI_COMM_NULL) rc = MPI_Comm_dup(m->parent, &m->own);
-  if (!rc && m->notes == MPI_COMM_NULL) rc = MPI_Comm_dup(m->parent, &m->notes);
-  if (!rc) {
-    call = "MPI_Comm_split_type";
-    rc = MPI_Comm_split_type(m->parent, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
-  }
-  mgrid_mpi_restore(m->parent, was);
-  if (rc) return mgrid_mpi_failed(err, rc, call, "the channel of the library");
-  MPI_Comm_set_errhandler(m->own, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(m->notes, MPI_ERRORS_RETURN);
+  mpi_backend *m = (mpi_backend *)b;
+  MPI_Comm     local = MPI_COMM_NULL;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (!s) m->seconds = seconds;
+  if (!s && m->talk == MPI_COMM_NULL) s = mgrid_mpi_duplicate(m, m->comm, &m->talk, err);
+  if (s) return s;
+  int rc = MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_split_type", "the channel of the library");
   MPI_Comm_rank(local, local_rank);
   MPI_Comm_size(local, local_size);
   MPI_Comm_free(&local);
-  m->seconds = seconds;
-  if (!m->words) m->words = malloc((size_t)(b->world + 1) * sizeof *m->words);
-  return m->words ? MGRID_OK : mgrid_oom(err); /* a verdict needs only the eight words of `few` */
+  return MGRID_OK;
 }
 
-static void carrier_deadline(mgrid_backend *b, double seconds) { ((mpi_backend *)b)->seconds = seconds; }
+static void carrier_deadline(mgrid_backend *b, double seconds) {
+  mpi_backend *m = (mpi_backend *)b;
+  m->seconds = seconds > 0 ? seconds : m->usual;
+}
 
 static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
 
@@ -249,7 +227,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
   void        *own = malloc(bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
-  w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->own, &w.request);
+  w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
   if (outcome == MGRID_OK || w.rc) free(own); /* else leaked: a send cannot be cancelled */
   return outcome;
@@ -259,7 +237,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   message      w;
-  w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->own, &w.request);
+  w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
   if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
     MPI_Cancel(&w.request);

@@ -26,6 +26,8 @@ static const char help[] =
     "  --world N     refuse to run on another number of ranks\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --timeout S   seconds that a call over all ranks may take, 120; with nccl also a creation, where a\n"
+    "                family may have its own\n"
     "  --json        print the plan as JSON when all is proved\n"
     "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
     "\n"
@@ -33,8 +35,6 @@ static const char help[] =
     "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
     "                says the same); else rank i of a machine has GPU i\n"
     "  --share-gpu   let several ranks use one GPU; for tests, and slow\n"
-    "  --timeout S   seconds that a creation may take, 120 (a family may have its own); over pmix also\n"
-    "                any call over all ranks\n"
     "  --gpu-memory M  refuse a plan whose communicators would take more MiB on a GPU\n"
     "\n"
     "  --color WHEN  auto, always or never\n";
@@ -155,9 +155,10 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
   const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted
                                   : c->carrier               ? mgrid_backend_named(c->carrier)
                                                              : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
-  mgrid_backend          *b = mgrid_backend_open(first->name, err);
+  mgrid_mpi_options       o = MGRID_MPI_OPTIONS_INIT;
+  if (c->timeout) o.timeout = (double)c->timeout;
+  mgrid_backend *b = mgrid_backend_open(first->name, &o, err);
   if (!b) return cli_say_own(&c->cli, err);
-  if (!first->native && c->timeout) b->ops->carrier->deadline(b, (double)c->timeout);
   int64_t      world = mgrid_backend_world(b);
   mgrid_plan  *p = NULL;
   mgrid_status s;

@@ -176,26 +176,45 @@ static mgrid_backend **new_job(lua_State *L) {
   return box;
 }
 
-/* moongrid.mpi() -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
-static int mpi(lua_State *L) {
-  mgrid_backend **box = new_job(L);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &e), &e);
+/* Read { timeout, threads } at `at`, which may be absent; pmix has no threads. */
+static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mpi) {
+  static const char *const known[] = { "timeout", "threads" };
+  static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
+  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  if (lua_isnoneornil(L, at)) return o;
+  luaL_checktype(L, at, LUA_TTABLE);
+  mgrid_lua_check_keys(L, at, what, known, mpi ? 2 : 1, false);
+  if (lua_getfield(L, at, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
+  const char *level = lua_getfield(L, at, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
+  while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
+  if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
+  return o;
 }
 
-/* moongrid.pmix() -> Job of the ranks that a launcher with PMIx started, without MPI | nil, message, status.
-** Collective. */
+/* moongrid.mpi([{ timeout, threads }]) -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
+static int mpi(lua_State *L) {
+  mgrid_mpi_options o = opening(L, 1, "option of mpi", true);
+  mgrid_backend   **box = new_job(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &o, &e), &e);
+}
+
+/* moongrid.pmix([{ timeout }]) -> Job of the ranks that a launcher with PMIx started, without MPI | nil, message,
+** status. Collective. */
 static int pmix(lua_State *L) {
-  mgrid_backend **box = new_job(L);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_BACKEND_PMIX].name, &e), &e);
+  mgrid_mpi_options o = opening(L, 1, "option of pmix", false);
+  mgrid_backend   **box = new_job(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_BACKEND_PMIX].name, &o, &e), &e);
 }
 
 /* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
-static mgrid_backend *carrier_of(lua_State *L, const char *name, mgrid_error *e) {
+static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
   static const char *const carriers[] = { "mpi", "pmix" };
+  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  o.timeout = timeout;
   for (size_t i = 0; i < 2; i++)
-    if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, e);
+    if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
   mgrid_lua_unknown(L, "carrier", name, carriers, 2);
   return NULL;
 }
@@ -221,7 +240,7 @@ static int nccl(lua_State *L) {
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);
   }
-  mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, &e);
+  mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, o.timeout, &e);
   *box = carrier ? mgrid_nccl_backend(carrier, &o, &e) : NULL;
   mgrid_backend_free(carrier); /* the backend over it keeps it */
   return job_or_failure(L, box, *box, &e);

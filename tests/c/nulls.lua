@@ -13,7 +13,7 @@ local inputs = {
   ["mgrid_dim *"] = "f->dims", ["mgrid_mode *"] = "f->modes", ["mgrid_arg *"] = "&f->arg",
   ["int64_t *"] = "f->numbers", ["int32_t *"] = "f->ranks", ["void *"] = "f",
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
-  ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_carrier *"] = "&f->carrier",
+  ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_mpi_options *"] = "&f->mpi", ["mgrid_carrier *"] = "&f->carrier",
   ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
   mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
 }

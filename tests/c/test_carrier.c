@@ -553,9 +553,9 @@ static void test_refusals(void **state) {
 static void test_by_name(void **state) {
   mgrid_error err;
   (void)state;
-  assert_null(mgrid_backend_open("carrier", anew(&err)));
+  assert_null(mgrid_backend_open("carrier", NULL, anew(&err)));
   assert_string_equal(err.message, "the carrier backend has no world of its own: use mgrid_carrier_backend");
-  assert_null(mgrid_backend_open("pmx", anew(&err)));
+  assert_null(mgrid_backend_open("pmx", NULL, anew(&err)));
   assert_string_equal(err.message, "unknown backend 'pmx'; nearest is 'pmix' (auto, mpi, nccl, pmix)");
 }
 

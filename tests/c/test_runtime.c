@@ -319,9 +319,9 @@ static void test_kept_state(void **state) {
 static void test_backends_by_name(void **state) {
   mgrid_error err = MGRID_ERROR_INIT;
   (void)state;
-  assert_null(mgrid_backend_open("mpj", anew(&err)));
+  assert_null(mgrid_backend_open("mpj", NULL, anew(&err)));
   assert_string_equal(err.message, "unknown backend 'mpj'; nearest is 'mpi' (auto, mpi, nccl, pmix)");
-  assert_null(mgrid_backend_open("dry", anew(&err)));
+  assert_null(mgrid_backend_open("dry", NULL, anew(&err)));
   assert_string_equal(err.message, "the dry backend has no world of its own: use mgrid_backend_dry");
 }
 

@@ -273,9 +273,9 @@ static void test_dry_backend(void **unused) {
   assert_null(mgrid_backend_dry(0, 0, anew(&why)));
   assert_string_equal(why.message, "rank 0 is out of range in a world of 0");
   assert_int_equal(why.status, MGRID_OUT_OF_RANGE);
-  assert_null(mgrid_backend_open("dry", anew(&why)));
+  assert_null(mgrid_backend_open("dry", NULL, anew(&why)));
   assert_string_equal(why.message, "the dry backend has no world of its own: use mgrid_backend_dry");
-  assert_null(mgrid_backend_open("mpii", anew(&why)));
+  assert_null(mgrid_backend_open("mpii", NULL, anew(&why)));
   assert_string_equal(why.message, "unknown backend 'mpii'; nearest is 'mpi' (auto, mpi, nccl, pmix)");
 }
 

@@ -159,8 +159,8 @@ static void test_codes_of_plan_and_state(void **state) {
   gives(MGRID_OUTPUT, mgrid_plan_print(p, full, NULL, &e));
   gives(MGRID_OUTPUT, mgrid_plan_print_json(p, -1, full, NULL, &e));
   gives_null(MGRID_OUT_OF_RANGE, mgrid_backend_dry(8, 8, &e));
-  gives_null(MGRID_UNKNOWN_NAME, mgrid_backend_open("ncll", &e));
-  gives_null(MGRID_USAGE, mgrid_backend_open("dry", &e));
+  gives_null(MGRID_UNKNOWN_NAME, mgrid_backend_open("ncll", NULL, &e));
+  gives_null(MGRID_USAGE, mgrid_backend_open("dry", NULL, &e));
   gives_null(MGRID_REFUSED, mgrid_materialize(p, other, "state", &e));
   gives_null(MGRID_USAGE, mgrid_materialize(NULL, b, "state", &e));
   mgrid_topology *bare = mgrid_topology_new(8, &e);

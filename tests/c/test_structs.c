@@ -70,6 +70,13 @@ static mgrid_status nccl_options(things *w, void *x) {
   return w->e.status;
 }
 
+/* No backend has that name: the options are looked at before. */
+static mgrid_status mpi_options(things *w, void *x) {
+  assert_null(mgrid_backend_open("none of that name", x, &w->e));
+  if (w->e.status != MGRID_BAD_STRUCT) mgrid_error_clear(&w->e);
+  return w->e.status;
+}
+
 static mgrid_status counts(things *w, void *x) { return mgrid_plan_count(w->p, x, &w->e); }
 static mgrid_status counts_of_rank(things *w, void *x) { return mgrid_plan_count_rank(w->p, 0, x, &w->e); }
 static mgrid_status change(things *w, void *x) { return mgrid_plan_diff(w->p, w->p, 0, x, NULL, NULL, &w->e); }
@@ -111,6 +118,7 @@ static const mgrid_limits       a_limits = MGRID_LIMITS_INIT;
 static const mgrid_hooks        a_hooks = MGRID_HOOKS_INIT;
 static const mgrid_options      an_options = MGRID_OPTIONS_INIT;
 static const mgrid_nccl_options a_nccl = MGRID_NCCL_OPTIONS_INIT;
+static const mgrid_mpi_options  an_mpi = MGRID_MPI_OPTIONS_INIT;
 static const mgrid_plan_counts  a_counts = MGRID_PLAN_COUNTS_INIT;
 static const mgrid_change       a_change = MGRID_CHANGE_INIT;
 static const mgrid_gpu_memory   a_memory = MGRID_GPU_MEMORY_INIT;
@@ -149,6 +157,7 @@ static const struct {
   { "mgrid_arg", inner_argument, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_arg", parameter, &an_arg, sizeof an_arg, false, sizeof an_arg },
   { "mgrid_nccl_options", nccl_options, &a_nccl, sizeof a_nccl, false, 0 },
+  { "mgrid_mpi_options", mpi_options, &an_mpi, sizeof an_mpi, false, 0 },
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -29,11 +29,28 @@ local mpi_program = [[
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   MPI_Init(&argc, &argv);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   int ok = b && mgrid_backend_world(b) == 2;
   mgrid_backend_free(b);
   MPI_Finalize();
   return !ok;
+}
+]]
+
+-- What is linked is not loaded: it is not where the loader looks.
+local opening_program = [[
+#include <moongrid_mpi.h>
+#include <stdio.h>
+int main(void) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  int               level = -1, rank = 0;
+  o.threads = MGRID_THREADS_SERIALIZED;
+  mgrid_backend *b = mgrid_backend_open("mpi", &o, &e);
+  if (b) MPI_Query_thread(&level), rank = (int)mgrid_backend_rank(b);
+  if (rank == 0) printf("%s %d %s\n", b ? mgrid_backend_name(b) : "none", level >= MPI_THREAD_SERIALIZED, e.message);
+  mgrid_backend_free(b);
+  return 0;
 }
 ]]
 
@@ -83,6 +100,22 @@ describe("make install", function()
     _, _, code = run(("LD_LIBRARY_PATH=%s/lib scripts/launch 2 %s"):format(own, source))
     run(("rm -rf %s %s %s.c"):format(own, source, source))
     assert.equal(0, code)
+  end)
+
+  it("opens the backends that a static program was linked with", function()
+    if not io.open(prefix .. "/lib/libmoongrid_mpi.a") then return pending("no MPI here") end
+    local source = support.file(opening_program):gsub("%.lua$", "")
+    run(("mv %s.lua %s.c"):format(source, source))
+    local own = stage .. "/archives"
+    run("make -s install PREFIX=" .. own)
+    local pc = ("PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config"):format(own)
+    local _, err, code = run(("cc %s.c -o %s $(%s --cflags moongrid_mpi) "
+      .. "$(%s --libs --static moongrid_mpi | sed -E 's/-l(moongrid[a-z_]*)/-l:lib\\1.a/g')"):format(source, source, pc, pc))
+    assert.equal(0, code, err)
+    local out
+    out, err = run(("rm -rf %s; scripts/launch 2 %s"):format(own, source))
+    run(("rm -f %s %s.c"):format(source, source))
+    assert.equal("mpi 1 \n", out, err)
   end)
 
   it("has a pkg-config file for each backend", function()
@@ -172,7 +205,7 @@ describe("make install", function()
       #include <moongrid_mpi.h>
       int main() {
         mgrid_error e = MGRID_ERROR_INIT;
-        mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_NULL, &e);
+        mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_NULL, NULL, &e);
         return b == nullptr && e.status == MGRID_USAGE && mgrid_mpi_comm(nullptr) == MPI_COMM_NULL ? 0 : 1;
       }]]
     file:close()

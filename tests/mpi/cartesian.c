@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   static const char *const names[] = { "x", "y", "z" }, *const plane[] = { "x", "z" };
   tap_begin(&argc, &argv);
   mgrid_plan    *p = layout();
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "cartesian", &e);
   int64_t        proved = 0;
   test(s && !e.status, "a state with Cartesian families");

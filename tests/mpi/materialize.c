@@ -86,7 +86,7 @@ static void check_neighbours(const mgrid_group *g) {
 static void test_questions(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(tp_size(), false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   int64_t        proved = -1, tp = tp_size();
   CHECK(s != NULL);
@@ -146,7 +146,7 @@ static void test_warnings(void) {
   patient.nccl = NULL;
   mgrid_topology_add(t, "again", f, &patient, &e);
   mgrid_plan    *p = mgrid_plan_new(t, &e), *other = layout(tp_size(), false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   hooks.log = keep_warning;
   mgrid_backend_set_hooks(b, &hooks, &e);
   mgrid_state *s = mgrid_materialize(p, b, "slow", &e);
@@ -172,7 +172,7 @@ static void test_warnings(void) {
 static void test_states_side_by_side(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *actor_plan = layout(tp_size(), false, &e), *critic_plan = layout(world, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *actor = mgrid_materialize(actor_plan, b, "actor", anew(&e));
   mgrid_state   *critic = mgrid_materialize(critic_plan, b, "critic", anew(&e));
   CHECK(actor && critic);
@@ -198,7 +198,7 @@ static void test_states_side_by_side(void) {
 static void test_lazy(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(1, true, &e); /* its pairs are no groups of another family */
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
   CHECK(s != NULL);
   if (s && world > 2) {
@@ -231,7 +231,7 @@ static void test_backend_none(void) {
   mgrid_topology_add(t, "alone", one, &o, &e);
   mgrid_topology_add(t, "all", all, NULL, &e);
   mgrid_plan        *p = mgrid_plan_new(t, &e);
-  mgrid_backend     *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend     *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_state       *s = mgrid_materialize(p, b, NULL, &e);
   const mgrid_group *asked = mgrid_state_group(s, "asked", &e);
   mgrid_segment      half = MGRID_SEGMENT_INIT;
@@ -266,7 +266,7 @@ static void test_other_parent(void) {
   MPI_Comm_size(half, &size);
   world = size;
   mgrid_plan    *p = layout(1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(half, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(half, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "half", anew(&e));
   CHECK(s && mgrid_state_rank(s) == rank && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
   MPI_Errhandler h;
@@ -284,7 +284,7 @@ static void test_other_parent(void) {
 static void test_disagreement(void) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = layout(me == world - 1 ? world : 1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
   if (world > 1) {
     CHECK(s == NULL && e.status == MGRID_DISAGREE);
@@ -324,12 +324,12 @@ static void test_wrong_world(void) {
   mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_topology *t = mgrid_topology_new(world + 1, anew(&e));
   mgrid_plan     *p = mgrid_plan_new(t, anew(&e));
-  mgrid_backend  *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend  *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   CHECK(mgrid_materialize(p, b, NULL, anew(&e)) == NULL && e.status == MGRID_REFUSED);
   char want[96];
   snprintf(want, sizeof want, "the plan is for %d ranks, the communicator has %d", world + 1, world);
   CHECK(strcmp(e.message, want) == 0);
-  CHECK(mgrid_mpi_backend(MPI_COMM_NULL, anew(&e)) == NULL
+  CHECK(mgrid_mpi_backend(MPI_COMM_NULL, NULL, anew(&e)) == NULL
         && strcmp(e.message, "mpi: the parent is MPI_COMM_NULL") == 0);
   mgrid_backend_free(b);
   mgrid_plan_free(p);
@@ -353,7 +353,7 @@ static void test_overlapping_table(void) {
     mgrid_topology *t = mgrid_topology_new(world, anew(&e));
     mgrid_topology_add(t, "triples", f, NULL, anew(&e));
     mgrid_plan    *p = mgrid_plan_new(t, anew(&e));
-    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
     mgrid_state   *s = mgrid_materialize(p, b, NULL, anew(&e));
     CHECK(s && mgrid_state_ncomms(s) == 3 && mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK);
     mgrid_state_free(s);
@@ -367,7 +367,7 @@ static void test_overlapping_table(void) {
 
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
-  bool        early = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e)) == NULL
+  bool        early = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e)) == NULL
                && strcmp(e.message, "mpi: MPI is not initialized yet") == 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -386,7 +386,7 @@ int main(int argc, char **argv) {
   /* A state that is freed after MPI_Finalize must not call MPI any more. Its communicators are never
   ** freed then, so a leak check leaves this out (--no-late). */
   mgrid_plan    *p = layout(1, false, &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = late ? mgrid_materialize(p, b, NULL, anew(&e)) : NULL;
   CHECK(s != NULL || !late);
   verdict("a state that outlives MPI_Finalize");

@@ -188,7 +188,7 @@ int main(int argc, char **argv) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, anew(&e));
   mgrid_status   loaded = mgrid_runtime_load(rt, path, anew(&e));
   mgrid_plan    *p = mgrid_runtime_plan(rt, size, 1, args, anew(&e));
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
   test(loaded == MGRID_OK && s, s ? "a recipe with policies" : e.message);
   mgrid_plan_free(p);

@@ -310,7 +310,7 @@ int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
   load();
-  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   const char    *what = argc > 1 ? argv[1] : "latched";
   if (strcmp(what, "latched") == 0) latched_on(mpi, true);
   if (strcmp(what, "nonblocking") == 0) latched_on(mpi, false);

@@ -242,7 +242,7 @@ static void blocking(mgrid_backend *mpi) {
 /* The state keeps its backend, and that its carrier: the host may give them up in any order. */
 static void owners(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, &e), *b = mgrid_nccl_backend(carrier, NULL, &e);
+  mgrid_backend *carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e), *b = mgrid_nccl_backend(carrier, NULL, &e);
   mgrid_plan    *p = two(false, true, &e);
   int64_t        proved = 0;
   mgrid_backend_free(carrier);
@@ -305,7 +305,7 @@ int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
   load();
-  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   const char    *what = argc > 1 ? argv[1] : "use";
   if (strcmp(what, "use") == 0) use(mpi);
   if (strcmp(what, "split") == 0) split(mpi);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+**
+** mpi_open.c - how a backend of MPI begins and ends. What the host hands over is looked at first, because MPI ends
+** the process where it gets a communicator that is none; then it is duplicated, and our calls use the duplicates.
+*/
+#include "comm/mpi.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* --------------------------------------------------------------- what there is */
+
+static mgrid_status initialized(mgrid_error *err) {
+  int ready = 0, gone = 0;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  if (ready && !gone) return MGRID_OK;
+  return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
+}
+
+static mgrid_status in_main_thread(mgrid_error *err) {
+  int main = 0;
+  MPI_Is_thread_main(&main);
+  if (main) return MGRID_OK;
+  return mgrid_fail(err, MGRID_USAGE,
+                    "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
+                    "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
+}
+
+mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
+  mgrid_status s = initialized(err);
+  if (!s && m->main) s = in_main_thread(err);
+  if (!s && m->broken)
+    s = mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
+  return s;
+}
+
+/* By mgrid_threads. */
+static const struct {
+  int         level;
+  const char *name;
+} levels[] = { { MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE" },
+               { MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED" },
+               { MPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED" },
+               { MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE" } };
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+static mgrid_status check_options(const mgrid_mpi_options *o, int level, mgrid_error *err) {
+  const char *is = "another level";
+  for (size_t i = 0; i < LEVELS; i++)
+    if (levels[i].level == level) is = levels[i].name;
+  if ((unsigned)o->threads >= LEVELS)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads", (int)o->threads);
+  if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI was initialized with %s",
+                    levels[o->threads].name, is);
+}
+
+/* Is that a communicator, and of the kind that has ranks in an order? Of one that is not even valid MPI tells the error
+** handler of MPI_COMM_WORLD, since MPI 4.0 that of MPI_COMM_SELF. Open MPI looks for that into memory which was freed
+** with the communicator, but its table of handles for Fortran has only those that are there. */
+static mgrid_status check_parent(MPI_Comm parent, mgrid_error *err) {
+  int inter = 0;
+  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
+  MPI_Errhandler world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
+  bool           there = MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent;
+  int            rc = there ? MPI_Comm_test_inter(parent, &inter) : MPI_ERR_COMM;
+  mgrid_mpi_restore(MPI_COMM_SELF, self);
+  mgrid_mpi_restore(MPI_COMM_WORLD, world);
+  if (rc) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
+  if (!inter) return MGRID_OK;
+  return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
+}
+
+/* ---------------------------------------------------------------------- the end */
+
+static void end(mpi_backend *m) {
+  if (m->members != MPI_GROUP_NULL) MPI_Group_free(&m->members);
+  if (m->talk != MPI_COMM_NULL) MPI_Comm_free(&m->talk);
+  if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
+  if (m->given != MPI_COMM_NULL)
+    MPI_Comm_set_errhandler(m->given, m->handler);
+  else if (m->comm != MPI_COMM_NULL)
+    MPI_Comm_free(&m->comm);
+  MPI_Errhandler_free(&m->handler);
+}
+
+void mgrid_mpi_close(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  bool         usable = initialized(NULL) == MGRID_OK && !m->broken;
+  if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
+  if (usable && m->finalize) MPI_Finalize();
+  if (!m->broken) free(m); /* else MPI may still write to it */
+}
+
+/* -------------------------------------------------------------------- the begin */
+
+/* Make our communicators of the host's. Every rank makes the same calls, whatever it has found before (s). */
+static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
+                          mgrid_error *err) {
+  int            rank, size, rc = MPI_SUCCESS;
+  mgrid_status   made = MGRID_OK;
+  MPI_Errhandler was = mgrid_mpi_quiet(parent);
+  m->handler = was;
+  MPI_Comm_rank(parent, &rank);
+  MPI_Comm_size(parent, &size);
+  m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
+                             .kind = &mgrid_backends[MGRID_NATIVE_MPI],
+                             .ops = &mgrid_mpi_ops,
+                             .rank = rank,
+                             .world = size,
+                             .users = 1 };
+  m->comm = m->notes = m->talk = m->given = MPI_COMM_NULL;
+  m->members = MPI_GROUP_NULL;
+  if (duplicate)
+    made = mgrid_mpi_duplicate(m, parent, &m->comm, err);
+  else
+    m->comm = m->given = parent;
+  if (duplicate) MPI_Comm_set_errhandler(parent, was);
+  if (!made) made = mgrid_mpi_duplicate(m, m->comm, &m->notes, err);
+  if (made) return made;
+  rc = MPI_Comm_group(m->comm, &m->members);
+  mgrid_error why = MGRID_ERROR_INIT;
+  if (s) why = *failed;
+  if (rc && !s) s = mgrid_mpi_failed(&why, rc, "MPI_Comm_group", "the parent");
+  return mgrid_verdict(&m->base, s, &why, err);
+}
+
+mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
+  int               level = MPI_THREAD_SINGLE;
+  if (initialized(err)) return NULL;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
+  if (check_parent(parent, err)) return NULL;
+  mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
+  if (!s) s = check_options(&o, level, &mine);
+  /* A rank without memory takes part with this, and without a deadline, since MPI writes there when others come. */
+  mpi_backend  spare = { 0 }, *made = calloc(1, sizeof *made), *m = made ? made : &spare;
+  if (!made && !s) s = mgrid_oom(&mine);
+  m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
+  m->main = level < MPI_THREAD_SERIALIZED;
+  s = begin(m, parent, o.duplicate, s, &mine, &why);
+  if (!s) return made ? &made->base : NULL;
+  if (!m->broken) end(m);
+  if (!m->broken) free(made);
+  mgrid_error_pass(err, &why);
+  return NULL;
+}
+
+/* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
+static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
+  int ready = 0, gone = 0, level;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
+  if (!ready && !gone && MPI_Init_thread(NULL, NULL, wanted, &level) != MPI_SUCCESS)
+    return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
+  mgrid_mpi_options own = *o;
+  own.duplicate = true;
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &own, err);
+  if (b)
+    ((mpi_backend *)b)->finalize = !ready;
+  else if (!ready && !gone)
+    MPI_Finalize();
+  return b;
+}
+
+static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int  n = 0;
+  (void)err;
+  MPI_Get_library_version(text, &n);
+  snprintf(buf, len, "%s", text);
+  return MGRID_OK;
+}
+
+MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = mpi_open, .probe = mpi_probe };
