@@ -198,8 +198,9 @@ MGRID_API const char *mgrid_policy_agreed(const mgrid_policy *p);
 ** Where the recipe declares it agreed (agreed = { name = "world" } or a family) the call is
 ** collective over the world or this rank's group of that family (whose groups share no ranks), and
 ** ranks that do not return the same all get MGRID_DISAGREE, with what two of them have; a rank on which
-** it failed gets its own error instead. An integer and a number of equal value are not the same. A rank that
-** has no such policy (p NULL) takes no part, and the others wait: look at mgrid_policy_new on every rank. */
+** it failed gets its own error instead. An integer and a number of equal value are not the same. Ranks that call
+** different policies at a time are MGRID_DISAGREE, too. A rank that does not call, or has no such policy (p NULL), takes
+** no part: the others wait until the backend's timeout, and MGRID_TIMED_OUT names it. */
 MGRID_API mgrid_status mgrid_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err);
 
 /* The result is read by path: NULL or "" is the whole, "lr" what is at that key, "layers[0].first" goes

@@ -12,7 +12,7 @@
 
 const mgrid_descriptor mgrid_backends[] = {
   [MGRID_NATIVE_NONE] = { .name = "dry" },
-  [MGRID_NATIVE_MPI] = { OF_LIBRARY("mpi"), .native = MGRID_NATIVE_MPI, .lists = true },
+  [MGRID_NATIVE_MPI] = { OF_LIBRARY("mpi"), .native = MGRID_NATIVE_MPI, .lists = true, .revokes = true },
   [MGRID_NATIVE_NCCL] = { OF_LIBRARY("nccl"), .native = MGRID_NATIVE_NCCL, .carrier = &mgrid_backends[MGRID_NATIVE_MPI],
                           .lists = true, .shrinks = true, .revokes = true, .demand = mgrid_nccl_demand },
   [MGRID_BACKEND_PMIX] = { OF_LIBRARY("pmix") },

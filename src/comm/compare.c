@@ -8,12 +8,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* What a rank sends to the others when digests differ. Whole words, since collectives on GPUs carry it too. */
 typedef struct statement {
-  uint64_t digest;
+  uint64_t digest, of; /* of: a digest, too */
   int64_t  rank;
-  char     text[MGRID_TOLD];
+  char     text[MGRID_TOLD], name[96];
 } statement;
 
 mgrid_peers mgrid_peers_all(mgrid_backend *b) { return (mgrid_peers){ .backend = b }; }
@@ -66,20 +67,25 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, si
   return over_group(p, MGRID_BROADCAST, from, data, bytes / sizeof(int64_t), err);
 }
 
-mgrid_status mgrid_compare(const mgrid_peers *p, uint64_t digest, const char *text, mgrid_error *err) {
-  uint64_t words[2], who;
+mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
+  uint64_t words[4], who, of = XXH3_64bits(mine->of, strlen(mine->of));
   if (p->alone) return MGRID_OK;
-  mgrid_pair(words, digest);
-  mgrid_status s = mgrid_peers_min(p, words, 2, err);
-  if (s || mgrid_pair_same(words)) return s;
-  statement first = { digest, p->backend->rank, "" };
-  snprintf(first.text, sizeof first.text, "%s", text);
+  mgrid_pair(words, mine->digest), mgrid_pair(words + 2, of);
+  mgrid_status s = mgrid_peers_min(p, words, 4, err);
+  if (s || (mgrid_pair_same(words) && mgrid_pair_same(words + 2))) return s;
+  statement first = { mine->digest, of, p->backend->rank, "", "" };
+  snprintf(first.text, sizeof first.text, "%s", mine->text);
+  snprintf(first.name, sizeof first.name, "%s", mine->of);
   statement other = first; /* each side is broadcast by the rank that has it */
   s = mgrid_peers_tell(p, 0, &first, sizeof first, err);
-  who = first.digest == digest ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
+  bool same = first.digest == mine->digest && first.of == of;
+  who = same ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
   if (!s) s = mgrid_peers_min(p, &who, 1, err);
   if (!s) s = mgrid_peers_tell(p, (int64_t)who, &other, sizeof other, err);
   if (s) return s;
+  if (first.of != other.of)
+    return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
+                      first.rank, first.name, other.rank, other.name);
   return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " %s, rank %" PRId64 " %s", first.rank,
                     first.text, other.rank, other.text);
 }

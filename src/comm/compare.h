@@ -35,9 +35,15 @@ static inline void mgrid_pair(uint64_t pair[2], uint64_t word) { pair[0] = word,
 static inline bool mgrid_pair_same(const uint64_t pair[2]) { return pair[0] == ~pair[1]; }
 
 enum { MGRID_TOLD = 240 }; /* characters of a text in a statement, the final 0 included */
-/* MGRID_OK if all peers bring the same digest, else MGRID_DISAGREE on all of them. The message has the first
-** peer and the first that differs from it, "ranks differ: rank 0 returned 3, rank 5 returned 4", where
-** "returned 3" is the `text` of rank 0. Collective over the peers; alone always MGRID_OK. */
-mgrid_status mgrid_compare(const mgrid_peers *p, uint64_t digest, const char *text, mgrid_error *err);
+/* What a peer brings. */
+typedef struct mgrid_brought {
+  uint64_t    digest;
+  const char *text; /* what it says of that, "returned 3" */
+  const char *of;   /* what was asked for, "policy 'lr'"; another one differs, whatever the digests */
+} mgrid_brought;
+/* MGRID_OK if all peers bring the same digest of the same, else MGRID_DISAGREE on all of them. The message has the
+** first peer and the first that differs from it: "ranks differ: rank 0 returned 3, rank 5 returned 4", or "rank 0 asked
+** for policy 'lr', rank 5 for policy 'stages'". Collective over the peers; alone always MGRID_OK. */
+mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err);
 
 #endif

@@ -243,6 +243,7 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .check = mpi_check,
   .create = mpi_create,
   .destroy = mpi_destroy,
+  .revoke = mgrid_mpi_revoke,
   .prove = mpi_prove,
   .close = mgrid_mpi_close,
   .buffer_new = mpi_buffer_new,

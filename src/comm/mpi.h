@@ -33,6 +33,7 @@ MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);
 void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 
 extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
+mgrid_status                   mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 void                           mgrid_mpi_close(mgrid_backend *b);
 
 /* mpi_wait.c: what waits for other ranks. */

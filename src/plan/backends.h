@@ -18,7 +18,7 @@ struct mgrid_descriptor {
   const char             *library, *entry;
   const mgrid_descriptor *carrier;          /* the backend that carries its messages if none is said, or NULL */
   bool                    lists;            /* create reads mgrid_comm_spec.ranks */
-  bool                    shrinks, revokes; /* mgrid_state_shrink and mgrid_state_revoke work */
+  bool                    shrinks, revokes; /* mgrid_state_shrink and mgrid_state_revoke work, or say why not here */
   /* What a communicator of `size` ranks takes, `local` of them on one machine: mgrid_nccl_demand. NULL: nothing. */
   void (*demand)(const mgrid_nccl_values *v, int64_t size, int64_t local, bool nvls, mgrid_demand *out);
 };

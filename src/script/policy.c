@@ -156,17 +156,18 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_
 
 /* The call ended with `status` and *err here. Compare status and result with the peers. Collective over them. */
 static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
-  char         told[MGRID_TOLD];
-  mgrid_error  why = MGRID_ERROR_INIT;
-  uint64_t     digest = outcome(p, status, err, told);
-  mgrid_status s = mgrid_compare(&p->peers, digest, told, &why);
+  char          told[MGRID_TOLD], name[sizeof p->name + 16];
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_brought mine = { outcome(p, status, err, told), told, name };
+  snprintf(name, sizeof name, "policy '%s'", p->name);
+  mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
   if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */
   if (s == MGRID_DISAGREE)
     mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
                p->agreed, why.message);
   else if (s)
     mgrid_error_replace(err, &why);
-  else if (digest == INCOMPARABLE)
+  else if (mine.digest == INCOMPARABLE)
     s = mgrid_fail(err, MGRID_BAD_VALUE,
                    "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
                    "finite, text that is not UTF-8, or a table that is neither a list nor by name",

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Groups of `tp` ranks and their complement. */
 static mgrid_plan *layout(int64_t tp, int world, mgrid_error *err) {
@@ -237,6 +238,53 @@ static void test_late(void) {
   test(ok, "a rank that does not open its backend");
 }
 
+/* A policy that is agreed, and that not all ranks ask: those that do are told who did not. */
+static void test_unasked(void) {
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  char              path[64], want[96];
+  snprintf(path, sizeof path, "/tmp/moongrid-guest-%d-%d.lua", (int)getpid(), rank);
+  FILE *file = fopen(path, "w");
+  fputs("return recipe { build = function(world) local t = topology(world) t.all = grid(world, 'a', { a = fill }) 'a'\n"
+        "  return t end, policy = { one = function() return 1 end }, agreed = { one = 'world' } }\n",
+        file);
+  fclose(file);
+  o.timeout = 0.5;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
+  mgrid_runtime_load(rt, path, &e);
+  mgrid_plan    *p = mgrid_runtime_plan(rt, size, 0, NULL, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "job", &e);
+  mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e);
+  bool           ok = one && mgrid_policy_call(one, 0, NULL, &e) == MGRID_OK;
+  if (size > 1 && rank < size - 1) {
+    snprintf(want, sizeof want, "policy 'one': after 0.5 seconds not all ranks had come: rank %d is not there", size - 1);
+    ok = ok && mgrid_policy_call(one, 0, NULL, &e) == MGRID_TIMED_OUT && strstr(e.message, want);
+    if (!ok) fprintf(stderr, "# %s\n", e.message);
+  }
+  mgrid_policy_free(one);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  unlink(path);
+  test(ok, "an agreed policy that one rank does not ask"); /* what is left of the backend waits for ever: it stays */
+}
+
+/* Without MPIX_Comm_revoke it is refused, and the communicators are as they were. */
+static void test_revoke(void) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_plan    *p = layout(largest(), size, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  mgrid_state   *s = mgrid_materialize(p, b, "job", &e);
+  mgrid_status   said = mgrid_state_revoke(s, &e);
+  bool           ok = s && (said == MGRID_OK || (said == MGRID_UNSUPPORTED && strstr(e.message, "cannot revoke")));
+  if (size > 1) ok = ok && (said == MGRID_OK) == (mgrid_state_prove(s, NULL, anew(&e)) != MGRID_OK);
+  mgrid_state_free(s);
+  mgrid_plan_free(p);
+  ok = ok && cycle(b, largest(), "next", anew(&e)); /* others are made as before */
+  mgrid_backend_free(b);
+  test(ok, said ? "revoking is refused" : "revoked communicators");
+}
+
 /* The backend outlives the host's communicator; groups have its error handler; it can be handed over whole. */
 static void test_parent_freed(void) {
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
@@ -314,12 +362,13 @@ int main(int argc, char **argv) {
   test_wrong_parents();
   test_wrong_options();
   test_parent_freed();
+  test_revoke();
   mgrid_error e = MGRID_ERROR_INIT;
   last = layout(largest(), size, &e);
   left = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   left_state = mgrid_materialize(last, left, "left", &e);
   test(left_state != NULL, "a state that is there at the end");
-  if (argc > 2) test_late();
+  if (argc > 2) test_late(), test_unasked();
   int code = tap_end();
   return after_finalize() ? 1 : code;
 }

@@ -30,12 +30,12 @@ static void write_recipe(const char *text) {
   "  local g = grid(world, 'tp-dp-pp', { tp = p.tp, dp = fill" sizes " })\n" \
   "  local t = topology(world)\n" \
   "  t.tp, t.dp = g 'tp', g 'dp'\n" more "  return t end,\n" \
-  "policy = { same = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
+  "policy = { same = function() return { 1, 2 } end, twin = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
   "  mine = function(s) return s.rank end, group = function(s) return s.tp.index end, rare = function(s) if s.rank " \
   "== 1 then error 'no' end return 1 end,\n" \
   "  where = function(s) local m = s.machine\n" \
   "    return { m.machines, m.index, m.local_size, m.local_rank, m.cores, m.gpus, #m.name } end },\n" \
-  "agreed = { same = 'world', rank = 'world', group = 'tp', rare = 'world', mine = 'tp' } }\n"
+  "agreed = { same = 'world', twin = 'world', rank = 'world', group = 'tp', rare = 'world', mine = 'tp' } }\n"
 
 static void policies(mgrid_runtime *rt, mgrid_state *s) {
   mgrid_error   e = MGRID_ERROR_INIT;
@@ -73,6 +73,14 @@ static void policies(mgrid_runtime *rt, mgrid_state *s) {
                          && strstr(e.message, "policy 'rare' is agreed by the world, and ranks differ: rank 0 returned "
                                               "1, rank 1 failed (/tmp/moongrid-policy-"),
        "a failure on one rank is told on all");
+  mgrid_policy *twin = mgrid_policy_new(rt, s, "twin", anew(&e));
+  status = mgrid_policy_call(rank == 1 ? twin : same, 0, NULL, anew(&e));
+  test(size == 1 ? status == MGRID_OK
+                 : status == MGRID_DISAGREE
+                       && strstr(e.message, rank == 1 ? ": policy 'twin' is agreed by the world" : ": policy 'same' is")
+                       && strstr(e.message, "ranks differ: rank 0 asked for policy 'same', rank 1 for policy 'twin'"),
+       "ranks that ask for different policies are told, though these return the same");
+  mgrid_policy_free(twin);
   test(mgrid_policy_call(same, 0, NULL, anew(&e)) == MGRID_OK, "and the next call is agreed again");
   mgrid_policy_free(same);
   mgrid_policy_free(other);
