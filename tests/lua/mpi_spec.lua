@@ -135,6 +135,27 @@ describe("moongrid run", function()
 end)
 
 describe("stock Lua under mpirun", function()
+  it("opens MPI with a deadline and a thread level, and refuses other options", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      print(select(2, pcall(mg.mpi, { timeuot = 3 })))
+      print(select(2, pcall(mg.mpi, { threads = "multi" })))
+      print(select(2, pcall(mg.pmix, { threads = "any" })))
+      local job = assert(mg.mpi { timeout = 2, threads = "serialized" })
+      print(job.world)
+      job:barrier()
+      if job.rank == 0 then print(job:barrier()) else os.execute "sleep 4" end
+      os.exit(true)
+    ]]
+    local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.truthy(out:find("unknown option of mpi 'timeuot'; nearest is 'timeout' (timeout, threads)", 1, true), out)
+    assert.truthy(out:find("unknown level of threads 'multi'; nearest is 'multiple' ", 1, true), out)
+    assert.truthy(out:find("unknown option of pmix 'threads'; known: timeout", 1, true), out)
+    assert.truthy(out:find("\n2\n"), out)
+    assert.truthy(out:find("after 2 seconds not all ranks had come: rank 1 is not there", 1, true), out)
+  end)
+
   it("has two states with different layouts, which share and end on their own", function()
     local out, _, code = launch(8, "env LUA_CPATH_5_4=build/?.so lua5.4 examples/actor_critic.lua")
     assert.equal(0, code)
