@@ -6,7 +6,8 @@
 # make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
-# SAN=1           build into build/san with AddressSanitizer and UBSan
+# make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
+# SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
 
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
 SOVER   := $(basename $(VERSION))
@@ -30,6 +31,20 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wst
 ifdef SAN
 B   := build/san
 OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+ifdef TSAN
+B   := build/tsan
+OPT := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+endif
+ifdef COV
+B   := build/cov
+OPT := -O0 -g --coverage -fprofile-update=atomic
+endif
+# libFuzzer is clang's; the targets have a main of its own, everything else is only watched.
+ifdef FUZZ
+B   := build/fuzz
+CC  := clang
+OPT := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 endif
 
 DEPS     := jansson libxxhash
@@ -91,7 +106,7 @@ all: $(OUT)
 
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller.
-ifndef SAN
+ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
 COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
@@ -132,7 +147,7 @@ $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 
 # Tables of names need a relocation per name; packing them saves 12 KiB of the library.
 SHARED = $(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic -Wl,-soname,$(@F)
-DEFS  := $(if $(SAN),,-Wl,-z,defs)
+DEFS  := $(if $(SAN)$(TSAN)$(FUZZ),,-Wl,-z,defs)
 
 $(LIB): $(OBJ) $(LIB_MAP)
 	$(call SAY,LD,$@)
@@ -161,7 +176,7 @@ $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
 	$$(call SAY,LD,$$@)
-	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,--version-script=$$(MAP) $$(if $$(SAN),,-Wl,-z,defs) -Wl,-soname,$$(@F) -o $$@ $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(LIBS_$(1))
+	$$(CC) -shared $$(ALL_LDFLAGS) -Wl,--exclude-libs,ALL -Wl,--version-script=$$(MAP) $$(DEFS) -Wl,-soname,$$(@F) -o $$@ $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(LIBS_$(1))
 	ln -sf $$(@F) $$(B)/libmoongrid_$(1).so
 
 $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))

@@ -91,3 +91,33 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 -include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
   $(B)/tests/multi_gpu.d $(B)/tests/carrier.d
 .PHONY: tests
+
+# The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.
+FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c,$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/tests/fuzz/%)
+
+fuzz:
+	+$(MAKE) FUZZ=1 fuzzers
+
+fuzzers: $(FUZZ_BIN)
+
+ifdef FUZZ
+$(B)/gen/calls.h: tests/fuzz/calls.lua $(CORE_HEADERS)
+	@mkdir -p $(@D)
+	$(LUA) $^ > $@
+
+$(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src/types/*.c) src/script/module.c
+	@mkdir -p $(@D)
+	$(LUA) $^ > $@
+
+$(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
+$(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
+$(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
+$(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+	$(call SAY,LD,$@)
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(WITH_LUA)
+
+-include $(FUZZ_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/fuzz/fuzz.d
+endif
+.PHONY: fuzz fuzzers
+.SECONDARY: $(FUZZ_BIN:=.o)

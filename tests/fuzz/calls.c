@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT
+**
+** calls.c - fuzz target: a byte string drives the whole public API. A step is a byte that says which function, what
+** its arguments are made of, and whether an allocation of it fails. Objects lie in pools, from which arguments are
+** taken and in which results are put, so that steps make, use and free in any order. The callers are made from the
+** headers by calls.lua.
+*/
+#include "fuzz.h"
+
+#include <inttypes.h>
+
+enum { POOL = 6, ROOM = 64, RANKS = 4096, TEXTS = 512, STEPS = 200, FIELDS = 8, STORED = 64 };
+
+/* What has been made, of one kind. */
+typedef struct pool {
+  void  *object[POOL];
+  void  *state[POOL]; /* of a group or policy: it ends with this state */
+  size_t next;
+} pool;
+
+typedef struct fuzz {
+  bytes           b;
+  pool            grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
+  bool            null;      /* an argument of this call is NULL, which need not be told */
+  void           *of_state;  /* the state drawn last */
+  mgrid_error     err, was;
+  mgrid_error    *given;
+  char           *texts[TEXTS];
+  size_t          ntexts;
+  mgrid_error     failed;
+  mgrid_options   options;
+  mgrid_hooks     hooks;
+  mgrid_limits    limits;
+  mgrid_site      site;
+  mgrid_carrier   carrier;
+  mgrid_nccl_options nccl;
+  mgrid_move_options moves;
+  mgrid_dim       dims[ROOM];
+  mgrid_mode      modes[2][ROOM];
+  mgrid_arg       args[ROOM], inner[ROOM];
+  mgrid_tensor_axis axes[ROOM];
+  const mgrid_family *families[ROOM];
+  const char     *names[2][ROOM];
+  int64_t         numbers[2][ROOM], starts[ROOM];
+  int32_t         ranks[ROOM];
+  double          doubles[FIELDS];
+  int             turn;
+  /* results */
+  mgrid_family   *out_families[ROOM];
+  mgrid_runtime  *out_runtime;
+  mgrid_state    *out_state;
+  const char     *out_names[ROOM];
+  char            text[ROOM];
+  int64_t         out_numbers[ROOM];
+  int32_t         out_ranks[RANKS];
+  size_t          out_size;
+  bool            out_bool;
+  double          out_doubles[ROOM];
+  mgrid_run       runs[ROOM];
+} fuzz;
+
+typedef struct function {
+  const char *name;
+  void (*call)(fuzz *z);
+} function;
+
+/* ------------------------------------------------------------------- pools */
+
+static void put(pool *p, void *object, void *state, void (*give_back)(void *)) {
+  size_t at = p->next++ % POOL;
+  if (!object) return;
+  if (p->object[at] && give_back) give_back(p->object[at]);
+  p->object[at] = object, p->state[at] = state;
+}
+
+static void *draw(fuzz *z, pool *p) {
+  size_t i = below(&z->b, 16);
+  void  *object = i == 15 ? NULL : p->object[i % POOL];
+  for (size_t k = 0; k < POOL && i < 15 && !object; k++) object = p->object[k];
+  z->null |= !object;
+  return object;
+}
+
+static void *take(fuzz *z, pool *p) {
+  size_t i = below(&z->b, POOL);
+  void  *object = p->object[i];
+  p->object[i] = NULL;
+  return object;
+}
+
+#define KIND(kind, ended) \
+  static void give_back_##kind(void *object) { ended; } \
+  static inline mgrid_##kind *draw_##kind(fuzz *z) { return draw(z, &z->kind); } \
+  static inline mgrid_##kind *take_##kind(fuzz *z) { return take(z, &z->kind); } \
+  static inline void          put_##kind(fuzz *z, mgrid_##kind *object) { \
+    put(&z->kind, object, NULL, give_back_##kind); \
+  }
+
+KIND(grid, mgrid_grid_free(object))
+KIND(family, mgrid_family_free(object))
+KIND(topology, mgrid_topology_free(object))
+KIND(plan, mgrid_plan_free(object))
+KIND(backend, mgrid_backend_free(object))
+KIND(runtime, mgrid_runtime_free(object))
+KIND(tensor, mgrid_tensor_free(object))
+KIND(move, mgrid_move_free(object))
+
+static void                     give_back_policy(void *object) { mgrid_policy_free(object); }
+static inline mgrid_policy      *draw_policy(fuzz *z) { return draw(z, &z->policy); }
+static inline mgrid_policy      *take_policy(fuzz *z) { return take(z, &z->policy); }
+static inline void               put_policy(fuzz *z, mgrid_policy *p) { put(&z->policy, p, z->of_state, give_back_policy); }
+static inline const mgrid_group *draw_group(fuzz *z) { return draw(z, &z->group); }
+static inline void put_group(fuzz *z, const mgrid_group *g) { put(&z->group, (void *)g, z->of_state, NULL); }
+static inline mgrid_state *draw_state(fuzz *z) { return z->of_state = draw(z, &z->state); }
+
+/* What must not outlive the state: its policies and its groups. */
+static void leave(fuzz *z, void *state) {
+  for (size_t i = 0; i < POOL && state; i++) {
+    if (z->policy.object[i] && z->policy.state[i] == state) mgrid_policy_free(z->policy.object[i]), z->policy.object[i] = NULL;
+    if (z->group.state[i] == state) z->group.object[i] = NULL;
+  }
+}
+
+static mgrid_state *take_state(fuzz *z) {
+  mgrid_state *s = take(z, &z->state);
+  leave(z, s);
+  return s;
+}
+
+static void put_state(fuzz *z, mgrid_state *s) {
+  size_t at = z->state.next % POOL;
+  if (s && z->state.object[at]) {
+    leave(z, z->state.object[at]);
+    mgrid_state_free(z->state.object[at]);
+  }
+  if (s) z->state.object[at] = NULL;
+  put(&z->state, s, NULL, NULL);
+}
+
+/* ------------------------------------------------------------------ values */
+
+static char *keep(fuzz *z, char *text) {
+  if (z->ntexts == TEXTS) free(z->texts[--z->ntexts]);
+  return z->texts[z->ntexts++] = text;
+}
+
+static const char *draw_text(fuzz *z) {
+  static const char *const words[] = {
+    "a", "b", "c", "tp", "dp", "pp", "x", "grid", "w", "one", "list", "table", "tp=2", "dp=3", "pp", "a=2", "b=4",
+    "world_size", "", "(2:1) x (4:2)", "(2,4):(1,8)", "8:1", "(2:1)(2:4)", "mpi", "nccl", "none", "dry", "bf16", "f32",
+    "max_ctas=4", "min_ctas=2 max_ctas=3", "a:2 b:2", "x:4:periodic y:2", "{}", "{\"a\": 1}", "*.timeout=600",
+    "tp.lazy=true", "tp.backend=none", "a.b[0]", "list[1]", "table.deep", "\xff", "a b", "training", "picotron"
+  };
+  size_t i = byte(&z->b), n = sizeof words / sizeof words[0];
+  if (i == 255) return z->null = true, NULL;
+  return i < 250 ? words[i % n] : keep(z, line(&z->b));
+}
+
+static int64_t draw_number(fuzz *z) {
+  static const int64_t extremes[] = { INT32_MAX, INT64_MAX, INT64_MIN, INT32_MIN, 1 << 20, 4096, -7, -2, 1000, 64 };
+  uint8_t              i = byte(&z->b);
+  return i < 236 ? (i < 200 ? i % 10 : i % 36) - (i % 16 == 15) : extremes[(i - 236) % 10];
+}
+
+static int64_t draw_world(fuzz *z) {
+  static const int64_t worlds[] = { 8, 8, 8, 8, 16, 12, 1, 24, 6, 32, 64, 9, 4096, 0, -1, INT32_MAX };
+  return worlds[below(&z->b, 16)];
+}
+
+static size_t draw_count(fuzz *z) { return below(&z->b, FIELDS + 1); }
+static bool   draw_bool(fuzz *z) { return byte(&z->b) & 1; }
+
+static mgrid_window draw_window(fuzz *z) {
+  mgrid_window w = mgrid_world(draw_world(z));
+  if (below(&z->b, 8) == 7) w.offset = draw_number(z), w.size = draw_number(z);
+  return w;
+}
+
+static const char *const *draw_names(fuzz *z) {
+  const char **names = z->names[z->turn++ % 2];
+  for (int i = 0; i < ROOM; i++) names[i] = i < FIELDS ? draw_text(z) : NULL;
+  return names;
+}
+
+static const mgrid_family *const *draw_families(fuzz *z) {
+  for (int i = 0; i < ROOM; i++) z->families[i] = i < FIELDS ? draw_family(z) : NULL;
+  return z->families;
+}
+
+static const mgrid_dim *draw_dims(fuzz *z) {
+  for (int i = 0; i < FIELDS; i++) z->dims[i] = (mgrid_dim){ draw_text(z), below(&z->b, 4) ? draw_number(z) : MGRID_FILL };
+  return z->dims;
+}
+
+static const mgrid_mode *draw_modes(fuzz *z) {
+  mgrid_mode *modes = z->modes[z->turn++ % 2];
+  for (int i = 0; i < FIELDS; i++) modes[i] = (mgrid_mode){ draw_number(z), draw_number(z) };
+  return modes;
+}
+
+static const int64_t *draw_numbers(fuzz *z) {
+  int64_t *numbers = z->numbers[z->turn++ % 2];
+  for (int i = 0; i < ROOM; i++) numbers[i] = i < FIELDS ? draw_number(z) : -1;
+  return numbers;
+}
+
+static const int32_t *draw_ranks(fuzz *z) {
+  for (int i = 0; i < ROOM; i++) z->ranks[i] = i < 24 ? (int32_t)draw_number(z) : i;
+  return z->ranks;
+}
+
+/* Ends of lists, which may go down but never out of draw_ranks. */
+static const int64_t *draw_starts(fuzz *z) {
+  int64_t at = 0;
+  for (int i = 0; i < ROOM; i++) {
+    z->starts[i] = at;
+    uint8_t step = byte(&z->b);
+    at = step == 255 ? (int64_t)below(&z->b, ROOM) - 2 : at + step % 5;
+    if (at > ROOM) at = ROOM;
+  }
+  return z->starts;
+}
+
+static const mgrid_arg *draw_args(fuzz *z) {
+  for (int i = 0; i < FIELDS; i++) {
+    const char *name = draw_text(z);
+    mgrid_arg  *inner = z->inner;
+    switch (below(&z->b, 10)) {
+    case 0: z->args[i] = mgrid_arg_boolean(name, draw_bool(z)); break;
+    case 1: z->args[i] = mgrid_arg_number(name, (double)draw_number(z) / 2); break;
+    case 2: z->args[i] = mgrid_arg_text(name, draw_text(z)); break;
+    case 3: z->args[i] = mgrid_arg_integers(name, draw_count(z), draw_numbers(z)); break;
+    case 4:
+      for (int k = 0; k < FIELDS; k++) z->doubles[k] = (double)draw_number(z) * 0.75;
+      z->args[i] = mgrid_arg_numbers(name, draw_count(z), z->doubles);
+      break;
+    case 5:
+      for (int k = 0; k < FIELDS; k++) inner[k] = mgrid_arg_integer(draw_text(z), draw_number(z));
+      z->args[i] = mgrid_arg_table(name, draw_count(z), inner);
+      break;
+    case 6: z->args[i] = mgrid_arg_of(name, (mgrid_kind)below(&z->b, 12)); break; /* all 0 besides */
+    default: z->args[i] = mgrid_arg_integer(name, draw_number(z));
+    }
+  }
+  return z->args;
+}
+
+static const mgrid_tensor_axis *draw_axes(fuzz *z) {
+  for (int i = 0; i < FIELDS; i++) {
+    mgrid_tensor_axis *a = &z->axes[i];
+    *a = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+    a->name = draw_text(z), a->length = draw_number(z);
+    a->ndims = below(&z->b, 3);
+    if (a->ndims > 0) a->dims = draw_names(z);
+    uint8_t how = byte(&z->b);
+    if (how > 127) {
+      a->cutting = (mgrid_cutting)(how % 5), a->block = draw_number(z), a->unit = draw_number(z);
+      a->nparts = below(&z->b, 4), a->parts = draw_numbers(z), a->nbounds = below(&z->b, 5), a->bounds = draw_numbers(z);
+    }
+  }
+  return z->axes;
+}
+
+static const mgrid_options *draw_options(fuzz *z) {
+  uint8_t how = byte(&z->b);
+  if (how < 64) return NULL;
+  z->options = (mgrid_options)MGRID_OPTIONS_INIT;
+  z->options.unique = how & 1, z->options.first = how & 2, z->options.lazy = how & 4, z->options.high_priority = how & 8;
+  if (how & 16) z->options.timeout = (double)draw_number(z);
+  if (how & 32) z->options.backend = draw_text(z), z->options.nccl = draw_text(z), z->options.cartesian = draw_text(z);
+  if (how == 255) z->options.size = (size_t)draw_number(z) % (sizeof z->options + 1);
+  return &z->options;
+}
+
+/* The host's allocator, which knows how much there was. */
+static void *allocate(void *ud, void *block, size_t was, size_t bytes) {
+  size_t *before = block ? (size_t *)block - 2 : NULL;
+  CHECK(ud && (before ? *before : 0) == was);
+  if (bytes == 0) return free(before), NULL;
+  size_t *now = bytes < SIZE_MAX - 64 ? realloc(before, bytes + 2 * sizeof *now) : NULL;
+  if (now) *now = bytes;
+  return now ? now + 2 : NULL;
+}
+
+static void take_log(void *ud, mgrid_level level, const char *message) {
+  CHECK(ud && level <= MGRID_LOG_WARN && !strchr(message, '\n'));
+}
+
+static const mgrid_hooks *draw_hooks(fuzz *z) {
+  if (below(&z->b, 2)) return NULL;
+  z->hooks = (mgrid_hooks){ sizeof z->hooks, z, allocate, take_log };
+  return &z->hooks;
+}
+
+static const mgrid_limits *draw_limits(fuzz *z) {
+  z->limits = (mgrid_limits)MGRID_LIMITS_INIT;
+  z->limits.memory = below(&z->b, 8) ? 16 << 20 : (size_t)1000 * byte(&z->b);
+  z->limits.instructions = 200000, z->limits.seconds = 2;
+  return &z->limits;
+}
+
+static const mgrid_site *draw_site(fuzz *z) {
+  if (below(&z->b, 2)) return NULL;
+  z->site = (mgrid_site)MGRID_SITE_INIT;
+  z->site.machine_ranks = draw_number(z), z->site.nvls = draw_bool(z), z->site.min_ctas = draw_number(z),
+  z->site.max_ctas = draw_number(z);
+  return &z->site;
+}
+
+static const mgrid_error *draw_failed(fuzz *z) {
+  z->failed = (mgrid_error)MGRID_ERROR_INIT;
+  if (draw_bool(z)) z->failed.status = MGRID_REFUSED, strcpy(z->failed.message, "it was refused");
+  return &z->failed;
+}
+
+static const mgrid_move_options *draw_how_to_move(fuzz *z) {
+  z->moves = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT;
+  z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
+  return below(&z->b, 4) ? &z->moves : NULL;
+}
+
+/* A store that this process has, in which other ranks never put anything. */
+static struct stored {
+  char   key[128];
+  size_t bytes;
+  char  *data;
+} stored[STORED];
+static size_t nstored;
+
+static mgrid_status store_put(void *ud, const char *key, const void *data, size_t bytes) {
+  CHECK(ud && strncmp(key, "moongrid.", 9) == 0 && strlen(key) < 128);
+  struct stored *s = &stored[nstored++ % STORED];
+  free(s->data);
+  s->data = malloc(bytes + 1), s->bytes = bytes;
+  if (!s->data) return *s->key = '\0', MGRID_NO_MEMORY;
+  memcpy(s->data, data, bytes);
+  strcpy(s->key, key);
+  return MGRID_OK;
+}
+
+static mgrid_status store_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+  CHECK(ud && seconds >= 0 && from >= -1);
+  for (size_t i = 0; i < STORED; i++)
+    if (strcmp(stored[i].key, key) == 0 && stored[i].bytes == bytes) return memcpy(data, stored[i].data, bytes), MGRID_OK;
+  return MGRID_TIMED_OUT;
+}
+
+static const char *store_reason(void *ud) { return ud ? "it is a store of this process alone" : ""; }
+
+static const mgrid_carrier *draw_carrier(fuzz *z) {
+  uint8_t how = byte(&z->b);
+  z->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  z->carrier.ud = stored, z->carrier.rank = how & 3, z->carrier.world = 1 + (how >> 2 & 3), z->carrier.timeout = 0.001;
+  z->carrier.by_rank = how & 16;
+  z->carrier.reason = how & 32 ? store_reason : NULL;
+  if (how < 192) z->carrier.put = store_put, z->carrier.get = store_get;
+  return &z->carrier;
+}
+
+static const mgrid_nccl_options *draw_nccl(fuzz *z) {
+  z->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT;
+  z->nccl.device = (int)draw_number(z), z->nccl.ranks_per_id = (int)draw_number(z);
+  return &z->nccl;
+}
+
+/* Never MPI, which this process must not start; opened by a carrier that is none. */
+static const char    *draw_opened(fuzz *z) { return below(&z->b, 2) ? "none" : ""; }
+static mgrid_backend *draw_dry(fuzz *z) {
+  put_backend(z, mgrid_backend_dry(1, 0, NULL));
+  return z->backend.object[(z->backend.next - 1) % POOL];
+}
+
+static const char *const recipes[] = {
+  "return recipe { params = { tp = 2, any = param.any(1), list = param.list({ 1 }), text = param.text 'a' },\n"
+  "  build = function(world, p)\n"
+  "  local g, t = grid(world, 'tp-dp', { tp = p.tp, dp = fill }), topology(world)\n"
+  "  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n"
+  "  t.w = tensor { axes = { { 'x', 16 } }, type = 'f32', cut = { x = 'tp' } }\n"
+  "  t.a = g('tp', 'dp'):with { cartesian = 'tp:2 dp:4' } return t end,\n"
+  "queries = { world_size = function(s) return s.world end, a = function(s, q) return q.a end },\n"
+  "settings = { training = param.flag(true), a = param.integer(1) }, getters = { one = 'tp' },\n"
+  "arguments = { a = param.integer(1) },\n"
+  "policy = { one = function(s, q) return { one = q.a, list = { 1, 2, 3 }, table = { deep = { 0.5 } } } end,\n"
+  "  a = function(s, q) return s.tp.ranks end } }\n",
+  "return recipe { build = function(world) local t = topology(world)\n"
+  "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { 3, 1 } } return t end,\n"
+  "policy = { one = function(s) error 'no' end }, agreed = { one = 'world' } }\n",
+  "return recipe {"
+};
+static const char *draw_recipe(fuzz *z) {
+  static const char *const ends[] = { "-0.lua", "-1.lua", "-2.lua" };
+  size_t                   i = below(&z->b, 8);
+  if (i < 3) return fuzz_file(ends[i], recipes[i], strlen(recipes[i]));
+  return i < 5 ? fuzz_file(ends[0], recipes[0], strlen(recipes[0])) : i < 6 ? "picotron" : i < 7 ? NULL : draw_text(z);
+}
+
+static const char *draw_table(fuzz *z) {
+  size_t i = below(&z->b, 5);
+  return i == 0   ? fuzz_file(".json", "{\"tp\": 2}", 9)
+         : i == 1 ? fuzz_file(".yaml", "tp: 2\n", 6)
+         : i == 2 ? fuzz_file("-t.lua", "return { tp = 2 }", 17)
+         : i == 3 ? NULL
+                  : draw_text(z);
+}
+
+static const char *draw_path(fuzz *z) {
+  static const char *const paths[] = { NULL, "", "one", "list", "list[1]", "table.deep[0]", "[\"one\"]", "table" };
+  size_t                   i = below(&z->b, 10);
+  return i < 8 ? paths[i] : draw_text(z);
+}
+
+/* ---------------------------------------------------------- functions of the host */
+
+static int take_text(void *ud, const char *text, size_t len) {
+  fuzz *z = ud;
+  for (size_t i = 0; i < len; i++) z->out_size += text[i] != 0;
+  return len > 0 && byte(&z->b) == 255;
+}
+
+static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+  static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
+  fuzz                    *z = ud;
+  int64_t                  n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1; /* looked at, not taken: depends on size alone */
+  if (n < 0 && err) *err = refused;
+  for (int64_t i = 0; i < n && i < cap; i++) positions[i] = (i * 3 + size) % (size + 1) - (size % 5 == 0);
+  return n;
+}
+
+static int64_t map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+  static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
+  fuzz                    *z = ud;
+  uint8_t                  how = byte(&z->b);
+  if (how == 255 && err) *err = refused;
+  if (how == 255) return -1;
+  if (how > 200 && n < cap) ranks[n++] = (int32_t)draw_number(z);
+  if (how > 150 && n > 0) ranks[0] = (int32_t)(group % 7);
+  return how > 100 && n > 0 ? n - 1 : n;
+}
+
+static int take_piece(void *ud, const mgrid_move_piece *piece) {
+  fuzz *z = ud;
+  CHECK(piece->size && piece->naxes <= MGRID_AXES_MAX && piece->bytes > 0);
+  return byte(&z->b) == 255;
+}
+
+/* ------------------------------------------------------------------- a call */
+
+static mgrid_error *draw_error(fuzz *z) {
+  uint8_t how = byte(&z->b);
+  if (how < 240) mgrid_error_clear(&z->err);
+  z->null = false;
+  until_failure = -1;
+  return z->given = how >= 224 && how < 240 ? NULL : &z->err;
+}
+
+/* Arguments are drawn; from here on an allocation may fail. */
+static void begin(fuzz *z) {
+  uint8_t how = byte(&z->b);
+  z->was = z->err;
+  if (how > 191) until_failure = (how - 192) * (how > 240 ? 8 : 1);
+}
+
+static void end(fuzz *z, bool failed) {
+  until_failure = -1;
+  if (!z->given) return;
+  fuzz_check_error(&z->err, false);
+  if (z->was.status) CHECK(memcmp(&z->was, &z->err, sizeof z->err) == 0 || !z->err.status); /* mgrid_error_clear */
+  if (failed && !z->null) CHECK(z->err.status);
+}
+
+static void touch(const char *text) {
+  if (text && strlen(text) > 100000) abort();
+}
+
+static void put_outputs(fuzz *z) {
+  for (int i = 0; i < ROOM; i++)
+    if (z->out_families[i]) put_family(z, z->out_families[i]), z->out_families[i] = NULL;
+  if (z->out_runtime) put_runtime(z, z->out_runtime), z->out_runtime = NULL;
+  if (z->out_state) put_state(z, z->out_state), z->out_state = NULL;
+}
+
+#include "gen/calls.h"
+
+/* Pools are not empty to begin with. */
+static void begin_with(fuzz *z) {
+  static const char *const dims[] = { "tp", "dp", "pp" };
+  mgrid_error              e = MGRID_ERROR_INIT;
+  mgrid_dim                d[] = { { "tp", 2 }, { "dp", 2 }, { "pp", 2 } };
+  mgrid_grid              *g = mgrid_grid_new(mgrid_world(8), 3, d, &e);
+  put_grid(z, g);
+  for (int i = 0; i < 3; i++) put_family(z, mgrid_grid_along(g, 1, dims + i, MGRID_GRID_ORDER, &e));
+  mgrid_topology *t = mgrid_topology_new(8, &e);
+  mgrid_topology_add(t, "tp", z->family.object[0], NULL, &e);
+  mgrid_topology_add(t, "dp", z->family.object[1], NULL, &e);
+  mgrid_topology_add_grid(t, "grid", g, &e);
+  put_topology(z, t);
+  put_backend(z, mgrid_backend_dry(8, 3, &e));
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  put_plan(z, p);
+  put_state(z, mgrid_materialize(p, z->backend.object[0], "a", &e));
+  CHECK(!e.status);
+}
+
+static void empty(fuzz *z) {
+  for (int i = 0; i < POOL; i++) mgrid_policy_free(z->policy.object[i]);
+  for (int i = 0; i < POOL; i++) {
+    mgrid_grid_free(z->grid.object[i]);
+    mgrid_family_free(z->family.object[i]);
+    mgrid_topology_free(z->topology.object[i]);
+    mgrid_plan_free(z->plan.object[i]);
+    mgrid_state_free(z->state.object[i]);
+    mgrid_backend_free(z->backend.object[i]);
+    mgrid_runtime_free(z->runtime.object[i]);
+    mgrid_tensor_free(z->tensor.object[i]);
+    mgrid_move_free(z->move.object[i]);
+  }
+  for (size_t i = 0; i < z->ntexts; i++) free(z->texts[i]);
+  for (size_t i = 0; i < STORED; i++) free(stored[i].data);
+  memset(stored, 0, sizeof stored);
+  nstored = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  static fuzz z;
+  static int  says = -1;
+  memset(&z, 0, sizeof z);
+  z.err = (mgrid_error)MGRID_ERROR_INIT;
+  z.b = (bytes){ data, data + size };
+  if (says < 0) says = getenv("FUZZ_SAYS") != NULL;
+  begin_with(&z);
+  for (int i = 0; i < STEPS && more(&z.b); i++) {
+    const function *f = &functions[byte(&z.b) % (sizeof functions / sizeof functions[0])];
+    if (says) fprintf(stderr, "%d: %s\n", i, f->name);
+    f->call(&z);
+    if (says && z.given && z.err.status) fprintf(stderr, "   %s\n", z.err.message);
+  }
+  empty(&z);
+  return 0;
+}

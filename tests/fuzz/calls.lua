@@ -1,0 +1,128 @@
+-- SPDX-License-Identifier: MIT
+--
+-- calls.lua HEADER...: C for calls.c on stdout: for every function that the headers declare a caller whose arguments
+-- are taken from the input, and a row in a table. A type that it does not know ends the build, so that a new
+-- function cannot be forgotten.
+
+-- Counted or owned objects, which are in pools.
+local objects = { grid = 1, family = 1, topology = 1, plan = 1, backend = 1, state = 1, runtime = 1, policy = 1,
+  tensor = 1, move = 1, group = 1 }
+
+-- How an argument is drawn, by its type without const.
+local inputs = {
+  ["mgrid_family *const *"] = "draw_families(z)", ["char *const *"] = "draw_names(z)", ["char *"] = "draw_text(z)",
+  ["mgrid_dim *"] = "draw_dims(z)", ["mgrid_mode *"] = "draw_modes(z)", ["mgrid_arg *"] = "draw_args(z)",
+  ["int64_t *"] = "draw_numbers(z)", ["int32_t *"] = "draw_ranks(z)", ["void *"] = "z",
+  ["mgrid_options *"] = "draw_options(z)", ["mgrid_hooks *"] = "draw_hooks(z)", ["mgrid_limits *"] = "draw_limits(z)",
+  ["mgrid_site *"] = "draw_site(z)", ["mgrid_error *"] = "draw_failed(z)", ["mgrid_carrier *"] = "draw_carrier(z)",
+  ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
+  ["mgrid_move_options *"] = "draw_how_to_move(z)",
+  mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
+  ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
+  mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
+  mgrid_status = "(mgrid_status)draw_number(z)", int = "(int)draw_number(z)", mgrid_way = "(mgrid_way)below(&z->b, 4)",
+}
+
+-- Where a call writes.
+local outputs = {
+  ["mgrid_family **"] = "z->out_families", ["mgrid_runtime **"] = "&z->out_runtime",
+  ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
+  ["int64_t *"] = "z->out_numbers", ["int32_t *"] = "z->out_ranks", ["size_t *"] = "&z->out_size",
+  ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",
+  ["mgrid_error *"] = "err",
+}
+for _, struct in ipairs { "plan_counts", "change", "segment", "rehearsal", "plan_checked", "machine", "gpu_memory",
+  "resources", "tensor_part", "move_peer", "move_sums" } do
+  outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
+end
+
+-- Arguments of one function, by FUNCTION.PARAMETER or PARAMETER.
+local special = {
+  world = "draw_world(z)", path = "draw_path(z)", ["mgrid_family_levels.n"] = "below(&z->b, ROOM)",
+  ["mgrid_backend_open.name"] = "draw_opened(z)", ["mgrid_runtime_load.recipe"] = "draw_recipe(z)",
+  ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
+  ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
+  ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
+  ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
+  ["mgrid_nccl_backend.carrier"] = "draw_dry(z)",
+}
+
+-- Calls whose results have room for what they write only sometimes: the condition under which they are made.
+local conditions = {
+  mgrid_family_members = "mgrid_family_size(a0, a1) <= RANKS",
+  mgrid_family_range = "a1 >= 0 && a2 >= 0 && (double)a2 * (double)mgrid_family_max_size(a0) <= RANKS",
+  mgrid_group_ranks = "mgrid_group_size(a0) <= RANKS",
+}
+
+-- NULL is no failure: the rank may be outside.
+local may_be_null = { mgrid_state_submesh = true }
+
+local function unknown(what, where)
+  io.stderr:write(("calls.lua: %s has a %s, which it does not know\n"):format(where, what))
+  os.exit(1)
+end
+
+local callers, rows = {}, {}
+for _, header in ipairs(arg) do
+  local text = io.open(header):read("a"):gsub("/%*.-%*/", " "):gsub("\n#[^\n]*", "\n")
+  for ret, call, params in text:gmatch "MGRID_API%s+([^;(]-)%s*(mgrid_[%w_]+)(%b())%s*;" do
+    ret = ret:gsub("%s+", " ")
+    local body, args = {}, {}
+    local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. "\n" end
+    local freed = call:match "^mgrid_([a-z]+)_free$"
+    local made = ret:gsub("^const ", ""):match "^mgrid_([a-z]+) %*$"
+    for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
+      local full, name, array = param:match "^(.-)%s*([%w_]+)(%[?%d*%]?)$"
+      if param ~= "void" then
+        full = full:gsub("%s+", " ")
+        local constant = full:find "^const " and not full:find "^const char %*%*"
+        local type = constant and full:gsub("^const ", "") or full
+        local object = type:match "^mgrid_([a-z]+) %*$"
+        local value = special[call .. "." .. name]
+        if not value and array ~= "" then value = "z->text"
+        elseif not value and object and objects[object] then
+          value = freed and ("take_%s(z)"):format(object) or ("draw_%s(z)"):format(object)
+        elseif not value then
+          value = special[name] and (type == "char *" or type == "int64_t") and special[name]
+            or (constant or not type:find "%*$") and inputs[type] or outputs[type] or inputs[type]
+            or unknown(param, call)
+        end
+        if full:find "%*%*$" then full = full .. "const " end
+        if array ~= "" then full = full .. " *" end
+        add("%s a%d = %s;", full, #args, value)
+        args[#args + 1] = "a" .. #args
+      end
+    end
+    local line = ("%s(%s)"):format(call, table.concat(args, ", "))
+    if conditions[call] then add("if (!(%s)) return;", conditions[call]) end
+    add "begin(z);"
+    if made then
+      add("%smgrid_%s *r = %s;", made == "group" and "const " or "", made, (ret:find "^const " and made ~= "group")
+        and ("(mgrid_%s *)%s"):format(made, line) or line)
+      add("end(z, %s);", (made == "group" or ret:find "^const " or may_be_null[call]) and "false" or "!r")
+      if ret:find "^const " and made ~= "group" and not call:find "_ref$" then
+        add("if (r) r = mgrid_%s_ref(r);", made) -- borrowed
+      end
+      add("put_%s(z, r);", made)
+    elseif ret == "mgrid_status" then
+      add("mgrid_status s = %s;", line)
+      add "end(z, s != MGRID_OK);"
+    elseif ret == "const char *" then
+      add("const char *r = %s;", line)
+      add "end(z, false), touch(r);"
+    elseif ret == "const char *const *" then
+      add("const char *const *r = %s;", line)
+      add "end(z, false), touch(*r);"
+    else
+      add("%s%s;", ret == "void" and "" or "(void)", line)
+      add "end(z, false);"
+    end
+    add "put_outputs(z);"
+    callers[#callers + 1] = ("static void call_%s(fuzz *z) {\n  mgrid_error *err = draw_error(z);\n  (void)err;\n%s}\n")
+      :format(call, table.concat(body))
+    rows[#rows + 1] = ('  { "%s", call_%s },\n'):format(call, call)
+  end
+end
+
+io.write("/* Made by tests/fuzz/calls.lua; do not edit. */\n", table.concat(callers, "\n"),
+  "\nstatic const function functions[] = {\n", table.concat(rows), "};\n")
