@@ -110,8 +110,8 @@ void fuzz_ask_state(mgrid_runtime *rt, const mgrid_plan *p, int64_t rank) {
     const char        *name = mgrid_plan_family_name(p, i);
     const mgrid_group *g = mgrid_state_group(s, name, &e);
     if (!g) continue;
-    int64_t at = mgrid_group_rank(g);
-    CHECK(mgrid_group_at(g, at) == rank && mgrid_group_position(g, rank) == at);
+    int64_t at = mgrid_group_position(g);
+    CHECK(mgrid_group_at(g, at) == rank && mgrid_group_position_of(g, rank) == at);
     CHECK(mgrid_group_size(g) > at && mgrid_group_launch_order(g) >= 0);
   }
   fuzz_check_error(&e, false);
