@@ -34,7 +34,7 @@ $(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
 $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.
-$(B)/tests/test_memory: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(B)/tests/test_memory $(B)/tests/test_starved: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 $(MPI_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)

@@ -4,22 +4,8 @@
 */
 #include "fuzz.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
-
-long until_failure = -1;
-
-enum { MOST = 256 << 20 };
-
-static bool fails(size_t size) { return size > MOST || (until_failure >= 0 && until_failure-- == 0); }
-
-void *__wrap_malloc(size_t size) { return fails(size) ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t n, size_t size) { return fails(size && n > MOST / size ? SIZE_MAX : n * size) ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t size) { return fails(size) ? NULL : __real_realloc(p, size); }
+#define MOST_AT_ONCE ((size_t)256 << 20)
+#include "../failing.h"
 
 static char folder[64];
 
