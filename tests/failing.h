@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t size);
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
 
 #ifndef MOST_AT_ONCE
 #define MOST_AT_ONCE SIZE_MAX /* bytes; more is never given */
@@ -23,12 +23,12 @@ void *__wrap_realloc(void *p, size_t size);
 
 long until_failure = -1; /* allocations left before one fails; -1: none does */
 
-static bool fails(size_t size) { return size > MOST_AT_ONCE || (until_failure >= 0 && until_failure-- == 0); }
+static bool fails(size_t bytes) { return bytes > MOST_AT_ONCE || (until_failure >= 0 && until_failure-- == 0); }
 
-void *__wrap_malloc(size_t size) { return fails(size) ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t n, size_t size) {
-  return fails(size && n > SIZE_MAX / size ? SIZE_MAX : n * size) ? NULL : __real_calloc(n, size);
+void *__wrap_malloc(size_t bytes) { return fails(bytes) ? NULL : __real_malloc(bytes); }
+void *__wrap_calloc(size_t n, size_t bytes) {
+  return fails(bytes && n > SIZE_MAX / bytes ? SIZE_MAX : n * bytes) ? NULL : __real_calloc(n, bytes);
 }
-void *__wrap_realloc(void *p, size_t size) { return fails(size) ? NULL : __real_realloc(p, size); }
+void *__wrap_realloc(void *p, size_t bytes) { return fails(bytes) ? NULL : __real_realloc(p, bytes); }
 
 #endif

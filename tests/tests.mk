@@ -36,8 +36,12 @@ $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory $(B)/tests/test_starved: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-$(MPI_BIN): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(filter-out %/starved,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
+
+# From the archives, whose allocations are the linker's to route.
+$(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
 ifeq ($(HAVE_mpi)$(HAVE_nccl),yesyes)

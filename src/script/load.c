@@ -63,6 +63,7 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   lua_pushfstring(L, "@%s", path); /* may raise, so before the file is open */
   if (mgrid_read_file(path, &t, &e)) {
     mgrid_text_free(&t);
+    if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
     lua_pushstring(L, e.message);
     lua_remove(L, -2);
     return LUA_ERRFILE;

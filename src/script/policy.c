@@ -124,29 +124,33 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* The result in canonical text, equal for equal values on every rank; false: it has none. */
-static bool canonical(const mgrid_policy *p, mgrid_text *text) {
+/* The result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none. */
+static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   json_t *v = mgrid_json_of(L, -1);
+  bool    has = v || mgrid_has_json(L, -1);
   lua_settop(L, 0);
   if (v) mgrid_json_text(v, JSON_COMPACT, text);
   json_decref(v);
-  return v && !text->failed;
+  return !has ? MGRID_BAD_VALUE : v && !text->failed ? MGRID_OK : MGRID_NO_MEMORY;
 }
 
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
 
-/* Result of the call on this rank: a digest to compare, and a text for the other ranks. */
-static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_error *failed, char told[MGRID_TOLD]) {
-  if (status) {
+/* Result of the call on this rank: a digest to compare, and a text for the other ranks. Without memory for these the
+** call has failed. */
+static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
+  mgrid_text   text = { 0 };
+  uint64_t     digest = FAILED;
+  mgrid_status s = *status ? MGRID_OK : canonical(p, &text);
+  if (s == MGRID_NO_MEMORY) *status = mgrid_oom(failed);
+  if (*status) {
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
-    return FAILED;
-  }
-  mgrid_text text = { 0 };
-  uint64_t   digest = INCOMPARABLE;
-  snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
-  if (canonical(p, &text)) {
+  } else if (s) {
+    digest = INCOMPARABLE;
+    snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
+  } else {
     digest = XXH3_64bits(text.data, text.len) | VALUE;
     snprintf(told, MGRID_TOLD, "returned %.200s", text.data);
   }
@@ -158,7 +162,7 @@ static uint64_t outcome(const mgrid_policy *p, mgrid_status status, const mgrid_
 static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
   char          told[MGRID_TOLD], name[sizeof p->name + 16];
   mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_brought mine = { outcome(p, status, err, told), told, name };
+  mgrid_brought mine = { outcome(p, &status, err, told), told, name };
   snprintf(name, sizeof name, "policy '%s'", p->name);
   mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
   if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */

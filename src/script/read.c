@@ -112,7 +112,7 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_document_t document;
   json_t         *value = NULL;
   if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(r->err);
-  yaml_parser_set_input_string(&parser, (const unsigned char *)t->data, t->len);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)(t->data ? t->data : ""), t->len);
   if (yaml_parser_load(&parser, &document)) {
     r->document = &document;
     value = yaml_document_get_root_node(&document) ? value_of(r, 1, 0) : json_object(); /* nothing: {} */

@@ -181,6 +181,29 @@ static bool is_utf8(const char *s, size_t len) {
   return text != NULL;
 }
 
+static bool has_json(lua_State *L, int i, int depth) {
+  size_t      len;
+  const char *text;
+  bool        has = true;
+  if (depth > DEPTH || !lua_checkstack(L, 4)) return false;
+  switch (lua_type(L, i)) {
+  case LUA_TNONE:
+  case LUA_TNIL:
+  case LUA_TBOOLEAN: return true;
+  case LUA_TNUMBER: return lua_isinteger(L, i) || isfinite(lua_tonumber(L, i));
+  case LUA_TSTRING: return text = lua_tolstring(L, i, &len), is_utf8(text, len);
+  case LUA_TTABLE:
+    if (shape_of(L, i) == NEITHER) return false;
+    for (lua_pushnil(L); has && lua_next(L, i); lua_pop(L, 1))
+      has = has_json(L, lua_gettop(L) - 1, depth + 1) && has_json(L, lua_gettop(L), depth + 1);
+    if (!has) lua_pop(L, 1); /* the key at which it ended */
+    return has;
+  default: return false;
+  }
+}
+
+bool mgrid_has_json(lua_State *L, int i) { return mgrid_value_fits(L, i) && has_json(L, lua_absindex(L, i), 0); }
+
 const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }

@@ -20,6 +20,9 @@ bool mgrid_value_fits(lua_State *L, int i);
 /* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON), it is too large or
 ** memory is out. Never raises. */
 json_t *mgrid_json_of(lua_State *L, int i);
+/* Whether JSON has such a value, and it is not too large: then mgrid_json_of gives NULL only where memory is out. Never
+** raises. */
+bool mgrid_has_json(lua_State *L, int i);
 /* The same for people to read: texts and names as mgrid_shown writes them. */
 json_t *mgrid_json_shown(lua_State *L, int i);
 /* Add the value as JSON text, keys sorted, so that equal values have equal text; `flags` are more of jansson's. */

@@ -51,6 +51,7 @@ static void sweep(mgrid_status (*body)(mgrid_error *err)) {
     assert_true(n < 200000);
   }
   assert_true(n > 10);
+  print_message("# allocations: %ld failed\n", n - 1);
 }
 
 static int count_text(void *ud, const char *text, size_t len) {

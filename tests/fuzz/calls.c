@@ -19,44 +19,44 @@ typedef struct pool {
 } pool;
 
 typedef struct fuzz {
-  bytes           b;
-  pool            grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
-  bool            null;      /* an argument of this call is NULL, which need not be told */
-  void           *of_state;  /* the state drawn last */
-  mgrid_error     err, was;
-  mgrid_error    *given;
-  char           *texts[TEXTS];
-  size_t          ntexts;
-  mgrid_error     failed;
-  mgrid_options   options;
-  mgrid_hooks     hooks;
-  mgrid_limits    limits;
-  mgrid_site      site;
-  mgrid_carrier   carrier;
-  mgrid_nccl_options nccl;
-  mgrid_move_options moves;
-  mgrid_dim       dims[ROOM];
-  mgrid_mode      modes[2][ROOM];
-  mgrid_arg       args[ROOM], inner[ROOM];
-  mgrid_tensor_axis axes[ROOM];
+  bytes               b;
+  pool                grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
+  bool                null;     /* an argument of this call is NULL, which need not be told */
+  void               *of_state; /* the state drawn last */
+  mgrid_error         err, was;
+  mgrid_error        *given;
+  char               *texts[TEXTS];
+  size_t              ntexts;
+  mgrid_error         failed;
+  mgrid_options       options;
+  mgrid_hooks         hooks;
+  mgrid_limits        limits;
+  mgrid_site          site;
+  mgrid_carrier       carrier;
+  mgrid_nccl_options  nccl;
+  mgrid_move_options  moves;
+  mgrid_dim           dims[ROOM];
+  mgrid_mode          modes[2][ROOM];
+  mgrid_arg           args[ROOM], inner[ROOM];
+  mgrid_tensor_axis   axes[ROOM];
   const mgrid_family *families[ROOM];
-  const char     *names[2][ROOM];
-  int64_t         numbers[2][ROOM], starts[ROOM];
-  int32_t         ranks[ROOM];
-  double          doubles[FIELDS];
-  int             turn;
+  const char         *names[2][ROOM];
+  int64_t             numbers[2][ROOM], starts[ROOM];
+  int32_t             ranks[ROOM];
+  double              doubles[FIELDS];
+  int                 turn;
   /* results */
-  mgrid_family   *out_families[ROOM];
-  mgrid_runtime  *out_runtime;
-  mgrid_state    *out_state;
-  const char     *out_names[ROOM];
-  char            text[ROOM];
-  int64_t         out_numbers[ROOM];
-  int32_t         out_ranks[RANKS];
-  size_t          out_size;
-  bool            out_bool;
-  double          out_doubles[ROOM];
-  mgrid_run       runs[ROOM];
+  mgrid_family  *out_families[ROOM];
+  mgrid_runtime *out_runtime;
+  mgrid_state   *out_state;
+  const char    *out_names[ROOM];
+  char           text[ROOM];
+  int64_t        out_numbers[ROOM];
+  int32_t        out_ranks[RANKS];
+  size_t         out_size;
+  bool           out_bool;
+  double         out_doubles[ROOM];
+  mgrid_run      runs[ROOM];
 } fuzz;
 
 typedef struct function {
@@ -89,12 +89,10 @@ static void *take(fuzz *z, pool *p) {
 }
 
 #define KIND(kind, ended) \
-  static void give_back_##kind(void *object) { ended; } \
+  static void                 give_back_##kind(void *object) { ended; } \
   static inline mgrid_##kind *draw_##kind(fuzz *z) { return draw(z, &z->kind); } \
   static inline mgrid_##kind *take_##kind(fuzz *z) { return take(z, &z->kind); } \
-  static inline void          put_##kind(fuzz *z, mgrid_##kind *object) { \
-    put(&z->kind, object, NULL, give_back_##kind); \
-  }
+  static inline void put_##kind(fuzz *z, mgrid_##kind *object) { put(&z->kind, object, NULL, give_back_##kind); }
 
 KIND(grid, mgrid_grid_free(object))
 KIND(family, mgrid_family_free(object))
@@ -105,18 +103,19 @@ KIND(runtime, mgrid_runtime_free(object))
 KIND(tensor, mgrid_tensor_free(object))
 KIND(move, mgrid_move_free(object))
 
-static void                     give_back_policy(void *object) { mgrid_policy_free(object); }
-static inline mgrid_policy      *draw_policy(fuzz *z) { return draw(z, &z->policy); }
-static inline mgrid_policy      *take_policy(fuzz *z) { return take(z, &z->policy); }
-static inline void               put_policy(fuzz *z, mgrid_policy *p) { put(&z->policy, p, z->of_state, give_back_policy); }
+static void                 give_back_policy(void *object) { mgrid_policy_free(object); }
+static inline mgrid_policy *draw_policy(fuzz *z) { return draw(z, &z->policy); }
+static inline mgrid_policy *take_policy(fuzz *z) { return take(z, &z->policy); }
+static inline void          put_policy(fuzz *z, mgrid_policy *p) { put(&z->policy, p, z->of_state, give_back_policy); }
 static inline const mgrid_group *draw_group(fuzz *z) { return draw(z, &z->group); }
-static inline void put_group(fuzz *z, const mgrid_group *g) { put(&z->group, (void *)g, z->of_state, NULL); }
+static inline void         put_group(fuzz *z, const mgrid_group *g) { put(&z->group, (void *)g, z->of_state, NULL); }
 static inline mgrid_state *draw_state(fuzz *z) { return z->of_state = draw(z, &z->state); }
 
 /* What must not outlive the state: its policies and its groups. */
 static void leave(fuzz *z, void *state) {
   for (size_t i = 0; i < POOL && state; i++) {
-    if (z->policy.object[i] && z->policy.state[i] == state) mgrid_policy_free(z->policy.object[i]), z->policy.object[i] = NULL;
+    if (z->policy.object[i] && z->policy.state[i] == state)
+      mgrid_policy_free(z->policy.object[i]), z->policy.object[i] = NULL;
     if (z->group.state[i] == state) z->group.object[i] = NULL;
   }
 }
@@ -145,13 +144,52 @@ static char *keep(fuzz *z, char *text) {
 }
 
 static const char *draw_text(fuzz *z) {
-  static const char *const words[] = {
-    "a", "b", "c", "tp", "dp", "pp", "x", "grid", "w", "one", "list", "table", "tp=2", "dp=3", "pp", "a=2", "b=4",
-    "world_size", "", "(2:1) x (4:2)", "(2,4):(1,8)", "8:1", "(2:1)(2:4)", "mpi", "nccl", "none", "dry", "bf16", "f32",
-    "max_ctas=4", "min_ctas=2 max_ctas=3", "a:2 b:2", "x:4:periodic y:2", "{}", "{\"a\": 1}", "*.timeout=600",
-    "tp.lazy=true", "tp.backend=none", "a.b[0]", "list[1]", "table.deep", "\xff", "a b", "training", "picotron"
-  };
-  size_t i = byte(&z->b), n = sizeof words / sizeof words[0];
+  static const char *const words[] = { "a",
+                                       "b",
+                                       "c",
+                                       "tp",
+                                       "dp",
+                                       "pp",
+                                       "x",
+                                       "grid",
+                                       "w",
+                                       "one",
+                                       "list",
+                                       "table",
+                                       "tp=2",
+                                       "dp=3",
+                                       "pp",
+                                       "a=2",
+                                       "b=4",
+                                       "world_size",
+                                       "",
+                                       "(2:1) x (4:2)",
+                                       "(2,4):(1,8)",
+                                       "8:1",
+                                       "(2:1)(2:4)",
+                                       "mpi",
+                                       "nccl",
+                                       "none",
+                                       "dry",
+                                       "bf16",
+                                       "f32",
+                                       "max_ctas=4",
+                                       "min_ctas=2 max_ctas=3",
+                                       "a:2 b:2",
+                                       "x:4:periodic y:2",
+                                       "{}",
+                                       "{\"a\": 1}",
+                                       "*.timeout=600",
+                                       "tp.lazy=true",
+                                       "tp.backend=none",
+                                       "a.b[0]",
+                                       "list[1]",
+                                       "table.deep",
+                                       "\xff",
+                                       "a b",
+                                       "training",
+                                       "picotron" };
+  size_t                   i = byte(&z->b), n = sizeof words / sizeof words[0];
   if (i == 255) return z->null = true, NULL;
   return i < 250 ? words[i % n] : keep(z, line(&z->b));
 }
@@ -188,7 +226,8 @@ static const mgrid_family *const *draw_families(fuzz *z) {
 }
 
 static const mgrid_dim *draw_dims(fuzz *z) {
-  for (int i = 0; i < FIELDS; i++) z->dims[i] = (mgrid_dim){ draw_text(z), below(&z->b, 4) ? draw_number(z) : MGRID_FILL };
+  for (int i = 0; i < FIELDS; i++)
+    z->dims[i] = (mgrid_dim){ draw_text(z), below(&z->b, 4) ? draw_number(z) : MGRID_FILL };
   return z->dims;
 }
 
@@ -255,7 +294,8 @@ static const mgrid_tensor_axis *draw_axes(fuzz *z) {
     uint8_t how = byte(&z->b);
     if (how > 127) {
       a->cutting = (mgrid_cutting)(how % 5), a->block = draw_number(z), a->unit = draw_number(z);
-      a->nparts = below(&z->b, 4), a->parts = draw_numbers(z), a->nbounds = below(&z->b, 5), a->bounds = draw_numbers(z);
+      a->nparts = below(&z->b, 4), a->parts = draw_numbers(z), a->nbounds = below(&z->b, 5),
+      a->bounds = draw_numbers(z);
     }
   }
   return z->axes;
@@ -265,7 +305,8 @@ static const mgrid_options *draw_options(fuzz *z) {
   uint8_t how = byte(&z->b);
   if (how < 64) return NULL;
   z->options = (mgrid_options)MGRID_OPTIONS_INIT;
-  z->options.unique = how & 1, z->options.first = how & 2, z->options.lazy = how & 4, z->options.high_priority = how & 8;
+  z->options.unique = how & 1, z->options.first = how & 2, z->options.lazy = how & 4,
+  z->options.high_priority = how & 8;
   if (how & 16) z->options.timeout = (double)draw_number(z);
   if (how & 32) z->options.backend = draw_text(z), z->options.nccl = draw_text(z), z->options.cartesian = draw_text(z);
   if (how == 255) z->options.size = (size_t)draw_number(z) % (sizeof z->options + 1);
@@ -341,7 +382,8 @@ static mgrid_status store_put(void *ud, const char *key, const void *data, size_
 static mgrid_status store_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
   CHECK(ud && seconds >= 0 && from >= -1);
   for (size_t i = 0; i < STORED; i++)
-    if (strcmp(stored[i].key, key) == 0 && stored[i].bytes == bytes) return memcpy(data, stored[i].data, bytes), MGRID_OK;
+    if (strcmp(stored[i].key, key) == 0 && stored[i].bytes == bytes)
+      return memcpy(data, stored[i].data, bytes), MGRID_OK;
   return MGRID_TIMED_OUT;
 }
 
@@ -383,7 +425,8 @@ static const char *const recipes[] = {
   "policy = { one = function(s, q) return { one = q.a, list = { 1, 2, 3 }, table = { deep = { 0.5 } } } end,\n"
   "  a = function(s, q) return s.tp.ranks end } }\n",
   "return recipe { build = function(world) local t = topology(world)\n"
-  "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { 3, 1 } } return t end,\n"
+  "  t.tp = grid(world, 'a-b', { a = 2, b = fill }) 'a' : pick(0) t.dp = world:table { { 0, 2 }, { 3, 1 } } return t "
+  "end,\n"
   "policy = { one = function(s) error 'no' end }, agreed = { one = 'world' } }\n",
   "return recipe {"
 };
@@ -420,7 +463,7 @@ static int take_text(void *ud, const char *text, size_t len) {
 static int64_t pick(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
   static const mgrid_error refused = { sizeof refused, MGRID_REFUSED, 0, "", "refused by the host" };
   fuzz                    *z = ud;
-  int64_t                  n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1; /* looked at, not taken: depends on size alone */
+  int64_t n = z->b.at < z->b.end ? *z->b.at % (cap + 2) - 1 : 1; /* looked at, not taken: depends on size alone */
   if (n < 0 && err) *err = refused;
   for (int64_t i = 0; i < n && i < cap; i++) positions[i] = (i * 3 + size) % (size + 1) - (size % 5 == 0);
   return n;

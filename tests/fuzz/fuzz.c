@@ -58,16 +58,16 @@ int fuzz_sink(void *ud, const char *text, size_t len) {
 }
 
 void fuzz_ask_plan(const mgrid_plan *p) {
-  size_t              length = 0;
-  char                digest[33];
-  mgrid_error         e = MGRID_ERROR_INIT;
-  mgrid_plan_counts   counts = MGRID_PLAN_COUNTS_INIT;
-  mgrid_rehearsal     r = MGRID_REHEARSAL_INIT;
-  mgrid_plan_checked  checked = MGRID_PLAN_CHECKED_INIT;
-  mgrid_gpu_memory    memory = MGRID_GPU_MEMORY_INIT;
-  mgrid_resources     resources = MGRID_RESOURCES_INIT;
-  mgrid_change        change = MGRID_CHANGE_INIT;
-  int64_t             last = mgrid_plan_world(p) - 1;
+  size_t             length = 0;
+  char               digest[33];
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_plan_counts  counts = MGRID_PLAN_COUNTS_INIT;
+  mgrid_rehearsal    r = MGRID_REHEARSAL_INIT;
+  mgrid_plan_checked checked = MGRID_PLAN_CHECKED_INIT;
+  mgrid_gpu_memory   memory = MGRID_GPU_MEMORY_INIT;
+  mgrid_resources    resources = MGRID_RESOURCES_INIT;
+  mgrid_change       change = MGRID_CHANGE_INIT;
+  int64_t            last = mgrid_plan_world(p) - 1;
   mgrid_plan_digest(p, digest);
   CHECK(strlen(digest) == 32);
   mgrid_plan_print(p, fuzz_sink, &length, &e);

@@ -12,8 +12,9 @@ local function byte()
   return bytes:byte(at - 1) or 0
 end
 
-local words = { "a", "b", "tp", "dp", "pp", "a-b", "tp-dp-pp", "x", "grid", "", "one", "wrap", "(2:1) x (4:2)", "picotron",
-  recipe, "a=2", "f32", "world_size", "tp=2", "\xff\n", "none", "training", "dry", "tp:2 dp:2", "max_ctas=2" }
+local words = { "a", "b", "tp", "dp", "pp", "a-b", "tp-dp-pp", "x", "grid", "", "one", "wrap", "(2:1)",
+  "picotron", recipe, "a=2", "f32", "world_size", "tp=2", "\xff\n",
+  "none", "training", "dry", "tp:2 dp:2", "max_ctas=2" }
 local numbers = { 8, 16, 12, 1, 0, -1, 2, 3, 4, 0.5, 1e300, 2^53, math.maxinteger, math.mininteger, 24, 64, 0 / 0, 7 }
 
 local value

@@ -62,11 +62,11 @@ static void parse_modes(bytes *b) {
 }
 
 static void option_texts(bytes *b) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  mgrid_options  o = MGRID_OPTIONS_INIT;
-  size_t         shape = below(b, 2);
-  char          *name = line(b), *text = line(b), *value = line(b);
-  mgrid_family  *f = mgrid_family_parse(mgrid_world(24), "(12:1)(1:1) x (2:12)", NULL);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_options   o = MGRID_OPTIONS_INIT;
+  size_t          shape = below(b, 2);
+  char           *name = line(b), *text = line(b), *value = line(b);
+  mgrid_family   *f = mgrid_family_parse(mgrid_world(24), "(12:1)(1:1) x (2:12)", NULL);
   mgrid_topology *t = mgrid_topology_new(24, &e);
   if (shape)
     o.cartesian = text;

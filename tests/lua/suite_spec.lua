@@ -33,7 +33,7 @@ describe("scripts/test", function()
     assert.truthy(err:find "^test: no part has 'nothing' in its name; the parts are\n  F build\n")
     assert.equal(2, code)
     _, err, code = run "scripts/test --fats"
-    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-no%-setup%); the parts are\n")
+    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-no%-setup, %-%-plain%); the parts are\n")
     assert.equal(2, code)
   end)
 end)

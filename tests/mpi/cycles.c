@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 typedef struct counts {
-  int64_t bytes;    /* in use, as malloc says */
-  int64_t blocks;   /* of the hooks */
-  int64_t files;    /* open descriptors */
+  int64_t bytes;  /* in use, as malloc says */
+  int64_t blocks; /* of the hooks */
+  int64_t files;  /* open descriptors */
   int64_t threads;
   int64_t comms;    /* the index that MPI gives to the next communicator */
   int64_t held;     /* communicators of the backend */
@@ -120,7 +120,8 @@ static void grows(const char *what, cycle *once, int n) {
 #define SAY(kind) #kind " %" PRId64 " -> %" PRId64 ", "
   if (!memory || !others || !comms)
     fprintf(stderr,
-            "# rank %d: " SAY(bytes) SAY(blocks) SAY(files) SAY(threads) SAY(communicators) SAY(held) SAY(mappings) "\n",
+            "# rank %d: " SAY(bytes) SAY(blocks) SAY(files) SAY(threads) SAY(communicators) SAY(held)
+                SAY(mappings) "\n",
             rank, was.bytes, is.bytes, was.blocks, is.blocks, was.files, is.files, was.threads, is.threads, was.comms,
             is.comms, was.held, is.held, was.mappings, is.mappings);
 }
@@ -178,14 +179,15 @@ static void write_recipe(const char *name, const char *more) {
   FILE *f = rank == 0 ? fopen(name, "w") : NULL;
   if (rank == 0
       && (!f
-          || fprintf(f,
-                     "local function much() local t = {} for i = 1, 100 do t[i] = { i } end return 1 end -- garbage\n"
-                     "return recipe { build = function(world)\n  local g = grid(world, 'tp-dp', { tp = 2, dp = fill })\n"
-                     "  local t = topology(world)\n  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n  t.all = g('tp', 'dp')%s\n"
-                     "  return t end,\n"
-                     "policy = { one = much, all = much },\n"
-                     "agreed = { all = 'world' } }\n",
-                     more)
+          || fprintf(
+                 f,
+                 "local function much() local t = {} for i = 1, 100 do t[i] = { i } end return 1 end -- garbage\n"
+                 "return recipe { build = function(world)\n  local g = grid(world, 'tp-dp', { tp = 2, dp = fill })\n"
+                 "  local t = topology(world)\n  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n  t.all = g('tp', 'dp')%s\n"
+                 "  return t end,\n"
+                 "policy = { one = much, all = much },\n"
+                 "agreed = { all = 'world' } }\n",
+                 more)
                  < 0
           || fclose(f) != 0))
     MPI_Abort(MPI_COMM_WORLD, 1);
