@@ -62,7 +62,7 @@ static int topology_newindex(lua_State *L) {
   const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
-  const char       *what = f ? "family" : g ? "grid" : mgrid_lua_test_box(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
+  const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors",

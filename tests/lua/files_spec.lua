@@ -39,6 +39,10 @@ describe("a parameter from a file", function()
         .. "m: yes\nn: '-'\no: 9223372036854775808x\n"))
   end)
 
+  it("is empty where the file is", function() -- libyaml ends a process that gives it NULL for no bytes
+    assert.are.same({}, content("a.yaml", ""))
+  end)
+
   it("takes anchors and aliases of YAML", function()
     assert.are.same({ tp = { max_ctas = 8 }, dp = { max_ctas = 8 } }, content("a.yaml", "tp: &few {max_ctas: 8}\ndp: *few\n"))
   end)
