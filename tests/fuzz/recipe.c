@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   size_t               length = 0;
   mgrid_error          e = MGRID_ERROR_INIT;
   limits.memory = 16 << 20, limits.instructions = 300000, limits.seconds = 2;
+  if (how & 16) limits.memory = 2 << 20, limits.instructions = 50000; /* each allocation looks at all that there is */
   if (how & 32) until_failure = byte(&b) * 8 + byte(&b) % 8;
   mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, &e);
   if (rt && how & 16) lua_gc(rt->L, LUA_GCINC, 1, 1000, 5);
