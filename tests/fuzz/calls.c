@@ -34,6 +34,7 @@ typedef struct fuzz {
   mgrid_site          site;
   mgrid_carrier       carrier;
   mgrid_nccl_options  nccl;
+  mgrid_mpi_options mpi;
   mgrid_move_options  moves;
   mgrid_dim           dims[ROOM];
   mgrid_mode          modes[2][ROOM];
@@ -403,6 +404,11 @@ static const mgrid_nccl_options *draw_nccl(fuzz *z) {
   z->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT;
   z->nccl.device = (int)draw_number(z), z->nccl.ranks_per_id = (int)draw_number(z);
   return &z->nccl;
+}
+
+static const mgrid_mpi_options *draw_mpi(fuzz *z) {
+  z->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT;
+  return draw_bool(z) ? &z->mpi : NULL;
 }
 
 /* Never MPI, which this process must not start; opened by a carrier that is none. */

@@ -212,7 +212,7 @@ int main(int argc, char **argv) {
   snprintf(other_path, sizeof other_path, "/tmp/moongrid-cycles-%d-b.lua", pid);
   write_recipe(path, "");
   write_recipe(other_path, ":twin() t.more = g 'tp':twin()");
-  mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_backend_set_hooks(mpi, &hooks, &e);
   rt = mgrid_runtime_new(NULL, &hooks, &e);
   mgrid_runtime_load(rt, path, &e);

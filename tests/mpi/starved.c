@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
   MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
   snprintf(path, sizeof path, "/tmp/moongrid-starved-%d.lua", pid);
   write_recipe();
-  mpi = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, path, &e);
   plan = mgrid_runtime_plan(rt, size, 0, NULL, &e);
