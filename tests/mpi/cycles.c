@@ -94,10 +94,10 @@ static bool some(cycle *once, int n, counts *least) {
   return true;
 }
 
-/* The last quarter of the cycles is compared with the first. What is spared is much less than a block for each cycle:
+/* The last quarter of the cycles is compared with the first. What is spared is less than a block for each of the cycles between:
 ** MPI and libc keep something once, and a cycle of garbage collection ends with a few blocks more or less. */
 static void grows(const char *what, cycle *once, int n) {
-  enum { SPARE = 16384, SPARE_BLOCKS = 50 };
+  enum { SPARE = 32768, SPARE_BLOCKS = 500 };
   char   says[128];
   counts was = { 0 }, is = { 0 }, between;
   bool   ok = some(once, n / 4, &was) && some(once, n / 2, &between) && some(once, n / 4, &is);
@@ -181,7 +181,7 @@ static void write_recipe(const char *name, const char *more) {
       && (!f
           || fprintf(
                  f,
-                 "local function much() local t = {} for i = 1, 100 do t[i] = { i } end return 1 end -- garbage\n"
+                 "local function much() local t = {} for i = 1, 1000 do t[i] = { i } end return 1 end -- garbage\n"
                  "return recipe { build = function(world)\n  local g = grid(world, 'tp-dp', { tp = 2, dp = fill })\n"
                  "  local t = topology(world)\n  t.grid, t.tp, t.dp = g, g 'tp', g 'dp'\n  t.all = g('tp', 'dp')%s\n"
                  "  return t end,\n"
