@@ -105,11 +105,12 @@ WITH_LUA := -Wl,-u,mgrid_lua_entry $(B)/libmoongrid_lua.a $(B)/libmoongrid.a $(L
 all: $(OUT)
 
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
-# for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller.
+# for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
 COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
+$(B)/comm/parcels.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.

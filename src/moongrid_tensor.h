@@ -178,6 +178,37 @@ typedef int (*mgrid_piece_fn)(void *ud, const mgrid_move_piece *piece);
 MGRID_API mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
                                          mgrid_error *err);
 
+/* ------------------------------------------------------------------ run it */
+
+typedef struct mgrid_buffer { /* never changes */
+  void   *data;               /* NULL only where there are no bytes */
+  int64_t bytes;
+} mgrid_buffer;
+
+typedef struct mgrid_move_run_options {
+  size_t  size;    /* sizeof(mgrid_move_run_options) */
+  int64_t window;  /* bytes of memory for packing on a rank, at most; default 64 MiB. Equal on all ranks */
+  double  timeout; /* seconds without any progress after which a rank gives up, and that a call over all ranks takes at
+                      most; 0: the timeout of the backend. Equal on all ranks */
+} mgrid_move_run_options;
+#define MGRID_MOVE_RUN_OPTIONS_INIT \
+  { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0 }
+
+/* Carry the elements: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
+** the rest of larger buffers is not touched. They may not overlap. Collective over the backend, whose ranks are those
+** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
+** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
+** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
+** side in both parts are not. mpi: memory of the CPU. dry, pmix and the host's carriers move nothing
+** (MGRID_UNSUPPORTED), but for a world of one rank. options may be NULL. */
+MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
+                                      const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);
+/* Prove a move: every rank fills what it has of each tensor with numbers that say tensor and index of the element,
+** carries them by mgrid_move_run, and checks every element that it gets. MGRID_UNPROVED on all ranks with the first
+** element that is wrong. Collective. Memory: both parts of all tensors, and the window. */
+MGRID_API mgrid_status mgrid_move_prove(const mgrid_move *m, mgrid_backend *b, const mgrid_move_run_options *options,
+                                        mgrid_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -167,7 +167,7 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
 enum {
   HAVE,        /* 1: this rank has a plan */
   MISS,        /* 1: this rank has none */
-  FIRST,       /* [2] first half of the plan's digest, as mgrid_pair */
+  FIRST,       /* [2] first half of the plan's digest, as mgrid_pair_words */
   SECOND = 4,  /* [2] the other half, and the text of policies */
   MACHINE = 6, /* [2] the machine of this rank */
   WORDS = 8
@@ -190,8 +190,8 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   const mgrid_peers all = mgrid_peers_all(b);
   uint64_t          d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
   uint64_t          words[WORDS] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
-  if (plan) mgrid_pair(words + FIRST, d0), mgrid_pair(words + SECOND, d1);
-  if (!b->place.machines) mgrid_pair(words + MACHINE, mgrid_machine_id());
+  if (plan) mgrid_pair_words(words + FIRST, d0), mgrid_pair_words(words + SECOND, d1);
+  if (!b->place.machines) mgrid_pair_words(words + MACHINE, mgrid_machine_id());
   if (mgrid_peers_min(&all, words, WORDS, &told)) return mgrid_error_pass(err, &told);
   if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
     b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;

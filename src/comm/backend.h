@@ -79,6 +79,30 @@ typedef struct mgrid_carrier_ops {
   void (*phase)(mgrid_backend *b, uint64_t number);
 } mgrid_carrier_ops;
 
+/* A message between two ranks of the world, a part of a move: move.c */
+typedef struct mgrid_post {
+  size_t  slot; /* by which its end is told; no other message has it until then */
+  int64_t peer;
+  bool    receive;
+  void   *data;
+  size_t  bytes; /* 1 or more, and equal on both sides */
+} mgrid_post;
+
+/* Between two ranks, messages of one direction arrive in the order in which they were posted. */
+typedef struct mgrid_transport_ops {
+  bool together; /* what all ranks post at once must fit together, and ends together */
+  /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank
+  ** that fails here takes no part. */
+  mgrid_status (*open)(mgrid_backend *b, double *seconds, mgrid_error *err);
+  /* Local: memory for messages in slots 0 to n - 1. */
+  mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
+  mgrid_status (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
+  /* Slots of messages that ended since the last call; ended has room for all. */
+  mgrid_status (*look)(mgrid_backend *b, size_t *n, int *ended, mgrid_error *err);
+  /* Local. False: memory of messages may still be read or written; only after a failure. */
+  bool (*close)(mgrid_backend *b, bool failed);
+} mgrid_transport_ops;
+
 typedef struct mgrid_backend_ops {
   /* Over all ranks; words become the element-wise minimum. */
   mgrid_status (*allreduce_min)(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
@@ -118,7 +142,8 @@ typedef struct mgrid_backend_ops {
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                               mgrid_error *err);
 
-  const mgrid_carrier_ops *carrier; /* NULL: this backend carries no other */
+  const mgrid_carrier_ops   *carrier;   /* NULL: this backend carries no other */
+  const mgrid_transport_ops *transport; /* NULL: it moves no data */
 } mgrid_backend_ops;
 
 typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.c */

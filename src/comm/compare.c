@@ -70,7 +70,7 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, si
 mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
   uint64_t words[4], who, of = XXH3_64bits(mine->of, strlen(mine->of));
   if (p->alone) return MGRID_OK;
-  mgrid_pair(words, mine->digest), mgrid_pair(words + 2, of);
+  mgrid_pair_words(words, mine->digest), mgrid_pair_words(words + 2, of);
   mgrid_status s = mgrid_peers_min(p, words, 4, err);
   if (s || (mgrid_pair_same(words) && mgrid_pair_same(words + 2))) return s;
   statement first = { mine->digest, of, p->backend->rank, "", "" };

@@ -31,7 +31,7 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, si
 
 /* A word and its complement. After a minimum over ranks the two are still complements exactly if all ranks
 ** brought the same word. */
-static inline void mgrid_pair(uint64_t pair[2], uint64_t word) { pair[0] = word, pair[1] = ~word; }
+static inline void mgrid_pair_words(uint64_t pair[2], uint64_t word) { pair[0] = word, pair[1] = ~word; }
 static inline bool mgrid_pair_same(const uint64_t pair[2]) { return pair[0] == ~pair[1]; }
 
 enum { MGRID_TOLD = 240 }; /* characters of a text in a statement, the final 0 included */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi.c - communicators of MPI, created by their members alone (MPI_Comm_create_group) on our duplicate of the
-** host's. How a backend begins and ends is in mpi_open.c, what waits for all ranks in mpi_wait.c.
+** host's. How a backend begins and ends is in mpi_open.c, what waits for all ranks in
+** mpi_wait.c, what moves data in mpi_move.c.
 ** No call of MPI here aborts the job: errors of our duplicate return, and a group's communicator has the error
 ** handler MPI_ERRORS_RETURN during such a call, and afterwards the one that it had.
 */
@@ -251,4 +252,5 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .copy = mpi_copy,
   .collective = mpi_collective,
   .carrier = &mgrid_mpi_carrier,
+  .transport = &mgrid_mpi_transport,
 };

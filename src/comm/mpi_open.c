@@ -115,6 +115,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
   bool         usable = initialized(NULL) == MGRID_OK && !m->broken;
   if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
+  if (!m->broken) free(m->request);
   if (!m->broken) free(m); /* else MPI may still write to it */
 }
 

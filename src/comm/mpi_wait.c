@@ -11,9 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Messages on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing (an mgrid_missing). */
-enum { TAG_FAILED = 1, TAG_HERE = 2, TAG_MISSING = 3 };
-
 typedef struct message { /* or any other non-blocking call of MPI */
   MPI_Request request;
   int         rc; /* result of MPI */
@@ -45,7 +42,7 @@ static void report(waiting *w) {
   MPI_Request sent;
   if (w->reported || w->m->base.rank == 0) return;
   w->reported = true;
-  if (!MPI_Isend(&w->number, sizeof w->number, MPI_BYTE, 0, TAG_HERE, w->m->notes, &sent))
+  if (!MPI_Isend(&w->number, sizeof w->number, MPI_BYTE, 0, MGRID_TAG_HERE, w->m->notes, &sent))
     MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
@@ -55,8 +52,8 @@ static void take_reports(waiting *w) {
   for (int there = 1; there && m->base.rank == 0;) {
     MPI_Status from;
     uint64_t   number = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_HERE, m->notes, &there, &from) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, TAG_HERE, m->notes, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->notes, &there, &from) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
     if (!w->here) w->here = calloc((size_t)m->base.world, 1);
     if (w->here && number == w->number) w->here[from.MPI_SOURCE] = 1;
   }
@@ -70,7 +67,7 @@ static mgrid_missing end_roll(waiting *w) {
   message       answer;
   if (m->base.rank != 0) {
     double until = mgrid_now() + m->seconds + 1; /* one second more, because rank 0 may have begun later */
-    answer.rc = MPI_Irecv(&missing, sizeof missing, MPI_BYTE, 0, TAG_MISSING, m->notes, &answer.request);
+    answer.rc = MPI_Irecv(&missing, sizeof missing, MPI_BYTE, 0, MGRID_TAG_MISSING, m->notes, &answer.request);
     if (mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK) return missing;
     if (!answer.rc) {
       MPI_Cancel(&answer.request);
@@ -82,7 +79,7 @@ static mgrid_missing end_roll(waiting *w) {
     if (!w->here || !w->here[r]) mgrid_missing_add(&missing, r);
   for (int64_t r = 1; r < m->base.world; r++)
     if (w->here && w->here[r]
-        && !MPI_Isend(&missing, sizeof missing, MPI_BYTE, (int)r, TAG_MISSING, m->notes, &answer.request))
+        && !MPI_Isend(&missing, sizeof missing, MPI_BYTE, (int)r, MGRID_TAG_MISSING, m->notes, &answer.request))
       MPI_Wait(&answer.request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
   return missing;
 }
@@ -250,7 +247,7 @@ static void carrier_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
   uint64_t     phase = m->phase;
   MPI_Request  request;
-  if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, TAG_FAILED, m->notes, &request)) return;
+  if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, MGRID_TAG_FAILED, m->notes, &request)) return;
   MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
@@ -259,8 +256,8 @@ static int64_t carrier_heard(mgrid_backend *b) {
   int          there = 0;
   uint64_t     phase = 0;
   MPI_Status   from;
-  if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_FAILED, m->notes, &there, &from) || !there) return -1;
-  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
+  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->notes, &there, &from) || !there) return -1;
+  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
   return phase == m->phase ? from.MPI_SOURCE : -1;
 }
 

@@ -67,9 +67,9 @@ typedef struct cli_command {
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
 /* The same for "A ... vs B ...", two structs and where each has its world. What one side leaves out, the recipe of B or
-** a world, is that of the other. False as above, with a->code. */
-bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, const cli_command *command, int argc,
-                     char **argv);
+** a world, is that of the other; with `launched` a world may be left out, as the launcher has one. False as above. */
+bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
+                     int argc, char **argv);
 
 /* Print "moongrid: message" on stderr; return the status. cli_say is for errors that all ranks have: only rank
 ** 0 prints. cli_say_own is for errors that this rank may have alone: every rank prints, rank 0 first, whose exit
@@ -108,6 +108,22 @@ void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
 mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
                            mgrid_error *err);
+
+/* "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
+mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err);
+/* "1.5 GiB" */
+const char *cli_bytes(int64_t bytes, char *buf, size_t len);
+
+/* run A vs B --move: carry the tensors of one plan to the other and prove every element. from or to NULL: `planning`
+** says why there is no plan. Collective; rank 0 prints. run_move.c */
+typedef struct cli_moving {
+  const char *tensor, *map; /* NULL: not given */
+  int64_t     window;       /* MiB; 0: not given */
+  int64_t     timeout;      /* seconds; 0: not given */
+  bool        rounds;
+} cli_moving;
+mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to,
+                          mgrid_error *planning, mgrid_error *err);
 
 /* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);

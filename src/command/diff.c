@@ -30,7 +30,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, self, argc, argv)) return a.cli.code;
+  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, false, self, argc, argv)) return a.cli.code;
   mgrid_plan *was = cli_evaluate(&a.cli, a.world, &rt[0], &err),
              *is = was ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = err.status;

@@ -38,8 +38,7 @@ typedef struct options {
 
 /* ---------------------------------------------------------------- arguments */
 
-/* "8..15,0,1" as a list, which the caller frees. */
-static mgrid_status read_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err) {
+mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err) {
   const char *p = text;
   int32_t    *list = malloc((size_t)most * sizeof *list);
   if (!list) return mgrid_oom(err);
@@ -72,8 +71,7 @@ static mgrid_status read_map(const char *text, int64_t most, int32_t **out, size
 
 /* -------------------------------------------------------------------- whole */
 
-/* A count as people read it: "1.5 GiB". */
-static const char *bytes_text(int64_t bytes, char *buf, size_t len) {
+const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
   static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
   double                   n = (double)bytes;
   int                      i = 0;
@@ -98,11 +96,11 @@ static void json_tally(const mgrid_tally *t, int64_t node) {
 static void text_tally(const char *name, const mgrid_tally *t, int64_t node) {
   char b[6][32], rounds[32] = "-";
   if (t->rounds >= 0) snprintf(rounds, sizeof rounds, "%" PRId64, t->rounds);
-  printf("%-16s %10s %10s %10s %10s %10s %7" PRId64 " %7s %10s", name, bytes_text(t->stay, b[0], sizeof b[0]),
-         bytes_text(t->sent, b[1], sizeof b[1]), bytes_text(t->minimum, b[2], sizeof b[2]),
-         bytes_text(t->max_send, b[3], sizeof b[3]), bytes_text(t->max_receive, b[4], sizeof b[4]), t->peers, rounds,
-         bytes_text(t->gather, b[5], sizeof b[5]));
-  if (node) printf(" %10s", bytes_text(t->crossing, b[0], sizeof b[0]));
+  printf("%-16s %10s %10s %10s %10s %10s %7" PRId64 " %7s %10s", name, cli_bytes(t->stay, b[0], sizeof b[0]),
+         cli_bytes(t->sent, b[1], sizeof b[1]), cli_bytes(t->minimum, b[2], sizeof b[2]),
+         cli_bytes(t->max_send, b[3], sizeof b[3]), cli_bytes(t->max_receive, b[4], sizeof b[4]), t->peers, rounds,
+         cli_bytes(t->gather, b[5], sizeof b[5]));
+  if (node) printf(" %10s", cli_bytes(t->crossing, b[0], sizeof b[0]));
   printf("\n");
 }
 
@@ -192,7 +190,7 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, mgrid_error
 static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
   int32_t           *map = NULL;
-  mgrid_status       s = o->map ? read_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
+  mgrid_status       s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
   size_t             n = o->tensor ? 1 : 0;
   how.ranks = map;
   if (!s && o->rank >= 0) {
@@ -223,7 +221,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
   mgrid_error    err = MGRID_ERROR_INIT;
   mgrid_runtime *rt[2] = { NULL, NULL };
-  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, self, argc, argv)) return a.cli.code;
+  if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, false, self, argc, argv)) return a.cli.code;
   join(&a, &b);
   if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
   mgrid_plan *from = cli_evaluate(&a.cli, a.world, &rt[0], &err),

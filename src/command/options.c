@@ -198,8 +198,8 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   return !s && !c->help;
 }
 
-bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, const cli_command *command, int argc,
-                     char **argv) {
+bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
+                     int argc, char **argv) {
   int at = 1;
   while (at < argc && strcmp(argv[at], "vs") != 0) at++;
   if (!cli_parse(a, command, at, argv)) return false;
@@ -213,10 +213,10 @@ bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, const c
   a->code = b->code;
   if (read && !a->recipe)
     a->code = cli_usage(a, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", command->name);
-  else if (read && !*a_world && !*b_world)
+  else if (read && !launched && !*a_world && !*b_world)
     a->code = cli_usage(a, "%s wants --world N, the number of ranks", command->name);
   if (!b->recipe) b->recipe = a->recipe;
-  if (!*b_world) *b_world = *a_world;
-  if (!*a_world) *a_world = *b_world;
+  if (!*b_world && !launched) *b_world = *a_world;
+  if (!*a_world && !launched) *a_world = *b_world;
   return read && !a->code;
 }

@@ -13,6 +13,7 @@
 
 static const char help[] =
     "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|pmix|dry] [--world N] [--json]\n"
+    "       mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]\n"
     "\n"
     "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
     "collectives (members and order, a sum, a broadcast from every position, a ring), and\n"
@@ -30,6 +31,15 @@ static const char help[] =
     "                family may have its own\n"
     "  --json        print the plan as JSON when all is proved\n"
     "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
+    "\n"
+    "with --move: carry the tensors of A to the layout of B (see moongrid move), each element filled with a\n"
+    "number that says which it is, and prove every one where it arrives\n"
+    "  --world N     ranks in the world of that side, where it is smaller than that of the launcher\n"
+    "  --tensor T    this tensor alone\n"
+    "  --map RANKS   which rank each rank of B is, as 8..15,0..7\n"
+    "  --rounds      in rounds: a rank sends one message at a time and receives one\n"
+    "  --window MIB  memory for packing on a rank, 64\n"
+    "  --timeout S   seconds without progress after which a rank gives up, 120\n"
     "\n"
     "with nccl\n"
     "  --devices L   the GPU of each rank of a machine, 0,1,2,3 (a recipe's parameter `devices`\n"
@@ -49,7 +59,8 @@ typedef struct options {
   int64_t     timeout, gpu_memory; /* seconds, MiB; 0: not given */
   int         ndevices;
   int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */
-  bool        json, share_gpu, bandwidth;
+  bool        json, share_gpu, bandwidth, move;
+  cli_moving  moving; /* of --move */
 } options;
 
 /* A cli_reader of --devices. */
@@ -150,8 +161,47 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
   return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o);
 }
 
-static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgrid_runtime *rt, mgrid_error *planning,
-                                 mgrid_error *err) {
+/* --world on a side, else as many as the launcher started. */
+static mgrid_plan *plan_of(const options *c, mgrid_runtime *rt, int64_t launched, mgrid_error *err) {
+  return rt ? cli_plan(&c->cli, rt, c->world ? c->world : launched, err) : NULL;
+}
+
+static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime *rt,
+                               mgrid_error *planning, mgrid_error *err) {
+  int64_t     world = mgrid_backend_world(b);
+  mgrid_plan *p = NULL;
+  if (c->world && c->world != world)
+    mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
+               c->world, world);
+  else
+    p = plan_of(c, rt, world, planning);
+  /* A rank without a plan takes part too, because the others wait for it; they get its error. */
+  mgrid_status   s = mgrid_agree(b, p, planning, err);
+  mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
+  if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
+  mgrid_plan_free(p);
+  mgrid_backend_free(chosen);
+  return s;
+}
+
+static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime **rt,
+                               mgrid_error *planning, mgrid_error *err) {
+  int64_t        world = mgrid_backend_world(b);
+  mgrid_plan    *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
+  mgrid_status   s = mgrid_verdict(b, planning->status, planning, err);
+  mgrid_backend *chosen = s ? NULL : choose(&side[0], wanted, b, from, err);
+  side[0].moving.timeout = side[0].timeout;
+  if (!s) s = chosen ? cli_run_move(&side[0].moving, chosen, from, to, planning, err) : err->status;
+  mgrid_plan_free(from);
+  mgrid_plan_free(to);
+  mgrid_backend_free(chosen);
+  return s;
+}
+
+/* side, rt: [2] with --move. */
+static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, mgrid_runtime **rt,
+                                 mgrid_error *planning, mgrid_error *err) {
+  options                *c = side;
   const mgrid_descriptor *first = wanted && !wanted->carrier ? wanted
                                   : c->carrier               ? mgrid_backend_named(c->carrier)
                                                              : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
@@ -159,22 +209,10 @@ static mgrid_status run_on_ranks(options *c, const mgrid_descriptor *wanted, mgr
   if (c->timeout) o.timeout = (double)c->timeout;
   mgrid_backend *b = mgrid_backend_open(first->name, &o, err);
   if (!b) return cli_say_own(&c->cli, err);
-  int64_t      world = mgrid_backend_world(b);
-  mgrid_plan  *p = NULL;
-  mgrid_status s;
-  if (c->world && c->world != world)
-    mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
-               c->world, world);
-  else if (rt)
-    p = cli_plan(&c->cli, rt, world, planning);
-  /* A rank without a plan takes part too, because the others wait for it; they get its error. */
-  s = mgrid_agree(b, p, planning, err);
-  mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
-  if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
+  mgrid_status s = c->move ? prove_move(side, wanted, b, rt, planning, err)
+                           : prove_plan(c, wanted, b, rt[0], planning, err);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
   if (s) cli_say(&c->cli, err);
-  mgrid_plan_free(p);
-  mgrid_backend_free(chosen);
   mgrid_backend_free(b);
   return s;
 }
@@ -192,32 +230,65 @@ static mgrid_status check_carrier(const options *c, const mgrid_descriptor *want
   return cli_usage(&c->cli, "unknown carrier '%s'%s", c->carrier, tail);
 }
 
+/* Read one side, or with `vs` two, whose options are put together in the first. False: nothing is left to do. */
+static bool parse(options *side, const cli_command *self, int argc, char **argv) {
+  options *a = &side[0], *b = &side[1];
+  bool     two = false;
+  for (int i = 1; i < argc; i++) two |= strcmp(argv[i], "vs") == 0;
+  if (!two) {
+    if (!cli_parse(&a->cli, self, argc, argv)) return false;
+    if (!a->cli.recipe)
+      a->cli.code = cli_usage(&a->cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
+    else if (a->move)
+      a->cli.code = cli_usage(&a->cli, "--move wants two sides with 'vs' between: moongrid run A vs B --move");
+    return !a->cli.code;
+  }
+  if (!cli_parse_sides(&a->cli, &a->world, &b->cli, &b->world, true, self, argc, argv)) return false;
+  a->move |= b->move;
+  a->moving.rounds |= b->moving.rounds;
+  a->share_gpu |= b->share_gpu;
+  if (!a->moving.tensor) a->moving.tensor = b->moving.tensor;
+  if (!a->moving.map) a->moving.map = b->moving.map;
+  if (!a->moving.window) a->moving.window = b->moving.window;
+  if (!a->timeout) a->timeout = b->timeout;
+  if (strcmp(a->backend, "auto") == 0) a->backend = b->backend;
+  if (!a->carrier) a->carrier = b->carrier;
+  if (!a->move) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --move tensors from one to the other");
+  if (a->move && (a->json || b->json || a->bandwidth || b->bandwidth))
+    a->cli.code = cli_usage(&a->cli, "--move goes without --json and --bandwidth");
+  return !a->cli.code;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
-  options     c = { .backend = "auto" };
-  mgrid_error err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
-  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
-  const mgrid_descriptor *wanted = mgrid_backend_named(c.backend);
+  options        side[2] = { { .backend = "auto" }, { .backend = "auto" } }, *c = side;
+  mgrid_error    err = MGRID_ERROR_INIT, planning = MGRID_ERROR_INIT;
+  mgrid_runtime *rt[2] = { NULL, NULL };
+  if (!parse(side, self, argc, argv)) return c->cli.code;
+  const mgrid_descriptor *wanted = mgrid_backend_named(c->backend);
   const char             *known[2 + MGRID_BACKENDS_MAX] = { "auto" };
-  if (!wanted && strcmp(c.backend, known[0]) != 0) {
+  if (!wanted && strcmp(c->backend, known[0]) != 0) {
     char   tail[128];
     size_t n = 1 + mgrid_backend_names(known + 1, false);
     known[n++] = mgrid_backends[MGRID_NATIVE_NONE].name;
-    mgrid_suggest(tail, sizeof tail, c.backend, known, n);
-    return cli_usage(&c.cli, "unknown backend '%s'%s", c.backend, tail);
+    mgrid_suggest(tail, sizeof tail, c->backend, known, n);
+    return cli_usage(&c->cli, "unknown backend '%s'%s", c->backend, tail);
   }
-  mgrid_status s = check_carrier(&c, wanted);
+  if (c->move && wanted && !wanted->native)
+    return cli_usage(&c->cli, "--move wants a backend that moves data: mpi or nccl, not %s", c->backend);
+  mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
-  mgrid_runtime *rt = cli_load(&c.cli, &planning);
+  rt[0] = cli_load(&c->cli, &planning);
+  if (c->move) rt[1] = cli_load(&side[1].cli, &planning);
   if (!wanted || wanted->library) {
-    s = run_on_ranks(&c, wanted, rt, &planning, &err);
+    s = run_on_ranks(side, wanted, rt, &planning, &err);
   } else {
     err = planning;
-    s = rt ? rehearse(&c, rt, &err) : err.status;
-    if (s) cli_say(&c.cli, &err);
+    s = rt[0] ? rehearse(c, rt[0], &err) : err.status;
+    if (s) cli_say(&c->cli, &err);
   }
-  mgrid_runtime_free(rt);
-  return cli_finish(&c.cli, s);
+  mgrid_runtime_free(rt[0]);
+  mgrid_runtime_free(rt[1]);
+  return cli_finish(&c->cli, s);
 }
 
 const cli_command command_run = {
@@ -234,6 +305,11 @@ const cli_command command_run = {
                { "devices", read_devices, 0 },
                { "timeout", cli_number, offsetof(options, timeout) },
                { "gpu-memory", cli_number, offsetof(options, gpu_memory) },
-               { "bandwidth", cli_flag, offsetof(options, bandwidth) } },
+               { "bandwidth", cli_flag, offsetof(options, bandwidth) },
+               { "move", cli_flag, offsetof(options, move) },
+               { "tensor", cli_text, offsetof(options, moving.tensor) },
+               { "map", cli_text, offsetof(options, moving.map) },
+               { "rounds", cli_flag, offsetof(options, moving.rounds) },
+               { "window", cli_number, offsetof(options, moving.window) } },
   .run = run,
 };

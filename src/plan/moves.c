@@ -95,14 +95,6 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
 
 /* --------------------------------------------------------------- one rank's */
 
-struct mgrid_move {
-  mgrid_pairs      pairs;
-  int64_t          rank;
-  size_t           npeers;
-  mgrid_move_peer *peer; /* [npeers], by rank */
-  mgrid_move_sums  sums;
-};
-
 static int by_peer(const void *a, const void *b) {
   const mgrid_move_peer *x = a, *y = b;
   return (x->rank > y->rank) - (x->rank < y->rank);
@@ -211,17 +203,34 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
   return s;
 }
 
-/* The pieces of tensor i that go to or come from a peer, or stay. */
-static mgrid_status pieces_of(const mgrid_move *m, size_t i, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
-                              mgrid_error *err) {
-  const mgrid_pair *p = &m->pairs.pair[i];
-  int64_t           from = way == MGRID_RECEIVES ? peer : m->rank, to = way == MGRID_SENDS ? peer : m->rank;
+void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int64_t peer) {
+  *s = (mgrid_stream){ .move = m };
+  s->piece = (mgrid_move_piece){ .size = sizeof s->piece, .way = way, .peer = way == MGRID_STAYS ? m->rank : peer };
+}
+
+void mgrid_stream_end(mgrid_stream *s) { mgrid_boxes_end(&s->boxes); }
+
+/* The boxes of tensor i, which may be none. */
+static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
+  const mgrid_pair *p = &s->move->pairs.pair[i];
+  mgrid_way         way = s->piece.way;
+  int64_t           from = way == MGRID_RECEIVES ? s->piece.peer : s->move->rank;
+  int64_t           to = way == MGRID_SENDS ? s->piece.peer : s->move->rank;
   mgrid_seat        shard, part;
   bool              goes = way == MGRID_STAYS;
-  mgrid_move_piece  piece = { .size = sizeof piece, .way = way, .peer = goes ? m->rank : peer, .tensor = i };
+  s->piece.tensor = i;
   if (!mgrid_tensor_seat(p->from, from, &shard) || !mgrid_pair_seat(p, to, &part)) return MGRID_OK;
   if (!goes && !mgrid_pair_goes(p, &shard, &part, &goes)) return mgrid_oom(err);
-  return goes ? mgrid_pair_boxes(p, &shard, &part, &piece, fn, ud, err) : MGRID_OK;
+  return goes && !mgrid_boxes_begin(&s->boxes, p, &shard, &part) ? mgrid_oom(err) : MGRID_OK;
+}
+
+mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err) {
+  mgrid_status status = MGRID_OK;
+  while (!(*more = mgrid_boxes_next(&s->boxes, &s->piece)) && s->next < s->move->pairs.n && !status) {
+    mgrid_boxes_end(&s->boxes);
+    status = open_tensor(s, s->next++, err);
+  }
+  return status;
 }
 
 mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
@@ -230,8 +239,16 @@ mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer,
   if (way != MGRID_STAYS && (peer < 0 || peer >= m->pairs.ranks))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, peer,
                       m->pairs.ranks - 1);
-  mgrid_status s = MGRID_OK;
-  for (size_t i = 0; i < m->pairs.n && !s && (way == MGRID_STAYS || peer != m->rank); i++)
-    s = pieces_of(m, i, way, peer, fn, ud, err);
+  if (way != MGRID_STAYS && peer == m->rank) return MGRID_OK;
+  mgrid_stream stream;
+  mgrid_status s;
+  bool         more;
+  mgrid_stream_begin(&stream, m, way, peer);
+  while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
+    if (fn(ud, &stream.piece) != 0) {
+      s = mgrid_fail(err, MGRID_OUTPUT, "the pieces of a message were not taken");
+      break;
+    }
+  mgrid_stream_end(&stream);
   return s;
 }

@@ -22,6 +22,26 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
                               const char *const *names, const mgrid_move_options *options, mgrid_error *err);
 void         mgrid_pairs_free(mgrid_pairs *p);
 
+struct mgrid_move {
+  mgrid_pairs      pairs;
+  int64_t          rank;
+  size_t           npeers;
+  mgrid_move_peer *peer; /* [npeers], by rank */
+  mgrid_move_sums  sums;
+};
+
+/* The pieces of mgrid_move_pieces one after the other: what goes to a peer, comes from it, or stays. */
+typedef struct mgrid_stream {
+  const mgrid_move *move;
+  size_t            next; /* tensor after the one that `boxes` is of */
+  mgrid_boxes       boxes;
+  mgrid_move_piece  piece; /* the last one */
+} mgrid_stream;
+void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int64_t peer);
+void mgrid_stream_end(mgrid_stream *s); /* also of { 0 } */
+/* *more: there is another piece, s->piece. MGRID_NO_MEMORY. */
+mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err);
+
 /* What goes between each two ranks, all tensors in one: in rounds, in order of `from`, then `to`. */
 typedef struct mgrid_schedule {
   size_t      n;

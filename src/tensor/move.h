@@ -108,10 +108,24 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
 
 /* ----------------------------------------------------------------- boxes.c */
 
-/* Call fn for each box that a shard and a part of `to` have in common. `piece` has way, peer and tensor; the rest is
-** filled in. MGRID_OUTPUT where fn stopped. */
-mgrid_status mgrid_pair_boxes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
-                              mgrid_move_piece *piece, mgrid_piece_fn fn, void *ud, mgrid_error *err);
+typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
+  int64_t from, to, length;
+} mgrid_shared_run;
+
+/* The boxes that a shard and a part of `to` have in common, one after the other. Memory grows with the runs of the
+** axes, not with the boxes. */
+typedef struct mgrid_boxes {
+  size_t            naxes;
+  int64_t           width, left; /* bytes of an element; boxes to come */
+  size_t            n[MGRID_AXES_MAX], at[MGRID_AXES_MAX];
+  mgrid_shared_run *run[MGRID_AXES_MAX]; /* [n] */
+  int64_t           from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
+} mgrid_boxes;
+/* False: no memory, and nothing to end. */
+bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
+void mgrid_boxes_end(mgrid_boxes *w); /* also of { 0 } */
+/* The next one: `piece` keeps its way, peer and tensor. */
+bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece);
 
 /* ---------------------------------------------------------------- rounds.c */
 

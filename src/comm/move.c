@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT
+**
+** move.c - a move carried out: all ranks agree that it is the same one, then each sends and receives parcels until
+** nothing is left.
+**
+** A lane is what goes to one peer or comes from it. It has two halves of a buffer, so that one parcel is packed while
+** the other is on its way, and these are all of the window: a half is window / (2 x lanes), with the lanes of the
+** busiest rank of the job, which all ranks learn when they agree. So every lane can always go on, nothing waits in a
+** circle, and both sides cut parcels alike. With rounds a rank has one lane in each direction at a time.
+*/
+#include "comm/compare.h"
+#include "comm/parcels.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { HALF_LEAST = 64, HALF_MOST = 4 << 20 };
+
+typedef struct lane {
+  int64_t       peer, bytes, round;
+  bool          receives, ended;  /* ended: there are no more parcels to post */
+  mgrid_parcels ahead, behind;    /* what is posted next; of a receiver, what is unpacked next */
+  uint64_t      posted, finished; /* parcels so far: i is in half i % 2 */
+  bool          busy[2];
+  int64_t       half; /* bytes of one */
+  char         *buffer;
+} lane;
+
+typedef struct running {
+  const mgrid_move          *move;
+  mgrid_backend             *backend;
+  const mgrid_transport_ops *ops;
+  char                     **from, **to; /* [tensors] */
+  size_t                     nlanes, left;
+  lane                      *lane; /* senders first; each sort by round */
+  size_t                     nsend;
+  char                      *staging;
+  int                       *ended; /* [2 * nlanes], of ops->look */
+  mgrid_error               *err;
+} running;
+
+/* ------------------------------------------------------------------- lanes */
+
+static bool through(const lane *l) { return l->ended && l->finished == l->posted; }
+
+/* Post parcels into the halves that are free. */
+static mgrid_status feed(running *r, lane *l) {
+  while (!l->ended && l->posted - l->finished < 2) {
+    int          h = (int)(l->posted % 2);
+    mgrid_parcel parcel;
+    mgrid_status s = mgrid_parcels_next(&l->ahead, l->half, l->buffer + h * l->half,
+                                        l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel, r->err);
+    if (s) return s;
+    if (parcel.bytes == 0) {
+      l->ended = true;
+      return MGRID_OK;
+    }
+    mgrid_post post = { (size_t)(l - r->lane) * 2 + (size_t)h, l->peer, l->receives, parcel.data, parcel.bytes };
+    if ((s = r->ops->post(r->backend, 1, &post, r->err))) return s;
+    l->busy[h] = true;
+    l->posted++;
+  }
+  return MGRID_OK;
+}
+
+/* Take what has arrived, in its order. */
+static mgrid_status drain(running *r, lane *l) {
+  mgrid_status s = MGRID_OK;
+  for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++) {
+    mgrid_parcel parcel;
+    if (l->receives)
+      s = mgrid_parcels_next(&l->behind, l->half, l->buffer + (int64_t)(l->finished % 2) * l->half, MGRID_UNPACK,
+                             &parcel, r->err);
+  }
+  return s;
+}
+
+static mgrid_status go_on(running *r, lane *l) {
+  mgrid_status s = MGRID_OK;
+  for (uint64_t before = UINT64_MAX; before != l->finished && !s && !through(l);) {
+    before = l->finished;
+    s = feed(r, l);
+    if (!s) s = drain(r, l);
+  }
+  if (!s && through(l)) r->left--;
+  return s;
+}
+
+/* mgrid_look: MGRID_OK when something ended. */
+static mgrid_outcome progress(void *ud) {
+  running     *r = ud;
+  size_t       n;
+  mgrid_status s = r->ops->look(r->backend, &n, r->ended, r->err);
+  if (s) return s;
+  for (size_t i = 0; i < n && !s; i++) {
+    lane *l = &r->lane[r->ended[i] / 2];
+    l->busy[r->ended[i] % 2] = false;
+    s = go_on(r, l);
+  }
+  if (s) return s;
+  return n ? (mgrid_outcome)MGRID_OK : MGRID_NOT_YET;
+}
+
+/* Who is behind, for the message. */
+static mgrid_status late(const running *r, double seconds, mgrid_error *err) {
+  const lane *first = NULL;
+  size_t      n = 0;
+  for (size_t i = 0; i < r->nlanes; i++) {
+    const lane *l = &r->lane[i];
+    if (l->posted == 0 || through(l)) continue;
+    n++;
+    if (!first || (l->receives && !first->receives)) first = l;
+  }
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "nothing moved for %g seconds: rank %" PRId64 " %s, and %zu messages are on their way", seconds,
+                    first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not taken all", n);
+}
+
+static mgrid_outcome wait_for(running *r, double seconds) {
+  int64_t        who = -1;
+  mgrid_backend *listens = r->backend->ops->carrier ? r->backend : NULL;
+  mgrid_outcome  o = mgrid_wait(progress, r, seconds > 0 ? mgrid_now() + seconds : HUGE_VAL, listens, &who);
+  if (o == MGRID_LATE) return late(r, seconds, r->err);
+  if (o == MGRID_GAVE_UP) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
+  return o;
+}
+
+/* All lanes at once; what stays is copied while the first parcels are on their way. */
+static mgrid_outcome flow(running *r, double seconds) {
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receives first */
+  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->err);
+  while (r->left > 0 && !s) s = wait_for(r, seconds);
+  return s;
+}
+
+/* By rounds: the ith lane of each direction begins when the one before it has ended. */
+static mgrid_outcome by_rounds(running *r, double seconds) {
+  mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->err);
+  size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
+  while (r->left > 0 && !s) {
+    for (int way = 0; way < 2 && !s; way++) {
+      while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
+      if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
+    }
+    if (!s) s = wait_for(r, seconds);
+  }
+  return s;
+}
+
+/* ----------------------------------------------------------------- prepare */
+
+static int by_round(const void *a, const void *b) {
+  const lane *x = a, *y = b;
+  return (x->round > y->round) - (x->round < y->round);
+}
+
+/* Lanes to every peer, the one after this rank first, so that ranks do not all begin with the same one. */
+static void add_lanes(running *r, bool receives) {
+  const mgrid_move *m = r->move;
+  size_t            first = 0, begun = r->nlanes;
+  while (first < m->npeers && m->peer[first].rank < m->rank) first++;
+  for (size_t k = 0; k < m->npeers; k++) {
+    const mgrid_move_peer *p = &m->peer[(first + k) % m->npeers];
+    int64_t                bytes = receives ? p->receive : p->send;
+    if (bytes == 0) continue;
+    r->lane[r->nlanes++] = (lane){
+      .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
+    };
+  }
+  if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, by_round);
+}
+
+static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_error *err) {
+  const mgrid_move *m = r->move;
+  int64_t           half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0, at = 0;
+  if (half > HALF_MOST) half = HALF_MOST;
+  r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
+  r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
+  if (!r->lane || !r->ended) return mgrid_oom(err);
+  add_lanes(r, false);
+  r->nsend = r->nlanes;
+  add_lanes(r, true);
+  r->left = r->nlanes;
+  for (size_t i = 0; i < r->nlanes; i++) {
+    lane   *l = &r->lane[i];
+    int64_t room = 2 * (l->half = l->bytes < half ? l->bytes : half);
+    if (m->sums.rounds) /* one after the other in the same memory, a half of it for each direction */
+      bytes = room > bytes ? room : bytes;
+    else
+      bytes += room;
+  }
+  r->staging = malloc((size_t)(m->sums.rounds ? 2 * bytes : bytes) + 1);
+  if (!r->staging) return mgrid_oom(err);
+  for (size_t i = 0; i < r->nlanes; i++) {
+    lane *l = &r->lane[i];
+    l->buffer = r->staging + (m->sums.rounds ? (l->receives ? bytes : 0) : at);
+    at += 2 * l->half;
+    mgrid_parcels_begin(&l->ahead, m, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer,
+                        l->receives ? r->to : r->from);
+    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to);
+  }
+  return r->nlanes ? r->ops->prepare(r->backend, 2 * r->nlanes, err) : MGRID_OK;
+}
+
+static void end(running *r, bool ours) {
+  for (size_t i = 0; i < r->nlanes; i++) {
+    mgrid_parcels_end(&r->lane[i].ahead);
+    mgrid_parcels_end(&r->lane[i].behind);
+  }
+  free(r->lane);
+  free(r->ended);
+  if (ours) free(r->staging); /* else what is on its way may still be read from it */
+  free(r->from);
+  free(r->to);
+}
+
+/* ------------------------------------------------------------------- agree */
+
+static mgrid_status check_side(const mgrid_move *m, bool from, const mgrid_buffer *buffer, char **part,
+                               mgrid_error *err) {
+  for (size_t i = 0; i < m->pairs.n; i++) {
+    const mgrid_pair   *p = &m->pairs.pair[i];
+    const mgrid_tensor *t = from ? p->from : p->to;
+    mgrid_seat          at;
+    bool                held = from ? mgrid_tensor_seat(t, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
+    int64_t             bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
+    if (bytes > 0 && (!buffer[i].data || buffer[i].bytes < bytes))
+      return mgrid_fail(
+          err, MGRID_REFUSED,
+          "the part of tensor '%s' %s the move has %" PRId64 " bytes, its buffer on rank %" PRId64 " %" PRId64,
+          m->pairs.name[i], from ? "before" : "after", bytes, m->rank, buffer[i].data ? buffer[i].bytes : 0);
+    part[i] = buffer[i].data;
+  }
+  return MGRID_OK;
+}
+
+/* What can be said without the other ranks. */
+static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buffer *to, const mgrid_move_run_options *o,
+                          mgrid_error *err) {
+  const mgrid_move *m = r->move;
+  if (!m) return err->status ? err->status : mgrid_fail(err, MGRID_USAGE, "no move was given");
+  if (m->pairs.ranks != r->backend->world)
+    return mgrid_fail(err, MGRID_REFUSED, "the move is of %" PRId64 " ranks, the communicator has %" PRId64,
+                      m->pairs.ranks, r->backend->world);
+  if (m->rank != r->backend->rank)
+    return mgrid_fail(err, MGRID_REFUSED, "the move is seen from rank %" PRId64 ", this is rank %" PRId64, m->rank,
+                      r->backend->rank);
+  if (o->window < 1 || !(o->timeout >= 0))
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a move wants a window of 1 byte or more, a timeout of 0 or more");
+  if (mgrid_lacks_list(m->pairs.n, from, "the parts before the move", err)
+      || mgrid_lacks_list(m->pairs.n, to, "the parts after the move", err))
+    return MGRID_USAGE;
+  if (!r->ops && r->backend->world > 1)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "the %s backend moves no data", r->backend->kind->name);
+  r->from = calloc(m->pairs.n + 1, sizeof *r->from);
+  r->to = calloc(m->pairs.n + 1, sizeof *r->to);
+  if (!r->from || !r->to) return mgrid_oom(err);
+  mgrid_status s = check_side(m, true, from, r->from, err);
+  return s ? s : check_side(m, false, to, r->to, err);
+}
+
+/* A move in words, for ranks that differ; returns its digest. */
+static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
+  const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
+  const mgrid_renaming *names = &m->pairs.names;
+  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n };
+  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
+                                 from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
+                                 o->window);
+  uint64_t h = XXH3_64bits(numbers, sizeof numbers);
+  h = XXH3_64bits_withSeed(from->digest, sizeof from->digest, h);
+  h = XXH3_64bits_withSeed(to->digest, sizeof to->digest, h);
+  if (names->n) h = XXH3_64bits_withSeed(names->ranks, (size_t)names->n * sizeof *names->ranks, h);
+  for (size_t i = 0; i < m->pairs.n; i++) {
+    h = XXH3_64bits_withSeed(m->pairs.name[i], strlen(m->pairs.name[i]), h);
+    if (at < len) at += (size_t)snprintf(text + at, len - at, " %s", m->pairs.name[i]);
+  }
+  mgrid_text_ellipsis(text, len, at);
+  return h;
+}
+
+/* Are all ranks here with the same move? *lanes: of the busiest rank. */
+static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
+  enum { WHO, LANES, SAME, WORDS = 4 };
+  char         text[MGRID_TOLD] = "";
+  mgrid_status failed = err->status;
+  uint64_t     words[WORDS] = { mgrid_verdict_of(r->backend, failed), UINT64_MAX, 0, 0 };
+  uint64_t     digest = failed ? 0 : name_it(r->move, o, text, sizeof text);
+  if (!failed) words[LANES] -= r->move->sums.rounds ? 2 : (uint64_t)(r->move->sums.sends + r->move->sums.receives);
+  mgrid_pair_words(words + SAME, digest);
+  mgrid_status s = mgrid_verdict_min(r->backend, words, WORDS, failed, err, err);
+  if (!s) s = mgrid_verdict_tell(r->backend, words[WHO], failed, err, err);
+  *lanes = (int64_t)(UINT64_MAX - words[LANES]);
+  if (!s && !mgrid_pair_same(words + SAME)) {
+    const mgrid_peers all = mgrid_peers_all(r->backend);
+    s = mgrid_compare(&all, &(mgrid_brought){ .digest = digest, .of = "", .text = text }, err);
+  }
+  if (!s && *lanes > 0 && o->window / (2 * *lanes) < HALF_LEAST)
+    s = mgrid_fail(err, MGRID_REFUSED,
+                   "a window of %" PRId64 " bytes is too small for %" PRId64 " messages at a time: %" PRId64
+                   " at least",
+                   o->window, *lanes, 2 * HALF_LEAST * *lanes);
+  return s;
+}
+
+/* --------------------------------------------------------------------- run */
+
+/* Carry the data; a rank that fails tells its peers, which would wait for it. */
+static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
+  mgrid_outcome s = prepare(r, o->window, lanes, err);
+  r->err = err;
+  if (!s) s = r->move->sums.rounds ? by_rounds(r, o->timeout) : flow(r, o->timeout);
+  for (size_t i = 0; i < r->move->npeers && s && r->backend->ops->carrier; i++)
+    r->backend->ops->carrier->tell(r->backend, r->move->peer[i].rank);
+  return s;
+}
+
+mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from, const mgrid_buffer *to,
+                            const mgrid_move_run_options *given, mgrid_error *err) {
+  if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return b ? MGRID_MISSING : MGRID_USAGE;
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  mgrid_error            mine = MGRID_ERROR_INIT;
+  running                r = { .move = m, .backend = b, .ops = b->ops->transport };
+  mgrid_outcome          data = MGRID_OK;
+  int64_t                lanes = 0;
+  if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move: all ranks get this error */
+  if (!mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine)) check(&r, from, to, &o, &mine);
+  if (!(o.timeout >= 0)) o.timeout = 0;
+  mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
+  bool         opened = r.ops && !s;
+  if (!s) s = agree(&r, &o, &lanes, &mine);
+  if (!s) {
+    data = carry(&r, &o, lanes, &mine);
+    s = mgrid_verdict(b, data, &mine, &mine);
+  }
+  bool ours = !opened || r.ops->close(b, s && r.lane);
+  end(&r, ours);
+  return s ? mgrid_error_pass(err, &mine) : MGRID_OK;
+}

@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Moves carried out: `moongrid run A vs B --move` under mpirun, its refusals, ranks that hang or never come.
+
+local support = dofile "tests/lua/support.lua"
+local launch = support.launch
+
+local recipe = support.file [[
+return recipe { doc = "three tensors", params = { tp = 2, pp = 2, off = 0, n = 0, wide = 4 }, build = function(world, p)
+  local w = p.n > 0 and world:window(p.off, p.n) or world
+  local g = grid(w, "tp-pp-dp", { tp = p.tp, pp = p.pp, dp = fill })
+  local t = topology(world)
+  t.dense = g
+  t.qkv = tensor { axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", p.wide } }, type = "bf16",
+    cut = { layer = "pp", qkv = { "tp", parts = { 32, 8, 8 }, unit = 2 } } }
+  t.out = tensor { axes = { { "layer", 8 }, { "hidden", p.wide }, { "out", 96 } }, type = "f32",
+    cut = { layer = "pp", out = "tp" } }
+  t.deal = tensor { axes = { { "a", 100 }, { "b", 101 } }, type = "f64",
+    cut = { a = { "tp", cyclic = 3 }, b = { "dp", cyclic = 2 } } }
+  return t
+end }
+]]
+
+describe("moongrid run A vs B --move", function()
+  teardown(function() os.remove(recipe) end)
+  local function run(ranks, line) return launch(ranks, ("build/moongrid run %s %s --move"):format(recipe, line)) end
+
+  for _, case in ipairs {
+    { 1, "tp=1 pp=1 vs tp=1 pp=1" }, { 2, "tp=2 pp=1 vs tp=1 pp=2" }, { 4, "vs tp=4 pp=1" }, { 6, "tp=3 vs tp=1 pp=6" },
+    { 8, "vs tp=4 pp=1" }, { 8, "vs tp=4 pp=1 --rounds" }, { 8, "vs tp=1 pp=1 wide=4 --window 1" },
+    { 8, "n=4 vs tp=1 off=4 n=4 --timeout 60" }, { 8, "--world 4 vs tp=4" }, { 8, "tp=8 pp=1 vs --world 4" },
+    { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --window 1" }, { 4, "tp=4 pp=1 vs tp=4 pp=1 --map 3,2,1,0 --tensor qkv" },
+  } do
+    it(("proves every element on %d ranks: %s"):format(case[1], case[2]), function()
+      local out, err, code = run(case[1], case[2])
+      assert.are.same({ "", 0 }, { err, code })
+      assert.truthy(out:find(("^moved +%%d tensors? on mpi: .* every element proved on all %d ranks\n$"):format(case[1])), out)
+    end)
+  end
+
+  for line, wanted in pairs {
+    ["vs wide=5"] = "tensor 'qkv': axis 2 is hidden 4 on one side and hidden 5 on the other",
+    ["vs --tensor x"] = "unknown tensor 'x'; known: qkv, out, deal",
+    ["vs tp=3"] = recipe .. ":2: tp 3 x pp 2 = 6 does not divide the 4 ranks; nearest: tp 2, or a world of 6 ranks",
+    ["vs --map 0"] = "the map has 1 ranks, the world after the move 4",
+    ["--world 2 tp=1 vs --world 2 tp=1"] = "the move is of 2 ranks, the communicator has 4",
+    ["--json vs"] = "--move goes without --json and --bandwidth",
+    ["--backend dry vs"] = "--move wants a backend that moves data: mpi or nccl, not dry",
+    [""] = "--move wants two sides with 'vs' between: moongrid run A vs B --move",
+  } do
+    it("refuses " .. (line == "" and "one side" or line), function()
+      local out, err, code = run(4, line)
+      assert.equal("", out)
+      assert.truthy(code ~= 0)
+      err = err:gsub("^moongrid: %[rank 0/4%] ", ""):gsub("^rank 0: ", ""):gsub("\n.*", ""):gsub(":%d+: tp", ":2: tp")
+      assert.equal(wanted, err)
+    end)
+  end
+
+  it("says so where two recipes are given without --move", function()
+    local _, err = launch(2, ("build/moongrid run %s vs tp=1"):format(recipe))
+    assert.truthy(err:find("run takes two recipes to --move tensors from one to the other", 1, true), err)
+  end)
+end)
+
+describe("mgrid_move_run with a timeout", function()
+  it("names a rank that hangs on the way, and goes no further", function()
+    local out = launch(4, "build/tests/mpi/move late")
+    -- whichever rank's clock ran out first has told the others
+    local why = out:match "^403: after 1 seconds not all ranks had come: rank 1 is not there; and on rank 0 ([^\n]*)\n"
+    assert.truthy(why and (why:find "^rank [23] gave up$"
+      or why:find "^nothing moved for 1 seconds: rank %d has not sent all, and %d+ messages are on their way$"), out)
+    assert.truthy(out:find("\n403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", 1, true), out)
+  end)
+
+  it("ends where a rank never comes", function()
+    local out = launch(4, "build/tests/mpi/move absent")
+    assert.equal("403: after 1 seconds not all ranks had come: rank 1 is not there\n"
+      .. "403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", out)
+  end)
+end)

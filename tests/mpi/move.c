@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT
+**
+** move.c - moves of tensors between random layouts on real ranks: every element checked by its own formula, bytes
+** counted under MPI, what lies beside the buffers untouched; refusals, told alike on every rank. TAP from rank 0.
+** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
+*/
+#include "../c/random.h" /* first: its functions have a `size` of their own */
+#include "moongrid_mpi.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ------------------------------------------------ what MPI is asked to send */
+
+static int64_t sent, hang = -1; /* bytes so far; messages until this rank hangs */
+
+enum { DATA = 4 }; /* the tag of a move, which has a communicator of the library to itself but for notices */
+
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request) {
+  int width;
+  MPI_Type_size(type, &width);
+  if (tag != DATA) return PMPI_Isend(data, n, type, to, tag, comm, request);
+  sent += (int64_t)n * width;
+  if (hang >= 0 && hang-- == 0) sleep(4);
+  return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+
+/* ------------------------------------------------------------ random layouts */
+
+enum { TENSORS = 3, AXES = 3, GUARD = 16 };
+static const char *const dim_names[] = { "x", "y", "z" };
+static const char *const tensor_names[] = { "a", "b", "c" };
+static const char *const axis_names[] = { "i", "j", "k" };
+static const char *const types[] = { "f64", "bf16", "f8_e4m3" };
+static const int64_t     widths[] = { 8, 2, 1 };
+
+/* A grid of three dims over `ranks` from `offset`, and the tensors with these axes cut over it somehow. */
+static mgrid_plan *layout(rng *r, int64_t offset, int64_t ranks, int64_t (*length)[AXES], int ntensors,
+                          mgrid_error *e) {
+  mgrid_window    w = { size, offset, ranks };
+  int64_t         x = rng_divisor(r, ranks), y = rng_divisor(r, ranks / x);
+  mgrid_dim       dims[] = { { "x", x }, { "y", y }, { "z", ranks / x / y } };
+  mgrid_grid     *g = mgrid_grid_new(w, 3, dims, e);
+  mgrid_topology *t = mgrid_topology_new(size, e);
+  for (int k = 0; k < ntensors; k++) {
+    mgrid_tensor_axis axis[AXES];
+    size_t            order[] = { 0, 1, 2 };
+    rng_shuffle(r, 3, order);
+    for (int i = 0; i < AXES; i++) {
+      axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+      axis[i].name = axis_names[i];
+      axis[i].length = length[k][i];
+      axis[i].ndims = rng_chance(r, 70);
+      axis[i].dims = &dim_names[order[i]];
+      axis[i].cutting = (mgrid_cutting)rng_between(r, 0, 2);
+      axis[i].block = rng_between(r, 1, 4);
+    }
+    mgrid_tensor *tensor = mgrid_tensor_new(g, types[k], AXES, axis, NULL, e);
+    mgrid_topology_add_tensor(t, tensor_names[k], tensor, e);
+    mgrid_tensor_free(tensor);
+  }
+  mgrid_plan *p = mgrid_plan_new(t, e);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
+  return p;
+}
+
+/* The bytes of an element, by its index in the whole. */
+static uint64_t element(int tensor, int64_t index) {
+  rng r = rng_new((uint64_t)index * TENSORS + (uint64_t)tensor + 1);
+  return rng_next(&r);
+}
+
+/* Fill this rank's part, or count the elements that are wrong. */
+static int64_t walk(const mgrid_plan *p, int k, const int64_t *length, char *data, bool check, mgrid_error *e) {
+  mgrid_run runs[AXES][256];
+  int64_t   n[AXES], wrong = 0, offset = 0;
+  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, 256, runs[i], e);
+  for (int64_t a = 0; a < n[0]; a++)
+    for (int64_t i = runs[0][a].start; i < runs[0][a].start + runs[0][a].length; i++)
+      for (int64_t b = 0; b < n[1]; b++)
+        for (int64_t j = runs[1][b].start; j < runs[1][b].start + runs[1][b].length; j++)
+          for (int64_t c = 0; c < n[2]; c++)
+            for (int64_t q = runs[2][c].start; q < runs[2][c].start + runs[2][c].length; q++, offset++) {
+              uint64_t value = element(k, (i * length[1] + j) * length[2] + q);
+              char    *at = data + offset * widths[k];
+              if (check)
+                wrong += memcmp(at, &value, (size_t)widths[k]) != 0;
+              else
+                memcpy(at, &value, (size_t)widths[k]);
+            }
+  return wrong;
+}
+
+typedef struct parts {
+  mgrid_buffer buffer[TENSORS]; /* GUARD bytes more than the part */
+  int64_t      bytes[TENSORS];
+} parts;
+
+static parts make_parts(const mgrid_plan *p, int ntensors, int64_t (*length)[AXES], bool fill, mgrid_error *e) {
+  parts out;
+  for (int k = 0; k < ntensors; k++) {
+    mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
+    mgrid_tensor_local(p, tensor_names[k], rank, &part, e);
+    out.bytes[k] = part.bytes;
+    out.buffer[k] = (mgrid_buffer){ malloc((size_t)part.bytes + GUARD), part.bytes + GUARD };
+    memset(out.buffer[k].data, 0x5a, (size_t)out.buffer[k].bytes);
+    if (fill && part.bytes) walk(p, k, length[k], out.buffer[k].data, false, e);
+  }
+  return out;
+}
+
+static bool guards_are_whole(const parts *p, int ntensors) {
+  bool ok = true;
+  for (int k = 0; k < ntensors; k++)
+    for (int64_t i = p->bytes[k]; i < p->buffer[k].bytes; i++) ok &= ((char *)p->buffer[k].data)[i] == 0x5a;
+  return ok;
+}
+
+static void free_parts(parts *p, int ntensors) {
+  for (int k = 0; k < ntensors; k++) free(p->buffer[k].data);
+}
+
+static bool one_move(mgrid_backend *b, uint64_t seed) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  rng                r = rng_new(seed);
+  int                n = (int)rng_between(&r, 1, TENSORS);
+  int64_t            length[TENSORS][AXES];
+  bool               large = rng_chance(&r, 10);
+  int64_t            before = rng_between(&r, 1, size), after = rng_between(&r, 1, size);
+  mgrid_move_options what = MGRID_MOVE_OPTIONS_INIT;
+  mgrid_move_sums    sums = MGRID_MOVE_SUMS_INIT;
+  for (int k = 0; k < n; k++)
+    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, large ? 90 : 15);
+  mgrid_plan *from = layout(&r, rng_between(&r, 0, size - before), before, length, n, &e);
+  mgrid_plan *to = layout(&r, rng_between(&r, 0, size - after), after, length, n, &e);
+  what.rounds = rng_chance(&r, 30);
+  mgrid_move *m = mgrid_move_new(from, to, rank, 0, NULL, &what, &e);
+  mgrid_move_bytes(m, &sums, &e);
+  mgrid_move_run_options how = MGRID_MOVE_RUN_OPTIONS_INIT;
+  if (rng_chance(&r, 50)) how.window = 2 * 64 * 2 * size << rng_between(&r, 0, 8);
+  if (rng_chance(&r, 30)) how.timeout = 60;
+  parts src = make_parts(from, n, length, true, &e), dst = make_parts(to, n, length, false, &e);
+  sent = 0;
+  bool    ok = mgrid_move_run(m, b, src.buffer, dst.buffer, &how, &e) == MGRID_OK && sent == sums.send;
+  int64_t wrong = 0;
+  for (int k = 0; k < n; k++)
+    if (dst.bytes[k]) wrong += walk(to, k, length[k], dst.buffer[k].data, true, &e);
+  ok &= wrong == 0 && guards_are_whole(&src, n) && guards_are_whole(&dst, n);
+  for (int k = 0; k < n; k++)
+    if (src.bytes[k]) ok &= walk(from, k, length[k], src.buffer[k].data, true, &e) == 0;
+  ok &= mgrid_move_prove(m, b, &how, &e) == MGRID_OK;
+  if (!ok)
+    fprintf(stderr, "# rank %d: seed %llu: %lld wrong, %lld bytes sent of %lld; %s\n", rank, (unsigned long long)seed,
+            (long long)wrong, (long long)sent, (long long)sums.send, e.message);
+  free_parts(&src, n);
+  free_parts(&dst, n);
+  mgrid_move_free(m);
+  mgrid_plan_free(from);
+  mgrid_plan_free(to);
+  return ok;
+}
+
+/* ---------------------------------------------------------------- refusals */
+
+typedef struct fixture {
+  int64_t        length[1][AXES];
+  mgrid_plan    *plan[3];
+  mgrid_move    *move;
+  parts          src, dst;
+  mgrid_backend *backend;
+} fixture;
+
+static fixture fixture_new(mgrid_backend *b, int64_t elements) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  fixture f = { { { elements, 16, 2 } }, { NULL }, NULL, { { { NULL, 0 } }, { 0 } }, { { { NULL, 0 } }, { 0 } }, b };
+  for (int i = 0; i < 3; i++) {
+    mgrid_window      w = mgrid_world(size);
+    mgrid_dim         dims[] = { { "x", size } };
+    mgrid_grid       *g = mgrid_grid_new(w, 1, dims, &e);
+    mgrid_topology   *t = mgrid_topology_new(size, &e);
+    mgrid_tensor_axis axis[AXES];
+    for (int k = 0; k < AXES; k++) {
+      axis[k] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+      axis[k].name = axis_names[k];
+      axis[k].length = f.length[0][k];
+      axis[k].ndims = k == (i + 1) % 2;
+      axis[k].dims = dim_names;
+      axis[k].cutting = i == 2 ? MGRID_CUT_CEIL : MGRID_CUT_EVEN;
+    }
+    mgrid_tensor *tensor = mgrid_tensor_new(g, types[0], AXES, axis, NULL, &e);
+    mgrid_topology_add_tensor(t, "a", tensor, &e);
+    f.plan[i] = mgrid_plan_new(t, &e);
+    mgrid_tensor_free(tensor);
+    mgrid_topology_free(t);
+    mgrid_grid_free(g);
+  }
+  f.move = mgrid_move_new(f.plan[0], f.plan[1], rank, 0, NULL, NULL, &e);
+  f.src = make_parts(f.plan[0], 1, f.length, true, &e);
+  f.dst = make_parts(f.plan[1], 1, f.length, false, &e);
+  return f;
+}
+
+static void fixture_free(fixture *f) {
+  free_parts(&f->src, 1);
+  free_parts(&f->dst, 1);
+  mgrid_move_free(f->move);
+  for (int i = 0; i < 3; i++) mgrid_plan_free(f->plan[i]);
+}
+
+static bool untouched(const parts *p) {
+  for (int64_t i = 0; i < p->buffer[0].bytes; i++)
+    if (((char *)p->buffer[0].data)[i] != 0x5a) return false;
+  return true;
+}
+
+static void refused(fixture *f, const mgrid_move *m, const mgrid_buffer *src, const mgrid_move_run_options *o,
+                    mgrid_status want, const char *message, const char *what) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = mgrid_move_run(m, f->backend, src, f->dst.buffer, o, &e);
+  bool         ok = s == want && strcmp(e.message, message) == 0 && untouched(&f->dst);
+  if (!ok) fprintf(stderr, "# rank %d: status %d, not %d: %s\n", rank, (int)s, (int)want, e.message);
+  test(ok, what);
+}
+
+static void refusals(mgrid_backend *b) {
+  mgrid_error            e = MGRID_ERROR_INIT;
+  fixture                f = fixture_new(b, 64);
+  char                   want[512];
+  int                    last = size - 1;
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  mgrid_buffer           small = f.src.buffer[0];
+  small.bytes = 7;
+  snprintf(want, sizeof want, "rank %d: the part of tensor 'a' before the move has %lld bytes, its buffer on rank %d 7",
+           last, (long long)f.src.bytes[0], last);
+  if (64 % size == 0)
+    refused(&f, f.move, rank == last ? &small : f.src.buffer, NULL, MGRID_REFUSED, want,
+            "a buffer that is too small on one rank is told on all");
+  snprintf(want, sizeof want, "rank %d: no move was given", last);
+  refused(&f, rank == last ? NULL : f.move, f.src.buffer, NULL, MGRID_USAGE, want, "a rank without a move");
+  o.window = 0;
+  refused(&f, f.move, f.src.buffer, &o, MGRID_OUT_OF_RANGE,
+          "rank 0: a move wants a window of 1 byte or more, a timeout of 0 or more", "a window of nothing");
+  if (size == 1) {
+    fixture_free(&f);
+    return;
+  }
+  o.window = 64;
+  mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+  mgrid_move_bytes(f.move, &sums, &e);
+  int64_t most = sums.sends + sums.receives;
+  MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+  snprintf(want, sizeof want, "a window of 64 bytes is too small for %lld messages at a time: %lld at least",
+           (long long)most, (long long)most * 128);
+  refused(&f, f.move, f.src.buffer, &o, MGRID_REFUSED, want, "a window that is too small for the busiest rank");
+  /* another move on the last rank: from the other layout back */
+  mgrid_move *other = rank == last ? mgrid_move_new(f.plan[0], f.plan[2], rank, 0, NULL, NULL, &e) : NULL;
+  char        d[3][33];
+  for (int i = 0; i < 3; i++) mgrid_plan_digest(f.plan[i], d[i]), d[i][8] = '\0';
+  snprintf(want, sizeof want,
+           "ranks differ: rank 0 moves plan %s to %s, window 67108864: a, rank %d moves plan %s to %s, window "
+           "67108864: a",
+           d[0], d[1], last, d[0], d[2]);
+  parts dst = f.dst;
+  if (rank == last) f.dst = make_parts(f.plan[2], 1, f.length, false, &e);
+  refused(&f, other ? other : f.move, f.src.buffer, NULL, MGRID_DISAGREE, want, "another move on one rank");
+  if (rank == last) free_parts(&f.dst, 1);
+  f.dst = dst;
+  mgrid_move_free(other);
+  /* the move of another rank */
+  other = mgrid_move_new(f.plan[0], f.plan[1], 1, 0, NULL, NULL, &e);
+  refused(&f, other, f.src.buffer, NULL, MGRID_REFUSED, "rank 0: the move is seen from rank 1, this is rank 0",
+          "the move of another rank");
+  mgrid_move_free(other);
+  test(mgrid_move_run(f.move, b, f.src.buffer, f.dst.buffer, NULL, anew(&e)) == MGRID_OK
+           && walk(f.plan[1], 0, f.length[0], f.dst.buffer[0].data, true, &e) == 0,
+       "and after all of these the right one goes");
+  fixture_free(&f);
+}
+
+/* A message of 5 GiB, more than MPI's int can count, in little memory: each buffer is the same pages again and again,
+** of a length that no power of two divides, so that an offset that wrapped around would show. */
+static void big(mgrid_backend *b) {
+  enum { PERIOD = (64 << 20) + 4096, TIMES = 80 };
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_tensor_axis axis = MGRID_TENSOR_AXIS_INIT;
+  const int64_t     bytes = (int64_t)PERIOD * TIMES;
+  mgrid_plan       *plan[2];
+  int               file = memfd_create("big", 0);
+  char             *all = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  bool              ok = file >= 0 && all != MAP_FAILED && ftruncate(file, PERIOD) == 0;
+  for (int64_t i = 0; i < TIMES && ok; i++)
+    ok = mmap(all + i * PERIOD, PERIOD, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+  for (int64_t i = 0; i < PERIOD / 8 && ok && rank == 0; i++) ((int64_t *)all)[i] = i;
+  axis.name = "i", axis.length = bytes;
+  for (int i = 0; i < 2; i++) {
+    mgrid_window    w = { 2, i, 1 };
+    mgrid_grid     *g = mgrid_grid_new(w, 0, NULL, &e);
+    mgrid_tensor   *t = mgrid_tensor_new(g, "f8_e4m3", 1, &axis, NULL, &e);
+    mgrid_topology *top = mgrid_topology_new(2, &e);
+    mgrid_topology_add_tensor(top, "big", t, &e);
+    plan[i] = mgrid_plan_new(top, &e);
+    mgrid_topology_free(top);
+    mgrid_tensor_free(t);
+    mgrid_grid_free(g);
+  }
+  mgrid_move  *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
+  mgrid_buffer mine = { all, bytes }, none = { NULL, 0 };
+  sent = 0;
+  ok = ok && mgrid_move_run(m, b, rank ? &none : &mine, rank ? &mine : &none, NULL, &e) == MGRID_OK;
+  for (int64_t i = 0; i < PERIOD / 8 && ok; i++) ok = ((int64_t *)all)[i] == i;
+  if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  test(ok && sent == (rank ? 0 : bytes), "a tensor of 5 GiB");
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
+  munmap(all, (size_t)bytes);
+  close(file);
+}
+
+/* A rank that hangs on the way (late), or never comes. Ends the job. */
+static int stuck(bool absent) {
+  mgrid_error            e = MGRID_ERROR_INIT;
+  mgrid_backend         *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  fixture                f = fixture_new(b, 100000);
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  o.timeout = 1;
+  if (rank == 1) hang = 1;
+  if (rank == 1 && absent) sleep(4);
+  mgrid_status s = mgrid_move_run(f.move, b, f.src.buffer, f.dst.buffer, &o, &e);
+  if (rank == 0) {
+    printf("%d: %s\n", (int)s, e.message);
+    s = mgrid_move_run(f.move, b, f.src.buffer, f.dst.buffer, &o, anew(&e));
+    printf("%d: %s\n", (int)s, e.message);
+    fflush(stdout);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  sleep(10);
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  tap_begin(&argc, &argv);
+  if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  bool           ok = true;
+  uint64_t       first = first_seed();
+  for (uint64_t seed = first; seed < first + 150; seed++) ok &= one_move(b, seed);
+  test(ok, "150 random moves: every element, no byte more than planned, nothing beside the buffers");
+  refusals(b);
+  if (size == 2) big(b);
+  mgrid_backend_free(b);
+  mgrid_backend *dry = mgrid_backend_dry(2, 0, anew(&e));
+  fixture        f = fixture_new(dry, 64);
+  test(size != 2
+           || (mgrid_move_run(f.move, dry, f.src.buffer, f.dst.buffer, NULL, anew(&e))
+                   == (rank ? MGRID_REFUSED : MGRID_UNSUPPORTED)
+               && strcmp(e.message, rank ? "rank 0: the move is seen from rank 1, this is rank 0"
+                                         : "rank 0: the dry backend moves no data")
+                      == 0),
+       "a dry backend moves nothing");
+  fixture_free(&f);
+  mgrid_backend_free(dry);
+  return tap_end();
+}
