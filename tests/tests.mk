@@ -25,8 +25,8 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
-# Calls of every public function, from the headers; those of tensors and moves are still to come.
-$(B)/gen/nulls.h: tests/c/nulls.lua $(filter-out %_tensor.h,$(CORE_HEADERS))
+# Calls of every public function, from the headers.
+$(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 

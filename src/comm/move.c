@@ -251,8 +251,8 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
                       r->backend->rank);
   if (o->window < 1 || !(o->timeout >= 0))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a move wants a window of 1 byte or more, a timeout of 0 or more");
-  if (mgrid_lacks_list(m->pairs.n, from, "the parts before the move", err)
-      || mgrid_lacks_list(m->pairs.n, to, "the parts after the move", err))
+  if (mgrid_lacks_list(m->pairs.n, from, "parts before the move", err)
+      || mgrid_lacks_list(m->pairs.n, to, "parts after the move", err))
     return MGRID_USAGE;
   if (!r->ops && r->backend->world > 1)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "the %s backend moves no data", r->backend->kind->name);

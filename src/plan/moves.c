@@ -60,7 +60,7 @@ static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, c
 static mgrid_status add_pair(mgrid_pairs *p, const char *name, mgrid_error *err) {
   const mgrid_tensor *from = mgrid_plan_require_tensor(p->from, name, err);
   const mgrid_tensor *to = from ? mgrid_plan_tensor(p->to, name) : NULL;
-  if (!from) return MGRID_UNKNOWN_NAME;
+  if (!from) return name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
   if (!to) return mgrid_fail(err, MGRID_REFUSED, "tensor '%s' is only in the plan before the move", name);
   for (size_t i = 0; i < p->n; i++)
     if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
@@ -77,6 +77,10 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   p->to = mgrid_plan_ref(to);
   p->ranks = from->content.world > to->content.world ? from->content.world : to->content.world;
   if (options->nranks) p->ranks = from->content.world;
+  if (mgrid_lacks_list(n, names, "tensors", err) || mgrid_lacks_list(options->nranks, options->ranks, "ranks", err)) {
+    mgrid_pairs_free(p);
+    return MGRID_USAGE;
+  }
   mgrid_status s = options->nranks ? set_names(p, options->nranks, options->ranks, err) : MGRID_OK;
   if (!s && n == 0) s = check_both(from, to, "before", err);
   if (!s && n == 0) s = check_both(to, from, "after", err);
@@ -235,7 +239,7 @@ mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err) {
 
 mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
                                mgrid_error *err) {
-  if (!m) return MGRID_USAGE;
+  if (!m || mgrid_lacks(fn, "the function that takes pieces", err)) return MGRID_USAGE;
   if (way != MGRID_STAYS && (peer < 0 || peer >= m->pairs.ranks))
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, peer,
                       m->pairs.ranks - 1);

@@ -13,7 +13,7 @@ const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
 }
 
 const mgrid_tensor *mgrid_plan_tensor(const mgrid_plan *p, const char *name) {
-  int at = p ? mgrid_content_tensor(&p->content, name) : -1;
+  int at = p && name ? mgrid_content_tensor(&p->content, name) : -1;
   return at < 0 ? NULL : p->content.tensor[at].tensor;
 }
 
@@ -22,7 +22,7 @@ const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *n
   const char         *known[256] = { NULL };
   char                tail[512];
   size_t              n = 0;
-  if (t) return t;
+  if (t || mgrid_lacks(name, "the name of the tensor", err)) return t;
   for (; n < p->content.ntensors && n < 256; n++) known[n] = p->content.tensor[n].name;
   mgrid_suggest(tail, sizeof tail, name, known, n);
   mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown tensor '%s'%s", name, n ? tail : "; the plan has none");
@@ -41,7 +41,7 @@ mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t r
   if (!p) return MGRID_USAGE;
   mgrid_status        s = mgrid_struct_check(out, sizeof part, "mgrid_tensor_part", err);
   const mgrid_tensor *t = s ? NULL : mgrid_plan_require_tensor(p, name, err);
-  if (!s && !t) s = MGRID_UNKNOWN_NAME;
+  if (!s && !t) s = name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
   if (!s) s = check_rank(p, rank, err);
   if (s) return s;
   mgrid_tensor_part_of(t, rank, &part);
@@ -55,7 +55,7 @@ int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, s
   mgrid_seat          at;
   mgrid_run           run;
   int64_t             n = 0;
-  if (!t || check_rank(p, rank, err)) return -1;
+  if (!t || check_rank(p, rank, err) || mgrid_lacks_list(cap, runs, "runs", err)) return -1;
   if (axis >= t->naxes) {
     mgrid_fail(err, MGRID_OUT_OF_RANGE, "tensor '%s' has %zu axes, no axis %zu", name, t->naxes, axis);
     return -1;

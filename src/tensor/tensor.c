@@ -75,6 +75,10 @@ static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, co
                       given->length);
   if (__builtin_mul_overflow(t->bytes, given->length, &t->bytes))
     return mgrid_fail(err, MGRID_OVERFLOW, "the bytes of the tensor overflow 64 bits at axis '%s'", given->name);
+  if (mgrid_lacks_list(given->ndims, given->dims, "dims", err)
+      || mgrid_lacks_list(given->nparts, given->parts, "parts", err)
+      || mgrid_lacks_list(given->nbounds, given->bounds, "bounds", err))
+    return MGRID_USAGE;
   t->naxes++; /* mgrid_tensor_free frees it from now on */
   memcpy(s->name, given->name, strlen(given->name));
   s->length = given->length;
@@ -163,7 +167,8 @@ static mgrid_status set_holders(mgrid_tensor *t, mgrid_error *err) {
 mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes, const mgrid_tensor_axis *axes,
                                const mgrid_family *on, mgrid_error *err) {
   const char *cuts[MGRID_DIMS_MAX] = { NULL }; /* the axis that each dim cuts */
-  if (!over) return NULL;
+  if (!over || mgrid_lacks(type, "the type of the tensor", err) || mgrid_lacks_list(naxes, axes, "axes", err))
+    return NULL;
   if (naxes < 1 || naxes > MGRID_AXES_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, naxes);
   mgrid_tensor *t = calloc(1, sizeof *t);

@@ -15,6 +15,9 @@ local inputs = {
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
   ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_mpi_options *"] = "&f->mpi", ["mgrid_carrier *"] = "&f->carrier",
   ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
+  ["mgrid_tensor *"] = "f->tensor", ["mgrid_tensor_axis *"] = "&f->axis", ["mgrid_move *"] = "f->move",
+  ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
+  ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
   mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
 }
 
@@ -28,17 +31,24 @@ local outputs = {
   ["mgrid_rehearsal *"] = "&f->rehearsal", ["mgrid_plan_checked *"] = "&f->checked",
   ["mgrid_machine *"] = "&f->machine", ["mgrid_gpu_memory *"] = "&f->memory",
   ["mgrid_resources *"] = "&f->resources", ["mgrid_error *"] = "err",
+  ["mgrid_tensor_part *"] = "&f->part", ["mgrid_run *"] = "f->runs", ["mgrid_move_peer *"] = "&f->peer",
+  ["mgrid_move_sums *"] = "&f->sums",
 }
 
 -- Results that are lists, of which nothing is written.
 local left = { ["f->list"] = true, ["f->out_names"] = true, ["f->out_ranks"] = true,
-  ["f->out_doubles"] = true, f = true, err = true }
+  ["f->out_doubles"] = true, ["f->runs"] = true, f = true, err = true }
 
 local numbers = { ["int64_t"] = "1", ["size_t"] = "1", bool = "false", mgrid_window = "mgrid_world(8)",
-  mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0" }
+  mgrid_order = "MGRID_GRID_ORDER", mgrid_coverage = "MGRID_COVER", mgrid_status = "MGRID_OK", int = "0",
+  mgrid_way = "MGRID_STAYS" }
 
 -- Arguments that are right for one function alone, by FUNCTION.PARAMETER.
 local special = {
+  ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
+  ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
+  ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
+  ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",
   ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',
   ["mgrid_runtime_load.recipe"] = '"picotron"', ["mgrid_reload.recipe"] = '"picotron"',
   ["mgrid_runtime_plan_file.path"] = '"none.json"', ["mgrid_runtime_plan.args"] = "f->settings",
@@ -65,7 +75,7 @@ local special = {
 
 -- What is done with the result of a call: most are freed.
 local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1,
-  mgrid_state = 1,
+  mgrid_state = 1, mgrid_tensor = 1, mgrid_move = 1,
   mgrid_runtime = 1, mgrid_policy = 1 }
 
 local function unknown(what, where)

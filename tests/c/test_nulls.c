@@ -16,39 +16,50 @@ enum { UNSET = 0xa5 };
 
 /* One of everything, for calls that are right. */
 typedef struct fixture {
-  mgrid_grid         *grid;
-  mgrid_family       *family;
-  mgrid_topology     *topology;
-  mgrid_plan         *plan;
-  mgrid_backend      *backend;
-  mgrid_state        *state;
-  mgrid_runtime      *runtime;
-  mgrid_policy       *policy;
-  const mgrid_group  *group;
-  const mgrid_family *families[1], *nothing_families[4];
-  const char         *nothing_names[4];
-  const char         *names[2], *settings[1];
-  mgrid_dim           dims[2];
-  mgrid_mode          modes[1];
-  mgrid_arg           arg;
-  int64_t             numbers[8], two[1], starts[2];
-  int32_t             ranks[8];
-  mgrid_options       options;
-  mgrid_hooks         hooks;
-  mgrid_limits        limits;
-  mgrid_nccl_options  nccl;
-  mgrid_mpi_options   mpi;
-  mgrid_carrier       carrier; /* without functions: never opened */
-  mgrid_error         failed;
-  mgrid_plan_counts   counts;
-  mgrid_change        change;
-  mgrid_segment       segment;
-  mgrid_rehearsal     rehearsal;
-  mgrid_plan_checked  checked;
-  mgrid_machine       machine;
-  mgrid_gpu_memory    memory;
-  mgrid_site          site;
-  mgrid_resources     resources;
+  mgrid_grid            *grid;
+  mgrid_family          *family;
+  mgrid_topology        *topology;
+  mgrid_plan            *plan;
+  mgrid_backend         *backend;
+  mgrid_state           *state;
+  mgrid_runtime         *runtime;
+  mgrid_policy          *policy;
+  const mgrid_group     *group;
+  mgrid_tensor          *tensor;
+  mgrid_plan            *after; /* where `move` goes from `plan` */
+  mgrid_move            *move;
+  const char            *tensors[1];
+  const mgrid_family    *families[1], *nothing_families[4];
+  const char            *nothing_names[4];
+  const char            *names[2], *settings[1];
+  mgrid_dim              dims[2];
+  mgrid_mode             modes[1];
+  mgrid_arg              arg;
+  int64_t                numbers[8], two[1], starts[2];
+  int32_t                ranks[8];
+  mgrid_options          options;
+  mgrid_hooks            hooks;
+  mgrid_limits           limits;
+  mgrid_nccl_options     nccl;
+  mgrid_mpi_options      mpi;
+  mgrid_carrier          carrier; /* without functions: never opened */
+  mgrid_error            failed;
+  mgrid_plan_counts      counts;
+  mgrid_change           change;
+  mgrid_segment          segment;
+  mgrid_rehearsal        rehearsal;
+  mgrid_plan_checked     checked;
+  mgrid_machine          machine;
+  mgrid_gpu_memory       memory;
+  mgrid_site             site;
+  mgrid_resources        resources;
+  mgrid_tensor_axis      axis;
+  mgrid_move_options     moving;
+  mgrid_move_run_options running;
+  mgrid_buffer           buffers[1];
+  mgrid_tensor_part      part;
+  mgrid_move_peer        peer;
+  mgrid_move_sums        sums;
   /* results, 0xa5 before the call */
   mgrid_family  *out_families[4];
   mgrid_runtime *out_runtime;
@@ -58,6 +69,7 @@ typedef struct fixture {
   int64_t        out_numbers[8], list[8];
   int32_t        out_ranks[64];
   size_t         out_size;
+  mgrid_run      runs[4];
   bool           out_bool;
   double         out_doubles[4];
 } fixture;
@@ -95,12 +107,15 @@ static int64_t map(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t c
   return n;
 }
 
+static int piece(void *ud, const mgrid_move_piece *p) { return ud && p ? 0 : 0; }
+
 #include "gen/nulls.h"
 
 static const char recipe[] =
-    "return recipe { build = function(world)\n"
+    "return recipe { params = { cut = 'tp' }, build = function(world, p)\n"
     "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n"
     "  t.grid, t.tp = g, g 'tp'\n"
+    "  t.w = tensor { axes = { { 'a', 8 } }, type = 'f32', cut = { a = p.cut } }\n"
     "  return t end,\n"
     "queries = { world_size = function(s) return s.world end },\n"
     "policy = { one = function() return { one = 1, half = 0.5, yes = true, text = 'a', list = { 1, 2 } } end } }\n";
@@ -139,6 +154,18 @@ static void open_fixture(fixture *f) {
   f->group = mgrid_state_group(f->state, "tp", &e);
   f->policy = mgrid_policy_new(f->runtime, f->state, "one", &e);
   mgrid_policy_call(f->policy, 0, NULL, &e);
+  f->tensors[0] = "w", f->axis = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT, f->axis.name = "a", f->axis.length = 8;
+  f->moving = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT, f->part = (mgrid_tensor_part)MGRID_TENSOR_PART_INIT;
+  f->running = (mgrid_move_run_options)MGRID_MOVE_RUN_OPTIONS_INIT;
+  f->peer = (mgrid_move_peer)MGRID_MOVE_PEER_INIT, f->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
+  f->buffers[0] = (mgrid_buffer){ f->text, sizeof f->text };
+  f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
+  const char    *other = "cut=dp";
+  mgrid_runtime *again = mgrid_runtime_new(NULL, NULL, &e);
+  mgrid_runtime_load(again, recipe_path, &e);
+  f->after = mgrid_runtime_plan(again, 8, 1, &other, &e);
+  mgrid_runtime_free(again);
+  f->move = mgrid_move_new(f->plan, f->after, 3, 0, NULL, NULL, &e);
   if (e.status) fail_msg("the fixture: %s", e.message);
 }
 
@@ -147,6 +174,9 @@ static void close_fixture(fixture *f) {
     if (is_set(&f->out_families[i])) mgrid_family_free(f->out_families[i]);
   if (is_set(&f->out_state)) mgrid_state_free(f->out_state);
   if (is_set(&f->out_runtime)) mgrid_runtime_free(f->out_runtime);
+  mgrid_move_free(f->move);
+  mgrid_plan_free(f->after);
+  mgrid_tensor_free(f->tensor);
   mgrid_policy_free(f->policy);
   mgrid_state_free(f->state);
   mgrid_backend_free(f->backend);
