@@ -509,6 +509,16 @@ function moongrid.zip(...) end
 ---@return moongrid.Tensor
 function moongrid.tensor(tensor) end
 
+---The move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises where a
+---tensor is in one plan alone, or has other axes or another type in the other. Local.
+---@param from moongrid.Plan|moongrid.State
+---@param to moongrid.Plan|moongrid.State
+---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[] } tensors: these alone;
+---rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
+---job); ranks: which rank of the move each rank of `to` is
+---@return moongrid.Move
+function moongrid.move(from, to, options) end
+
 ---Raises, naming the first difference, unless a == b.
 ---@param a moongrid.Family
 ---@param b moongrid.Family

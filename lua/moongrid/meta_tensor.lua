@@ -12,7 +12,7 @@
 ---(torch.chunk); a list: the length of each piece
 ---@field cyclic? integer blocks of that many elements, 1 or more, dealt to the pieces in turn
 ---@field bounds? integer[]|fun(pieces: integer, length: integer): integer[] pieces + 1 ascending numbers from 0 to the
----length; or a function that returns them, or the length of each piece
+---length; or a function that returns them, or the length of each piece: `policies.layers { embedding = 1 }` is one
 ---@field parts? integer[] lengths of arrays that lie side by side, each cut by itself: fused QKV, gate and up
 ---@field unit? integer pieces are multiples of it, which divides the length and each part: whole heads
 
@@ -36,3 +36,31 @@ local Tensor = {} -- luacheck: ignore
 ---@field copy integer which of the copies this is, 0 to copies - 1
 ---@field copies integer ranks that hold the same part
 ---@field runs integer[][][] of each axis, ascending: { start, length } each; the part is every combination, in C order
+
+---What one rank does in a move of tensors from one layout to another. Each element that a rank needs and does not have is
+---sent to it once.
+---@class moongrid.Move
+---@field rank integer whose view this is
+---@field stay integer bytes that it needs and has
+---@field send integer bytes
+---@field receive integer bytes
+---@field rounds? integer of the job; nil where they were not asked for
+---@field tensors string[]
+---@field peers moongrid.MovePeer[] by rank
+local Move = {}
+
+---Every rank fills its parts with numbers that say which element they are, the move is carried out over the job's
+---backend, and every element is checked where it arrives. Collective: each rank calls its own move.
+---@param job moongrid.Job
+---@param options? { window?: integer, timeout?: number } bytes of memory for packing, 64 MiB; seconds without progress
+---@return true? ok nil, message, status where an element is wrong, ranks differ, or the job failed
+---@return string? message
+---@return integer? status
+function Move:prove(job, options) end
+
+---@class moongrid.MovePeer
+---@field rank integer
+---@field send integer bytes, all tensors in one message; 0: none
+---@field receive integer bytes
+---@field send_round? integer
+---@field receive_round? integer

@@ -37,6 +37,7 @@ local library = {}
 library.layers = {
   settings = { { "first", count }, { "last", count }, { "embedding", number, 0 }, { "loss", number, 0 } },
   arguments = { { "layers", count }, { "stages", size } },
+  bounds = function(pieces, length) return { stages = pieces, layers = length } end, -- of a tensor's axis
   verify = function(s, refuse)
     if s.first and s.embedding > 0 then refuse("'first' and 'embedding' both say what the first stage gets") end
     if s.last and s.loss > 0 then refuse("'last' and 'loss' both say what the last stage gets") end
@@ -306,6 +307,7 @@ local function maker(name, policy)
     end
 
     local function policy_of_recipe(state, q, p)
+      if policy.bounds and math.type(state) == "integer" then state, q = nil, policy.bounds(state, q) end
       if type(q) ~= "table" then refuse("a policy takes (state, q, p), and q is %s", show(q)) end
       local s, arguments = #asked > 0 and settings_now(state, q, p) or settings, {}
       for _, argument in ipairs(policy.arguments) do

@@ -343,6 +343,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_family(L);
   mgrid_lua_open_options(L);
   mgrid_lua_open_tensor(L);
+  mgrid_lua_open_move(L);
   mgrid_lua_open_topology(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);

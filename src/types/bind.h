@@ -19,6 +19,7 @@
 #define MGRID_LUA_MESH     "moongrid.Mesh"
 #define MGRID_LUA_FAMILY   "moongrid.Family"
 #define MGRID_LUA_TENSOR   "moongrid.Tensor"
+#define MGRID_LUA_MOVE     "moongrid.Move"
 #define MGRID_LUA_TOPOLOGY "moongrid.Topology"
 #define MGRID_LUA_PLAN     "moongrid.Plan"
 #define MGRID_LUA_STATE    "moongrid.State"
@@ -183,6 +184,7 @@ void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_tensor(lua_State *L);   /* tensor */
+void mgrid_lua_open_move(lua_State *L);     /* move; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */

@@ -119,10 +119,11 @@ do
   live.Topology = moongrid.topology(live.World)
   live.Topology.zz_family = live.Family
   live.Topology.zz_grid = live.Grid
-  live.Tensor = moongrid.tensor { axes = { { "zz_axis", 4 } }, type = "f32" }
+  live.Tensor = moongrid.tensor { axes = { { "zz_axis", 4 } }, type = "f32", cut = { zz_axis = "zz_inner" } }
   live.Topology.zz_tensor = live.Tensor
   live.Plan = moongrid.plan(live.Topology)
   live.State = live.Plan:dry(0)
+  live.Move = moongrid.move(live.Plan, live.State, { rounds = true, ranks = { 1, 0, 3, 2 } })
   live.Group = live.State.zz_family
   live.Mesh = live.State.zz_grid
   live.Machine = live.State.machine
@@ -175,7 +176,7 @@ describe("meta.lua", function()
     assert.are.same(sorted(moongrid), sorted(annotated.moongrid))
   end)
 
-  for _, class in ipairs { "World", "Grid", "Family", "Topology", "Plan", "State", "Group", "Mesh", "Recipe" } do
+  for _, class in ipairs { "World", "Grid", "Family", "Topology", "Plan", "State", "Group", "Mesh", "Recipe", "Move" } do
     it("has every method and field of a " .. class, function()
       assert.are.same(sorted(answered(live[class])), sorted(annotated["moongrid." .. class]))
     end)

@@ -63,6 +63,40 @@ describe("moongrid run A vs B --move", function()
   end)
 end)
 
+describe("move:prove", function()
+  it("proves a move between states, and tells all where ranks differ", function()
+    local recipe_file = support.file [[return recipe { params = { tp = 2 }, build = function(world, p)
+      local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+      local t = topology(world)
+      t.grid, t.tp = g, g "tp"
+      t.w = tensor { axes = { { "a", 30 }, { "b", 7 } }, type = "i32", cut = { a = "tp" } }
+      return t
+    end }]]
+    local script = support.file(([[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi())
+      local recipe = mg.load %q
+      local old = assert(job:materialize(recipe:plan(4), "old"))
+      local new = assert(job:materialize(mg.load(%q):plan(4, { tp = 4 }), "new"))
+      local move = mg.move(old, new)
+      assert(move.rank == job.rank and move:prove(job, { window = 4096, timeout = 60 }))
+      local other = job.rank == 3 and mg.move(old, old) or move
+      local ok, message, status = other:prove(job)
+      assert(not ok and status == 500 and message:find "^ranks differ: rank 0 moves plan .* rank 3 moves plan ", message)
+      assert(not pcall(move.prove, move, job, { widow = 1 }))
+      assert(move:prove(job))
+      if job.rank == 0 then print("fine") end
+      new:close()
+      old:close()
+      job:close()
+    ]]):format(recipe_file, recipe_file))
+    local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    os.remove(recipe_file)
+    assert.are.same({ "fine\n", 0 }, { out, code }, err)
+  end)
+end)
+
 describe("mgrid_move_run with a timeout", function()
   it("names a rank that hangs on the way, and goes no further", function()
     local out = launch(4, "build/tests/mpi/move late")

@@ -207,3 +207,53 @@ describe("moongrid move", function()
     assert.are.same({ "moongrid: the plans have no tensors: a recipe says them, t.weights = tensor { ... }\n", 1 }, { err, code })
   end)
 end)
+
+describe("moongrid.move", function()
+  local path = recipe_of(qkv)
+  teardown(function() os.remove(path) end)
+  local function plan(args) return moongrid.load(path):plan(8, args) end
+
+  it("tells what a rank does, of plans and of states", function()
+    local from, to = plan {}, plan { tp = 4, pp = 1 }
+    local m = moongrid.move(from, to, { rank = 3 })
+    local told = json.decode((run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --rank 3 --json")))
+    assert.are.same({ 3, told.stay, told.send, told.receive, { "x" } }, { m.rank, m.stay, m.send, m.receive, m.tensors })
+    assert.are.same(told.peers, m.peers)
+    assert.is_nil(m.rounds)
+    assert.are.equal(("Move of 1 tensors: rank 3 sends %d bytes, receives %d"):format(m.send, m.receive), tostring(m))
+    assert.are.same(m.peers, moongrid.move(from:dry(3), to).peers)
+    local rounds = moongrid.move(from, to:dry(3), { rounds = true, tensors = { "x" } })
+    assert.is_true(rounds.rounds >= 1)
+    for _, peer in ipairs(rounds.peers) do
+      assert.are.equal(peer.send > 0, peer.send_round ~= nil)
+      assert.are.equal(peer.receive > 0, peer.receive_round ~= nil)
+    end
+    assert.are.equal(0, moongrid.move(from, from, { rank = 0 }).send)
+    assert.is_true(moongrid.move(from, from, { rank = 0, ranks = { 7, 6, 5, 4, 3, 2, 1, 0 } }).send > 0)
+  end)
+
+  for message, options in pairs {
+    ["a move between plans is seen from a rank: { rank = r }"] = {},
+    ["rank 8 is out of range; ranks are 0 to 7"] = { rank = 8 },
+    ["unknown tensor 'y'; known: x"] = { rank = 0, tensors = { "y" } },
+    ["tensors is a list of names; number 1 is number"] = { rank = 0, tensors = { 1 } },
+    ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
+    ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
+    ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks)"] = { runk = 0 },
+  } do
+    it("refuses: " .. message, function()
+      local ok, why = pcall(moongrid.move, plan {}, plan {}, options)
+      assert.are.same({ false, message }, { ok, (tostring(why):gsub("^[^ ]+:%d+: ", "")) })
+    end)
+  end
+end)
+
+describe("bounds of an axis", function()
+  it("are those of policies.layers", function()
+    local path = recipe_of [[axes = { { "layer", 9 } }, type = "f32", over = "dense",
+      cut = { layer = { "pp", bounds = policies.layers { embedding = 2 } } }]]
+    local plan = moongrid.load(path):plan(8, { tp = 2, pp = 2 })
+    assert.are.same({ { { { 0, 4 } } }, { { { 4, 5 } } } }, { plan:tensor("x", 0).runs, plan:tensor("x", 2).runs })
+    os.remove(path)
+  end)
+end)
