@@ -155,6 +155,19 @@ function parts.moves(B)
   end
   t:target("where dims fit, us", B.stat(data["fits " .. worlds[#worlds]]).median, 10)
   t:note "16 tensors in one move; where dims do not fit, the copies of a shard are listed for each message"
+
+  if not B.first_line "mpirun --version" or not B.compile("carry", "scripts/bench.d/carry.c", "mpi") then return end
+  for _, ranks in ipairs(B.quick and { 2 } or { 2, 8, 16 }) do
+    local edge, carried = B.quick and 256 or 4096, {}
+    B.samples(carried, ("LAUNCH_SECONDS=200 scripts/launch %d %s/carry %d %d 2>/dev/null"):format(ranks, B.dir, edge,
+      B.quick and 3 or 21))
+    t = B.table(("a square of f32, edge %d, from rows to columns, %d ranks"):format(edge, ranks), "ms")
+    for _, way in ipairs { { "move", "mgrid_move_run" }, { "alltoallw", "MPI_Alltoallw" },
+      { "types", "non-blocking messages of datatypes" }, { "persistent", "packed, persistent messages" },
+      { "gather", "all-gather of the whole, and a slice" } } do
+      if carried[way[1]] then t:row(way[2], carried[way[1]]) end
+    end
+  end
 end
 
 -- ------------------------------------------------------------------ enumerate

@@ -79,17 +79,27 @@ typedef struct mgrid_carrier_ops {
   void (*phase)(mgrid_backend *b, uint64_t number);
 } mgrid_carrier_ops;
 
+/* The rows of a box in the part of one rank: bytes that lie side by side. */
+typedef struct mgrid_rows {
+  char   *at;        /* the current row */
+  int64_t row, done; /* bytes of a row, and of the current one those that are done */
+  int     n;         /* loops around it, the slowest first */
+  int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX]; /* [n]; strides in bytes */
+} mgrid_rows;
+
 /* A message between two ranks of the world, a part of a move: move.c */
 typedef struct mgrid_post {
-  size_t  slot; /* by which its end is told; no other message has it until then */
-  int64_t peer;
-  bool    receive;
-  void   *data;
-  size_t  bytes; /* 1 or more, and equal on both sides */
+  size_t            slot; /* by which its end is told; no other message has it until then */
+  int64_t           peer;
+  bool              receive;
+  void             *data;
+  size_t            bytes; /* 1 or more, and equal on both sides */
+  const mgrid_rows *rows;  /* where `data` is one after the other; NULL: side by side */
 } mgrid_post;
 
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
+  bool typed;    /* takes rows */
   bool together; /* what all ranks post at once must fit together, and ends together */
   /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank
   ** that fails here takes no part. */

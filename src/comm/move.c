@@ -58,7 +58,12 @@ static mgrid_status feed(running *r, lane *l) {
       l->ended = true;
       return MGRID_OK;
     }
-    mgrid_post post = { (size_t)(l - r->lane) * 2 + (size_t)h, l->peer, l->receives, parcel.data, parcel.bytes };
+    mgrid_post post = { .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
+                        .peer = l->peer,
+                        .receive = l->receives,
+                        .data = parcel.data,
+                        .bytes = parcel.bytes,
+                        .rows = parcel.in_rows ? &parcel.rows : NULL };
     if ((s = r->ops->post(r->backend, 1, &post, r->err))) return s;
     l->busy[h] = true;
     l->posted++;
@@ -200,8 +205,8 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
     l->buffer = r->staging + (m->sums.rounds ? (l->receives ? bytes : 0) : at);
     at += 2 * l->half;
     mgrid_parcels_begin(&l->ahead, m, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer,
-                        l->receives ? r->to : r->from);
-    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to);
+                        l->receives ? r->to : r->from, r->ops->typed);
+    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to, r->ops->typed);
   }
   return r->nlanes ? r->ops->prepare(r->backend, 2 * r->nlanes, err) : MGRID_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_move.c - messages of moves on MPI: a non-blocking call for each parcel, on a communicator of the library.
+** mpi_move.c - messages of moves on MPI: a non-blocking call for each parcel, on a communicator of the library. Long
+** rows are a datatype, which saves a copy over packing; persistent messages are no faster: scripts/README.md.
 */
 #include "comm/mpi.h"
 
@@ -27,14 +28,34 @@ static mgrid_status mpi_move_prepare(mgrid_backend *b, size_t n, mgrid_error *er
   return MGRID_OK;
 }
 
+/* Rows as a datatype: bytes side by side, and loops around them. */
+static int type_of(const mgrid_rows *rows, MPI_Datatype *out) {
+  MPI_Datatype type = MPI_BYTE;
+  int          block = (int)rows->row, rc = MPI_SUCCESS;
+  for (int k = rows->n; k-- > 0 && !rc; block = 1) {
+    MPI_Datatype inner = type;
+    rc = MPI_Type_create_hvector((int)rows->length[k], block, (MPI_Aint)rows->stride[k], inner, &type);
+    if (inner != MPI_BYTE) MPI_Type_free(&inner);
+  }
+  *out = type;
+  return rc ? rc : MPI_Type_commit(out);
+}
+
+static int post_one(mpi_backend *m, const mgrid_post *p) {
+  MPI_Datatype type = MPI_BYTE;
+  MPI_Request *request = &m->request[p->slot];
+  int          n = p->rows ? 1 : (int)p->bytes, rc = p->rows ? type_of(p->rows, &type) : MPI_SUCCESS;
+  if (rc) return rc;
+  rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request)
+                  : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request);
+  if (p->rows) MPI_Type_free(&type); /* MPI keeps it until the message has ended */
+  return rc;
+}
+
 static mgrid_status mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err) {
-  mpi_backend *m = (mpi_backend *)b;
   for (size_t i = 0; i < n; i++) {
-    const mgrid_post *p = &message[i];
-    MPI_Request      *request = &m->request[p->slot];
-    int rc = p->receive ? MPI_Irecv(p->data, (int)p->bytes, MPI_BYTE, (int)p->peer, MGRID_TAG_MOVE, m->notes, request)
-                        : MPI_Isend(p->data, (int)p->bytes, MPI_BYTE, (int)p->peer, MGRID_TAG_MOVE, m->notes, request);
-    if (rc) return mgrid_mpi_failed(err, rc, p->receive ? "MPI_Irecv" : "MPI_Isend", "a move");
+    int rc = post_one((mpi_backend *)b, &message[i]);
+    if (rc) return mgrid_mpi_failed(err, rc, message[i].receive ? "MPI_Irecv" : "MPI_Isend", "a move");
   }
   return MGRID_OK;
 }
@@ -53,7 +74,8 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
   return !failed;
 }
 
-const mgrid_transport_ops mgrid_mpi_transport = { .open = mpi_move_open,
+const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
+                                                  .open = mpi_move_open,
                                                   .prepare = mpi_move_prepare,
                                                   .post = mpi_move_post,
                                                   .look = mpi_move_look,

@@ -84,8 +84,9 @@ static void copy(mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how)
 
 /* ----------------------------------------------------------------- parcels */
 
-void mgrid_parcels_begin(mgrid_parcels *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part) {
-  *p = (mgrid_parcels){ .part = part };
+void mgrid_parcels_begin(mgrid_parcels *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
+                         bool typed) {
+  *p = (mgrid_parcels){ .part = part, .typed = typed };
   mgrid_stream_begin(&p->stream, m, way, peer);
 }
 
@@ -105,6 +106,8 @@ static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
     if (piece->bytes < MGRID_LARGE) continue;
     mgrid_rows_of(&other, piece, !sends, width, NULL);
     p->whole = p->rows.n == 0 && other.n == 0;
+    p->direct = p->typed && p->left <= MGRID_PARCEL_MAX && p->rows.row >= MGRID_ROW_LEAST
+                && other.row >= MGRID_ROW_LEAST;
   }
   return MGRID_OK;
 }
@@ -112,17 +115,22 @@ static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
 /* A parcel of a large piece. */
 static void cut(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out) {
   mgrid_rows *r = &p->rows;
+  if (p->direct) { /* at its beginning, since it is one parcel */
+    *out = (mgrid_parcel){ r->at, (size_t)p->left, r->n > 0, *r };
+    p->left = 0;
+    return;
+  }
   if (p->whole) most = MGRID_PARCEL_MAX;
   int64_t n = p->left < most ? p->left : most;
   bool    in_place = r->row - r->done >= n;
-  *out = (mgrid_parcel){ in_place ? r->at + r->done : buffer, (size_t)n };
+  *out = (mgrid_parcel){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   copy(r, buffer, n, in_place ? MGRID_MEASURE : how);
   p->left -= n;
 }
 
 mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
                                 mgrid_error *err) {
-  *out = (mgrid_parcel){ buffer, 0 };
+  *out = (mgrid_parcel){ .data = buffer };
   for (int64_t room = most; room > 0;) {
     bool         more;
     mgrid_status s = next_piece(p, &more, err);

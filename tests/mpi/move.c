@@ -76,9 +76,9 @@ static uint64_t element(int tensor, int64_t index) {
 
 /* Fill this rank's part, or count the elements that are wrong. */
 static int64_t walk(const mgrid_plan *p, int k, const int64_t *length, char *data, bool check, mgrid_error *e) {
-  mgrid_run runs[AXES][256];
+  mgrid_run runs[AXES][600];
   int64_t   n[AXES], wrong = 0, offset = 0;
-  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, 256, runs[i], e);
+  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, 600, runs[i], e);
   for (int64_t a = 0; a < n[0]; a++)
     for (int64_t i = runs[0][a].start; i < runs[0][a].start + runs[0][a].length; i++)
       for (int64_t b = 0; b < n[1]; b++)
@@ -134,7 +134,7 @@ static bool one_move(mgrid_backend *b, uint64_t seed) {
   mgrid_move_options what = MGRID_MOVE_OPTIONS_INIT;
   mgrid_move_sums    sums = MGRID_MOVE_SUMS_INIT;
   for (int k = 0; k < n; k++)
-    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, large ? 90 : 15);
+    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, !large ? 15 : i == 2 ? 600 : 40);
   mgrid_plan *from = layout(&r, rng_between(&r, 0, size - before), before, length, n, &e);
   mgrid_plan *to = layout(&r, rng_between(&r, 0, size - after), after, length, n, &e);
   what.rounds = rng_chance(&r, 30);
