@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
   double *spent = malloc((size_t)turns * WAYS * sizeof *spent);
   if (!from || !to || !packed || !whole || !spent) MPI_Abort(MPI_COMM_WORLD, 1);
   for (int64_t i = 0; i < rows * edge; i++) from[i] = (float)((rank * rows * edge + i) % 1000003);
-  backend = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  backend = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   move = mgrid_move_new(layout(0), layout(1), rank, 0, NULL, NULL, &e);
   make_types();
   make_persistent();

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)luaL_checkudata(L, i, MGRID_LUA_MOVE); }
+static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
 /* The plan at i, also that of a State, whose rank it puts into *rank. */
 static const mgrid_plan *check_side(lua_State *L, int i, int64_t *rank) {
@@ -52,6 +52,8 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   o->ranks = ranks;
 }
 
+static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
+
 /* move(from, to [, { rank, tensors, rounds, ranks }]) -> Move */
 static int new_move(lua_State *L) {
   static const char *const known[] = { "rank", "tensors", "rounds", "ranks" };
@@ -73,9 +75,7 @@ static int new_move(lua_State *L) {
     read_ranks(L, 3, &o);
   }
   if (rank < 0) mgrid_lua_raise_as(L, MGRID_USAGE, "a move between plans is seen from a rank: { rank = r }");
-  mgrid_move **box = lua_newuserdatauv(L, sizeof *box, 0);
-  *box = NULL;
-  luaL_setmetatable(L, MGRID_LUA_MOVE);
+  mgrid_move **box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_MOVE, free_move);
   *box = mgrid_move_new(from, to, rank, n, tensors, &o, &e);
   return *box ? 1 : mgrid_lua_raise_error(L, &e);
 }
@@ -141,13 +141,6 @@ static int move_prove(lua_State *L) {
   return lua_pushboolean(L, true), 1;
 }
 
-static int move_gc(lua_State *L) {
-  mgrid_move **box = luaL_checkudata(L, 1, MGRID_LUA_MOVE);
-  mgrid_move_free(*box);
-  *box = NULL;
-  return 0;
-}
-
 static int move_tostring(lua_State *L) {
   const mgrid_move *m = check_move(L, 1);
   lua_pushfstring(L, "Move of %d tensors: rank %I sends %I bytes, receives %I", (int)m->pairs.n, (lua_Integer)m->rank,
@@ -155,12 +148,12 @@ static int move_tostring(lua_State *L) {
   return 1;
 }
 
-static const luaL_Reg        move_fields[] = { { "rank", move_rank },     { "stay", move_stay },
-                                               { "send", move_send },     { "receive", move_receive },
-                                               { "rounds", move_rounds }, { "tensors", move_tensors },
-                                               { "peers", move_peers },   { NULL, NULL } };
-static const luaL_Reg        move_methods[] = { { "prove", move_prove }, { NULL, NULL } };
-static const luaL_Reg        move_meta[] = { { "__tostring", move_tostring }, { "__gc", move_gc }, { NULL, NULL } };
+static const luaL_Reg move_fields[] = { { "rank", move_rank },     { "stay", move_stay },
+                                        { "send", move_send },     { "receive", move_receive },
+                                        { "rounds", move_rounds }, { "tensors", move_tensors },
+                                        { "peers", move_peers },   { NULL, NULL } };
+static const luaL_Reg move_methods[] = { { "prove", move_prove }, { NULL, NULL } };
+static const luaL_Reg move_meta[] = { { "__tostring", move_tostring }, { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
 static const mgrid_lua_class move_class = { MGRID_LUA_MOVE, move_fields, move_methods, NULL, move_meta };
 
 void mgrid_lua_open_move(lua_State *L) {
