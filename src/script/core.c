@@ -230,6 +230,7 @@ static int core_read(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *table = mgrid_read_table(path, &e);
   if (table) return give(L, table);
+  if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   lua_pushnil(L);
   lua_pushstring(L, e.message);
   return 2;
