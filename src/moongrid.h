@@ -83,9 +83,13 @@
 **   a name of a dim, grid or family                    31 bytes
 **   a file that is read; a text in a recipe            2^20 bytes
 **   values of a value that is copied or is JSON        2^18, 32 deep, 2^22 bytes of text
+**   values of a call's mgrid_arg                       2^18, tables 16 deep, 2^22 bytes of text
+**   names in all lists of concurrent families          4096
 **   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
+** A thread that calls the library needs 64 KiB of stack for bundled recipes and those like them; 256 KiB for any recipe,
+** because Lua lets functions of C, as pcall, call each other 200 deep.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H

@@ -96,9 +96,9 @@ local declared = {
   any = { -- the recipe checks it
     what = "a plain value",
     parse = function(text)
-      local value = core.decode(text)
-      if value == nil then return text end
-      return value
+      local value, why = core.decode(text)
+      if value == nil and not why then return text end
+      return value, why
     end,
     check = function(v) return v ~= nil end,
     text = function(v) return type(v) == "string" and v or core.encode(v) end,

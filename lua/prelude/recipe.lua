@@ -12,7 +12,8 @@
 -- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
 -- the texts of the recipe and its base; choose(topology, family, option, value) sets an option;
 -- concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: names by their bytes,
--- then numbers, then the rest; encode(value) and decode(text) are JSON.
+-- then numbers, then the rest; encode(value) and decode(text) are JSON; decode returns
+-- nil for text that is none, nil and why for what has no place in Lua.
 
 local core = ...
 local shared = core.library("shared", core)

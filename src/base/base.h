@@ -106,6 +106,7 @@ char *mgrid_strdup(const char *s); /* NULL when out of memory */
 ** _is_shown: it is so already; _shown writes to (out, room), whole characters as far as there is room, and returns how
 ** many bytes; _text_shown appends. shown.c */
 bool   mgrid_is_shown(const char *s, size_t len);
+bool   mgrid_is_utf8(const char *s, size_t len); /* control characters are */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 void   mgrid_text_shown(mgrid_text *t, const char *s);
 

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-/* The bytes of the character at s, of which n are left; 0 where it is none, or controls the terminal. */
-static size_t character(const unsigned char *s, size_t n) {
+/* The bytes of the character at s, of which n are left, and its code; 0 where it is none. */
+static size_t decoded(const unsigned char *s, size_t n, uint32_t *out) {
   static const struct {
     unsigned char first, mask;
     size_t        bytes;
     uint32_t      least; /* the lowest code that needs so many bytes */
   } forms[] = {
-    { 0x00, 0x80, 1, 0x20 }, { 0xc0, 0xe0, 2, 0xa0 }, { 0xe0, 0xf0, 3, 0x800 }, { 0xf0, 0xf8, 4, 0x10000 }
+    { 0x00, 0x80, 1, 0 }, { 0xc0, 0xe0, 2, 0x80 }, { 0xe0, 0xf0, 3, 0x800 }, { 0xf0, 0xf8, 4, 0x10000 }
   };
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if ((*s & forms[i].mask) != forms[i].first || n < forms[i].bytes) continue;
@@ -23,11 +23,28 @@ static size_t character(const unsigned char *s, size_t n) {
       if ((s[k] & 0xc0) != 0x80) return 0;
       code = code << 6 | (s[k] & 0x3f);
     }
-    bool turned = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069); /* the direction of text */
-    bool none = code < forms[i].least || code == 0x7f || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff;
-    return turned || none ? 0 : forms[i].bytes;
+    *out = code;
+    return code < forms[i].least || (code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff ? 0 : forms[i].bytes;
   }
   return 0;
+}
+
+/* The same; 0 also for one that controls the terminal. */
+static size_t character(const unsigned char *s, size_t n) {
+  uint32_t code;
+  size_t   bytes = decoded(s, n, &code);
+  bool     turns = bytes && ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)); /* the text */
+  return turns || (bytes && (code < 0x20 || (code >= 0x7f && code < 0xa0))) ? 0 : bytes;
+}
+
+bool mgrid_is_utf8(const char *s, size_t len) {
+  uint32_t code;
+  for (size_t at = 0, n; at < len; at += n)
+    if ((unsigned char)s[at] < 0x80)
+      n = 1;
+    else if ((n = decoded((const unsigned char *)s + at, len - at, &code)) == 0)
+      return false;
+  return true;
 }
 
 bool mgrid_is_shown(const char *s, size_t len) {

@@ -93,40 +93,64 @@ static mgrid_status check_names(const mgrid_content *c, size_t n, const char *co
   return MGRID_OK;
 }
 
-/* Mark every family that comes after this one by the lists. */
-static void mark_later(const mgrid_content *c, const char *family, bool *later) {
-  for (size_t i = 0; i < c->nconcurrent; i++) {
-    const mgrid_concurrent *list = &c->concurrent[i];
-    for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
-      bool *mark = &later[mgrid_content_find(c, list->name[k])];
-      if (*mark) continue;
-      *mark = true;
-      mark_later(c, list->name[k], later);
+static size_t names_in_lists(const mgrid_content *c) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->nconcurrent; i++) n += c->concurrent[i].n;
+  return n;
+}
+
+/* Mark every family that comes after this one by the lists. next[]: room for those whose own followers are to be
+** marked yet. */
+static void mark_later(const mgrid_content *c, const char *family, bool *later, int *next, mgrid_payer *payer) {
+  int64_t all = (int64_t)names_in_lists(c);
+  size_t  left = 0;
+  while (mgrid_pay(payer, all)) {
+    for (size_t i = 0; i < c->nconcurrent; i++) {
+      const mgrid_concurrent *list = &c->concurrent[i];
+      for (size_t k = place_in(list, family) + 1; k < list->n; k++) {
+        int at = mgrid_content_find(c, list->name[k]);
+        if (!later[at]) next[left++] = at;
+        later[at] = true;
+      }
     }
+    if (left == 0) return;
+    family = c->entry[next[--left]].name;
   }
 }
 
 /* Refuse a list that has two families in the opposite order of the lists before it. */
-static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_error *err) {
-  bool *later = malloc(c->nentries * sizeof *later);
-  if (!later) return mgrid_oom(err);
+static mgrid_status check_order(const mgrid_content *c, size_t n, const char *const *names, mgrid_payer *payer,
+                                mgrid_error *err) {
+  int  *next = malloc(c->nentries * (sizeof *next + sizeof(bool)));
+  bool *later = (bool *)(next + c->nentries);
+  if (!next) return mgrid_oom(err);
   mgrid_status s = MGRID_OK;
   for (size_t k = 1; k < n && !s; k++) {
     memset(later, 0, c->nentries * sizeof *later);
-    mark_later(c, names[k], later);
+    mark_later(c, names[k], later, next, payer);
+    if (!mgrid_pay(payer, (int64_t)(k * c->nentries))) break;
     for (size_t i = 0; i < k && !s; i++)
       if (later[mgrid_content_find(c, names[i])])
         s = mgrid_fail(err, MGRID_REFUSED, "concurrent: '%s' is before '%s' in this list, and after it by earlier ones",
                        names[i], names[k]);
   }
-  free(later);
+  free(next);
   return s;
 }
 
 mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *const *names, mgrid_error *err) {
+  return mgrid_concurrent_add(t, n, names, NULL, err);
+}
+
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
+                                  mgrid_error *err) {
   if (!t) return MGRID_USAGE;
+  size_t had = names_in_lists(&t->content);
+  if (n > MGRID_CONCURRENT_MAX - had)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "concurrent: more than %d names in all lists", MGRID_CONCURRENT_MAX);
+  mgrid_pay(payer, (int64_t)(n * n));
   mgrid_status s = check_names(&t->content, n, names, err);
-  if (!s) s = check_order(&t->content, n, names, err);
+  if (!s) s = check_order(&t->content, n, names, payer, err);
   return s ? s : mgrid_concurrent_put(&t->content, n, names, err);
 }
 
@@ -135,7 +159,7 @@ mgrid_status mgrid_topology_concurrent(mgrid_topology *t, size_t n, const char *
 /* A family's lane, and whether its calls go first. lane -1: in no list. */
 typedef struct place {
   int  lane;
-  bool urgent;
+  bool urgent, listed;
 } place;
 
 /* Does the family make communicators that others could share? */
@@ -170,12 +194,14 @@ static bool is_listed(const mgrid_content *c, const char *family) {
 }
 
 /* In the order of the topology, not of the lists: another launch order makes no other communicators. */
-static void give_lanes(const mgrid_content *c, place *p) {
-  for (size_t i = 0; i < c->nentries; i++) {
+static void give_lanes(const mgrid_content *c, place *p, mgrid_payer *payer) {
+  int64_t names = (int64_t)names_in_lists(c);
+  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, names); i++) {
     const mgrid_entry *e = &c->entry[i];
-    if (!can_share(e) || !is_listed(c, e->name)) continue;
+    p[i].listed = is_listed(c, e->name);
+    if (!can_share(e) || !p[i].listed) continue;
     int lane = 0;
-    while (is_taken(c, e->name, lane, p)) lane++;
+    while (is_taken(c, e->name, lane, p) && mgrid_pay(payer, 2 * names)) lane++;
     p[i].lane = lane;
   }
 }
@@ -196,27 +222,27 @@ static void give_priority(const mgrid_content *c, place *p) {
 }
 
 /* A family in no list goes with a listed one of the same groups, so that it goes on sharing with that. */
-static void follow(const mgrid_content *c, place *p) {
-  for (size_t i = 0; i < c->nentries; i++) {
+static void follow(const mgrid_content *c, place *p, mgrid_payer *payer) {
+  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, (int64_t)c->nentries); i++) {
     const mgrid_entry *e = &c->entry[i];
-    bool               found = !can_share(e) || is_listed(c, e->name);
+    bool               found = !can_share(e) || p[i].listed;
     for (size_t k = 0; k < c->nentries && !found; k++) {
       const mgrid_entry *other = &c->entry[k];
-      if (!is_listed(c, other->name) || !mgrid_choice_shares(e->choice, other->choice)) continue;
-      found = mgrid_all_within(e->family, other->family, NULL) || mgrid_all_within(other->family, e->family, NULL);
+      if (!p[k].listed || !mgrid_choice_shares(e->choice, other->choice)) continue;
+      found = mgrid_all_within(e->family, other->family, payer) || mgrid_all_within(other->family, e->family, payer);
       if (found) p[i] = p[k];
     }
   }
 }
 
-mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_error *err) {
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_error *err) {
   if (c->nconcurrent == 0) return MGRID_OK;
   place *p = malloc(c->nentries * sizeof *p);
   if (!p) return mgrid_oom(err);
-  for (size_t i = 0; i < c->nentries; i++) p[i] = (place){ -1, false };
-  give_lanes(c, p);
-  give_priority(c, p);
-  follow(c, p);
+  for (size_t i = 0; i < c->nentries; i++) p[i] = (place){ -1, false, false };
+  give_lanes(c, p, payer);
+  if (mgrid_pay(payer, (int64_t)names_in_lists(c))) give_priority(c, p);
+  follow(c, p, payer);
   mgrid_status s = MGRID_OK;
   for (size_t i = 0; i < c->nentries && !s; i++) {
     mgrid_choice *own = NULL;
@@ -241,8 +267,9 @@ static void each_next(const mgrid_content *c, const char *family, int *waits, in
   }
 }
 
-mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err) {
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_error *err) {
   const mgrid_content *c = &p->content;
+  int64_t              names = (int64_t)names_in_lists(c), entries = (int64_t)c->nentries;
   int64_t              number = 0;
   int                 *waits = NULL;
   if (c->nconcurrent == 0) { /* the order of creation */
@@ -251,12 +278,13 @@ mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err) {
     return MGRID_OK;
   }
   if (!(waits = calloc(c->nentries + 1, sizeof *waits))) return mgrid_oom(err);
-  for (size_t i = 0; i < c->nentries; i++) {
+  for (size_t i = 0; i < c->nentries && mgrid_pay(payer, 2 * names); i++) {
     p->launch[i] = -1;
     each_next(c, c->entry[i].name, waits, 1);
   }
   for (size_t n = 0, from = 0; n < c->nentries; n++) { /* the first of the schedule that waits for none */
     size_t k = from;
+    if (!mgrid_pay(payer, 2 * names + entries / 8)) break;
     while (p->launch[p->order[k]] >= 0 || waits[p->order[k]] > 0) k++;
     int i = p->order[k];
     p->launch[i] = number;

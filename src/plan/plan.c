@@ -29,11 +29,12 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
     free(p);
     return NULL;
   }
-  if (mgrid_concurrent_lanes(&p->content, err)) {
+  if (mgrid_concurrent_lanes(&p->content, payer, err)) {
     mgrid_plan_free(p);
     return NULL;
   }
   size_t n = p->content.nentries, at = 0;
+  mgrid_pay(payer, (int64_t)p->content.held / 2); /* the text of tensors, for the digest */
   p->order = malloc((n + 1) * sizeof *p->order);
   p->shares = malloc((n + 1) * sizeof *p->shares);
   p->launch = malloc((n + 1) * sizeof *p->launch);
@@ -60,7 +61,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
       return NULL;
     }
   }
-  if (mgrid_plan_take_launch(p, err) || mgrid_plan_take_digest(p, err)) {
+  if (mgrid_plan_take_launch(p, payer, err) || (payer && payer->spent) || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
   }

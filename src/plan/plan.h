@@ -51,7 +51,7 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
 
 /* Fill p->launch from the lists of concurrent families and p->order. concurrent.c */
-mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_error *err);
+mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_error *err);
 /* mgrid_group_launch_order of a group of an entry. */
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
 

@@ -140,6 +140,7 @@ static mgrid_status add_tensor(mgrid_content *c, const char *name, const mgrid_t
   memset(&tensor[c->ntensors], 0, sizeof *tensor);
   memcpy(tensor[c->ntensors].name, name, strlen(name));
   tensor[c->ntensors].tensor = mgrid_tensor_ref(t);
+  c->held += mgrid_tensor_held(t);
   put_name(&c->names, name, MGRID_TENSOR_SLOT + (int32_t)c->ntensors++);
   return MGRID_OK;
 }
@@ -255,6 +256,7 @@ bool mgrid_topology_remove(mgrid_topology *topology, const char *name) {
   int32_t        is = look_up(c, name);
   if (is >= MGRID_TENSOR_SLOT) {
     mgrid_named_tensor *t = &c->tensor[is - MGRID_TENSOR_SLOT];
+    c->held -= mgrid_tensor_held(t->tensor);
     mgrid_tensor_free(t->tensor);
     memmove(t, t + 1, (--c->ntensors - (size_t)(is - MGRID_TENSOR_SLOT)) * sizeof *t);
   } else if (is > 0) {

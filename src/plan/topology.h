@@ -54,6 +54,7 @@ typedef struct mgrid_content {
   mgrid_param        *param;      /* [nparams] */
   mgrid_concurrent   *concurrent; /* [nconcurrent]; in no order of two families that contradicts another */
   mgrid_named_tensor *tensor;     /* [ntensors] */
+  size_t              held;       /* bytes of the tensors */
   mgrid_index         names;      /* of entries, grids and tensors */
 } mgrid_content;
 
@@ -80,7 +81,12 @@ mgrid_status mgrid_topology_choose(mgrid_topology *t, const char *name, const mg
 /* Take out the family, grid or tensor of this name. False: there is none. */
 bool mgrid_topology_remove(mgrid_topology *t, const char *name);
 
-/* concurrent.c: the lists of a content, the last three for topology.c. Append a list that was checked: */
+/* concurrent.c: the lists of a content. mgrid_topology_concurrent, which somebody pays: without an error where he pays no
+** more the list is there or not. */
+enum { MGRID_CONCURRENT_MAX = 4096 }; /* names in all lists */
+mgrid_status mgrid_concurrent_add(mgrid_topology *t, size_t n, const char *const *names, mgrid_payer *payer,
+                                  mgrid_error *err);
+/* Append a list that was checked: */
 mgrid_status mgrid_concurrent_put(mgrid_content *c, size_t n, const char *const *names, mgrid_error *err);
 mgrid_status mgrid_concurrent_copy(mgrid_content *to, const mgrid_content *from, mgrid_error *err);
 void         mgrid_concurrent_forget(mgrid_content *c, const char *family); /* take it out of all lists */
@@ -88,6 +94,6 @@ void         mgrid_concurrent_free(mgrid_content *c);
 /* Add the names to a text, with `between` between them. */
 void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mgrid_text *t);
 /* Give the families of each list lanes that differ, and the first of each high priority, in their options. */
-mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_error *err);
+mgrid_status mgrid_concurrent_lanes(mgrid_content *c, mgrid_payer *payer, mgrid_error *err);
 
 #endif

@@ -90,7 +90,7 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
 /* Arguments as JSON text; NULL: none. */
 static mgrid_status read_arguments(const char *name, const char *text, json_t **object, mgrid_error *err) {
   json_error_t why;
-  *object = text ? json_loads(text, 0, &why) : NULL;
+  *object = text ? mgrid_json_parse(text, strlen(text), 0, &why) : NULL;
   if (!text || json_is_object(*object)) return MGRID_OK;
   json_decref(*object);
   *object = NULL;

@@ -198,12 +198,20 @@ static int give(lua_State *L, json_t *v) {
   return rc ? lua_error(L) : 1;
 }
 
-/* decode(JSON text) -> value | nil */
+/* decode(JSON text) -> value | nil where it is none | nil, why it cannot be here */
 static int core_decode(lua_State *L) {
   json_error_t why;
-  json_t      *v = json_loads(luaL_checkstring(L, 1), JSON_DECODE_ANY, &why);
-  if (v) return give(L, v);
-  return *why.text ? 0 : mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
+  size_t       len;
+  const char  *text = luaL_checklstring(L, 1, &len);
+  json_t      *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
+  if (!v && !*why.text) return mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
+  if (v && !mgrid_json_has_gap(v)) return give(L, v);
+  bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;
+  json_decref(v);
+  if (!gap && !deep) return 0;
+  lua_pushnil(L);
+  lua_pushstring(L, gap ? MGRID_GAP : MGRID_TOO_DEEP);
+  return 2;
 }
 
 /* nearest(name, names) -> the one of them that may be meant | nil */
@@ -222,6 +230,7 @@ static int core_read(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *table = mgrid_read_table(path, &e);
   if (table) return give(L, table);
+  if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   lua_pushnil(L);
   lua_pushstring(L, e.message);
   return 2;

@@ -23,8 +23,6 @@ typedef struct evaluation {
   mgrid_plan *plan;
 } evaluation;
 
-static bool pay(void *budget, int64_t work) { return mgrid_budget_spend(budget, work); }
-
 static int plan_body(lua_State *L) {
   evaluation *e = lua_touserdata(L, 1);
   mgrid_prelude_push(L, "evaluate");
@@ -39,7 +37,7 @@ static int plan_body(lua_State *L) {
                            t->content.world, e->world);
   mgrid_error err = MGRID_ERROR_INIT;
   if (mgrid_topology_recipe(t, e->recipe, &err)) return mgrid_lua_raise_error(L, &err);
-  mgrid_payer payer = { pay, mgrid_budget_of(L), 0, false };
+  mgrid_payer payer = mgrid_budget_payer(L);
   e->plan = mgrid_plan_make(t, &payer, &err);
   if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
   return e->plan ? 0 : mgrid_lua_raise_error(L, &err);

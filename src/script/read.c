@@ -5,12 +5,14 @@
 */
 #include "script/read.h"
 
+#include "types/values.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
-enum { DEPTH_MAX = 32, VALUES_MAX = 1 << 18 }; /* aliases could make a small file huge */
+enum { DEPTH_MAX = MGRID_VALUES_DEEP, VALUES_MAX = MGRID_VALUES_MAX }; /* aliases could make a small file huge */
 
 typedef struct reading {
   const char      *path;
@@ -79,6 +81,10 @@ static json_t *sequence(reading *r, const yaml_node_t *node, int depth) {
   json_t *array = json_array();
   for (yaml_node_item_t *i = node->data.sequence.items.start; array && i < node->data.sequence.items.top; i++) {
     json_t *value = value_of(r, *i, depth + 1);
+    if (json_is_null(value)) {
+      json_decref(array);
+      return refuse(r, yaml_document_get_node(r->document, *i)->start_mark.line, MGRID_GAP);
+    }
     if (value && json_array_append_new(array, value) == 0) continue;
     if (value) mgrid_oom(r->err);
     json_decref(array);
@@ -91,7 +97,7 @@ static json_t *sequence(reading *r, const yaml_node_t *node, int depth) {
 static json_t *value_of(reading *r, int index, int depth) {
   const yaml_node_t *node = yaml_document_get_node(r->document, index);
   if (depth > DEPTH_MAX || ++r->values > VALUES_MAX)
-    return refuse(r, node->start_mark.line, depth > DEPTH_MAX ? "nested too deep" : "too many values");
+    return refuse(r, node->start_mark.line, depth > DEPTH_MAX ? MGRID_TOO_DEEP : "too many values");
   const char *text = (const char *)node->data.scalar.value;
   json_t     *value = NULL;
   switch (node->type) {
@@ -107,10 +113,33 @@ static json_t *value_of(reading *r, int index, int depth) {
   return value;
 }
 
+/* libyaml's work grows with the depth, and with the square of it where brackets are never closed: a first look stops
+** where it is too deep. An error in the text is for the second. */
+static bool is_deep(const mgrid_text *t, size_t *line) {
+  yaml_parser_t parser;
+  yaml_event_t  event;
+  int           depth = 0;
+  bool          end = false;
+  if (!yaml_parser_initialize(&parser)) return false; /* as it will be again */
+  yaml_parser_set_input_string(&parser, (const unsigned char *)t->data, t->len);
+  while (!end && depth <= DEPTH_MAX + 1 && yaml_parser_parse(&parser, &event)) {
+    yaml_event_type_t type = event.type;
+    depth += (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)
+             - (type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT);
+    end = type == YAML_STREAM_END_EVENT || type == YAML_NO_EVENT;
+    *line = event.start_mark.line;
+    yaml_event_delete(&event);
+  }
+  yaml_parser_delete(&parser);
+  return depth > DEPTH_MAX + 1;
+}
+
 static json_t *read_yaml(reading *r, const mgrid_text *t) {
   yaml_parser_t   parser;
   yaml_document_t document;
   json_t         *value = NULL;
+  size_t          line = 0;
+  if (is_deep(t, &line)) return refuse(r, line, MGRID_TOO_DEEP);
   if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(r->err);
   yaml_parser_set_input_string(&parser, (const unsigned char *)(t->data ? t->data : ""), t->len);
   if (yaml_parser_load(&parser, &document)) {
@@ -124,24 +153,16 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
   return value;
 }
 
-/* JSON has no aliases: the text bounds the values, but not their depth. */
-static bool is_deep(const json_t *v, int depth) {
-  size_t      i;
-  const char *key;
-  json_t     *item;
-  if (depth > DEPTH_MAX) return true;
-  json_array_foreach(v, i, item) if (is_deep(item, depth + 1)) return true;
-  json_object_foreach((json_t *)v, key, item) if (is_deep(item, depth + 1)) return true;
-  return false;
-}
-
 static json_t *read_json(reading *r, const mgrid_text *t) {
   json_error_t why;
-  json_t      *value = json_loadb(t->data ? t->data : "", t->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-  if (!value) return refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
-  if (!is_deep(value, 0)) return value;
-  json_decref(value);
-  return refuse(r, 0, "nested too deep");
+  size_t       flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+  json_t      *value = mgrid_json_parse(t->data ? t->data : "", t->len, flags, &why);
+  if (!value && !*why.text) return mgrid_null_oom(r->err);
+  if (value && mgrid_json_has_gap(value)) {
+    json_decref(value);
+    return refuse(r, 0, MGRID_GAP);
+  }
+  return value ? value : refuse(r, why.line > 0 ? (size_t)why.line - 1 : 0, why.text);
 }
 
 json_t *mgrid_read_table(const char *path, mgrid_error *err) {

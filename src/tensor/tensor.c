@@ -211,6 +211,14 @@ void mgrid_tensor_free(mgrid_tensor *t) {
   free(t);
 }
 
+size_t mgrid_tensor_held(const mgrid_tensor *t) {
+  size_t numbers = 0;
+  for (size_t i = 0; i < t->naxes; i++)
+    numbers += t->axis[i].nparts + 1 + (t->axis[i].bounds ? (size_t)t->axis[i].pieces + 1 : 0);
+  for (size_t d = 0; d < t->grid->n; d++) numbers += t->some[d] ? (size_t)t->grid->axis[d].size : 0;
+  return sizeof *t + numbers * sizeof(int64_t);
+}
+
 /* ---------------------------------------------------------------- questions */
 
 size_t mgrid_tensor_naxes(const mgrid_tensor *t) { return t ? t->naxes : 0; }

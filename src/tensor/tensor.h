@@ -89,6 +89,8 @@ typedef struct mgrid_seat {
 
 bool    mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at); /* false: it holds nothing */
 int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at);
+/* Bytes of memory that it holds, without its grid and family. */
+size_t mgrid_tensor_held(const mgrid_tensor *t);
 /* Elements of the part there. */
 int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at);
 /* Bytes of the largest part. */

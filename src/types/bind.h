@@ -154,6 +154,9 @@ mgrid_backend               *mgrid_lua_check_job(lua_State *L, int i);          
 void                         mgrid_lua_push_machine(lua_State *L, const mgrid_state *s); /* state.machine. machine.c */
 extern const mgrid_lua_class mgrid_lua_state_class; /* its fields: names that no family may have */
 
+/* Count the memory of the Topology at i, to which something was added. topology.c */
+void mgrid_lua_weigh_topology(lua_State *L, int i);
+
 /* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the latter
 ** two are a field and a method of Plan. */
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);

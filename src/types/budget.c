@@ -152,6 +152,10 @@ static void budget_hook(lua_State *L, lua_Debug *ar) {
     look_after(b, 2 * b->step < most ? 2 * b->step : most);
 }
 
+static bool pay(void *budget, int64_t work) { return !budget || mgrid_budget_spend(budget, work); }
+
+mgrid_payer mgrid_budget_payer(lua_State *L) { return (mgrid_payer){ pay, mgrid_budget_of(L), 0, false }; }
+
 void mgrid_lua_charge(lua_State *L, int64_t work) {
   mgrid_budget *b = mgrid_budget_of(L);
   if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);

@@ -40,6 +40,8 @@ void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds);
 void mgrid_budget_stop(mgrid_budget *b);
 /* Spend so much work, without raising; false: the budget is spent. */
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work);
+/* It pays for work in C; in a host's Lua state that is free. */
+mgrid_payer mgrid_budget_payer(lua_State *L);
 /* The budget of a Lua state; NULL in one of a host. */
 mgrid_budget *mgrid_budget_of(lua_State *L);
 /* Are there so many bytes more? No: garbage was collected, and did not help; mgrid_budget_refuse raises. */

@@ -2,7 +2,7 @@
 **
 ** concurrent.c - for Lua: which families of a topology are used at the same time.
 */
-#include "types/bind.h"
+#include "types/budget.h"
 
 #include <string.h>
 
@@ -25,6 +25,7 @@ static int no_list(lua_State *L, const char *what) {
 /* The table at i has n values of one type at 1 to n, and nothing else. */
 static lua_Integer check_list(lua_State *L, int i, int type) {
   lua_Integer n = (lua_Integer)lua_rawlen(L, i), found = 0;
+  mgrid_lua_charge(L, n < INT64_MAX / 16 ? 16 * n : n);
   for (lua_pushnil(L); lua_next(L, i); found++) lua_pop(L, 1);
   if (found != n) no_list(L, "has names for its values, or gaps");
   for (lua_Integer k = 1; k <= n; k++) {
@@ -43,8 +44,11 @@ static void put_list(lua_State *L, int i, mgrid_topology *t) {
     names[k] = lua_tostring(L, -1); /* the list holds it */
     lua_pop(L, 1);
   }
-  mgrid_lua_charge(L, (int64_t)(n * n));
-  if (mgrid_topology_concurrent(t, n, names, &e)) fail(L, e.status, e.message);
+  mgrid_payer  payer = mgrid_budget_payer(L);
+  mgrid_status s = mgrid_concurrent_add(t, n, names, &payer, &e);
+  if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
+  if (s) fail(L, e.status, e.message);
+  mgrid_lua_weigh_topology(L, 1);
   lua_pop(L, 1);
 }
 

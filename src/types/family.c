@@ -28,10 +28,18 @@ void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
 typedef struct lua_call {
   lua_State *L;
   int        fn; /* stack index of the function */
-  int64_t    group, n, cap;
+  int64_t    group, n, cap, made; /* made: members so far */
   int64_t   *positions;
   int32_t   *ranks;
 } lua_call;
+
+/* What a callback gives is work and memory of the recipe, too. */
+static void count_made(lua_call *c, lua_State *L) {
+  if (c->n > c->cap) return; /* refused by who asked */
+  c->made += c->n;
+  mgrid_lua_charge(L, 8 * c->n + 8);
+  mgrid_lua_reserve(L, c->made, 24);
+}
 
 static int call_pick(lua_State *L) { /* function, call */
   lua_call *c = lua_touserdata(L, 2);
@@ -41,6 +49,7 @@ static int call_pick(lua_State *L) { /* function, call */
   int  results = lua_gettop(L) - 2;
   bool list = results == 1 && lua_istable(L, 3);
   c->n = list ? (int64_t)lua_rawlen(L, 3) : results;
+  count_made(c, L);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
     if (list)
       lua_rawgeti(L, 3, i + 1);
@@ -68,6 +77,7 @@ static int call_map(lua_State *L) { /* function, call */
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: the function gave %s, not a list of ranks",
                               luaL_typename(L, -1));
   c->n = (int64_t)lua_rawlen(L, -1);
+  count_made(c, L);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
     lua_rawgeti(L, -1, i + 1);
     int64_t rank = lua_tointeger(L, -1);

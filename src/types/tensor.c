@@ -50,10 +50,20 @@ static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) 
   mgrid_lua_raise_as(r->L, status, "tensor '%s': %s", r->name, text);
 }
 
+/* How many are in the list on the top. The topology will have copies of them, and their text. */
+static size_t length(const reading *r, const char *axis, const char *what) {
+  size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
+  if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
+    refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis, what, MGRID_WORLD_MAX);
+  mgrid_lua_charge(r->L, 16 * (int64_t)n);
+  mgrid_lua_reserve(r->L, (int64_t)n, 48);
+  return n;
+}
+
 /* Push the integers in the list on the top as an array below it; the list goes. */
 static int64_t *read_integers(const reading *r, const char *axis, const char *what, size_t *n) {
   lua_State *L = r->L;
-  *n = lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+  *n = length(r, axis, what);
   if (*n == 0)
     refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not a list of integers", axis, what,
            lua_istable(L, -1) ? "an empty table" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
@@ -260,12 +270,20 @@ static void read_grid(reading *r, const mgrid_content *c) {
   }
 }
 
+/* Every member is looked for in the grid, and of each dim the coordinates that members have are listed. */
+static void charge_members(const reading *r, const mgrid_family *f) {
+  int64_t coords = 0;
+  for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
+  mgrid_lua_charge(r->L, f->total < INT64_MAX / 64 ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n) : f->total);
+  mgrid_lua_reserve(r->L, coords, 8);
+}
+
 static void read_on(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "on") == LUA_TNIL) return;
   mgrid_lua_family *f = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
   if (!f) refuse(r, MGRID_BAD_VALUE, "`on` is a %s, not a family", luaL_typename(L, -1));
-  mgrid_lua_charge_lists(L, f->f);
+  charge_members(r, f->f);
   r->on = f->f;
 }
 
@@ -294,6 +312,7 @@ void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tens
   mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
   mgrid_tensor_free(made);
   if (s) mgrid_lua_raise_error(L, &e);
+  mgrid_lua_weigh_topology(L, topology);
   lua_settop(L, top);
 }
 

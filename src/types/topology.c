@@ -54,6 +54,13 @@ static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
   return f && held && held->f == f->f;
 }
 
+void mgrid_lua_weigh_topology(lua_State *L, int i) {
+  const mgrid_content *c = &mgrid_lua_check_topology(L, i)->content;
+  size_t               names = c->nentries + c->ngrids + c->ntensors;
+  for (size_t k = 0; k < c->nconcurrent; k++) names += c->concurrent[k].n;
+  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, i)), sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
+}
+
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
@@ -89,8 +96,7 @@ static int topology_newindex(lua_State *L) {
     s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_put_grid(t, name, *g, &e);
   }
   if (s) return mgrid_lua_raise_error(L, &e);
-  size_t entries = t->content.nentries + t->content.ngrids;
-  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, 1)), sizeof *t + 2 * entries * sizeof(mgrid_entry));
+  mgrid_lua_weigh_topology(L, 1);
   mgrid_lua_where(L);
   remember(L, 2, name);
   lua_pushvalue(L, 3);

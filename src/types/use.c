@@ -359,7 +359,8 @@ static int push_value(lua_State *L) {
 }
 
 static int unpack(lua_State *L, const parcel *p, const char *data) {
-  json_t *value = json_loadb(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+  json_error_t why;
+  json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
   lua_pushcfunction(L, push_value);
   lua_pushlightuserdata(L, value);
   int raised = value ? lua_pcall(L, 1, 1, 0) : LUA_ERRMEM; /* free the value before raising */

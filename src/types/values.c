@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEPTH = 32, ARGS_DEPTH = 16 };
+enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16, VALUE_TEXT_MAX = 4 * MGRID_TEXT_MAX };
 
 static int put_piece(const char *text, size_t len, void *out) {
   mgrid_text_put(out, text, len);
@@ -26,7 +26,7 @@ typedef struct room {
   bool    shown; /* of text alone: what is not UTF-8 is written out */
 } room;
 
-static room whole_room(void) { return (room){ MGRID_VALUES_MAX, 4 * (int64_t)MGRID_TEXT_MAX, false }; }
+static room whole_room(void) { return (room){ MGRID_VALUES_MAX, VALUE_TEXT_MAX, false }; }
 
 /* Take from the room what the value itself, without its members, needs. */
 static bool fits(lua_State *L, int i, room *r) {
@@ -49,6 +49,27 @@ static shape shape_of(lua_State *L, int i) {
 }
 
 /* ------------------------------------------------------------------------- JSON */
+
+/* Does the text nest lists and objects deeper than values may be? Jansson parses by recursion. */
+static bool is_deep(const char *s, size_t len) {
+  int depth = 0;
+  for (size_t i = 0; i < len; i++) {
+    if (s[i] == '"')
+      for (i++; i < len && s[i] != '"'; i++) i += s[i] == '\\';
+    else if (s[i] == '[' || s[i] == '{')
+      depth++;
+    else if (s[i] == ']' || s[i] == '}')
+      depth--;
+    if (depth > DEPTH) return true;
+  }
+  return false;
+}
+
+json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why) {
+  if (!is_deep(s, len)) return json_loadb(s, len, flags, why);
+  *why = (json_error_t){ .line = 1, .text = MGRID_TOO_DEEP };
+  return NULL;
+}
 
 static json_t *convert(lua_State *L, int i, int depth, room *left);
 
@@ -144,6 +165,15 @@ bool mgrid_value_fits(lua_State *L, int i) {
   return counted(L, lua_absindex(L, i), 0, &left);
 }
 
+bool mgrid_json_has_gap(const json_t *v) {
+  size_t      i;
+  const char *key;
+  json_t     *item;
+  json_array_foreach(v, i, item) if (json_is_null(item) || mgrid_json_has_gap(item)) return true;
+  json_object_foreach((json_t *)v, key, item) if (mgrid_json_has_gap(item)) return true;
+  return false;
+}
+
 void mgrid_push_json(lua_State *L, const json_t *v) {
   mgrid_lua_stack(L, 6);
   switch (v ? json_typeof(v) : JSON_NULL) {
@@ -156,6 +186,7 @@ void mgrid_push_json(lua_State *L, const json_t *v) {
   case JSON_ARRAY:
     lua_createtable(L, (int)json_array_size(v), 0);
     for (size_t i = 0; i < json_array_size(v); i++) {
+      if (json_is_null(json_array_get(v, i))) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, MGRID_GAP);
       mgrid_push_json(L, json_array_get(v, i));
       lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
@@ -175,12 +206,6 @@ void mgrid_push_json(lua_State *L, const json_t *v) {
 
 /* ---------------------------------------------------------------------------- C */
 
-static bool is_utf8(const char *s, size_t len) {
-  json_t *text = json_stringn(s, len);
-  json_decref(text);
-  return text != NULL;
-}
-
 static bool has_json(lua_State *L, int i, int depth) {
   size_t      len;
   const char *text;
@@ -191,7 +216,7 @@ static bool has_json(lua_State *L, int i, int depth) {
   case LUA_TNIL:
   case LUA_TBOOLEAN: return true;
   case LUA_TNUMBER: return lua_isinteger(L, i) || isfinite(lua_tonumber(L, i));
-  case LUA_TSTRING: return text = lua_tolstring(L, i, &len), is_utf8(text, len);
+  case LUA_TSTRING: return text = lua_tolstring(L, i, &len), mgrid_is_utf8(text, len);
   case LUA_TTABLE:
     if (shape_of(L, i) == NEITHER) return false;
     for (lua_pushnil(L); has && lua_next(L, i); lua_pop(L, 1))
@@ -208,21 +233,52 @@ const mgrid_arg *mgrid_arg_at(const mgrid_arg *args, size_t i) {
   return (const mgrid_arg *)((const char *)args + i * args->size);
 }
 
-static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, mgrid_error *err) {
+/* Take n values from the room, and the bytes of a text; a list that is not there has none. */
+static mgrid_status take(size_t n, bool given, const char *text, room *left, mgrid_error *err) {
+  if (mgrid_lacks_list(n, given, "the list of an argument", err)) return MGRID_USAGE;
+  if (n > (size_t)left->values)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
+  size_t len = text ? strnlen(text, (size_t)left->bytes + 1) : 0;
+  if (len > (size_t)left->bytes)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes", VALUE_TEXT_MAX);
+  left->values -= (int64_t)n;
+  left->bytes -= (int64_t)len;
+  return MGRID_OK;
+}
+
+static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room *left, mgrid_error *err);
+
+static mgrid_status check_arg(const mgrid_arg *a, int depth, room *left, mgrid_error *err) {
+  mgrid_status s = take(0, true, a->name, left, err);
+  if (s) return s;
+  switch (a->kind) {
+  case MGRID_IS_INTEGERS: return take(a->as.integers.n, a->as.integers.at, NULL, left, err);
+  case MGRID_IS_NUMBERS: return take(a->as.numbers.n, a->as.numbers.at, NULL, left, err);
+  case MGRID_IS_TEXT: return take(0, true, a->as.text, left, err);
+  case MGRID_IS_TABLE: return check_args(a->as.table.n, a->as.table.at, depth + 1, left, err);
+  default: return MGRID_OK;
+  }
+}
+
+static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room *left, mgrid_error *err) {
   if (n == 0) return MGRID_OK;
   if (depth > ARGS_DEPTH) return mgrid_fail(err, MGRID_USAGE, "arguments are nested more than %d deep", ARGS_DEPTH);
-  mgrid_status s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
+  mgrid_status s = take(n, args, NULL, left, err);
+  if (!s) s = mgrid_struct_check(args, sizeof *args, "mgrid_arg", err);
   for (size_t i = 0; i < n && !s; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
     if (a->size != args->size)
       return mgrid_fail(err, MGRID_BAD_STRUCT, "argument %zu has %zu bytes, the first one %zu", i, a->size, args->size);
     s = mgrid_struct_check(a, sizeof *a, "mgrid_arg", err);
-    if (!s && a->kind == MGRID_IS_TABLE) s = check_args(a->as.table.n, a->as.table.at, depth + 1, err);
+    if (!s) s = check_arg(a, depth, left, err);
   }
   return s;
 }
 
-mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) { return check_args(n, args, 0, err); }
+mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) {
+  room left = whole_room();
+  return check_args(n, args, 0, &left, err);
+}
 
 static bool is_sound(const mgrid_arg *a) {
   bool finite = true;
@@ -235,7 +291,7 @@ static bool is_sound(const mgrid_arg *a) {
   case MGRID_IS_NUMBERS:
     for (size_t i = 0; i < a->as.numbers.n; i++) finite &= isfinite(a->as.numbers.at[i]) != 0;
     return finite;
-  case MGRID_IS_TEXT: return a->as.text && is_utf8(a->as.text, strlen(a->as.text));
+  case MGRID_IS_TEXT: return a->as.text && mgrid_is_utf8(a->as.text, strlen(a->as.text));
   case MGRID_IS_TABLE: return mgrid_args_are_sound(a->as.table.n, a->as.table.at);
   case MGRID_IS_LIST: return false;
   }
@@ -245,7 +301,7 @@ static bool is_sound(const mgrid_arg *a) {
 bool mgrid_args_are_sound(size_t n, const mgrid_arg *args) {
   for (size_t i = 0; i < n; i++) {
     const mgrid_arg *a = mgrid_arg_at(args, i);
-    if (!a->name || !is_utf8(a->name, strlen(a->name)) || !is_sound(a)) return false;
+    if (!a->name || !mgrid_is_utf8(a->name, strlen(a->name)) || !is_sound(a)) return false;
   }
   return true;
 }
@@ -316,7 +372,7 @@ static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int d
     return true;
   case LUA_TSTRING:
     s = lua_tolstring(from, i, &len);
-    if (plain == MGRID_AS_JSON && !is_utf8(s, len)) return false;
+    if (plain == MGRID_AS_JSON && !mgrid_is_utf8(s, len)) return false;
     lua_pushlstring(to, s, len);
     return true;
   case LUA_TTABLE:

@@ -13,7 +13,7 @@
 
 /* Values in a value that is copied or written, with all members of its tables; their texts have at most 4 MiB. A table
 ** in two others is written twice: shared ones could make a small value fill any memory. */
-enum { MGRID_VALUES_MAX = 1 << 18 };
+enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_DEEP = 32 };
 
 /* Is the value at i no larger than that, and not nested too deep, or in itself? Never raises. */
 bool mgrid_value_fits(lua_State *L, int i);
@@ -23,6 +23,12 @@ json_t *mgrid_json_of(lua_State *L, int i);
 /* Whether JSON has such a value, and it is not too large: then mgrid_json_of gives NULL only where memory is out. Never
 ** raises. */
 bool mgrid_has_json(lua_State *L, int i);
+/* Is there a null in a list? It would be a hole in Lua, and not be there when it is written. */
+#define MGRID_GAP      "a list has null in it"
+#define MGRID_TOO_DEEP "nested too deep"
+bool mgrid_json_has_gap(const json_t *v);
+/* JSON text as a new reference, as json_loadb; NULL also where it is nested deeper than values may be. */
+json_t *mgrid_json_parse(const char *s, size_t len, size_t flags, json_error_t *why);
 /* The same for people to read: texts and names as mgrid_shown writes them. */
 json_t *mgrid_json_shown(lua_State *L, int i);
 /* Add the value as JSON text, keys sorted, so that equal values have equal text; `flags` are more of jansson's. */

@@ -9,6 +9,8 @@
 #include "comm/state.h"
 #include "script/runtime.h"
 
+#include <unistd.h>
+
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
@@ -226,6 +228,26 @@ static mgrid_status recipe_way(mgrid_error *err) {
 /* Of tables, which become rules where there is memory to see that they can. */
 static mgrid_status tables_way(mgrid_error *err) { return plan_recipe("deepspeed", 16, 0, NULL, err); }
 
+static const char *agreeing; /* the path of a recipe with a policy that all ranks agree on */
+
+/* A result that could not be compared for lack of memory is no other result. */
+static mgrid_status agreed_way(mgrid_error *err) {
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
+  mgrid_status   s = rt ? mgrid_runtime_load(rt, agreeing, err) : MGRID_LIMIT;
+  mgrid_plan    *p = s ? NULL : mgrid_runtime_plan(rt, 4, 0, NULL, err);
+  mgrid_backend *b = p ? mgrid_backend_dry(4, 1, err) : NULL;
+  mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
+  mgrid_policy  *decide = state ? mgrid_policy_new(rt, state, "decide", err) : NULL;
+  s = decide ? mgrid_policy_call(decide, 0, NULL, err) : err->status;
+  if (s == MGRID_BAD_VALUE || s == MGRID_DISAGREE) fail_msg("no memory, and told is: %s", err->message);
+  mgrid_policy_free(decide);
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return s;
+}
+
 static mgrid_status settings_way(mgrid_error *err) {
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
   mgrid_status   s = rt ? mgrid_runtime_load(rt, "optimum_habana", err) : MGRID_LIMIT;
@@ -322,6 +344,21 @@ static void test_every_allocation_of_a_recipe(void **state) {
   sweep(recipe_way);
 }
 
+static void test_every_allocation_of_an_agreement(void **state) {
+  char  path[] = "/tmp/moongrid-agreed-XXXXXX";
+  FILE *f = fdopen(mkstemp(path), "w");
+  (void)state;
+  assert_non_null(f);
+  fputs("return recipe { build = function(w) local t = topology(w) t.x = grid(w, 'x', { x = fill }) 'x' return t end,\n"
+        "  policy = { decide = function() return { list = { 1, 2.5, 'three' }, text = ('long '):rep(9) } end },\n"
+        "  agreed = { decide = 'world' } }",
+        f);
+  fclose(f);
+  agreeing = path;
+  sweep(agreed_way);
+  unlink(path);
+}
+
 static void test_every_allocation_of_tables(void **state) {
   (void)state;
   sweep(tables_way);
@@ -353,10 +390,15 @@ static void test_every_cap_of_the_lua_heap(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_every_allocation_in_c),        cmocka_unit_test(test_every_allocation_of_grids),
-    cmocka_unit_test(test_every_allocation_of_a_recipe), cmocka_unit_test(test_every_allocation_of_a_setting),
-    cmocka_unit_test(test_every_cap_of_the_lua_heap),    cmocka_unit_test(test_every_allocation_of_lists),
-    cmocka_unit_test(test_every_allocation_of_tables),   cmocka_unit_test(test_every_allocation_of_moves),
+    cmocka_unit_test(test_every_allocation_in_c),
+    cmocka_unit_test(test_every_allocation_of_grids),
+    cmocka_unit_test(test_every_allocation_of_a_recipe),
+    cmocka_unit_test(test_every_allocation_of_a_setting),
+    cmocka_unit_test(test_every_cap_of_the_lua_heap),
+    cmocka_unit_test(test_every_allocation_of_lists),
+    cmocka_unit_test(test_every_allocation_of_an_agreement),
+    cmocka_unit_test(test_every_allocation_of_tables),
+    cmocka_unit_test(test_every_allocation_of_moves),
   };
   return run_program("memory", tests, argc, argv);
 }

@@ -6,6 +6,7 @@
 #include "random.h"
 
 #include "comm/state.h"
+#include "types/values.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -346,6 +347,39 @@ static void test_definitions(void **state) {
   }
 }
 
+/* What C gives is looked at before it is read: at its limits, and one beyond. */
+static void test_bounds_of_arguments(void **state) {
+  enum { VALUES = 1 << 18, BYTES = 1 << 22 };
+  int64_t        *many = calloc(VALUES, sizeof *many);
+  char           *text = malloc(BYTES + 1);
+  mgrid_policy   *p = policy(state, "echo");
+  mgrid_arg       q = mgrid_arg_integers("l", VALUES - 1, many), deep[18];
+  const mgrid_arg none = mgrid_arg_integers("l", 3, NULL);
+  assert_true(many && text);
+  memset(text, 'x', BYTES);
+  text[BYTES] = '\0';
+  assert_int_equal(mgrid_args_check(1, &q, anew(&why)), MGRID_OK);
+  q.as.integers.n = VALUES;
+  refused(NULL, mgrid_args_check(1, &q, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
+  q.as.integers.n = SIZE_MAX;
+  refused(NULL, mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OUT_OF_RANGE, "arguments of more than 262144 values");
+  refused(NULL, mgrid_policy_call(p, SIZE_MAX, &q, anew(&why)), MGRID_OUT_OF_RANGE,
+          "arguments of more than 262144 values");
+  refused(NULL, mgrid_policy_call(p, 1, &none, anew(&why)), MGRID_USAGE, "the list of an argument is NULL");
+  q = mgrid_arg_text("t", text + 1); /* and the name */
+  assert_int_equal(mgrid_args_check(1, &q, anew(&why)), MGRID_OK);
+  q.as.text = text;
+  refused(NULL, mgrid_policy_call(p, 1, &q, anew(&why)), MGRID_OUT_OF_RANGE,
+          "arguments with texts of more than 4194304 bytes");
+  deep[0] = mgrid_arg_integer("n", 1);
+  for (int i = 1; i < 18; i++) deep[i] = mgrid_arg_table("t", 1, &deep[i - 1]);
+  assert_int_equal(mgrid_args_check(1, &deep[16], anew(&why)), MGRID_OK);
+  refused(NULL, mgrid_policy_call(p, 1, &deep[17], anew(&why)), MGRID_USAGE, "arguments are nested more than 16 deep");
+  mgrid_policy_free(p);
+  free(many);
+  free(text);
+}
+
 /* Parameters as C values, and as the same text. */
 static void test_plan_values(void **state) {
   fixture        *f = *state;
@@ -385,6 +419,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test_setup_teardown(test_bundled_limits, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_wrong_kinds, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_agreed, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_bounds_of_arguments, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_look_up, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_sees_its_rank, set_up, tear_down),

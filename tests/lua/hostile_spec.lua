@@ -66,6 +66,11 @@ describe("one call that takes long ends:", function()
       local list = {} for i = 1, 2000 do list[i] = (i * 7) % 4096 end
       for i = 1, 4000 do t["f" .. i] = grid(w, "a-b", { a = 4096, b = fill }) "a":pick(list) end]], { count, memory, clock },
       world = 4096 * 500 },
+    ["lists of concurrent families"] = { "local l = {} for i = 1, 4096 // 2 do l[i] = { 'f' .. i, 'f' .. i + 1 } end\n"
+      .. "return recipe { concurrent = l, build = function(w) local t, g = topology(w), grid(w, 'a-b', { a = 2, b = fill })\n"
+      .. "for i = 1, 20000 do t['f' .. i] = g 'a' end return t end }", { count, clock } },
+    ["a tensor held by the largest world"] = { building "t.g = g t.x = tensor { axes = { { 'a', 8 } }, type = 'i8', cut = { a = 'x' }, on = f }",
+      count, world = 2147483647 },
     ["a question that reads a pipe"] = { "return recipe '/dev/stdin'",
       "recipe '/dev/stdin' is outside of the folder of the recipe that names it", 1 },
   }
@@ -88,6 +93,15 @@ describe("memory that is not of the Lua heap counts:", function()
     ["unions"] = { building [[
       local a, b, k = grid(w:window(0, 4), "x", { x = 4 }) "x", grid(w:window(4, 4), "x", { x = 4 }) "x", {}
       for i = 1, 1e7 do k[i] = union(a, b) end]], memory },
+    ["what a function gives for each group"] = { building [[
+      local l = {} for i = 1, 1024 do l[i] = i - 1 end
+      grid(w, "x-y", { x = 1, y = fill }) "x":map(function() return l end)]], { memory, count }, world = 1000000 },
+    ["tensors"] = { building "t.g = g for i = 1, 1e6 do t['w' .. i] = tensor { axes = { { 'a', 8 } }, type = 'i8', cut = { a = 'x' } } end",
+      memory },
+    ["bounds of a tensor, a list that only seems to have members"] = { building [[
+      t.g = g local b = {} for i = 0, 61 do b[1 << i] = 1 end
+      t.x = tensor { axes = { { "a", 8 } }, type = "i8", cut = { a = { "x", bounds = b } } }]],
+      "tensor 'x': axis 'a': element 3 of 'bounds' is a nil, not an integer", 1 },
     ["topologies"] = { building "local k = {} for i = 1, 1e7 do k[i] = topology(w) end", memory },
     ["families whose finalizer Lua skips"] = { building [[
       local k = {}
@@ -164,7 +178,24 @@ describe("a limit is where the table says:", function()
     local line = "build/moongrid plan megatron --world 8 --params FILE"
     assert.are.same({ 0, "" }, { with_file("a.json", of(1 << 20), line) })
     assert.are.same({ 1, "cannot read a.json: it has more than 1048576 bytes" }, { with_file("a.json", of((1 << 20) + 1), line) })
-    assert.are.same({ 1, "a.json:1: nested too deep" }, { with_file("a.json", '{"a": ' .. ("["):rep(40) .. ("]"):rep(40) .. "}", line) })
+    for name, deep in pairs { ["a.json"] = '{"a": ' .. ("["):rep(40) .. ("]"):rep(40) .. "}", ["b.json"] = '{"a": ' .. ("["):rep(500000),
+                              ["a.yaml"] = "a: " .. ("["):rep(1000000), ["b.yaml"] = "a: " .. ("{a: "):rep(250000),
+                              ["c.yaml"] = ("- "):rep(500000) } do
+      assert.are.same({ 1, name .. ":1: nested too deep" }, { with_file(name, deep, "timeout 10 " .. line) })
+    end
+    for name, gap in pairs { ["a.json"] = '{"order": [null]}', ["a.yaml"] = "order: [1, ~]" } do
+      assert.are.same({ 1, name .. ":1: a list has null in it" }, { with_file(name, gap, line) })
+    end
+  end)
+
+  it("a value of a command line", function()
+    local recipe = "return recipe { params = { a = param.any({}), l = param.list({}), t = param.table({}) }, build = function(w) return topology(w) end }"
+    local function said(value) return select(2, outcome(recipe, 8, "'" .. value .. "'")) end
+    assert.are.equal("", said("a=" .. ("["):rep(31) .. "1" .. ("]"):rep(31)))
+    assert.are.equal("parameter 'a': nested too deep", said("a=" .. ("["):rep(33) .. "1" .. ("]"):rep(33)))
+    for _, value in ipairs { "a=[null]", "a=[[1,null]]", "l=[null]", 't={"x":[null]}' } do
+      assert.are.equal(("parameter '%s': a list has null in it"):format(value:sub(1, 1)), said(value))
+    end
   end)
 
   it("a text in a recipe", function()
@@ -180,6 +211,16 @@ describe("a limit is where the table says:", function()
     assert.are.same({ 0, "" }, { code, message })
     code, message = outcome(of(1 << 18))
     assert.are.same({ 1, "a value of more than 262144 values, or nested too deep" }, { code, message })
+  end)
+
+  it("the depth of a value", function()
+    local function said(value)
+      local code, message = outcome("return recipe { params = { l = param.any(" .. value .. ") }, build = topology }")
+      return code .. message
+    end
+    local too_much = "1a value of more than 262144 values, or nested too deep"
+    assert.are.equal("0", said(("{"):rep(32) .. "1" .. ("}"):rep(32)))
+    assert.are.equal(too_much, said(("{"):rep(33) .. "1" .. ("}"):rep(33)))
   end)
 
   it("the ranks of a rehearsal", function()
