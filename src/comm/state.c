@@ -141,11 +141,14 @@ void mgrid_state_free(mgrid_state *s) {
 static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
-static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_error *err) {
-  mgrid_outcome mine = mgrid_pool_create(s->backend, &s->batch, err);
+static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g, mgrid_error *err) {
+  mgrid_outcome mine = g ? mgrid_pool_grow(s->backend, &s->batch, g, err)
+                         : mgrid_pool_create(s->backend, &s->batch, err);
   mgrid_status  status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
   if (status)
     mgrid_pool_undo(s->backend, &s->batch);
+  else if (g)
+    mgrid_growing_end(s, g);
   else
     mgrid_pool_log(s->backend, &s->batch);
   s->batch.n = 0;
@@ -174,7 +177,7 @@ static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const c
 }
 
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
-                              mgrid_error *err) {
+                              const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
   if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
@@ -187,12 +190,15 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
+  mgrid_growing  *growing = NULL;
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
+  if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
-  if (!status) status = create(s, locations, &mine);
+  if (!status) status = create(s, locations, growing, &mine);
   free(locations);
+  mgrid_growing_free(growing);
   if (!status) {
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
               "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
@@ -207,7 +213,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
 }
 
 mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
-  return mgrid_state_make(plan, b, name, NULL, err);
+  return mgrid_state_make(plan, b, name, NULL, NULL, err);
 }
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
@@ -236,7 +242,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   status = mgrid_verdict(s->backend, status, &mine, &mine);
-  if (!status) status = create(s, NULL, &mine);
+  if (!status) status = create(s, NULL, NULL, &mine);
   s->batch.n = 0;
   return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
@@ -369,6 +375,37 @@ mgrid_native mgrid_group_native_kind(const mgrid_group *g) {
 
 const char *mgrid_group_backend(const mgrid_group *g) {
   return !g ? "" : g->none ? "none" : g->comm ? g->comm->backend->name : "";
+}
+
+mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nccl_window *out, mgrid_error *err) {
+  if (!g || mgrid_lacks(name, "the name of the window", err)) return MGRID_USAGE;
+  mgrid_nccl_window    w = MGRID_NCCL_WINDOW_INIT;
+  const mgrid_content *c = &g->state->plan->content;
+  const mgrid_numbers *known = c->entry[mgrid_content_find(c, g->name)].choice->windows;
+  const char          *names[MGRID_NUMBERS_MAX];
+  size_t               n = known ? known->n : 0, i = 0;
+  mgrid_status         s = mgrid_struct_check(out, sizeof w, "mgrid_nccl_window", err);
+  if (s) return s;
+  for (size_t k = 0; k < n; k++) names[k] = known->at[k].name;
+  while (i < n && strcmp(names[i], name) != 0) i++;
+  if (i == n) {
+    char tail[512] = "";
+    mgrid_suggest(tail, sizeof tail, name, names, n);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s' has no window '%s'%s", g->name, name, tail);
+  }
+  if (mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL)
+    g->state->backend->ops->window(g->state->backend, g->comm->native, i, &w);
+  mgrid_struct_write(out, &w, sizeof w);
+  return MGRID_OK;
+}
+
+const void *mgrid_group_device(const mgrid_group *g, int *version) {
+  int         which = 0;
+  const void *device = mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL
+                           ? g->state->backend->ops->device(g->state->backend, g->comm->native, &which)
+                           : NULL;
+  if (version) *version = which;
+  return device;
 }
 
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {

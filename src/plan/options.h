@@ -8,6 +8,7 @@
 #define MGRID_OPTIONS_H
 
 #include "plan/backends.h"
+#include "plan/numbers.h"
 #include "plan/shape.h"
 
 #include <stdatomic.h>
@@ -18,7 +19,9 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
   MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE    /* const char * (""), dims of a grid: plan/shape.h. At most one row */
+  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: plan/shape.h. At most one row */
+  MGRID_OPTION_NUMBERS, /* const char * (""), named numbers: plan/numbers.h */
+  MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;
 
 typedef struct mgrid_option {
@@ -27,6 +30,7 @@ typedef struct mgrid_option {
   size_t            offset; /* of its field in mgrid_options */
   size_t (*words)(
       const char *words[]); /* of a WORD: writes the allowed ones, at most MGRID_WORDS_MAX, and returns how many */
+  const mgrid_number_rule *rules; /* of NUMBERS */
   bool        apart;        /* families that differ in it do not share a communicator */
   const char *backends;     /* names of the backends that heed it, or "all" */
   const char *unset;        /* text: the value that holds when it is not given */
@@ -46,7 +50,8 @@ typedef struct mgrid_choice {
   atomic_int              refs;
   mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
   mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
-  mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none */
+  mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none; so are the next two */
+  mgrid_numbers          *windows, *device;
   int                     lane;    /* families of a plan in different lanes share nothing: plan/concurrent.c */
   bool                    none;    /* asked.backend is "none": the family never gets a communicator */
   const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */

@@ -44,6 +44,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
+  if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
   return s;
 }
 

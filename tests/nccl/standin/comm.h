@@ -44,6 +44,9 @@ struct ncclComm {
   uint64_t     first_meeting;
   uint64_t     issued, executed; /* number of calls made; number of calls executed */
   int          splits;
+  uint64_t     grows;     /* ncclCommGrow of this rank */
+  int          extras;    /* windows and device communicators that are not freed yet */
+  long long    suspended; /* bytes that ncclCommSuspend has given back; 0: not suspended */
   long long    memory;
   ncclComm_t   family; /* the oldest of those that share resources with it */
   atomic_int   family_broken;
@@ -78,13 +81,17 @@ void         si_comm_check_name(ncclComm_t c, const char *call);
 
 /* ------------------------------------------------------------------------- config.c */
 
+/* Make an object for a unique id, and read its name out of one. */
+ncclResult_t si_new_id(ncclUniqueId *id, char *object);
+bool         si_read_id(const ncclUniqueId *id, char *object);
+
 ncclResult_t si_config_parse(ncclComm_t c, const ncclConfig_t *config);
 void         si_config_inherit(ncclComm_t c, const struct ncclComm *parent);
 void         si_config_free(ncclComm_t c);
 
 /* -------------------------------------------------------------------------- group.c */
 
-typedef enum si_op_kind { OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_ABORT, OP_REVOKE, OP_CALL } si_op_kind;
+typedef enum si_op_kind { OP_EXTRA, OP_CREATE, OP_FINALIZE, OP_DESTROY, OP_ABORT, OP_REVOKE, OP_CALL } si_op_kind;
 
 typedef struct si_op {
   struct si_op *next;
@@ -112,6 +119,10 @@ ncclResult_t si_group_leave(ncclResult_t so_far);
 bool         si_group_holds(ncclComm_t c); /* the open group of this thread */
 void         si_group_unref(si_group *g);  /* under si_lock */
 shm_stop     si_op_stop(const si_op *op);
+
+/* -------------------------------------------------------------------------- extra.c */
+
+bool si_newer(int since, const char *call); /* a call that the imitated version has not: a violation, and false */
 
 /* --------------------------------------------------------------------- collectives.c */
 
