@@ -44,8 +44,9 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 ** The host's log says for each which, and why not better (MGRID_LOG_INFO). Other backends cannot keep or grow: with
 ** MPI all communicators are made anew, a dry state has none; the calls work all the same. Names of states, and
 ** communicators that are shared, belong to one backend: those of `larger`.
-** Collective over `larger`: agree, then all or nothing; after a failure the old state is as it was. After success free
-** it: what it can still do is answer questions and be freed, and that is collective over the old world. A rank that
+** Collective over `larger`: agree, then all or nothing; after a failure the old state is as it was, except that a
+** communicator that blocks, whose ncclCommGrow did not end since another rank failed, is of no more use. After success
+** free it: what it can still do is answer questions and be freed, and that is collective over the old world. A rank that
 ** cannot plan calls with plan NULL and its error in *err, as with mgrid_materialize. No old rank may use the old
 ** state's NCCL communicators while the call runs. s is not freed. */
 MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger,

@@ -130,6 +130,21 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
   }
 }
 
+/* Why this rank comes without a plan; the other ranks get it. */
+static void give_reason(const mgrid_error *mine, mgrid_error *err) {
+  if (!mine->status || !err) return;
+  mgrid_error_clear(err);
+  mgrid_error_pass(err, mine);
+}
+
+/* What is split out of a parent would have to grow with it. */
+static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
+  for (size_t i = 0; plan && i < plan->content.nentries; i++)
+    if (*plan->content.entry[i].choice->asked.parent)
+      mgrid_fail(err, MGRID_UNSUPPORTED, "family '%s' has a parent: a state with such families cannot grow",
+                 plan->content.entry[i].name);
+}
+
 mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
                               mgrid_error *err) {
   if (!s || !larger) return NULL;
@@ -143,15 +158,17 @@ mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_back
     mgrid_fail(&mine, MGRID_REFUSED,
                "rank %" PRId64 " is rank %" PRId64 " of the larger world; ranks that were there keep their numbers",
                s->view.rank, larger->rank);
-  if (mine.status && err) {
-    mgrid_error_clear(err);
-    mgrid_error_pass(err, &mine);
-  }
+  refuse_parents(plan, &mine);
+  give_reason(&mine, err);
   return mgrid_state_make(mine.status ? NULL : plan, larger, name, NULL, &(mgrid_grown){ s }, err);
 }
 
 mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name, mgrid_error *err) {
-  return larger ? mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ NULL }, err) : NULL;
+  mgrid_error mine = MGRID_ERROR_INIT;
+  if (!larger) return NULL;
+  refuse_parents(plan, &mine);
+  give_reason(&mine, err);
+  return mgrid_state_make(mine.status ? NULL : plan, larger, name, NULL, &(mgrid_grown){ NULL }, err);
 }
 
 /* --------------------------------------------------------------------------- memory */

@@ -49,8 +49,9 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
 ** anything, with its own communicator or with none. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms;
-  for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
-    n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
+  for (size_t i = 0; i < s->plan->content.nentries; i++)
+    if (s->backend->whole || *s->plan->content.entry[i].choice->asked.parent)
+      n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
   return n;
 }
 
@@ -72,6 +73,43 @@ static void name_all(mgrid_state *s) {
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
+}
+
+/* This rank's communicator of a family without rounds, or NULL. */
+static mgrid_shared *comm_of(const mgrid_state *s, int entry) {
+  for (size_t i = 0; i < s->view.nmembers; i++)
+    if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0) return s->comm[s->view.member[i].comm];
+  return NULL;
+}
+
+/* Where it is, or will be. */
+static void *const *place_of(const mgrid_state *s, const mgrid_shared *c) {
+  for (size_t i = 0; i < s->batch.n; i++)
+    if (s->batch.entry[i] == c) return &s->batch.native[i];
+  return (void *const *)&c->native;
+}
+
+/* All communicators but the lazy ones, in schedule order; and those of others whose parent is this rank's, because to
+** split is a call over the parent. */
+static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
+  const mgrid_plan *p = s->plan;
+  mgrid_status      status = MGRID_OK;
+  size_t            next = 0;
+  for (size_t k = 0; k < p->content.nentries && !status; k++) {
+    int                     entry = p->order[k];
+    const mgrid_choice     *choice = p->content.entry[entry].choice;
+    const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
+    size_t                  first = s->batch.n;
+    for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
+      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next]);
+      if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
+    }
+    if (!*choice->asked.parent || made_by->native != MGRID_NATIVE_NCCL || status) continue;
+    const mgrid_shared *parent = comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
+    if (parent && s->batch.n == first) mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
+    if (parent && s->batch.n > first) s->batch.spec[first].parent = place_of(s, parent);
+  }
+  return status;
 }
 
 static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + 1) * sizeof *s->comm; }
@@ -113,9 +151,8 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   if (b->whole)
     name_all(s);
   else
-    for (size_t i = 0; i < s->view.ncomms; i++)
-      if (!is_lazy(s, i)) mgrid_batch_add(&s->batch, s->comm[i]);
-  return mgrid_pool_check(b, &s->batch, err);
+    status = add_all(s, err);
+  return status ? status : mgrid_pool_check(b, &s->batch, err);
 }
 
 void mgrid_state_free(mgrid_state *s) {

@@ -202,8 +202,8 @@ mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgri
 
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
   mgrid_options o = c->asked;
-  o.cartesian = "";
-  if (c->shape) return make(&o, &c->nccl, c->lane, out, err);
+  o.cartesian = o.parent = "";
+  if (c->shape || *c->asked.parent) return make(&o, &c->nccl, c->lane, out, err);
   *out = mgrid_choice_ref(c);
   return MGRID_OK;
 }
@@ -240,5 +240,5 @@ bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
   return !a->asked.unique && !b->asked.unique && !a->none && !b->none && !a->windows && !a->device && !b->windows
-         && !b->device && (a == b || strcmp(a->identity, b->identity) == 0);
+         && !b->device && !*a->asked.parent && !*b->asked.parent && (a == b || strcmp(a->identity, b->identity) == 0);
 }

@@ -65,7 +65,7 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
 /* The same with values of `nccl` that are parsed already; o->nccl is not read. */
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err);
-/* The same with `unique`; without `cartesian`. */
+/* The same with `unique`; without `cartesian` and `parent`. */
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* The same in another lane, and with high priority if it is urgent. */

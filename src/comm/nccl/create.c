@@ -226,12 +226,15 @@ static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
   free(made);
 }
 
+/* By NCCL, and not split out of another. */
+static bool by_id(const mgrid_comm_spec *spec) { return mgrid_nccl_makes(spec->backend) && !spec->parent; }
+
 /* Wait until the GPU is idle, as long as the most patient creation. */
 static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec, mgrid_error *err) {
   const char *first = NULL;
   double      longest = 0;
   for (size_t i = 0; i < count; i++) {
-    if (!mgrid_nccl_makes(spec[i].backend)) continue;
+    if (!by_id(&spec[i])) continue;
     if (!first) first = spec[i].name;
     if (mgrid_nccl_patience(n, &spec[i]) > longest) longest = mgrid_nccl_patience(n, &spec[i]);
   }
@@ -298,7 +301,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
+    if (by_id(&spec[i])) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
   if (s) tell_all(n, nspecs, spec, f);
@@ -318,6 +321,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     native[i] = f[i].made;
   }
   free(f);
+  if (!s) s = mgrid_nccl_split_parents(n, nspecs, spec, native, &why);
   if (s) mgrid_error_pass(err, &why);
   return s;
 }

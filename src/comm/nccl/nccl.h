@@ -161,6 +161,9 @@ void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, to
 void          mgrid_nccl_lose(mgrid_backend *b, void *native);
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err);
+/* Split those that have a parent out of it, one after the other; the parents are in the list. */
+mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                       mgrid_error *err);
 /* ncclCommShrink: *made is not in the list yet. */
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_error *err);
