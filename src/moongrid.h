@@ -408,11 +408,11 @@ typedef struct mgrid_options {
                            grid of 4 x 2, and its communicator of MPI has that Cartesian topology
                            (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
                            mgrid_group_shift works all the same */
-  const char *windows, *device; /* "kv=4194304" and "barriers=4": memory registered with NCCL, and a device
-                                   communicator, made with the communicator: moongrid_resources.h */
-  const char *parent;           /* the family, earlier in the schedule, out of whose communicators of NCCL these are
-                                   split (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
-                                   resources). Each group is part of one group of the parent, and no two share ranks */
+  const char *windows;       /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  const char *device;        /* "barriers=4": a device communicator: moongrid_resources.h */
+  const char *parent;        /* the family, earlier in the schedule, out of whose communicators of NCCL these are
+                                split (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
+                                resources). Each group is part of one group of the parent, and no two share ranks */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
   { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "" }

@@ -130,13 +130,6 @@ void mgrid_growing_end(mgrid_state *s, mgrid_growing *g) {
   }
 }
 
-/* Why this rank comes without a plan; the other ranks get it. */
-static void give_reason(const mgrid_error *mine, mgrid_error *err) {
-  if (!mine->status || !err) return;
-  mgrid_error_clear(err);
-  mgrid_error_pass(err, mine);
-}
-
 /* What is split out of a parent would have to grow with it. */
 static void refuse_parents(const mgrid_plan *plan, mgrid_error *err) {
   for (size_t i = 0; plan && i < plan->content.nentries; i++)
@@ -150,7 +143,6 @@ mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_back
   if (!s || !larger) return NULL;
   mgrid_error mine = MGRID_ERROR_INIT;
   int64_t     was = s->plan->content.world;
-  if (!plan && err) mgrid_error_pass(&mine, err);
   if (larger == s->backend || larger->world < was)
     mgrid_fail(&mine, MGRID_USAGE, "a state of %" PRId64 " ranks grows into another backend, of as many ranks or more",
                was);
@@ -159,16 +151,14 @@ mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_back
                "rank %" PRId64 " is rank %" PRId64 " of the larger world; ranks that were there keep their numbers",
                s->view.rank, larger->rank);
   refuse_parents(plan, &mine);
-  give_reason(&mine, err);
-  return mgrid_state_make(mine.status ? NULL : plan, larger, name, NULL, &(mgrid_grown){ s }, err);
+  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ s, &mine }, err);
 }
 
 mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!larger) return NULL;
   refuse_parents(plan, &mine);
-  give_reason(&mine, err);
-  return mgrid_state_make(mine.status ? NULL : plan, larger, name, NULL, &(mgrid_grown){ NULL }, err);
+  return mgrid_state_make(plan, larger, name, NULL, &(mgrid_grown){ NULL, &mine }, err);
 }
 
 /* --------------------------------------------------------------------------- memory */

@@ -217,6 +217,10 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
                               const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
+  if (grown && grown->why->status) {
+    mgrid_error_pass(&mine, grown->why);
+    plan = NULL;
+  }
   if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
   for (size_t i = 0; plan && i < plan->content.nentries;

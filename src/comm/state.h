@@ -88,6 +88,7 @@ void mgrid_state_abandon(mgrid_state *s);
 ** is mgrid_state_grow out of its state, or mgrid_state_join. */
 typedef struct mgrid_grown {
   const mgrid_state *from; /* NULL: this rank is new */
+  const mgrid_error *why;  /* why this rank cannot, with a status; none: it can */
 } mgrid_grown;
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
                               const mgrid_grown *grown, mgrid_error *err);

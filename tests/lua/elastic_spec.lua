@@ -83,7 +83,7 @@ describe("options that name other things", function()
 
   it("refuses a group that is not within one of its parent, on all ranks", function()
     local path = recipe_of "t.dp = g 'dp' t.all = g('tp', 'dp'):with { parent = 'dp' }"
-    local _, err, code = support.run("build/moongrid run " .. path .. " --backend dry --world 8")
+    local _, err, code = support.run("scripts/launch 4 build/moongrid run " .. path .. " --backend mpi")
     os.remove(path)
     assert.equal(1, code)
     assert.truthy(err:find("family 'all': group 0 is not within one group of its parent 'dp': rank 1 is outside\n", 1, true), err)

@@ -20,7 +20,7 @@ end
 
 local function plan_of(f)
   local t = mg.topology(mg.world(8))
-  t.other = mg.world(8):split(8):with { unique = true } -- for options that name a family
+  t.other = mg.grid(mg.world(8), "x", { x = 8 }) "x":with { unique = true } -- for options that name a family
   t.f = f
   return mg.plan(t)
 end
@@ -66,7 +66,7 @@ for _, o in ipairs(options) do
 
     it("keeps families apart exactly where the table says so", function()
       local t = mg.topology(mg.world(8))
-      t.other = mg.world(8):split(8):with { unique = true }
+      t.other = mg.grid(mg.world(8), "x", { x = 8 }) "x":with { unique = true }
       t.plain = family
       t.with = family:with { [o.name] = value }
       local p = mg.plan(t)

@@ -491,7 +491,7 @@ describe("Group", function()
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
   local known = "(position, size, index, first, last, ranks, name, launch_order, next, prev, at, position_of, contains, shift, segment, "
-    .. "buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
+    .. "window, device, buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'ranks' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },
