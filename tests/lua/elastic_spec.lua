@@ -209,3 +209,84 @@ describe("on the stand-in", function()
       .. "true\t1\n", out)
   end)
 end)
+
+describe("doctor --ras", function()
+  local folder, recipe, port
+  setup(function()
+    folder = support.run("mktemp -d"):gsub("%s+$", "")
+    recipe = recipe_of "t.tp = g 'tp' t.dp = g 'dp' t.twin = g 'dp':twin()"
+    port = 20000 + tonumber((support.run "echo $$")) % 10000
+  end)
+  teardown(function() support.run(("rm -rf %s %s"):format(folder, recipe)) end)
+
+  local function doctor(words) return support.run(("NCCL_RAS_ADDR=localhost:%d build/moongrid doctor --ras %s"):format(port, words or "")) end
+
+  -- The job, with rank 3 late, while `looks` looks at it.
+  local function during(env, looks)
+    support.run(("rm -rf %s/*; (%s STANDIN_RAS=%s RAS_GO=%s.go NCCL_RAS_ADDR=localhost:%d LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s "
+      .. "STANDIN_DEADLINE=25 scripts/launch 8 build/tests/nccl/elastic ras; echo ended) > %s.out 2>&1 < /dev/null & echo"):format(folder, env,
+      folder, folder, port, TAG, folder))
+    local ok, why = pcall(looks)
+    support.run(("touch %s.go; for i in $(seq 200); do grep -q '^ended' %s.out && break; sleep 0.1; done; rm -f %s.go"):format(folder, folder, folder))
+    local said = support.run(("cat %s.out; rm -f %s.out"):format(folder, folder))
+    assert(ok, why)
+    assert.truthy(said:find("ok 2 - and go on when it comes\n1..2\n", 1, true), said)
+  end
+
+  -- Ask until the answer has this; the last answer.
+  local function wait_for(pattern, words)
+    local out, err
+    for _ = 1, 100 do
+      out, err = doctor(words)
+      if out:find(pattern) then return out end
+      support.run "sleep 0.1"
+    end
+    error("no " .. pattern .. " in: " .. out .. err)
+  end
+
+  it("names families and says who waits for whom", function()
+    during("", function()
+      local out = wait_for("^NCCL 2%.28%.9 at localhost:%d+: 6 communicators, of which 1 wait\n.*dp%[1%], twin%[1%] +4 ranks +"
+        .. "the others wait for rank 3 %(pid %d+ on 127%.0%.0%.1%), whose AllReduce is 1 of 2\n", recipe .. " --world 8")
+      for g = 0, 3 do assert.truthy(out:find(("tp[%d]%s 2 ranks  nobody waits\n"):format(g, (" "):rep(14)), 1, true), out) end
+      assert.truthy(out:find("dp[0], twin[0]      4 ranks  nobody waits\n", 1, true), out)
+      out = doctor()
+      assert.truthy(out:find("0x%x+ +%- +4 ranks +the others wait for member 1 %(pid %d+ on 127.0.0.1%), whose AllReduce is "), out)
+      out = doctor(recipe .. " --world 8 --json")
+      assert.truthy(out:find('"groups": "dp[1], twin[1]"', 1, true), out)
+      assert.truthy(out:find('"finding": "the others wait for rank 3 ', 1, true), out)
+      out = doctor("megatron tp=4 --world 8")
+      assert.truthy(out:find("of no family", 1, true), out)
+      local file = assert(io.open(folder .. "/99999999", "w")) -- of a process that is dead
+      file:write "abc 2 1 99999999 0 0 0 0 0 0 0 0 0\n"
+      file:close()
+      out = doctor()
+      assert.truthy(out:find("0xabc +%- +2 ranks +member 1 %(pid 99999999 on 127.0.0.1%) is dead\n"), out)
+    end)
+  end)
+
+  it("of an NCCL that tells no JSON shows the text", function()
+    during("STANDIN_NCCL_VERSION=22703", function()
+      local out = wait_for "Job summary"
+      assert.equal("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\nJob summary\n"
+        .. "===========\n", out)
+    end)
+  end)
+
+  it("says that nobody is there, and what it wants", function()
+    local _, err, code = doctor()
+    assert.equal(4, code)
+    assert.equal(("moongrid: no RAS of NCCL at localhost:%d (Connection refused); a job of NCCL 2.24 or later on this machine has "
+      .. "one, unless its NCCL_RAS_ENABLE is 0; NCCL_RAS_ADDR says where\n"):format(port), err)
+    for words, message in pairs {
+      ["--ras megatron"] = "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither",
+      ["--ras --world 8"] = "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither",
+      ["megatron"] = "doctor takes a recipe and --world only with --ras",
+      ["--world 8"] = "doctor takes a recipe and --world only with --ras",
+    } do
+      _, err, code = support.run("build/moongrid doctor " .. words)
+      assert.equal(2, code)
+      assert.equal("moongrid: " .. message .. "\n", err)
+    end
+  end)
+end)

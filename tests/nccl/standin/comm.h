@@ -44,6 +44,7 @@ struct ncclComm {
   uint64_t     first_meeting;
   uint64_t     issued, executed; /* number of calls made; number of calls executed */
   int          splits;
+  unsigned long calls[8];  /* of each si_kind, as RAS counts them */
   uint64_t     grows;     /* ncclCommGrow of this rank */
   int          extras;    /* windows and device communicators that are not freed yet */
   long long    suspended; /* bytes that ncclCommSuspend has given back; 0: not suspended */
@@ -119,6 +120,11 @@ ncclResult_t si_group_leave(ncclResult_t so_far);
 bool         si_group_holds(ncclComm_t c); /* the open group of this thread */
 void         si_group_unref(si_group *g);  /* under si_lock */
 shm_stop     si_op_stop(const si_op *op);
+
+/* ---------------------------------------------------------------------------- ras.c */
+
+void si_ras_update(void); /* communicators or calls have changed */
+void si_ras_end(void);
 
 /* -------------------------------------------------------------------------- extra.c */
 
