@@ -22,6 +22,7 @@ static const char help[] =
     "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's recipe and number of\n"
     "               ranks they have the names of families; start it as the user of the job\n"
     "  --world N    the number of ranks of the job\n"
+    "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
     "  --json       as JSON\n";
 
 typedef struct options {

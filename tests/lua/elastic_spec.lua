@@ -251,7 +251,7 @@ describe("doctor --ras", function()
       for g = 0, 3 do assert.truthy(out:find(("tp[%d]%s 2 ranks  nobody waits\n"):format(g, (" "):rep(14)), 1, true), out) end
       assert.truthy(out:find("dp[0], twin[0]      4 ranks  nobody waits\n", 1, true), out)
       out = doctor()
-      assert.truthy(out:find("0x%x+ +%- +4 ranks +the others wait for member 1 %(pid %d+ on 127.0.0.1%), whose AllReduce is "), out)
+      assert.truthy(out:find("0x%x+ +%- +4 ranks +the others wait for rank 3 %(pid %d+ on 127.0.0.1%), whose AllReduce is "), out)
       out = doctor(recipe .. " --world 8 --json")
       assert.truthy(out:find('"groups": "dp[1], twin[1]"', 1, true), out)
       assert.truthy(out:find('"finding": "the others wait for rank 3 ', 1, true), out)

@@ -97,7 +97,7 @@ static void device(mgrid_backend *mpi) {
   const int         *seen = mgrid_group_device(dp, &version);
   const char        *played = getenv("STANDIN_NCCL_VERSION");
   int                runs = played ? atoi(played) : NCCL_VERSION_CODE;
-  test(seen && version == runs && seen[0] == mgrid_group_rank(dp) && seen[1] == mgrid_group_size(dp),
+  test(seen && version == runs && seen[0] == mgrid_group_position(dp) && seen[1] == mgrid_group_size(dp),
        "NCCL has filled it in");
   bool readable = runs / 100 == NCCL_VERSION_CODE / 100;
   test((mgrid_nccl_device(dp) != NULL) == readable, "and it is given to programs whose headers know its layout");
@@ -175,7 +175,7 @@ static void grow(mgrid_backend *mpi, bool reversed) {
   enum { WAS = 6 };
   MPI_Comm_split(MPI_COMM_WORLD, rank < WAS ? 0 : MPI_UNDEFINED, rank, &some);
   mgrid_options  o = asking("kv=65536", "");
-  mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, anew(&e));
+  mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, NULL, anew(&e));
   mgrid_backend *small = few ? open_backend(few, &e) : NULL, *large = open_backend(mpi, &e);
   mgrid_plan    *before = plan_of(WAS, &o, reversed, &e), *after = plan_of(size, &o, reversed, &e);
   mgrid_state   *was = small ? mgrid_materialize(before, small, "train", anew(&e)) : NULL, *now;
@@ -215,7 +215,7 @@ static void failing(mgrid_backend *mpi) {
   MPI_Comm       some = MPI_COMM_NULL;
   enum { WAS = 6 };
   MPI_Comm_split(MPI_COMM_WORLD, rank < WAS ? 0 : MPI_UNDEFINED, rank, &some);
-  mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, anew(&e));
+  mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, NULL, anew(&e));
   mgrid_backend *small = few ? open_backend(few, &e) : NULL, *large = open_backend(mpi, &e);
   mgrid_plan    *before = plan_of(WAS, NULL, false, &e), *after = plan_of(size, NULL, false, &e);
   mgrid_plan    *other = plan_of(size, NULL, true, &e);
@@ -265,7 +265,7 @@ int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
   load();
-  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, anew(&e));
+  mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   const char    *what = argc > 1 ? argv[1] : "windows";
   if (strcmp(what, "windows") == 0) windows(mpi);
   if (strcmp(what, "device") == 0) device(mpi);
