@@ -49,8 +49,8 @@ MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 ** free it: what it can still do is answer questions and be freed, and that is collective over the old world. A rank that
 ** cannot plan calls with plan NULL and its error in *err, as with mgrid_materialize. No old rank may use the old
 ** state's NCCL communicators while the call runs. s is not freed. */
-MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger,
-                                        const char *name, mgrid_error *err);
+MGRID_API mgrid_state *mgrid_state_grow(mgrid_state *s, const mgrid_plan *plan, mgrid_backend *larger, const char *name,
+                                        mgrid_error *err);
 /* The same on a rank that is new. */
 MGRID_API mgrid_state *mgrid_state_join(const mgrid_plan *plan, mgrid_backend *larger, const char *name,
                                         mgrid_error *err);

@@ -18,7 +18,7 @@ typedef struct mgrid_comm_spec {
   int64_t                 size, position; /* size 0: this rank is no member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
   int                     tag;            /* [0, 32768), equal on all members, different for each family and round */
-  void *const            *parent;         /* NULL, or where the communicator is, or will be when those before this one are
+  void *const            *parent; /* NULL, or where the communicator is, or will be when those before this one are
                                              made, out of which it is split; size 0: of which this rank takes part */
 } mgrid_comm_spec;
 

@@ -12,21 +12,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] =
-    "usage: moongrid doctor [--json]\n"
-    "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
-    "\n"
-    "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n"
-    "\n"
-    "  --ras        of a job with NCCL that runs on this machine: its communicators, and who waits for whom, as NCCL's\n"
-    "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the job's recipe and number of\n"
-    "               ranks they have the names of families; start it as the user of the job\n"
-    "  --world N    the number of ranks of the job\n"
-    "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
-    "  --json       as JSON\n";
+static const char help[] = "usage: moongrid doctor [--json]\n"
+                           "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
+                           "\n"
+                           "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n"
+                           "\n"
+                           "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
+                           "waits for whom, as NCCL's\n"
+                           "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the "
+                           "job's recipe and number of\n"
+                           "               ranks they have the names of families; start it as the user of the job\n"
+                           "  --world N    the number of ranks of the job\n"
+                           "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
+                           "  --json       as JSON\n";
 
 typedef struct options {
-  cli  cli;
+  cli     cli;
   bool    json, ras;
   int64_t world;
 } options;
@@ -69,8 +70,8 @@ static void print_findings(const options *c, const json_t *answer, const json_t 
   size_t      i, waiting = 0;
   json_t     *one;
   json_array_foreach(list, i, one) waiting += *json_string_value(json_object_get(one, "finding")) != '\0';
-  printf("NCCL %s at %s: %zu communicators, of which %zu wait\n", version ? version : "?", address, json_array_size(list),
-         waiting);
+  printf("NCCL %s at %s: %zu communicators, of which %zu wait\n", version ? version : "?", address,
+         json_array_size(list), waiting);
   json_array_foreach(list, i, one) {
     const char *groups = json_string_value(json_object_get(one, "groups"));
     const char *text = json_string_value(json_object_get(one, "finding"));

@@ -22,11 +22,11 @@ enum { PATIENCE = 15, ANSWER_MOST = 256 << 20 };
 /* -------------------------------------------------------------------- the socket */
 
 static int dial(const char *address, char *err, size_t room) {
-  char             host[256];
-  const char      *colon = strrchr(address, ':');
-  struct addrinfo  hints = { .ai_socktype = SOCK_STREAM }, *all = NULL;
-  struct timeval   limit = { PATIENCE, 0 };
-  int              fd = -1;
+  char            host[256];
+  const char     *colon = strrchr(address, ':');
+  struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *all = NULL;
+  struct timeval  limit = { PATIENCE, 0 };
+  int             fd = -1;
   snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - address) : (int)strlen(address), address);
   int failed = getaddrinfo(host, colon ? colon + 1 : "28028", &hints, &all);
   snprintf(err, room, "%s", failed ? gai_strerror(failed) : "no address");
@@ -105,7 +105,9 @@ mgrid_status ras_ask(const char *address, json_t **answer, char **text, mgrid_er
   bool  json = greets && answers(fd, "SET FORMAT json\n", "OK");
   char *got = greets && tell(fd, json ? "STATUS\n" : "VERBOSE STATUS\n") ? hear(fd, true) : NULL;
   close(fd);
-  if (!got) return mgrid_fail(err, MGRID_TIMED_OUT, "%s is no RAS of NCCL, or does not answer within %d seconds", address, PATIENCE);
+  if (!got)
+    return mgrid_fail(err, MGRID_TIMED_OUT, "%s is no RAS of NCCL, or does not answer within %d seconds", address,
+                      PATIENCE);
   if (!json) { /* before 2.28.7 */
     *text = got;
     return MGRID_OK;
@@ -123,7 +125,7 @@ mgrid_status ras_ask(const char *address, json_t **answer, char **text, mgrid_er
 /* --------------------------------------------------------------- ranks of processes */
 
 typedef struct process {
-  const char *host; /* borrowed from the answer */
+  const char *host;      /* borrowed from the answer */
   int64_t     pid, rank; /* of the world, -1: not known */
 } process;
 
@@ -182,7 +184,9 @@ static process *find(processes *all, const json_t *entry) {
 
 /* ---------------------------------------------------------------------- who is it */
 
-static int64_t number(const json_t *object, const char *key) { return json_integer_value(json_object_get(object, key)); }
+static int64_t number(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
 
 static const char *const lists[] = { "ranks", "missing_ranks" };
 
@@ -209,8 +213,7 @@ static bool identify(const json_t *comm, processes *all, const mgrid_plan *plan,
   bool                sure = true, learned = false;
   size_t              i;
   json_t             *entry;
-  for (int k = 0; k < 2; k++)
-    json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
+  for (int k = 0; k < 2; k++) json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
       const process *p = find(all, entry);
       if (p && p->rank >= 0) known = entry;
     }
@@ -223,12 +226,15 @@ static bool identify(const json_t *comm, processes *all, const mgrid_plan *plan,
       for (int64_t p = 0; same && p < mgrid_family_size(f, group); p++)
         same = mgrid_family_rank(f, group, p) == mgrid_family_rank(first, first_group, p);
       if (first) sure = sure && same;
-      mgrid_text_add(names, "%s%s[%" PRId64 "]", !first ? "" : same ? ", " : " or ", mgrid_plan_family_name(plan, k), group);
+      mgrid_text_add(names, "%s%s[%" PRId64 "]",
+                     !first ? ""
+                     : same ? ", "
+                            : " or ",
+                     mgrid_plan_family_name(plan, k), group);
       if (!first) first = f, first_group = group;
     }
   }
-  for (int k = 0; k < 2 && first && sure; k++)
-    json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
+  for (int k = 0; k < 2 && first && sure; k++) json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
       process *p = find(all, entry);
       if (!p || p->rank >= 0) continue;
       p->rank = mgrid_family_rank(first, first_group, number(entry, "rank"));
@@ -316,8 +322,9 @@ json_t *ras_findings(const json_t *answer, const mgrid_plan *plan) {
     tell_behind(&waits, &all, json_object_get(comm, "ranks"));
     tell_states(&waits, &all, comm);
     const char *hash = json_string_value(json_object_get(comm, "hash"));
-    json_array_append_new(list, json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", names.len ? names.data : "",
-                                          "size", (json_int_t)number(comm, "size"), "finding", waits.len ? waits.data : ""));
+    json_array_append_new(list,
+                          json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", names.len ? names.data : "",
+                                    "size", (json_int_t)number(comm, "size"), "finding", waits.len ? waits.data : ""));
     mgrid_text_free(&names);
     mgrid_text_free(&waits);
   }

@@ -30,11 +30,11 @@ typedef struct mgrid_option {
   size_t            offset; /* of its field in mgrid_options */
   size_t (*words)(
       const char *words[]); /* of a WORD: writes the allowed ones, at most MGRID_WORDS_MAX, and returns how many */
-  const mgrid_number_rule *rules; /* of NUMBERS */
-  bool        apart;        /* families that differ in it do not share a communicator */
-  const char *backends;     /* names of the backends that heed it, or "all" */
-  const char *unset;        /* text: the value that holds when it is not given */
-  const char *doc;          /* one line that begins in lower case */
+  const mgrid_number_rule *rules;    /* of NUMBERS */
+  bool                     apart;    /* families that differ in it do not share a communicator */
+  const char              *backends; /* names of the backends that heed it, or "all" */
+  const char              *unset;    /* text: the value that holds when it is not given */
+  const char              *doc;      /* one line that begins in lower case */
 } mgrid_option;
 
 enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 }; /* at most: rows, words of one row */
@@ -48,9 +48,9 @@ static inline void *mgrid_option_at(const mgrid_options *o, const mgrid_option *
 /* Options of one family: mgrid_options checked, in canonical form, strings owned. Immutable and counted. */
 typedef struct mgrid_choice {
   atomic_int              refs;
-  mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
-  mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
-  mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none; so are the next two */
+  mgrid_options           asked; /* strings are not NULL; seconds are whole microseconds; nccl is by name */
+  mgrid_nccl_values       nccl;  /* asked.nccl, parsed */
+  mgrid_shape            *shape; /* asked.cartesian, parsed; NULL: none; so are the next two */
   mgrid_numbers          *windows, *device;
   int                     lane;    /* families of a plan in different lanes share nothing: plan/concurrent.c */
   bool                    none;    /* asked.backend is "none": the family never gets a communicator */

@@ -62,8 +62,11 @@ int mgrid_lua_state_held_memory(lua_State *L) {
   const struct {
     const char *key;
     int64_t     value;
-  } fields[] = { { "communicators", m.communicators }, { "suspended", m.suspended }, { "total", m.total },
-                 { "suspendable", m.suspendable }, { "persistent", m.persistent } };
+  } fields[] = { { "communicators", m.communicators },
+                 { "suspended", m.suspended },
+                 { "total", m.total },
+                 { "suspendable", m.suspendable },
+                 { "persistent", m.persistent } };
   lua_createtable(L, 0, 5);
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
     lua_pushinteger(L, fields[i].value);

@@ -472,11 +472,16 @@ static const luaL_Reg state_fields[] = {
   { "rank", state_rank },     { "world", state_world },     { "plan", state_plan }, { "machine", state_machine },
   { "ncomms", state_ncomms }, { "ngroups", state_ngroups }, { NULL, NULL }
 };
-static const luaL_Reg state_methods[] = {
-  { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
-  { "create", state_create }, { "close", state_close }, { "suspend", mgrid_lua_state_suspend },
-  { "resume", mgrid_lua_state_resume }, { "held_memory", mgrid_lua_state_held_memory }, { NULL, NULL }
-};
+static const luaL_Reg state_methods[] = { { "groups", state_groups },
+                                          { "coord", state_coord },
+                                          { "has", state_has },
+                                          { "prove", state_prove },
+                                          { "create", state_create },
+                                          { "close", state_close },
+                                          { "suspend", mgrid_lua_state_suspend },
+                                          { "resume", mgrid_lua_state_resume },
+                                          { "held_memory", mgrid_lua_state_held_memory },
+                                          { NULL, NULL } };
 static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
                                        { "__len", state_ngroups }, { "__tostring", state_tostring },
                                        { "__pairs", state_pairs }, { NULL, NULL } };

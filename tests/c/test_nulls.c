@@ -137,8 +137,8 @@ static void open_fixture(fixture *f) {
   for (int i = 0; i < 8; i++) f->numbers[i] = f->ranks[i] = i;
   f->two[0] = 2, f->starts[0] = 0, f->starts[1] = 8;
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
-  f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT, f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT,
-  f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
+  f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->rehearsal = (mgrid_rehearsal)MGRID_REHEARSAL_INIT, f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;

@@ -67,7 +67,8 @@ static void windows(mgrid_backend *mpi) {
   test(s != NULL, s ? "a family with windows is there" : e.message);
   const mgrid_group *dp = mgrid_state_group(s, "dp", NULL), *tp = mgrid_state_group(s, "tp", NULL);
   mgrid_status       got = mgrid_group_window(dp, "kv", &w, anew(&e));
-  test(!got && w.buffer && w.handle && w.bytes == 1048576, "its window has memory, a handle, and as many bytes as it says");
+  test(!got && w.buffer && w.handle && w.bytes == 1048576,
+       "its window has memory, a handle, and as many bytes as it says");
   ncclWindow_t one = mgrid_nccl_window_of(dp, "grads", &memory, anew(&e));
   test(one && memory && memory != w.buffer && (void *)one != w.handle, "another one is another one");
   p_Memcpy(memory, &(long long){ rank }, 8, cudaMemcpyHostToDevice);
@@ -137,7 +138,8 @@ static void suspend(mgrid_backend *mpi) {
   test(mgrid_state_suspend(s, anew(&e)) == MGRID_OK, e.status ? e.message : "once is enough");
   test(mgrid_state_held_memory(s, &m, anew(&e)) == MGRID_OK && m.suspended == 2, "and that is told");
   mgrid_status proved = mgrid_state_prove(s, NULL, anew(&e));
-  test(proved == MGRID_NOT_NOW && strstr(e.message, "is suspended; mgrid_state_resume takes its memory again"), e.message);
+  test(proved == MGRID_NOT_NOW && strstr(e.message, "is suspended; mgrid_state_resume takes its memory again"),
+       e.message);
   mgrid_state_free(s);
   s = mgrid_materialize(p, b, "train", anew(&e));
   test(mgrid_state_suspend(s, anew(&e)) == MGRID_OK && mgrid_state_resume(s, anew(&e)) == MGRID_OK, "and resumed");
@@ -156,7 +158,7 @@ static void old(mgrid_backend *mpi) {
   mgrid_backend    *b = open_backend(mpi, &e);
   mgrid_plan       *p = plan_of(size, NULL, false, &e);
   mgrid_state      *s = mgrid_materialize(p, b, "train", anew(&e));
-  const char       *held = "the GPU memory that a state holds needs ncclCommMemStats, which came with NCCL 2.29.7; this is ";
+  const char *held = "the GPU memory that a state holds needs ncclCommMemStats, which came with NCCL 2.29.7; this is ";
   mgrid_state_held_memory(s, &m, anew(&e));
   test(e.status == MGRID_UNSUPPORTED && strncmp(e.message, held, strlen(held)) == 0, e.message);
   const char *gives = "rank 0: to suspend a state needs ncclCommSuspend, which came with NCCL 2.29.7; this is NCCL ";
@@ -170,8 +172,8 @@ static void old(mgrid_backend *mpi) {
 
 /* Six ranks train; two come. */
 static void grow(mgrid_backend *mpi, bool reversed) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  MPI_Comm       some = MPI_COMM_NULL;
+  mgrid_error e = MGRID_ERROR_INIT;
+  MPI_Comm    some = MPI_COMM_NULL;
   enum { WAS = 6 };
   MPI_Comm_split(MPI_COMM_WORLD, rank < WAS ? 0 : MPI_UNDEFINED, rank, &some);
   mgrid_options  o = asking("kv=65536", "");
@@ -179,11 +181,13 @@ static void grow(mgrid_backend *mpi, bool reversed) {
   mgrid_backend *small = few ? open_backend(few, &e) : NULL, *large = open_backend(mpi, &e);
   mgrid_plan    *before = plan_of(WAS, &o, reversed, &e), *after = plan_of(size, &o, reversed, &e);
   mgrid_state   *was = small ? mgrid_materialize(before, small, "train", anew(&e)) : NULL, *now;
-  test(rank >= WAS || (was && mgrid_state_prove(was, NULL, anew(&e)) == MGRID_OK), e.status ? e.message : "six ranks train");
+  test(rank >= WAS || (was && mgrid_state_prove(was, NULL, anew(&e)) == MGRID_OK),
+       e.status ? e.message : "six ranks train");
   const mgrid_group *tp = was ? mgrid_state_group(was, "tp", NULL) : NULL;
   ncclComm_t         kept = mgrid_nccl_comm(tp);
   said[0] = '\0';
-  now = was ? mgrid_state_grow(was, after, large, "train", anew(&e)) : mgrid_state_join(after, large, "train", anew(&e));
+  now = was ? mgrid_state_grow(was, after, large, "train", anew(&e))
+            : mgrid_state_join(after, large, "train", anew(&e));
   test(now != NULL, now ? "eight ranks go on" : e.message);
   const mgrid_group *tp_now = mgrid_state_group(now, "tp", NULL), *dp = mgrid_state_group(now, "dp", NULL);
   test(!was || mgrid_nccl_comm(tp_now) == kept, "a group that is as it was keeps its communicator");
@@ -211,8 +215,8 @@ static void grow(mgrid_backend *mpi, bool reversed) {
 /* A rank cannot make what grows (STANDIN_FAIL_INIT), or gives another plan: an error on all, and the old state goes on.
 ** Where growing blocks (no NCCL_COMM_BLOCKING=0) it cannot be cancelled. */
 static void failing(mgrid_backend *mpi) {
-  mgrid_error    e = MGRID_ERROR_INIT;
-  MPI_Comm       some = MPI_COMM_NULL;
+  mgrid_error e = MGRID_ERROR_INIT;
+  MPI_Comm    some = MPI_COMM_NULL;
   enum { WAS = 6 };
   MPI_Comm_split(MPI_COMM_WORLD, rank < WAS ? 0 : MPI_UNDEFINED, rank, &some);
   mgrid_backend *few = some == MPI_COMM_NULL ? NULL : mgrid_mpi_backend(some, NULL, anew(&e));
@@ -223,14 +227,16 @@ static void failing(mgrid_backend *mpi) {
   mgrid_plan    *mine = rank == 7 ? other : after;
   now = was ? mgrid_state_grow(was, mine, large, "train", anew(&e)) : mgrid_state_join(mine, large, "train", anew(&e));
   test(!now && e.status == MGRID_DISAGREE, e.message);
-  now = was ? mgrid_state_grow(was, after, large, "train", anew(&e)) : mgrid_state_join(after, large, "train", anew(&e));
+  now = was ? mgrid_state_grow(was, after, large, "train", anew(&e))
+            : mgrid_state_join(after, large, "train", anew(&e));
   test(!now && strstr(e.message, "rank 6: nccl: ncclCommGrow for train/dp[0]: ") == e.message, e.message);
   bool cancelled = getenv("NCCL_COMM_BLOCKING") || rank % 2; /* dp[1] was not begun, or has ended, too */
   bool goes_on = !was || (cancelled ? right(was, "dp") : !mgrid_nccl_comm(mgrid_state_group(was, "dp", NULL)));
   test(goes_on && (!was || right(was, "tp")), "the old state goes on, but for what is inside of NCCL");
   if (was) mgrid_state_grow(was, after, small, "train", anew(&e));
   test(!was || !strcmp(e.message, "a state of 6 ranks grows into another backend, of as many ranks or more")
-           || strstr(e.message, "rank 0: a state of 6 ranks grows into another backend"), e.message);
+           || strstr(e.message, "rank 0: a state of 6 ranks grows into another backend"),
+       e.message);
   mgrid_state_free(was);
   mgrid_backend_free(small);
   mgrid_backend_free(few);

@@ -65,7 +65,7 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
 /* ---------------------------------------------------------------------------- grow */
 
 typedef struct grow_job { /* one call; leaked if it does not end, because its thread still uses it */
-  ncclComm_t   from; /* NULL: this rank is new */
+  ncclComm_t   from;      /* NULL: this rank is new */
   int          size, rank;
   bool         has_id;
   ncclUniqueId id;

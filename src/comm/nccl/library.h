@@ -41,7 +41,7 @@ typedef struct nccl_library {
   NCCL_FUNCTIONS(X)
   NCCL_OPTIONAL_FUNCTIONS(X)
 #undef X
-#define X(name, since, parameters) ncclResult_t (*name) parameters;
+#define X(name, since, parameters) ncclResult_t(*name) parameters;
   NCCL_NEWER_FUNCTIONS(X)
 #undef X
 #define X(name) __typeof__(cuda##name) *cuda##name;

@@ -17,8 +17,8 @@ static mgrid_outcome one(nccl_backend *n, nccl_comm *c, bool resume, mgrid_error
   const char   *what = resume ? "ncclCommResume" : "ncclCommSuspend";
   double        seconds = c->options->asked.timeout > 0 ? c->options->asked.timeout : n->options.timeout;
   bool          left_behind = false;
-  mgrid_outcome s = mgrid_nccl_watch(n, seconds, true, resume ? run_resume : run_suspend, c->comm, what, c->name,
-                                     &left_behind, err);
+  mgrid_outcome s =
+      mgrid_nccl_watch(n, seconds, true, resume ? run_resume : run_suspend, c->comm, what, c->name, &left_behind, err);
   if (left_behind) c->comm = NULL, c->stuck = true;
   if (s)
     c->lost = n->broken = true;
@@ -47,7 +47,8 @@ mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t count, void **native, 
     }
   }
   if (!dry && s && s != MGRID_GAVE_UP)
-    for (int64_t r = 0; r < b->world; r++) n->carry->tell(n->carrier, r); /* any of them may wait in a group with this one */
+    for (int64_t r = 0; r < b->world; r++)
+      n->carry->tell(n->carrier, r); /* any of them may wait in a group with this one */
   return s;
 }
 
@@ -56,7 +57,9 @@ mgrid_status mgrid_nccl_held(mgrid_backend *b, size_t count, void **native, mgri
   const struct {
     int      stat;
     int64_t *to;
-  } stats[] = { { STAT_TOTAL, &sum->total }, { STAT_SUSPENDABLE, &sum->suspendable }, { STAT_PERSISTENT, &sum->persistent } };
+  } stats[] = { { STAT_TOTAL, &sum->total },
+                { STAT_SUSPENDABLE, &sum->suspendable },
+                { STAT_PERSISTENT, &sum->persistent } };
   for (size_t i = 0; i < count; i++) {
     const nccl_comm *c = mgrid_nccl_find(n, native[i]);
     if (!c || !c->comm) continue;

@@ -21,23 +21,23 @@ enum { NCCL_DEVICE_BYTES = 4096 }; /* more than any ncclDevComm has */
 
 typedef struct nccl_comm nccl_comm;
 struct nccl_comm {
-  ncclComm_t    comm; /* the first two are an mgrid_nccl_pair of moongrid_nccl.h */
-  cudaStream_t  stream;
-  nccl_comm    *next;      /* in the backend's list */
-  int64_t       bytes;     /* predicted GPU memory */
-  bool          blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
-  bool          lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
-  bool          revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
-  bool          stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
-  bool          suspended; /* by mgrid_state_suspend */
-  bool          device;    /* there is a device communicator in device_room */
-  size_t        nwindows;
-  nccl_window   window[MGRID_NUMBERS_MAX]; /* [nwindows], in the order of their names */
-  void         *device_room;               /* NULL: the family asks for none */
-  ncclResult_t (*free_memory)(void *);     /* ncclMemFree */
-  uint32_t      shrinks;   /* tries to make a smaller one of it, equal on all its members that remain */
-  char          name[128]; /* NCCL keeps the pointer: alive as long as comm is */
-  mgrid_choice *options;   /* of its family; NCCL may still read strings of it */
+  ncclComm_t   comm; /* the first two are an mgrid_nccl_pair of moongrid_nccl.h */
+  cudaStream_t stream;
+  nccl_comm   *next;      /* in the backend's list */
+  int64_t      bytes;     /* predicted GPU memory */
+  bool         blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
+  bool         lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
+  bool         revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
+  bool         stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
+  bool         suspended; /* by mgrid_state_suspend */
+  bool         device;    /* there is a device communicator in device_room */
+  size_t       nwindows;
+  nccl_window  window[MGRID_NUMBERS_MAX]; /* [nwindows], in the order of their names */
+  void        *device_room;               /* NULL: the family asks for none */
+  ncclResult_t (*free_memory)(void *);    /* ncclMemFree */
+  uint32_t      shrinks;                  /* tries to make a smaller one of it, equal on all its members that remain */
+  char          name[128];                /* NCCL keeps the pointer: alive as long as comm is */
+  mgrid_choice *options;                  /* of its family; NCCL may still read strings of it */
 };
 
 typedef struct nccl_backend {

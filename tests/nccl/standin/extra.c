@@ -70,12 +70,12 @@ SI_API ncclResult_t ncclMemFree(void *ptr) {
 /* --------------------------------------------------------------- calls over all ranks */
 
 typedef struct extra {
-  const char   *call;
-  int           meeting;
-  uint64_t      hash; /* of the arguments that must be equal */
-  ncclWindow_t  made, *window;
-  void         *device;
-  bool          suspend, resume;
+  const char  *call;
+  int          meeting;
+  uint64_t     hash; /* of the arguments that must be equal */
+  ncclWindow_t made, *window;
+  void        *device;
+  bool         suspend, resume;
 } extra;
 
 static ncclResult_t meet_all(ncclComm_t c, const extra *x, shm_stop stop) {
@@ -133,13 +133,16 @@ static ncclResult_t begin(ncclComm_t c, const extra *x) {
 static ncclResult_t register_window(ncclComm_t comm, char *buff, size_t size, ncclWindow_t *win, int flags) {
   ncclResult_t r = si_comm_ready(comm, "ncclCommWindowRegister");
   if (r) return r;
-  if (!buff || !size || standin_env("STANDIN_NO_WINDOWS", 0)) return ncclSuccess; /* *win stays as it was, in NCCL too */
+  if (!buff || !size || standin_env("STANDIN_NO_WINDOWS", 0))
+    return ncclSuccess; /* *win stays as it was, in NCCL too */
   si_lock();
   block *b = block_of(buff, size);
   size_t offset = b ? (size_t)(buff - b->at) : 0;
   si_unlock();
-  if (!b) return si_fail(ncclUnhandledCudaError, "ncclCommWindowRegister: %p is no memory of ncclMemAlloc", (void *)buff);
-  if (offset % NCCL_WIN_REQUIRED_ALIGNMENT) return si_fail(ncclInvalidArgument, "Window address must be suitably aligned.");
+  if (!b)
+    return si_fail(ncclUnhandledCudaError, "ncclCommWindowRegister: %p is no memory of ncclMemAlloc", (void *)buff);
+  if (offset % NCCL_WIN_REQUIRED_ALIGNMENT)
+    return si_fail(ncclInvalidArgument, "Window address must be suitably aligned.");
   extra x = { .call = "ncclCommWindowRegister", .meeting = MEET_WINDOW, .window = win };
   x.hash = si_hash(si_hash(1, &size, sizeof size), &flags, sizeof flags);
   if (!(x.made = calloc(1, sizeof *x.made))) return ncclSystemError;
@@ -165,7 +168,8 @@ SI_API ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win) 
   bool wrong = win->gone || win->comm != comm;
   if (!wrong) win->gone = true, win->memory->windows--, comm->extras--;
   si_unlock();
-  if (wrong) return si_wrong(ncclInvalidArgument, "ncclCommWindowDeregister of no window of it; real NCCL would fault here");
+  if (wrong)
+    return si_wrong(ncclInvalidArgument, "ncclCommWindowDeregister of no window of it; real NCCL would fault here");
   standin_trace("unwindow id=%016llx", (unsigned long long)comm->id);
   return ncclSuccess;
 }
@@ -181,7 +185,7 @@ static bool has_head(const void *reqs) {
 
 static ncclResult_t make_device(ncclComm_t comm, const char *reqs, void *out) {
   enum { HEAD = sizeof(size_t) + 2 * sizeof(unsigned) };
-  bool         new = si_version() >= 22902;
+  bool new = si_version() >= 22902;
   ncclResult_t r = si_comm_ready(comm, "ncclDevCommCreate");
   if (r) return r;
   if (standin_env("STANDIN_NO_WINDOWS", 0))
@@ -211,7 +215,8 @@ SI_API ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void *device) {
   if (r) return r;
   memcpy(&rank, device, sizeof rank);
   if (rank != comm->rank)
-    return si_wrong(ncclInvalidArgument, "ncclDevCommDestroy of no device communicator of it; real NCCL would fault here");
+    return si_wrong(ncclInvalidArgument,
+                    "ncclDevCommDestroy of no device communicator of it; real NCCL would fault here");
   si_lock();
   comm->extras--;
   si_unlock();

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 static const char *const calls[] = { "Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce" };
-static const int kinds[] = { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
+static const int         kinds[] = { BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE };
 enum { NCALLS = sizeof calls / sizeof *calls };
 
 static const char *folder(void) {
@@ -64,9 +64,10 @@ static size_t read_all(entry **all) {
     snprintf(path, sizeof path, "%s/%s", folder(), one->d_name);
     FILE *file = strchr(one->d_name, '.') ? NULL : fopen(path, "re");
     entry e;
-    while (file && fscanf(file, "%llx %d %d %d %d %d %d %d %lu %lu %lu %lu %lu", &e.id, &e.size, &e.rank, &e.pid, &e.device,
-                          &e.init, &e.error, &e.finalized, &e.count[0], &e.count[1], &e.count[2], &e.count[3], &e.count[4])
-                       == 8 + NCALLS) {
+    while (file
+           && fscanf(file, "%llx %d %d %d %d %d %d %d %lu %lu %lu %lu %lu", &e.id, &e.size, &e.rank, &e.pid, &e.device,
+                     &e.init, &e.error, &e.finalized, &e.count[0], &e.count[1], &e.count[2], &e.count[3], &e.count[4])
+                  == 8 + NCALLS) {
       entry *more = realloc(*all, (n + 1) * sizeof *more);
       if (!more) break;
       *all = more;
@@ -88,18 +89,24 @@ static int by_id_and_rank(const void *a, const void *b) {
 static bool is_alive(const entry *e) { return kill(e->pid, 0) == 0; }
 
 static void put_rank(FILE *out, const entry *e, bool first) {
-  fprintf(out, "%s        {\n          \"rank\": %d,\n          \"host\": \"127.0.0.1\",\n          \"pid\": %d,\n", first ? "" : ",\n",
-          e->rank, e->pid);
+  fprintf(out, "%s        {\n          \"rank\": %d,\n          \"host\": \"127.0.0.1\",\n          \"pid\": %d,\n",
+          first ? "" : ",\n", e->rank, e->pid);
   fprintf(out, "          \"cuda_dev\": %d,\n          \"nvml_dev\": %d", e->device, e->device);
   if (!is_alive(e)) {
-    fprintf(out, "%s\n          \"status\": {\n            \"unresponsive\": true,\n            \"considered_dead\": true\n          }\n",
+    fprintf(out,
+            "%s\n          \"status\": {\n            \"unresponsive\": true,\n            \"considered_dead\": true\n "
+            "         }\n",
             si_version() >= 22902 ? "," : "");
   } else {
-    fprintf(out, ",\n          \"status\": {\n            \"init_state\": %d,\n            \"async_error\": %d,\n", e->init, e->error);
-    fprintf(out, "            \"finalize_called\": %s,\n            \"destroy_flag\": false,\n            \"abort_flag\": false\n          },\n",
+    fprintf(out, ",\n          \"status\": {\n            \"init_state\": %d,\n            \"async_error\": %d,\n",
+            e->init, e->error);
+    fprintf(out,
+            "            \"finalize_called\": %s,\n            \"destroy_flag\": false,\n            \"abort_flag\": "
+            "false\n          },\n",
             e->finalized ? "true" : "false");
     fprintf(out, "          \"collective_counts\": {\n");
-    for (int i = 0; i < NCALLS; i++) fprintf(out, "            \"%s\": %lu%s\n", calls[i], e->count[i], i + 1 < NCALLS ? "," : "");
+    for (int i = 0; i < NCALLS; i++)
+      fprintf(out, "            \"%s\": %lu%s\n", calls[i], e->count[i], i + 1 < NCALLS ? "," : "");
     fprintf(out, "          }\n");
   }
   fprintf(out, "        }");
@@ -118,11 +125,12 @@ static void put_json(FILE *out) {
   if (n) qsort(all, n, sizeof *all, by_id_and_rank);
   for (size_t i = 0; i < n; i++) comms += i == 0 || all[i].id != all[i - 1].id;
   int v = si_version();
-  fprintf(out, "{\n  \"nccl_version\": \"%d.%d.%d\",\n  \"communicators_count\": %zu,\n  \"communicators\": [\n", v / 10000,
-          v / 100 % 100, v % 100, comms);
+  fprintf(out, "{\n  \"nccl_version\": \"%d.%d.%d\",\n  \"communicators_count\": %zu,\n  \"communicators\": [\n",
+          v / 10000, v / 100 % 100, v % 100, comms);
   for (size_t i = 0, next; i < n; i = next) {
     for (next = i; next < n && all[next].id == all[i].id;) next++;
-    fprintf(out, "%s    {\n      \"hash\": \"0x%llx\",\n      \"size\": %d,\n      \"ranks\": [\n", i ? ",\n" : "", all[i].id, all[i].size);
+    fprintf(out, "%s    {\n      \"hash\": \"0x%llx\",\n      \"size\": %d,\n      \"ranks\": [\n", i ? ",\n" : "",
+            all[i].id, all[i].size);
     put_list(out, &all[i], next - i, true);
     fprintf(out, "\n      ],\n      \"missing_ranks\": [\n");
     put_list(out, &all[i], next - i, false);
@@ -139,11 +147,16 @@ static void serve(int fd) {
   while (out && fgets(line, sizeof line, in)) {
     line[strcspn(line, "\n")] = '\0';
     bool status = strcasecmp(line, "status") == 0 || strcasecmp(line, "verbose status") == 0;
-    if (strncasecmp(line, "client protocol ", 16) == 0) fprintf(out, "SERVER PROTOCOL 2\n");
-    else if (strcasecmp(line, "set format json") == 0 && si_version() >= 22807) json = true, fprintf(out, "OK\n");
-    else if (status && json) put_json(out);
-    else if (status) fprintf(out, "Job summary\n===========\n");
-    else fprintf(out, "ERROR: Unknown command %s\n", line);
+    if (strncasecmp(line, "client protocol ", 16) == 0)
+      fprintf(out, "SERVER PROTOCOL 2\n");
+    else if (strcasecmp(line, "set format json") == 0 && si_version() >= 22807)
+      json = true, fprintf(out, "OK\n");
+    else if (status && json)
+      put_json(out);
+    else if (status)
+      fprintf(out, "Job summary\n===========\n");
+    else
+      fprintf(out, "ERROR: Unknown command %s\n", line);
     fflush(out);
     if (status) break;
   }

@@ -55,7 +55,7 @@ typedef struct shm_head {
   uint64_t        given_up[MEET_KINDS]; /* number of the meeting that a rank has given up */
   uint64_t        grown;                /* ids that ncclCommGetUniqueId has given; the last one's object */
   char            grow[SHM_NAME];
-  char            poison[SI_TEXT];      /* why all waits here fail from now on; "": they do not */
+  char            poison[SI_TEXT]; /* why all waits here fail from now on; "": they do not */
 } shm_head;
 
 typedef struct shm {
