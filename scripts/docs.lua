@@ -37,6 +37,8 @@ local option_types = {
   word = function(o) return table.concat(quoted(o.words), "|") end,
   fields = function() return "moongrid.Nccl" end,
   shape = function() return "string" end,
+  numbers = function() return "string|table<string, integer|boolean>" end,
+  name = function() return "string" end,
 }
 local field_types = { flag = "boolean|integer", integer = "integer", text = "string" }
 
@@ -61,6 +63,8 @@ local option_kinds = {
   word = function(o) return table.concat(quoted(o.words), " or ") end,
   fields = function() return "table, below" end,
   shape = function() return '"x:4:periodic y:2"' end,
+  numbers = function() return "table of numbers by name" end,
+  name = function() return "name of a family" end,
 }
 local field_kinds = { flag = option_kinds.flag, integer = range, text = function() return "text" end }
 

@@ -412,9 +412,14 @@ typedef struct mgrid_options {
                            grid of 4 x 2, and its communicator of MPI has that Cartesian topology
                            (moongrid_mpi.h). Refused for groups of another size. NCCL has nothing like it;
                            mgrid_group_shift works all the same */
+  const char *windows;       /* "kv=4194304": memory registered with NCCL, made with the communicator, and */
+  const char *device;        /* "barriers=4": a device communicator: moongrid_resources.h */
+  const char *parent;        /* the family, earlier in the schedule, out of whose communicators of NCCL these are
+                                split (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
+                                resources). Each group is part of one group of the parent, and no two share ranks */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
-  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "" }
+  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "" }
 
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
@@ -610,26 +615,6 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 /* Create the communicators of a lazy family. Collective over the backend; calling it
 ** again is harmless. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
-/* After ranks are lost: make the groups of a family without them, in the same order, as a new state with
-** that one family. The remaining ranks of a group ask each other, by messages of the carrier that have deadlines,
-** whether all of them can use ncclCommShrink (NCCL 2.27 and later; never after an error of the network, which
-** stays with a communicator); if not, or if it fails, they abort the old communicator and make a new one from a
-** fresh id. The host's log says which: MGRID_LOG_INFO "...: 3 ranks, by ncclCommShrink", or MGRID_LOG_WARN
-** "...: made anew of 3 ranks, from a fresh id, since ..." with the reason of this rank. The lost are never
-** contacted, what runs on the old communicator ends, and groups without lost ranks keep theirs. What hangs on
-** other communicators ends by mgrid_state_revoke, called before.
-** Collective over the remaining ranks of each group that lost some, with the same n ranks on all; not
-** over the world, since lost ranks cannot answer. Free the old state as usual; its communicators with
-** lost ranks are then aborted. MPI's communicators cannot shrink (MGRID_UNSUPPORTED). */
-MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, const int64_t *lost,
-                                          mgrid_error *err);
-/* End what runs on the communicators of the state, on this rank: a collective that waits for a
-** lost rank ends. Afterwards only mgrid_state_shrink and mgrid_state_free work on them. With NCCL
-** before 2.28.7, which cannot revoke, they are aborted, and shrink makes them anew. All ranks that remain call
-** it: NCCL waits for those of this machine. MGRID_TIMED_OUT after the backend's timeout. A state of the nccl backend
-** revokes NCCL's, and MPI's go on; one of the mpi backend revokes MPI's, where a call that waits then ends with MPI's
-** error (MPIX_Comm_revoke of Open MPI 5.0); with another MPI nothing changes and it is MGRID_UNSUPPORTED. */
-MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every
 ** rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
@@ -739,6 +724,7 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 
 #include "moongrid_backend.h"
 #include "moongrid_carrier.h"
+#include "moongrid_elastic.h"
 #include "moongrid_resources.h"
 #include "moongrid_recipe.h"
 #include "moongrid_tensor.h"

@@ -40,6 +40,24 @@ static inline cudaStream_t mgrid_nccl_stream(const mgrid_group *g) {
   return native ? ((mgrid_nccl_pair *)native)->stream : NULL;
 }
 
+/* The window of that name (mgrid_group_window), and its memory in *buffer, which may be NULL. NULL where there is none. */
+static inline ncclWindow_t mgrid_nccl_window_of(const mgrid_group *g, const char *name, void **buffer,
+                                                mgrid_error *err) {
+  mgrid_nccl_window w = MGRID_NCCL_WINDOW_INIT;
+  mgrid_group_window(g, name, &w, err);
+  if (buffer) *buffer = w.buffer;
+  return (ncclWindow_t)w.handle;
+}
+
+/* The device communicator (mgrid_group_device), for kernels of this program. NULL where there is none, and where the
+** NCCL that runs has another ncclDevComm than the headers that this program is built with. */
+struct ncclDevComm;
+static inline const struct ncclDevComm *mgrid_nccl_device(const mgrid_group *g) {
+  int         version = 0;
+  const void *device = mgrid_group_device(g, &version);
+  return version / 100 == NCCL_VERSION_CODE / 100 ? (const struct ncclDevComm *)device : NULL;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** moongrid_resources.h - what a plan's NCCL communicators take, told before they exist. moongrid.h includes this
-** header, and its rules on words, errors and structs hold here, too.
+** moongrid_resources.h - what a plan's NCCL communicators take, told before they exist; and what they have besides,
+** where a family asks for it. moongrid.h includes this header, and its rules on words, errors and structs hold here, too.
 */
 #ifndef MOONGRID_RESOURCES_H
 #define MOONGRID_RESOURCES_H
@@ -62,6 +62,27 @@ typedef struct mgrid_resources {
 ** the first machine, one in the middle and the last. O(ranks looked at). Local. */
 MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                             mgrid_resources *out, mgrid_error *err);
+
+/* A window of a group: memory of this rank from ncclMemAlloc, which all members have registered with
+** ncclCommWindowRegister, as symmetric. A family names windows and their bytes in its option `windows`; they are made
+** with its communicators, in schedule order, and freed before them. The family shares communicators with no other.
+** Refused before anything is made where NCCL is older than 2.27.3. The plan counts them as GPU memory. */
+typedef struct mgrid_nccl_window {
+  size_t  size;   /* sizeof(mgrid_nccl_window) */
+  void   *buffer; /* on the GPU, not zeroed; borrowed: it ends with the communicator */
+  int64_t bytes;  /* as the family says */
+  void   *handle; /* its ncclWindow_t: mgrid_nccl_window_of in moongrid_nccl.h */
+} mgrid_nccl_window;
+#define MGRID_NCCL_WINDOW_INIT \
+  { sizeof(mgrid_nccl_window), NULL, 0, NULL }
+/* The window of that name. All its fields are NULL and 0, without an error, where mgrid_group_native is NULL. An unknown
+** name is MGRID_UNKNOWN_NAME. Local, no allocation. */
+MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nccl_window *out,
+                                          mgrid_error *err);
+/* The ncclDevComm that the option `device` asks for (NCCL 2.28.7), made in schedule order and destroyed before the
+** communicator. *version (may be NULL): 22809 is NCCL 2.28.9, whose ncclDevComm it is; kernels built with headers of
+** another 2.x cannot read it, which mgrid_nccl_device in moongrid_nccl.h looks at. NULL and 0 where there is none. Local. */
+MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
 #ifdef __cplusplus
 }

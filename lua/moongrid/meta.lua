@@ -256,6 +256,9 @@ function Family:groups() end
 ---@field backend? "mpi"|"nccl"|"none" who makes it: "mpi" keeps a family on the CPU, "none" makes no communicator; left out: the state's
 ---@field nccl? moongrid.Nccl fields of ncclConfig_t (nccl); left out: NCCL's
 ---@field cartesian? string dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it (mpi); left out: no topology
+---@field windows? string|table<string, integer|boolean> bytes of symmetric memory, by name, registered as windows of NCCL (nccl); left out: none
+---@field device? string|table<string, integer|boolean> a device communicator of NCCL, and what it has (nccl); left out: none
+---@field parent? string the family out of whose communicators its own are split (nccl); left out: none
 -- options: end
 
 -- fields: written by make docs

@@ -51,6 +51,31 @@ function State:prove() end
 ---@return integer? status
 function State:create(family) end
 
+---Give the GPU memory of all NCCL communicators of the state back, as far as NCCL can, and take it again (NCCL 2.29.7).
+---Between the two nothing may use them. Collective over the job. With other backends there is nothing to do.
+---@return true? done nil on failure
+---@return string? message
+---@return integer? status
+function State:suspend() end
+
+---@return true? done nil on failure
+---@return string? message
+---@return integer? status
+function State:resume() end
+
+---What the NCCL communicators of the state hold of this rank's GPU, as NCCL counts it (NCCL 2.29.7). Local.
+---@return moongrid.HeldMemory? memory nil on failure
+---@return string? message
+---@return integer? status
+function State:held_memory() end
+
+---@class moongrid.HeldMemory
+---@field communicators integer of NCCL
+---@field suspended integer of these
+---@field total integer bytes
+---@field suspendable integer bytes that `State:suspend` gives back
+---@field persistent integer bytes that it does not
+
 ---Give the communicators back; its groups answer nothing any more. Collective over the job,
 ---in the same order on all ranks. A second call is harmless.
 function State:close() end
@@ -135,6 +160,22 @@ function Group:shift(dim, displacement) end
 ---@param sizes integer[] of all pieces in order, 1 or more; they sum to the group's size, or one is `fill`
 ---@return moongrid.Segment
 function Group:segment(sizes) end
+
+---A window that the option `windows` names: memory of this rank that all members have registered with NCCL. nil where the
+---group has no communicator of NCCL. Local.
+---@param name string
+---@return moongrid.Window?
+function Group:window(name) end
+
+---@class moongrid.Window
+---@field buffer lightuserdata on the GPU; it ends with the communicator
+---@field handle lightuserdata its ncclWindow_t
+---@field bytes integer
+
+---The ncclDevComm that the option `device` asks for. nil where there is none. Local.
+---@return lightuserdata? device
+---@return integer? version of the NCCL whose ncclDevComm it is, 22809 for 2.28.9
+function Group:device() end
 
 ---@class moongrid.Segment
 ---@field index integer which piece of the group

@@ -54,6 +54,26 @@ piece_run() {
     "$config" high_priority_stream_groups=pp
   recipe 4 "megatron with a blocking family" "*nccl{blocking=1}*proved *, nccl)*" megatron tp=2 pp=2 \
     'nccl_communicator_config={"tp":{"blocking":1}}'
+  carried
+  furnished
+}
+
+# The same without MPI: ranks reach each other over PMIx.
+carried() {
+  share 2
+  ranks 2 "$moongrid" run "$dir/examples/moe.lua" tp=2 --backend nccl --carrier pmix --timeout 30 "${shared[@]}"
+  step - "ranks nccl libmoongrid_pmix" "2 ranks over PMIx, without MPI" 0 "*proved *on all 2 ranks*, nccl)*" "${launch[@]}"
+}
+
+# What a family asks for besides a communicator. A GPU that ranks share may have no symmetric memory: then NCCL refuses, and
+# the record has its words.
+furnished() {
+  local looked="a refusal has no variants"
+  share 2
+  ranks 2 "$moongrid" run "$dir/examples/furnish.lua" --backend nccl --timeout 30 "${shared[@]}"
+  step - "ranks nccl" "windows, a device communicator, a parent: 2 ranks" 0 \
+    "*@(proved *on all 2 ranks|nccl: ncclCommWindowRegister|nccl: ncclDevCommCreate)*ended with [04]*" \
+    bash -c '"$@"; echo "ended with $?"' furnish "${launch[@]}"
 }
 
 piece_eight() {

@@ -138,13 +138,14 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 }
 
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
+  enum { SHOWN = 32 };
   mgrid_text  t = { 0 };
   const char *near = mgrid_nearest(word, candidates, n);
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");
-  for (size_t i = 0; i < n && i < 24; i++)
+  for (size_t i = 0; i < n && i < SHOWN; i++)
     mgrid_text_add(&t, "%s%s", i == 0 ? (near ? " (" : "; known: ") : ", ", candidates[i]);
-  if (n > 24) mgrid_text_add(&t, ", ...");
+  if (n > SHOWN) mgrid_text_add(&t, ", ...");
   if (n > 0 && near) mgrid_text_add(&t, ")");
   mgrid_text_finish(&t, buf, len);
 }

@@ -18,6 +18,8 @@ typedef struct mgrid_comm_spec {
   int64_t                 size, position; /* size 0: this rank is no member, but takes part (mgrid_backend.whole) */
   int64_t                 group;          /* its index in the family */
   int                     tag;            /* [0, 32768), equal on all members, different for each family and round */
+  void *const            *parent; /* NULL, or where the communicator is, or will be when those before this one are
+                                             made, out of which it is split; size 0: of which this rank takes part */
 } mgrid_comm_spec;
 
 /* Element types of mgrid_backend_ops.collective, which MPI and NCCL both have. */
@@ -113,6 +115,15 @@ typedef struct mgrid_transport_ops {
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
 
+/* What can become of a communicator in a larger world; the members of a group do the least that one of them can. */
+typedef enum mgrid_growth { MGRID_ANEW, MGRID_GROWN, MGRID_KEPT } mgrid_growth;
+typedef struct mgrid_origin {
+  void        *native;  /* the communicator that this rank had of the group, of NCCL, or NULL */
+  mgrid_growth can;     /* what the members and their order allow; of a new rank, which knows nothing, MGRID_KEPT */
+  mgrid_growth agreed;  /* what all members do */
+  char         why[96]; /* why this rank cannot do better, or "" */
+} mgrid_origin;
+
 typedef struct mgrid_backend_ops {
   /* Over all ranks; words become the element-wise minimum. */
   mgrid_status (*allreduce_min)(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
@@ -151,6 +162,26 @@ typedef struct mgrid_backend_ops {
                        bool to_buffer, mgrid_error *err);
   mgrid_outcome (*collective)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                               mgrid_error *err);
+
+  /* Suspend the n communicators, in this order, or resume them; each is a call over its members. First with `dry`:
+  ** could it be done? NULL: there is nothing to do. */
+  mgrid_outcome (*suspend)(mgrid_backend *b, size_t n, void **native, bool resume, bool dry, mgrid_error *err);
+  /* Add what they hold. NULL: nothing. */
+  mgrid_status (*held)(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
+  /* For each of the n the members vote by messages what becomes of it: origin[i].agreed. Then, for one that is to
+  ** grow, a call over its members. NULL: all are made anew. */
+  mgrid_outcome (*growth)(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
+                          mgrid_error *err);
+  mgrid_outcome (*grow)(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
+                        mgrid_error *err);
+  /* The communicator was another backend's: it is b's from now on. */
+  void (*adopt)(mgrid_backend *b, mgrid_backend *from, void *native);
+
+  /* What the communicator has besides, local: the window that is the ith of the option `windows`, where there is one;
+  ** the device communicator and the version of NCCL whose ncclDevComm it is, or NULL. Both are NULL unless the
+  ** descriptor is NCCL's. */
+  void (*window)(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
+  const void *(*device)(mgrid_backend *b, void *native, int *version);
 
   const mgrid_carrier_ops   *carrier;   /* NULL: this backend carries no other */
   const mgrid_transport_ops *transport; /* NULL: it moves no data */

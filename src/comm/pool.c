@@ -94,7 +94,7 @@ void mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h) {
 }
 
 static mgrid_comm_spec spec_of(const mgrid_shared *c) {
-  return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag };
+  return (mgrid_comm_spec){ c->name, c->backend, c->options, c->ranks, c->size, c->position, c->group, c->tag, NULL };
 }
 
 void mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c) {

@@ -207,6 +207,6 @@ mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *r
   mgrid_lacks(new_s, "the place for the new state", &mine);
   mgrid_lacks_list(n, args, "arguments", &mine);
   if (!mine.status) return entry_of(rt)->reload(rt, s, recipe, n, args, new_rt, new_s, change, err);
-  mgrid_state_make(NULL, s->backend, s->name, s, &mine); /* collective: the other ranks get this error */
+  mgrid_state_make(NULL, s->backend, s->name, s, NULL, &mine); /* collective: the other ranks get this error */
   return mgrid_error_pass(err, &mine);
 }

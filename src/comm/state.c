@@ -49,8 +49,9 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
 ** anything, with its own communicator or with none. */
 static size_t batch_room(const mgrid_state *s) {
   size_t n = s->view.ncomms;
-  for (size_t i = 0; s->backend->whole && i < s->plan->content.nentries; i++)
-    n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
+  for (size_t i = 0; i < s->plan->content.nentries; i++)
+    if (s->backend->whole || *s->plan->content.entry[i].choice->asked.parent)
+      n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
   return n;
 }
 
@@ -72,6 +73,43 @@ static void name_all(mgrid_state *s) {
         mgrid_batch_add_absent(&s->batch, e, own);
     }
   }
+}
+
+/* This rank's communicator of a family without rounds, or NULL. */
+static mgrid_shared *comm_of(const mgrid_state *s, int entry) {
+  for (size_t i = 0; i < s->view.nmembers; i++)
+    if (s->view.member[i].entry == entry && s->view.member[i].comm >= 0) return s->comm[s->view.member[i].comm];
+  return NULL;
+}
+
+/* Where it is, or will be. */
+static void *const *place_of(const mgrid_state *s, const mgrid_shared *c) {
+  for (size_t i = 0; i < s->batch.n; i++)
+    if (s->batch.entry[i] == c) return &s->batch.native[i];
+  return (void *const *)&c->native;
+}
+
+/* All communicators but the lazy ones, in schedule order; and those of others whose parent is this rank's, because to
+** split is a call over the parent. */
+static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
+  const mgrid_plan *p = s->plan;
+  mgrid_status      status = MGRID_OK;
+  size_t            next = 0;
+  for (size_t k = 0; k < p->content.nentries && !status; k++) {
+    int                     entry = p->order[k];
+    const mgrid_choice     *choice = p->content.entry[entry].choice;
+    const mgrid_descriptor *made_by = choice->backend ? choice->backend : s->backend->kind;
+    size_t                  first = s->batch.n;
+    for (; next < s->view.ncomms && s->view.comm[next].entry == entry; next++) {
+      if (!is_lazy(s, next)) mgrid_batch_add(&s->batch, s->comm[next]);
+      if (*choice->asked.parent) status = mgrid_plan_check_parent(p, entry, s->view.comm[next].group, err);
+    }
+    if (!*choice->asked.parent || made_by->native != MGRID_NATIVE_NCCL || status) continue;
+    const mgrid_shared *parent = comm_of(s, mgrid_content_find(&p->content, choice->asked.parent));
+    if (parent && s->batch.n == first) mgrid_batch_add_absent(&s->batch, &p->content.entry[entry], made_by);
+    if (parent && s->batch.n > first) s->batch.spec[first].parent = place_of(s, parent);
+  }
+  return status;
 }
 
 static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + 1) * sizeof *s->comm; }
@@ -113,9 +151,8 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   if (b->whole)
     name_all(s);
   else
-    for (size_t i = 0; i < s->view.ncomms; i++)
-      if (!is_lazy(s, i)) mgrid_batch_add(&s->batch, s->comm[i]);
-  return mgrid_pool_check(b, &s->batch, err);
+    status = add_all(s, err);
+  return status ? status : mgrid_pool_check(b, &s->batch, err);
 }
 
 void mgrid_state_free(mgrid_state *s) {
@@ -141,11 +178,14 @@ void mgrid_state_free(mgrid_state *s) {
 static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
-static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_error *err) {
-  mgrid_outcome mine = mgrid_pool_create(s->backend, &s->batch, err);
+static mgrid_status create(mgrid_state *s, mgrid_location *locations, mgrid_growing *g, mgrid_error *err) {
+  mgrid_outcome mine = g ? mgrid_pool_grow(s->backend, &s->batch, g, err)
+                         : mgrid_pool_create(s->backend, &s->batch, err);
   mgrid_status  status = mgrid_locations_verdict(s->backend, locations, mine, err, err);
   if (status)
     mgrid_pool_undo(s->backend, &s->batch);
+  else if (g)
+    mgrid_growing_end(s, g);
   else
     mgrid_pool_log(s->backend, &s->batch);
   s->batch.n = 0;
@@ -174,9 +214,13 @@ static void log_unheeded(const mgrid_backend *b, const mgrid_plan *plan, const c
 }
 
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
-                              mgrid_error *err) {
+                              const mgrid_grown *grown, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT;
   if (!b || mgrid_layout_check(b->layout, "the backend's library", err)) return NULL;
+  if (grown && grown->why->status) {
+    mgrid_error_pass(&mine, grown->why);
+    plan = NULL;
+  }
   if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
   for (size_t i = 0; plan && i < plan->content.nentries;
@@ -187,12 +231,15 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
+  mgrid_growing  *growing = NULL;
   status = s && fits ? mgrid_state_prepare(s, plan, name ? name : "", &mine) : mine.status;
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
+  if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
   status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
-  if (!status) status = create(s, locations, &mine);
+  if (!status) status = create(s, locations, growing, &mine);
   free(locations);
+  mgrid_growing_free(growing);
   if (!status) {
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
               "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
@@ -207,7 +254,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
 }
 
 mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const char *name, mgrid_error *err) {
-  return mgrid_state_make(plan, b, name, NULL, err);
+  return mgrid_state_make(plan, b, name, NULL, NULL, err);
 }
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
@@ -236,7 +283,7 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   status = mgrid_verdict(s->backend, status, &mine, &mine);
-  if (!status) status = create(s, NULL, &mine);
+  if (!status) status = create(s, NULL, NULL, &mine);
   s->batch.n = 0;
   return status ? mgrid_error_pass(err, &mine) : MGRID_OK;
 }
@@ -369,6 +416,37 @@ mgrid_native mgrid_group_native_kind(const mgrid_group *g) {
 
 const char *mgrid_group_backend(const mgrid_group *g) {
   return !g ? "" : g->none ? "none" : g->comm ? g->comm->backend->name : "";
+}
+
+mgrid_status mgrid_group_window(const mgrid_group *g, const char *name, mgrid_nccl_window *out, mgrid_error *err) {
+  if (!g || mgrid_lacks(name, "the name of the window", err)) return MGRID_USAGE;
+  mgrid_nccl_window    w = MGRID_NCCL_WINDOW_INIT;
+  const mgrid_content *c = &g->state->plan->content;
+  const mgrid_numbers *known = c->entry[mgrid_content_find(c, g->name)].choice->windows;
+  const char          *names[MGRID_NUMBERS_MAX];
+  size_t               n = known ? known->n : 0, i = 0;
+  mgrid_status         s = mgrid_struct_check(out, sizeof w, "mgrid_nccl_window", err);
+  if (s) return s;
+  for (size_t k = 0; k < n; k++) names[k] = known->at[k].name;
+  while (i < n && strcmp(names[i], name) != 0) i++;
+  if (i == n) {
+    char tail[512] = "";
+    mgrid_suggest(tail, sizeof tail, name, names, n);
+    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "family '%s' has no window '%s'%s", g->name, name, tail);
+  }
+  if (mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL)
+    g->state->backend->ops->window(g->state->backend, g->comm->native, i, &w);
+  mgrid_struct_write(out, &w, sizeof w);
+  return MGRID_OK;
+}
+
+const void *mgrid_group_device(const mgrid_group *g, int *version) {
+  int         which = 0;
+  const void *device = mgrid_group_native_kind(g) == MGRID_NATIVE_NCCL
+                           ? g->state->backend->ops->device(g->state->backend, g->comm->native, &which)
+                           : NULL;
+  if (version) *version = which;
+  return device;
 }
 
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {

@@ -84,9 +84,21 @@ mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_e
 ** different ranks: its communicators stay until the backend ends. */
 void mgrid_state_abandon(mgrid_state *s);
 
-/* mgrid_materialize, in the place of the state `old`, whose name the new one may have; NULL: of none. */
+/* mgrid_materialize, in the place of the state `old`, whose name the new one may have; NULL: of none. With `grown` it
+** is mgrid_state_grow out of its state, or mgrid_state_join. */
+typedef struct mgrid_grown {
+  const mgrid_state *from; /* NULL: this rank is new */
+  const mgrid_error *why;  /* why this rank cannot, with a status; none: it can */
+} mgrid_grown;
 mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const char *name, const mgrid_state *old,
-                              mgrid_error *err);
+                              const mgrid_grown *grown, mgrid_error *err);
+/* grow.c: what was of the communicators in the batch of s, with memory for all that follows. *out is to be freed also
+** after a failure. Then, after the ranks have agreed, create; and when that was done on all ranks, take what is kept. */
+typedef struct mgrid_growing mgrid_growing;
+mgrid_status  mgrid_growing_new(const mgrid_state *from, const mgrid_state *s, mgrid_growing **out, mgrid_error *err);
+void          mgrid_growing_free(mgrid_growing *g);
+mgrid_outcome mgrid_pool_grow(mgrid_backend *b, mgrid_batch *batch, mgrid_growing *g, mgrid_error *err);
+void          mgrid_growing_end(mgrid_state *s, mgrid_growing *g);
 /* An empty state, which holds a reference to the backend. */
 mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err);
 /* The local part of making a state: this rank's view, its handles, entries for its communicators. */

@@ -4,18 +4,32 @@
 */
 #include "comm/open.h"
 #include "command/cli.h"
+#include "command/ras.h"
 #include "script/runtime.h"
 
+#include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char help[] = "usage: moongrid doctor [--json]\n"
+                           "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
                            "\n"
-                           "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n";
+                           "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n"
+                           "\n"
+                           "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
+                           "waits for whom, as NCCL's\n"
+                           "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the "
+                           "job's recipe and number of\n"
+                           "               ranks they have the names of families; start it as the user of the job\n"
+                           "  --world N    the number of ranks of the job\n"
+                           "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
+                           "  --json       as JSON\n";
 
 typedef struct options {
-  cli  cli;
-  bool json;
+  cli     cli;
+  bool    json, ras;
+  int64_t world;
 } options;
 
 enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 2 };
@@ -46,10 +60,69 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   return n + 1;
 }
 
+static void print_json(const json_t *value) {
+  json_dumpf(value, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+  printf("\n");
+}
+
+static void print_findings(const options *c, const json_t *answer, const json_t *list, const char *address) {
+  const char *version = json_string_value(json_object_get(answer, "nccl_version"));
+  size_t      i, waiting = 0;
+  json_t     *one;
+  json_array_foreach(list, i, one) waiting += *json_string_value(json_object_get(one, "finding")) != '\0';
+  printf("NCCL %s at %s: %zu communicators, of which %zu wait\n", version ? version : "?", address,
+         json_array_size(list), waiting);
+  json_array_foreach(list, i, one) {
+    const char *groups = json_string_value(json_object_get(one, "groups"));
+    const char *text = json_string_value(json_object_get(one, "finding"));
+    printf("%-18s %-16s %4" PRId64 " ranks  %s\n", json_string_value(json_object_get(one, "hash")),
+           *groups         ? groups
+           : c->cli.recipe ? "of no family"
+                           : "-",
+           (int64_t)json_integer_value(json_object_get(one, "size")), *text ? text : "nobody waits");
+  }
+}
+
+/* Every process of a launcher would ask the same one: only the first does. */
+static mgrid_status ask_ras(const options *c) {
+  const char    *address = getenv("NCCL_RAS_ADDR");
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = NULL;
+  mgrid_plan    *plan = NULL;
+  json_t        *answer = NULL, *list;
+  char          *text = NULL;
+  if (!address || !*address) address = "localhost:28028";
+  if (c->cli.recipe && !(plan = cli_evaluate(&c->cli, c->world, &rt, &err))) {
+    mgrid_runtime_free(rt);
+    return cli_say(&c->cli, &err);
+  }
+  mgrid_status s = c->cli.me == 0 ? ras_ask(address, &answer, &text, &err) : MGRID_OK;
+  if (s) cli_say(&c->cli, &err);
+  if (text) printf("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n%s", text);
+  if (answer) {
+    list = ras_findings(answer, plan);
+    if (c->json)
+      print_json(list);
+    else
+      print_findings(c, answer, list, address);
+    json_decref(list);
+  }
+  json_decref(answer);
+  free(text);
+  mgrid_plan_free(plan);
+  mgrid_runtime_free(rt);
+  return cli_finish(&c->cli, s);
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options c = { 0 };
   finding f[FINDINGS_MAX];
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.ras && (c.cli.recipe || c.world || c.cli.nargs))
+    return cli_usage(&c.cli, "doctor takes a recipe and --world only with --ras");
+  if (c.ras && !c.cli.recipe != !c.world)
+    return cli_usage(&c.cli, "doctor --ras wants a recipe together with --world N, the ranks of the job, or neither");
+  if (c.ras) return ask_ras(&c);
   size_t n = examine(&c.cli, f);
   if (c.cli.me != 0) return MGRID_OK;
   json_t *all = json_object();
@@ -60,8 +133,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
       printf("%-10s %-4s %s\n", f[i].part, f[i].works ? "yes" : "no", f[i].text);
   }
   if (c.json) {
-    json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
-    printf("\n");
+    print_json(all);
   }
   json_decref(all);
   return cli_finish(&c.cli, MGRID_OK);
@@ -69,9 +141,12 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 
 const cli_command command_doctor = {
   .name = "doctor",
-  .takes = "",
+  .takes = "[--ras [RECIPE --world N]]",
   .does = "what works on this machine",
   .help = help,
-  .options = { { "json", cli_flag, offsetof(options, json) } },
+  .recipe = true,
+  .options = { { "json", cli_flag, offsetof(options, json) },
+               { "ras", cli_flag, offsetof(options, ras) },
+               { "world", cli_world, offsetof(options, world) } },
   .run = run,
 };

@@ -244,7 +244,9 @@ static json_t *option_value(const mgrid_choice *c, const mgrid_option *row) {
   case MGRID_OPTION_SECONDS: return json_real(*(const double *)at);
   case MGRID_OPTION_WORD:
   case MGRID_OPTION_FIELDS:
-  case MGRID_OPTION_SHAPE: return json_string(*(const char *const *)at);
+  case MGRID_OPTION_SHAPE:
+  case MGRID_OPTION_NUMBERS:
+  case MGRID_OPTION_NAME: return json_string(*(const char *const *)at);
   }
   return NULL;
 }

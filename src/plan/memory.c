@@ -13,10 +13,12 @@ static int64_t channels(const mgrid_nccl_values *v) {
 
 static int64_t granules(int64_t bytes) { return (bytes + (INT64_C(2) << 20) - 1) / (INT64_C(2) << 20); }
 
+int64_t mgrid_nccl_granules(int64_t bytes) { return granules(bytes) * (INT64_C(2) << 20); }
+
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n) {
   if (n < 2) return 0; /* a group of one rank has none */
   int64_t blocks = channels(v) * (granules(8 * n) + granules(600 * n) + granules(4 * n)) + 2;
-  return blocks * (INT64_C(2) << 20);
+  return blocks * (INT64_C(2) << 20) + v->windows;
 }
 
 /* Sizes in NCCL 2.28.9; src/comm/README.md has the places. */

@@ -53,6 +53,7 @@ typedef struct mgrid_nccl_values {
   bool    given[MGRID_NCCL_FIELDS];
   int64_t number[MGRID_NCCL_FIELDS]; /* 0 where not given */
   char    net_name[MGRID_NCCL_TEXT_MAX + 1];
+  int64_t windows; /* bytes of GPU memory of the family's windows, which the option `windows` gives */
 } mgrid_nccl_values;
 
 /* Give a field a value, checked for its kind and range: a number to a flag or a number, text to any. */
@@ -69,8 +70,9 @@ void mgrid_nccl_text(const mgrid_nccl_values *v, mgrid_text *t);
 ** channels has three tables: pointers (8 bytes a rank), peers (600) and ranks (4); the communicator has two
 ** blocks more. Each is rounded up to the 2 MiB of NCCL's cuMem allocations: (3 C + 2) 2 MiB for small
 ** groups. Read in NCCL 2.28.9, src/channel.cc and alloc.h, and seen in runs of its CPU code. C is max_ctas;
-** if that is not given, MGRID_NCCL_CHANNELS, the most that a node of H100 uses. */
+** if that is not given, MGRID_NCCL_CHANNELS, the most that a node of H100 uses. Windows come on top. */
 enum { MGRID_NCCL_CHANNELS = 32 };
+int64_t mgrid_nccl_granules(int64_t bytes); /* rounded up to whole allocations */
 int64_t mgrid_nccl_memory(const mgrid_nccl_values *v, int64_t n);
 
 /* What one communicator asks of its rank, as src/comm/README.md derives it. All 0 for a group of one rank. */

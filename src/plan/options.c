@@ -36,7 +36,13 @@ const mgrid_option mgrid_option_table[] = {
     .doc = "fields of ncclConfig_t" },
   { "cartesian", MGRID_OPTION_SHAPE, offsetof(mgrid_options, cartesian), .apart = true, .backends = "mpi",
     .unset = "no topology", .doc = "dims of every group for MPI's Cartesian topology; `grid:cartesian` writes it" },
-  { NULL, MGRID_OPTION_FLAG, 0, NULL, false, NULL, NULL, NULL },
+  { "windows", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, windows), .rules = mgrid_window_rules, .apart = true,
+    .backends = "nccl", .unset = "none", .doc = "bytes of symmetric memory, by name, registered as windows of NCCL" },
+  { "device", MGRID_OPTION_NUMBERS, offsetof(mgrid_options, device), .rules = mgrid_device_rules, .apart = true,
+    .backends = "nccl", .unset = "none", .doc = "a device communicator of NCCL, and what it has" },
+  { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .backends = "nccl", .unset = "none",
+    .doc = "the family out of whose communicators its own are split" },
+  { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL, NULL },
 };
 _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");
 
@@ -83,8 +89,10 @@ static void put_option(const mgrid_choice *c, const mgrid_option *row, mgrid_tex
   case MGRID_OPTION_SECONDS:
     mgrid_text_add(t, " %s_us=%" PRId64, row->name, (int64_t)llround(*(const double *)at * 1e6));
     return;
-  case MGRID_OPTION_WORD: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)at); return;
+  case MGRID_OPTION_WORD:
+  case MGRID_OPTION_NAME: mgrid_text_add(t, " %s=%s", row->name, *(const char *const *)at); return;
   case MGRID_OPTION_FIELDS:
+  case MGRID_OPTION_NUMBERS:
   case MGRID_OPTION_SHAPE: mgrid_text_add(t, " %s{%s}", row->name, *(const char *const *)at); return;
   }
 }
@@ -111,30 +119,53 @@ static void drop(const char *text) {
 
 /* ------------------------------------------------------------------ record */
 
+/* Read what stands in texts. */
+static mgrid_status parse(mgrid_choice *c, const mgrid_options *o, mgrid_error *err) {
+  mgrid_status s = mgrid_shape_read(o->cartesian, &c->shape, err);
+  if (!s) s = mgrid_numbers_read(o->windows, "windows", mgrid_window_rules, &c->windows, err);
+  if (!s) s = mgrid_numbers_read(o->device, "device", mgrid_device_rules, &c->device, err);
+  for (size_t i = 0; !s && c->windows && i < c->windows->n; i++)
+    c->nccl.windows += mgrid_nccl_granules(c->windows->at[i].value);
+  if (!s && o->parent && *o->parent && !mgrid_is_name(o->parent))
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "option 'parent' is the name of a family, not '%.100s'", o->parent);
+  return s;
+}
+
+/* Write it in canonical form. */
+static mgrid_status write_texts(mgrid_choice *c, const char *parent, mgrid_error *err) {
+  mgrid_text fields = { 0 }, shape = { 0 }, windows = { 0 }, device = { 0 }, name = { 0 };
+  mgrid_nccl_text(&c->nccl, &fields);
+  mgrid_shape_text(c->shape, &shape);
+  mgrid_numbers_text(c->windows, &windows);
+  mgrid_numbers_text(c->device, &device);
+  mgrid_text_add(&name, "%s", parent ? parent : "");
+  c->asked.nccl = taken(&fields);
+  c->asked.cartesian = taken(&shape);
+  c->asked.windows = taken(&windows);
+  c->asked.device = taken(&device);
+  c->asked.parent = taken(&name);
+  bool all = c->asked.nccl && c->asked.cartesian && c->asked.windows && c->asked.device && c->asked.parent;
+  c->text = all ? options_text(c, false) : NULL;
+  c->identity = c->text ? options_text(c, true) : NULL;
+  return c->identity ? MGRID_OK : mgrid_oom(err);
+}
+
 static mgrid_status make(const mgrid_options *o, const mgrid_nccl_values *nccl, int lane, mgrid_choice **out,
                          mgrid_error *err) {
   mgrid_choice *c = *out = calloc(1, sizeof *c);
-  mgrid_text    fields = { 0 }, shape = { 0 };
   if (!c) return mgrid_oom(err);
   atomic_init(&c->refs, 1);
   c->asked = *o;
-  c->asked.nccl = c->asked.cartesian = NULL;
+  c->asked.nccl = c->asked.cartesian = c->asked.windows = c->asked.device = c->asked.parent = NULL;
   c->nccl = *nccl;
+  c->nccl.windows = 0;
   c->lane = lane;
   mgrid_status s = canonical(&c->asked, err);
   if (!s) s = mgrid_nccl_agree(&c->nccl, err);
-  if (!s) s = mgrid_shape_read(o->cartesian, &c->shape, err);
+  if (!s) s = parse(c, o, err);
   if (!s && *c->asked.backend) c->backend = mgrid_backend_named(c->asked.backend);
   if (!s) c->none = c->asked.backend == no_backend; /* canonical_word points to it */
-  if (!s) {
-    mgrid_nccl_text(&c->nccl, &fields);
-    mgrid_shape_text(c->shape, &shape);
-    c->asked.nccl = taken(&fields);
-    c->asked.cartesian = taken(&shape);
-    c->text = c->asked.nccl && c->asked.cartesian ? options_text(c, false) : NULL;
-    c->identity = c->text ? options_text(c, true) : NULL;
-    if (!c->identity) s = mgrid_oom(err);
-  }
+  if (!s) s = write_texts(c, o->parent, err);
   if (!s) return MGRID_OK;
   mgrid_choice_free(c);
   *out = NULL;
@@ -171,8 +202,8 @@ mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgri
 
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err) {
   mgrid_options o = c->asked;
-  o.cartesian = "";
-  if (c->shape) return make(&o, &c->nccl, c->lane, out, err);
+  o.cartesian = o.parent = "";
+  if (c->shape || *c->asked.parent) return make(&o, &c->nccl, c->lane, out, err);
   *out = mgrid_choice_ref(c);
   return MGRID_OK;
 }
@@ -187,7 +218,12 @@ void mgrid_choice_free(mgrid_choice *c) {
   if (!c || atomic_fetch_sub(&c->refs, 1) != 1) return;
   drop(c->asked.nccl);
   drop(c->asked.cartesian);
+  drop(c->asked.windows);
+  drop(c->asked.device);
+  drop(c->asked.parent);
   free(c->shape);
+  free(c->windows);
+  free(c->device);
   drop(c->text);
   drop(c->identity);
   free(c);
@@ -203,6 +239,6 @@ bool mgrid_choice_has(const mgrid_choice *c, const mgrid_option *row) {
 }
 
 bool mgrid_choice_shares(const mgrid_choice *a, const mgrid_choice *b) {
-  return !a->asked.unique && !b->asked.unique && !a->none && !b->none
-         && (a == b || strcmp(a->identity, b->identity) == 0);
+  return !a->asked.unique && !b->asked.unique && !a->none && !b->none && !a->windows && !a->device && !b->windows
+         && !b->device && !*a->asked.parent && !*b->asked.parent && (a == b || strcmp(a->identity, b->identity) == 0);
 }

@@ -8,6 +8,7 @@
 #define MGRID_OPTIONS_H
 
 #include "plan/backends.h"
+#include "plan/numbers.h"
 #include "plan/shape.h"
 
 #include <stdatomic.h>
@@ -18,7 +19,9 @@ typedef enum mgrid_option_kind {
   MGRID_OPTION_SECONDS, /* double (0), above 0 and up to 1e9; kept in whole microseconds */
   MGRID_OPTION_WORD,    /* const char * (""), one of `words` */
   MGRID_OPTION_FIELDS,  /* const char * (""), fields of ncclConfig_t: plan/nccl.h. At most one row */
-  MGRID_OPTION_SHAPE    /* const char * (""), dims of a grid: plan/shape.h. At most one row */
+  MGRID_OPTION_SHAPE,   /* const char * (""), dims of a grid: plan/shape.h. At most one row */
+  MGRID_OPTION_NUMBERS, /* const char * (""), named numbers: plan/numbers.h */
+  MGRID_OPTION_NAME     /* const char * (""), the name of another family */
 } mgrid_option_kind;
 
 typedef struct mgrid_option {
@@ -27,10 +30,11 @@ typedef struct mgrid_option {
   size_t            offset; /* of its field in mgrid_options */
   size_t (*words)(
       const char *words[]); /* of a WORD: writes the allowed ones, at most MGRID_WORDS_MAX, and returns how many */
-  bool        apart;        /* families that differ in it do not share a communicator */
-  const char *backends;     /* names of the backends that heed it, or "all" */
-  const char *unset;        /* text: the value that holds when it is not given */
-  const char *doc;          /* one line that begins in lower case */
+  const mgrid_number_rule *rules;    /* of NUMBERS */
+  bool                     apart;    /* families that differ in it do not share a communicator */
+  const char              *backends; /* names of the backends that heed it, or "all" */
+  const char              *unset;    /* text: the value that holds when it is not given */
+  const char              *doc;      /* one line that begins in lower case */
 } mgrid_option;
 
 enum { MGRID_OPTIONS_MAX = 32, MGRID_WORDS_MAX = MGRID_BACKENDS_MAX + 1 }; /* at most: rows, words of one row */
@@ -44,9 +48,10 @@ static inline void *mgrid_option_at(const mgrid_options *o, const mgrid_option *
 /* Options of one family: mgrid_options checked, in canonical form, strings owned. Immutable and counted. */
 typedef struct mgrid_choice {
   atomic_int              refs;
-  mgrid_options           asked;   /* strings are not NULL; seconds are whole microseconds; nccl is by name */
-  mgrid_nccl_values       nccl;    /* asked.nccl, parsed */
-  mgrid_shape            *shape;   /* asked.cartesian, parsed; NULL: none */
+  mgrid_options           asked; /* strings are not NULL; seconds are whole microseconds; nccl is by name */
+  mgrid_nccl_values       nccl;  /* asked.nccl, parsed */
+  mgrid_shape            *shape; /* asked.cartesian, parsed; NULL: none; so are the next two */
+  mgrid_numbers          *windows, *device;
   int                     lane;    /* families of a plan in different lanes share nothing: plan/concurrent.c */
   bool                    none;    /* asked.backend is "none": the family never gets a communicator */
   const mgrid_descriptor *backend; /* asked.backend, looked up; NULL: the backend of the state, or `none` */
@@ -60,7 +65,7 @@ mgrid_status mgrid_choice_new(const mgrid_options *given, mgrid_choice **out, mg
 /* The same with values of `nccl` that are parsed already; o->nccl is not read. */
 mgrid_status mgrid_choice_make(const mgrid_options *o, const mgrid_nccl_values *nccl, mgrid_choice **out,
                                mgrid_error *err);
-/* The same with `unique`; without `cartesian`. */
+/* The same with `unique`; without `cartesian` and `parent`. */
 mgrid_status mgrid_choice_unique(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 mgrid_status mgrid_choice_shapeless(const mgrid_choice *c, mgrid_choice **out, mgrid_error *err);
 /* The same in another lane, and with high priority if it is urgent. */

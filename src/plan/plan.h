@@ -128,4 +128,9 @@ mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
 /* The tensor of that name; NULL after a refusal with the nearest. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
 
+/* parent.c: is the parent of each family there, and made before it? And is a group of a family with a parent within
+** one group of that? O(members). */
+mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
+mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err);
+
 #endif

@@ -32,7 +32,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
   mgrid_plan *plan = evaluate(fresh, s, recipe ? recipe : rt->recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
-  mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, &mine);
+  mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);
   if (!state) {
     mgrid_script_runtime_free(fresh);

@@ -142,6 +142,14 @@ void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, 
 void mgrid_lua_close_state(lua_State *L, int i);               /* frees an owned one; its groups raise from now on */
 const mgrid_group *mgrid_lua_check_group(lua_State *L, int i); /* raises if its state is closed */
 int                mgrid_lua_group_segment(lua_State *L);      /* group:segment. pieces.c */
+/* memory.c: group:window, group:device, state:suspend, state:resume, state:held_memory */
+int mgrid_lua_group_window(lua_State *L);
+int mgrid_lua_group_device(lua_State *L);
+int mgrid_lua_state_suspend(lua_State *L);
+int mgrid_lua_state_resume(lua_State *L);
+int mgrid_lua_state_held_memory(lua_State *L);
+/* The State at 1, where it is not a query or policy that asks: those cannot communicate. */
+mgrid_state *mgrid_lua_check_host_state(lua_State *L);
 /* Push the Group of a handle of the State at `state`, nil for NULL; returns 1. */
 int mgrid_lua_push_group(lua_State *L, int state, const mgrid_group *g);
 /* The group at i, to communicate over. Raises for a group of the State that a query or policy gets, because a

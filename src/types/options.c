@@ -40,6 +40,44 @@ static void read_text(lua_State *L, const char *name, const char **out) {
   *out = lua_tostring(L, -1); /* the record parses it */
 }
 
+static void read_name(lua_State *L, const char *name, const char **out) {
+  if (lua_type(L, -1) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not a %s", name, luaL_typename(L, -1));
+  *out = lua_tostring(L, -1); /* the record checks it */
+}
+
+/* A table { kv = 4194304 }, as the text "kv=4194304", which takes its place on the stack; or that text itself. The
+** record parses and sorts it. */
+static void read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
+  if (lua_istable(L, -1)) {
+    int     at = lua_gettop(L);
+    int64_t n = 0;
+    lua_pushliteral(L, "");
+    for (lua_pushnil(L); lua_next(L, at); n++) {
+      if (lua_type(L, -2) != LUA_TSTRING)
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "numbers of option '%s' are by name; a key is a %s", row->name,
+                           luaL_typename(L, -2));
+      if (lua_isboolean(L, -1)) {
+        lua_pushinteger(L, lua_toboolean(L, -1));
+        lua_replace(L, -2);
+      }
+      if (!lua_isinteger(L, -1))
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not a %s", lua_tostring(L, -2),
+                           row->name, luaL_typename(L, -1));
+      if (n > MGRID_NUMBERS_MAX) break; /* the record refuses that many */
+      lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2), (LUAI_UACINT)lua_tointeger(L, -1));
+      lua_replace(L, -4);
+      lua_pop(L, 1);
+    }
+    lua_settop(L, at + 1);
+    lua_replace(L, at);
+  }
+  if (lua_type(L, -1) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a table of numbers by name, not a %s", row->name,
+                       luaL_typename(L, -1));
+  *out = lua_tostring(L, -1);
+}
+
 /* The value of a field of NCCL's at the top. */
 static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
   mgrid_error  e = MGRID_ERROR_INIT;
@@ -81,6 +119,8 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   case MGRID_OPTION_WORD: read_word(L, row, at); return;
   case MGRID_OPTION_FIELDS: read_fields(L, row->name, nccl); return;
   case MGRID_OPTION_SHAPE: read_text(L, row->name, at); return;
+  case MGRID_OPTION_NUMBERS: read_numbers(L, row, at); return;
+  case MGRID_OPTION_NAME: read_name(L, row->name, at); return;
   }
 }
 
@@ -161,7 +201,7 @@ static void set_integer(lua_State *L, const char *key, int64_t n) {
 }
 
 static void push_option(lua_State *L, const mgrid_option *row) {
-  static const char *const kinds[] = { "flag", "seconds", "word", "fields", "shape" };
+  static const char *const kinds[] = { "flag", "seconds", "word", "fields", "shape", "numbers", "name" };
   lua_createtable(L, 0, 8);
   set_text(L, "name", row->name);
   set_text(L, "kind", kinds[row->kind]);

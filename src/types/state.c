@@ -199,7 +199,7 @@ static int state_coord(lua_State *L) {
   return 1;
 }
 
-static mgrid_state *check_host_state(lua_State *L) {
+mgrid_state *mgrid_lua_check_host_state(lua_State *L) {
   mgrid_state *s = mgrid_lua_check_state(L, 1);
   if (!check_state_box(L, 1)->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
   return s;
@@ -208,14 +208,14 @@ static mgrid_state *check_host_state(lua_State *L) {
 static int state_prove(lua_State *L) {
   int64_t     n = 0;
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_state_prove(check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_state_prove(mgrid_lua_check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
   lua_pushinteger(L, n);
   return 1;
 }
 
 static int state_create(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_state_create(check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
+  if (mgrid_state_create(mgrid_lua_check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -472,10 +472,16 @@ static const luaL_Reg state_fields[] = {
   { "rank", state_rank },     { "world", state_world },     { "plan", state_plan }, { "machine", state_machine },
   { "ncomms", state_ncomms }, { "ngroups", state_ngroups }, { NULL, NULL }
 };
-static const luaL_Reg state_methods[] = {
-  { "groups", state_groups }, { "coord", state_coord }, { "has", state_has }, { "prove", state_prove },
-  { "create", state_create }, { "close", state_close }, { NULL, NULL }
-};
+static const luaL_Reg state_methods[] = { { "groups", state_groups },
+                                          { "coord", state_coord },
+                                          { "has", state_has },
+                                          { "prove", state_prove },
+                                          { "create", state_create },
+                                          { "close", state_close },
+                                          { "suspend", mgrid_lua_state_suspend },
+                                          { "resume", mgrid_lua_state_resume },
+                                          { "held_memory", mgrid_lua_state_held_memory },
+                                          { NULL, NULL } };
 static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
                                        { "__len", state_ngroups }, { "__tostring", state_tostring },
                                        { "__pairs", state_pairs }, { NULL, NULL } };
@@ -497,6 +503,8 @@ static const luaL_Reg group_methods[] = { { "next", group_next },
                                           { "contains", group_contains },
                                           { "shift", group_shift },
                                           { "segment", mgrid_lua_group_segment },
+                                          { "window", mgrid_lua_group_window },
+                                          { "device", mgrid_lua_group_device },
                                           { NULL, NULL } };
 static const luaL_Reg group_meta[] = {
   { "__len", group_size }, { "__eq", group_eq }, { "__tostring", group_tostring }, { NULL, NULL }

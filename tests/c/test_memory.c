@@ -96,6 +96,7 @@ static mgrid_status whole_way(mgrid_error *err) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     o.cartesian = "pp:4:periodic dp:2";
+    o.windows = "kv=4096 grads=64", o.device = "barriers=2";
     s = mgrid_topology_add_grid(t, "grid", g, err);
     if (!s) s = mgrid_topology_param(t, "tp", "2", err);
     if (!s) s = mgrid_topology_recipe(t, "made in C", err);

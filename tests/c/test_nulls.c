@@ -51,6 +51,9 @@ typedef struct fixture {
   mgrid_plan_checked     checked;
   mgrid_machine          machine;
   mgrid_gpu_memory       memory;
+  mgrid_nccl_window      window;
+  mgrid_held_memory      held;
+  int                    out_int;
   mgrid_site             site;
   mgrid_resources        resources;
   mgrid_tensor_axis      axis;
@@ -134,13 +137,14 @@ static void open_fixture(fixture *f) {
   for (int i = 0; i < 8; i++) f->numbers[i] = f->ranks[i] = i;
   f->two[0] = 2, f->starts[0] = 0, f->starts[1] = 8;
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
-  f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT, f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT,
-  f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
+  f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->rehearsal = (mgrid_rehearsal)MGRID_REHEARSAL_INIT, f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;
   f->machine = (mgrid_machine)MGRID_MACHINE_INIT, f->memory = (mgrid_gpu_memory)MGRID_GPU_MEMORY_INIT;
   f->site = (mgrid_site)MGRID_SITE_INIT, f->resources = (mgrid_resources)MGRID_RESOURCES_INIT;
+  f->window = (mgrid_nccl_window)MGRID_NCCL_WINDOW_INIT, f->held = (mgrid_held_memory)MGRID_HELD_MEMORY_INIT;
   f->grid = mgrid_grid_new(mgrid_world(8), 2, f->dims, &e);
   f->family = mgrid_grid_along(f->grid, 1, f->names, MGRID_GRID_ORDER, &e);
   f->families[0] = f->family;

@@ -22,6 +22,10 @@ static void give(mgrid_options *o, const mgrid_option *row, int nth) {
     assert_true((size_t)nth < row->words(words));
     *(const char **)at = words[nth];
     return;
+  case MGRID_OPTION_NUMBERS:
+    *(const char **)at = row->rules->name ? (nth ? "multimem=1,barriers=2" : "barriers=4") : nth ? "b=2 a=1" : "kv=64";
+    return;
+  case MGRID_OPTION_NAME: *(const char **)at = nth ? "b" : "a"; return;
   case MGRID_OPTION_SHAPE: *(const char **)at = nth ? "x:8:periodic" : "x:8"; return;
   case MGRID_OPTION_FIELDS: *(const char **)at = nth ? "min_ctas=2,max_ctas=8" : "max_ctas=4"; return;
   }

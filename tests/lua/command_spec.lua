@@ -54,9 +54,10 @@ describe("moongrid", function()
     refuses("plan " .. moe .. " --wrold 8", 2,
       "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
-    refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
+    refuses("doctor --wrld 8", 2,
+      "moongrid: unknown option '--wrld' of doctor; nearest is 'world' (json, ras, world, params, option, color, help)")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
-    refuses("doctor moe", 2, "moongrid: doctor takes no argument 'moe'")
+    refuses("doctor moe", 2, "moongrid: doctor takes a recipe and --world only with --ras")
   end)
 end)
 

@@ -20,6 +20,7 @@ end
 
 local function plan_of(f)
   local t = mg.topology(mg.world(8))
+  t.other = mg.grid(mg.world(8), "x", { x = 8 }) "x":with { unique = true } -- for options that name a family
   t.f = f
   return mg.plan(t)
 end
@@ -32,6 +33,11 @@ local samples = {
   seconds = function(o) return 2.5, 2.5, " " .. o.name .. "_us=2500000", true end,
   word = function(o) return o.words[1], o.words[1], (" %s=%s"):format(o.name, o.words[1]), 5 end,
   shape = function(o) return "x:2:periodic", "x:2:periodic", " " .. o.name .. "{x:2:periodic}", 5 end,
+  numbers = function(o)
+    local name = o.name == "device" and "barriers" or "kv"
+    return { [name] = 4 }, name .. "=4", (" %s{%s=4}"):format(o.name, name), 5
+  end,
+  name = function(o) return "other", "other", " " .. o.name .. "=other", 5 end,
   fields = function(o) return { max_ctas = 4 }, "max_ctas=4", " " .. o.name .. "{max_ctas=4}", 5 end,
 }
 
@@ -60,6 +66,7 @@ for _, o in ipairs(options) do
 
     it("keeps families apart exactly where the table says so", function()
       local t = mg.topology(mg.world(8))
+      t.other = mg.grid(mg.world(8), "x", { x = 8 }) "x":with { unique = true }
       t.plain = family
       t.with = family:with { [o.name] = value }
       local p = mg.plan(t)
@@ -68,7 +75,8 @@ for _, o in ipairs(options) do
 
     it("is heeded where the table says so", function()
       local folders = o.backends == "all" and "src/plan src/comm" or ("src/comm/%s*"):format(o.backends)
-      local field = o.kind == "shape" and "options->shape" or "(asked\\.|choice->)" .. o.name -- a shape is parsed
+      local parsed = { shape = "options->shape", numbers = "options->" .. o.name, name = "\\." .. o.name } -- as specs have it
+      local field = parsed[o.kind] or "(asked\\.|choice->)" .. o.name
       assert.are_not.equal("", (run(("grep -rlE --include=*.c '%s\\b' %s | grep -v plan/options.c"):format(field, folders))))
     end)
   end)

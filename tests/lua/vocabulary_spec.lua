@@ -491,7 +491,7 @@ describe("Group", function()
     { "s.tp == s.again, s.tp == p:dry(5).tp, s.tp == p:dry(4).tp, s.tp == s.dp", true, true, false, false },
   }
   local known = "(position, size, index, first, last, ranks, name, launch_order, next, prev, at, position_of, contains, shift, segment, "
-    .. "buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
+    .. "window, device, buffer, allreduce, broadcast, allgather, reduce_scatter, all_to_all, sendrecv, barrier)"
   refuses {
     { "local _ = s.edge.rnak", "unknown field of a Group 'rnak'; nearest is 'ranks' " .. known },
     { "local _ = s.edge.comm", "unknown field of a Group 'comm'; known: " .. known:sub(2, -2) },
@@ -542,7 +542,7 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8):dry(0), 'stt', {})", "unknown query 'stt'; nearest is 'str' (cp_dp_group_ids, cp_dp_world_size, "
       .. "cp_first_rank, cp_group_ids, cp_last_rank, cp_rank, cp_recv_rank, cp_send_rank, cp_world_size, dp_first_rank, "
       .. "dp_group_ids, dp_last_rank, dp_rank, dp_world_size, global_rank, local_rank, pp_first_rank, pp_group_ids, "
-      .. "pp_is_first_stage, pp_is_last_stage, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, ...)" },
+      .. "pp_is_first_stage, pp_is_last_stage, pp_last_rank, pp_next_rank, pp_prev_rank, pp_rank, pp_world_size, str, tp_first_rank, tp_group_ids, tp_last_rank, tp_rank, tp_world_size, world_size)" },
     { "s:close() picotron:ask(s, 'str', {})", "the state is closed" },
   }
 end)

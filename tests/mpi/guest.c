@@ -172,13 +172,14 @@ static void test_refused(void) {
   o.threads = MGRID_THREADS_MULTIPLE;
   bool less = !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e)) && e.status == MGRID_UNSUPPORTED
               && strcmp(e.message, "rank 0: mpi: MPI_THREAD_MULTIPLE is wanted, and MPI was initialized with "
-                                   "MPI_THREAD_FUNNELED") == 0;
+                                   "MPI_THREAD_FUNNELED")
+                     == 0;
   test(s.ok && less, "threads that may not call MPI are refused");
 }
 
 /* ------------------------------------------------------------ what is handed over */
 
-static int called; /* by MPI: the host's error handler */
+static int  called; /* by MPI: the host's error handler */
 static void host_handler(MPI_Comm *comm, int *rc, ...) {
   (void)comm, (void)rc;
   called++;
@@ -262,7 +263,8 @@ static void test_unasked(void) {
   mgrid_policy  *one = mgrid_policy_new(rt, s, "one", &e);
   bool           ok = one && mgrid_policy_call(one, 0, NULL, &e) == MGRID_OK;
   if (size > 1 && rank < size - 1) {
-    snprintf(want, sizeof want, "policy 'one': after 0.5 seconds not all ranks had come: rank %d is not there", size - 1);
+    snprintf(want, sizeof want, "policy 'one': after 0.5 seconds not all ranks had come: rank %d is not there",
+             size - 1);
     ok = ok && mgrid_policy_call(one, 0, NULL, &e) == MGRID_TIMED_OUT && strstr(e.message, want);
     if (!ok) fprintf(stderr, "# %s\n", e.message);
   }

@@ -30,7 +30,8 @@ static void write_recipe(const char *text) {
   "  local g = grid(world, 'tp-dp-pp', { tp = p.tp, dp = fill" sizes " })\n" \
   "  local t = topology(world)\n" \
   "  t.tp, t.dp = g 'tp', g 'dp'\n" more "  return t end,\n" \
-  "policy = { same = function() return { 1, 2 } end, twin = function() return { 1, 2 } end, rank = function(s) return s.rank end,\n" \
+  "policy = { same = function() return { 1, 2 } end, twin = function() return { 1, 2 } end, rank = function(s) " \
+  "return s.rank end,\n" \
   "  mine = function(s) return s.rank end, group = function(s) return s.tp.index end, rare = function(s) if s.rank " \
   "== 1 then error 'no' end return 1 end,\n" \
   "  where = function(s) local m = s.machine\n" \

@@ -22,6 +22,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
   c->bytes = mgrid_nccl_memory(v, spec->size);
   c->blocking = mgrid_nccl_blocks(n, v);
   mgrid_status s = mgrid_nccl_config(n, spec, c->name, config, err);
+  if (!s) s = mgrid_nccl_allocate(n, spec, c, err);
   if (!s) return MGRID_OK;
   mgrid_nccl_drop(c);
   *made = NULL;
@@ -30,6 +31,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
 
 void mgrid_nccl_drop(nccl_comm *made) {
   if (!made || made->stuck) return;
+  mgrid_nccl_free_memory(made);
   mgrid_choice_free(made->options);
   free(made);
 }

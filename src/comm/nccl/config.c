@@ -99,6 +99,7 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
       continue;
     }
     s = mgrid_nccl_config(m, &spec[i], NULL, &config, err);
+    if (!s) s = mgrid_nccl_can_furnish(m, &spec[i], err);
     if (!s) bytes += mgrid_nccl_memory(&spec[i].options->nccl, spec[i].size);
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,

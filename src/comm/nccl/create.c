@@ -34,6 +34,7 @@ typedef struct flight {
   int                    nids;
   ncclConfig_t           config;
   bool                   begun, done;
+  bool                   bare; /* made, but not furnished: its members wait for this rank */
 } flight;
 
 /* "4 ranks: 0 2 4 6", "1024 ranks: 0 1 2 3 4 5 6 ... 1023" */
@@ -193,7 +194,7 @@ static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
 /* Tell the members of all unfinished creations, also of those not begun here, because they may wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
-    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done)) mgrid_nccl_tell(n, &spec[i]);
+    if (mgrid_nccl_makes(spec[i].backend) && !(f && f[i].done && !f[i].bare)) mgrid_nccl_tell(n, &spec[i]);
 }
 
 /* Does this rank serve the sockets of the creation? Its thread for that ends only when all members have come. */
@@ -225,19 +226,24 @@ static void give_up(nccl_backend *n, size_t nspecs, flight *f) {
   free(made);
 }
 
+/* By NCCL, and not split out of another. */
+static bool by_id(const mgrid_comm_spec *spec) { return mgrid_nccl_makes(spec->backend) && !spec->parent; }
+
 /* Wait until the GPU is idle, as long as the most patient creation. */
 static mgrid_outcome wait_idle(nccl_backend *n, size_t count, const mgrid_comm_spec *spec, mgrid_error *err) {
   const char *first = NULL;
   double      longest = 0;
   for (size_t i = 0; i < count; i++) {
-    if (!mgrid_nccl_makes(spec[i].backend)) continue;
+    if (!by_id(&spec[i])) continue;
     if (!first) first = spec[i].name;
     if (mgrid_nccl_patience(n, &spec[i]) > longest) longest = mgrid_nccl_patience(n, &spec[i]);
   }
   return first ? mgrid_nccl_idle(n, longest, first, err) : MGRID_OK;
 }
 
-/* Begin all that is prepared, and wait until it is made. */
+static bool furnished(const mgrid_comm_spec *spec) { return spec->options->windows || spec->options->device; }
+
+/* Begin all that is prepared, and wait until it is made; then furnish it, in schedule order. */
 static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_error *err) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = 0; i < count && !s; i++)
@@ -245,6 +251,11 @@ static mgrid_outcome make_all(nccl_backend *n, size_t count, flight *f, mgrid_er
   if (!s) s = wait_all(n, count, f, err);
   for (size_t i = 0; i < count && !s; i++)
     if (f[i].spec) s = mgrid_nccl_finish(n, f[i].spec, f[i].made, err);
+  for (size_t i = 0; i < count; i++) f[i].bare = f[i].spec && furnished(f[i].spec);
+  for (size_t i = 0; i < count && !s; i++) {
+    if (f[i].bare) s = mgrid_nccl_furnish(n, f[i].spec, f[i].made, err);
+    f[i].bare &= s != MGRID_OK;
+  }
   return s;
 }
 
@@ -290,7 +301,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   if (e != cudaSuccess && !s) s = mgrid_cuda_failed(n, &why, e, "cudaSetDevice", "");
   if (!s) s = wait_idle(n, nspecs, spec, &why);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (mgrid_nccl_makes(spec[i].backend)) s = prepare(n, &spec[i], &f[i], &why);
+    if (by_id(&spec[i])) s = prepare(n, &spec[i], &f[i], &why);
   mgrid_outcome carried = create_carried(n, nspecs, spec, native, s ? NULL : &why);
   if (!s) s = carried;
   if (s) tell_all(n, nspecs, spec, f);
@@ -310,6 +321,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
     native[i] = f[i].made;
   }
   free(f);
+  if (!s) s = mgrid_nccl_split_parents(n, nspecs, spec, native, &why);
   if (s) mgrid_error_pass(err, &why);
   return s;
 }

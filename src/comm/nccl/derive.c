@@ -44,6 +44,7 @@ static mgrid_outcome derive(nccl_backend *n, const mgrid_comm_spec *spec, derive
   if (!j->made->comm) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s gave no communicator for %s", what, spec->name);
   s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), listen, what, spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
+  if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
   return s;
 }
 
@@ -70,9 +71,10 @@ static derive_job *new_job(ncclComm_t from, mgrid_error *err) {
 
 /* -------------------------------------------------------------------------- split */
 
-static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+static mgrid_outcome split_one(nccl_backend *n, const mgrid_comm_spec *spec, ncclComm_t from, void **native,
+                               mgrid_error *err) {
   bool        keep = false;
-  derive_job *j = new_job(n->options.parent, err);
+  derive_job *j = new_job(from, err);
   if (!j) return MGRID_NO_MEMORY;
   mgrid_outcome s = spec->size > 0 ? mgrid_nccl_new(n, spec, &j->made, &j->config, err) : MGRID_OK;
   j->color = (int)spec->group, j->key = (int)spec->position;
@@ -90,8 +92,26 @@ mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_c
   if (e != cudaSuccess) s = mgrid_cuda_failed(n, err, e, "cudaSetDevice", "");
   if (!s && nspecs > 0) s = mgrid_nccl_idle(n, mgrid_nccl_patience(n, &spec[0]), spec[0].name, err);
   for (size_t i = 0; i < nspecs && !s; i++)
-    if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], &native[i], err);
+    if (mgrid_nccl_makes(spec[i].backend)) s = split_one(n, &spec[i], n->options.parent, &native[i], err);
   for (int64_t r = 0; r < n->base.world && s; r++) n->carry->tell(n->carrier, r); /* a split is a call over all ranks */
+  return s;
+}
+
+mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                       mgrid_error *err) {
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = 0; i < nspecs && !s; i++) {
+    nccl_comm *parent = spec[i].parent ? mgrid_nccl_find(n, *spec[i].parent) : NULL;
+    if (!spec[i].parent) continue;
+    int before = n->leaks;
+    if (parent && parent->comm)
+      s = split_one(n, &spec[i], parent->comm, &native[i], err);
+    else
+      s = mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the communicator of its parent is of no use", spec[i].name);
+    if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
+    if (s && s != MGRID_GAVE_UP) /* whoever takes part in this split, or one that follows */
+      for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
+  }
   return s;
 }
 

@@ -165,6 +165,7 @@ static void finalize(nccl_backend *n, size_t count, nccl_comm **comm, bool *clea
 static void forget_all(nccl_backend *n, size_t count, nccl_comm **comm) {
   for (size_t i = 0; i < count; i++) {
     if (!comm[i]) continue;
+    if (n->broken) comm[i]->nwindows = 0; /* kernels may hang that use it: it stays */
     if (comm[i]->stream) n->lib.cudaStreamDestroy(comm[i]->stream);
     mgrid_nccl_forget(n, comm[i]);
   }
@@ -184,6 +185,10 @@ void mgrid_nccl_destroy(mgrid_backend *b, size_t count, void **native) {
   double until = mgrid_now() + n->options.timeout; /* for all of them */
   for (size_t i = 0; i < count; i++)
     clean[i] = comm[i] && comm[i]->comm && !comm[i]->lost && drained(n, comm[i], until);
+  for (size_t i = 0; i < count; i++) {
+    if (clean[i] && comm[i]->suspended) clean[i] = mgrid_nccl_resume_one(n, comm[i], NULL) == MGRID_OK;
+    if (clean[i]) mgrid_nccl_clear(n, comm[i]);
+  }
   finalize(n, count, comm, clean, blocking, until);
   for (size_t i = 0; i < count; i++) other[i] = !clean[i];
   together(n, count, comm, other, NCCL_END_SECONDS, run_abort, "ncclCommAbort", NULL);

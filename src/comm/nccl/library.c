@@ -19,6 +19,14 @@ const char *mgrid_nccl_library_text(int version, char text[24]) {
   return text;
 }
 
+mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since, const char *what,
+                            mgrid_error *err) {
+  char text[24], first[24];
+  if (found) return MGRID_OK;
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s needs %s, which came with NCCL %s; this is NCCL %s", what, function,
+                    mgrid_nccl_library_text(since, first), mgrid_nccl_library_text(lib->version, text));
+}
+
 /* A function of a library, whatever its type: all function pointers are alike here. */
 static bool symbol(void *lib, const char *name, void *function) {
   void *found = dlsym(lib, name);
@@ -82,6 +90,10 @@ static mgrid_status load(nccl_library *lib, mgrid_error *err) {
                       "%s)",
                       mgrid_nccl_library_text(lib->version, text), mgrid_nccl_library_text(OLDEST, oldest),
                       mgrid_nccl_library_text(NCCL_VERSION_CODE, header));
+#define X(name, since, parameters) \
+  if (lib->version >= since) symbol(nccl, "nccl" #name, &lib->name);
+  NCCL_NEWER_FUNCTIONS(X)
+#undef X
   void *cuda = open_runtime(cudart, err);
   if (!cuda) return MGRID_MISSING;
 #define X(name) \

@@ -19,6 +19,17 @@
   X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(CommSplit) X(GroupStart) X(GroupEnd) \
   X(AllReduce) X(Broadcast) X(AllGather) X(ReduceScatter) X(Send) X(Recv)
 #define NCCL_OPTIONAL_FUNCTIONS(X) X(GetLastError) X(CommInitRankScalable) X(CommShrink) X(CommRevoke)
+/* Not in the headers of every version that moongrid is built with, or in C++ alone: their types are ours. X(name, the
+** first NCCL that has it, parameters). NULL where the library is older. */
+#define NCCL_NEWER_FUNCTIONS(X) \
+  X(MemAlloc, 21900, (void **, size_t)) X(MemFree, 21900, (void *)) \
+  X(CommWindowRegister, 22703, (ncclComm_t, void *, size_t, ncclWindow_t *, int)) \
+  X(CommWindowDeregister, 22703, (ncclComm_t, ncclWindow_t)) \
+  X(DevCommCreate, 22807, (ncclComm_t, const void *, void *)) X(DevCommDestroy, 22807, (ncclComm_t, const void *)) \
+  X(CommGetUniqueId, 22902, (ncclComm_t, ncclUniqueId *)) \
+  X(CommGrow, 22902, (ncclComm_t, int, const ncclUniqueId *, int, ncclComm_t *, ncclConfig_t *)) \
+  X(CommSuspend, 22907, (ncclComm_t, int)) X(CommResume, 22907, (ncclComm_t)) \
+  X(CommMemStats, 22907, (ncclComm_t, int, uint64_t *))
 #define CUDA_FUNCTIONS(X) \
   X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) X(GetErrorString) \
   X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
@@ -30,6 +41,9 @@ typedef struct nccl_library {
   NCCL_FUNCTIONS(X)
   NCCL_OPTIONAL_FUNCTIONS(X)
 #undef X
+#define X(name, since, parameters) ncclResult_t(*name) parameters;
+  NCCL_NEWER_FUNCTIONS(X)
+#undef X
 #define X(name) __typeof__(cuda##name) *cuda##name;
   CUDA_FUNCTIONS(X)
 #undef X
@@ -40,10 +54,22 @@ typedef struct nccl_library {
 
 enum { NCCL_GROUPS_ABORTS = 22200 }; /* from this version on a group may hold aborts */
 
+/* The first NCCL that has a function of NCCL_NEWER_FUNCTIONS. */
+enum {
+#define X(name, since, parameters) NCCL_SINCE_##name = since,
+  NCCL_NEWER_FUNCTIONS(X)
+#undef X
+};
+
 /* Open both libraries, the CUDA runtime that the process has already or the newest for which the driver is new
 ** enough, and check their versions, the driver (which may be a stub) and the GPUs, without a call
 ** of NCCL that needs a GPU. MGRID_MISSING names the first thing that is missing. */
 mgrid_status mgrid_nccl_open(nccl_library *lib, mgrid_error *err);
+/* MGRID_UNSUPPORTED unless the library has the function, found by its name and version; `what` needs it. */
+mgrid_status mgrid_nccl_has(const nccl_library *lib, bool found, const char *function, int since, const char *what,
+                            mgrid_error *err);
+#define MGRID_NCCL_HAS(lib, name, what, err) \
+  mgrid_nccl_has(lib, (lib)->name != NULL, "nccl" #name, NCCL_SINCE_##name, what, err)
 /* "2.28.9" */
 const char *mgrid_nccl_library_text(int version, char text[24]);
 

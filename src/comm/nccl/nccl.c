@@ -118,6 +118,13 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     .buffer_free = mgrid_nccl_buffer_free,
     .copy = mgrid_nccl_copy,
     .collective = mgrid_nccl_collective,
+    .suspend = mgrid_nccl_suspend,
+    .held = mgrid_nccl_held,
+    .growth = mgrid_nccl_growth,
+    .grow = mgrid_nccl_grow,
+    .adopt = mgrid_nccl_adopt,
+    .window = mgrid_nccl_read_window,
+    .device = mgrid_nccl_read_device,
   };
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;

@@ -2,8 +2,8 @@
 **
 ** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
 ** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
-** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c <- comm.c, gpu.c <- end.c <- create.c, derive.c <-
-** recover.c, use.c.
+** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c, vote.c <- furnish.c, comm.c, gpu.c, memory.c <-
+** end.c <- create.c, derive.c <- recover.c, grow.c, use.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -11,19 +11,33 @@
 #include "comm/backend.h"
 #include "comm/nccl/library.h"
 
+typedef struct nccl_window { /* of the option `windows` */
+  void        *buffer;
+  int64_t      bytes;
+  ncclWindow_t handle; /* NULL until it is registered */
+} nccl_window;
+
+enum { NCCL_DEVICE_BYTES = 4096 }; /* more than any ncclDevComm has */
+
 typedef struct nccl_comm nccl_comm;
 struct nccl_comm {
-  ncclComm_t    comm; /* the first two are an mgrid_nccl_pair of moongrid_nccl.h */
-  cudaStream_t  stream;
-  nccl_comm    *next;      /* in the backend's list */
-  int64_t       bytes;     /* predicted GPU memory */
-  bool          blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
-  bool          lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
-  bool          revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
-  bool          stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
-  uint32_t      shrinks;   /* tries to make a smaller one of it, equal on all its members that remain */
-  char          name[128]; /* NCCL keeps the pointer: alive as long as comm is */
-  mgrid_choice *options;   /* of its family; NCCL may still read strings of it */
+  ncclComm_t   comm; /* the first two are an mgrid_nccl_pair of moongrid_nccl.h */
+  cudaStream_t stream;
+  nccl_comm   *next;      /* in the backend's list */
+  int64_t      bytes;     /* predicted GPU memory */
+  bool         blocking;  /* config.blocking; an NCCL group may not mix blocking and non-blocking ones */
+  bool         lost;      /* some of its ranks are lost, or a call failed: abort it, do not destroy it */
+  bool         revoked;   /* by mgrid_state_revoke: only shrink and destroy are left */
+  bool         stuck;     /* a thread is left inside NCCL with it: nothing of it may be freed */
+  bool         suspended; /* by mgrid_state_suspend */
+  bool         device;    /* there is a device communicator in device_room */
+  size_t       nwindows;
+  nccl_window  window[MGRID_NUMBERS_MAX]; /* [nwindows], in the order of their names */
+  void        *device_room;               /* NULL: the family asks for none */
+  ncclResult_t (*free_memory)(void *);    /* ncclMemFree */
+  uint32_t      shrinks;                  /* tries to make a smaller one of it, equal on all its members that remain */
+  char          name[128];                /* NCCL keeps the pointer: alive as long as comm is */
+  mgrid_choice *options;                  /* of its family; NCCL may still read strings of it */
 };
 
 typedef struct nccl_backend {
@@ -103,11 +117,28 @@ size_t        mgrid_nccl_message(const nccl_backend *n, const mgrid_comm_spec *s
 mgrid_outcome mgrid_nccl_ids(nccl_backend *n, const mgrid_comm_spec *spec, double seconds, ncclUniqueId **ids,
                              int *nids, mgrid_error *err);
 
+/* vote.c: the least of what all members say; `whom` they are, for messages. Rounds differ between the votes of one
+** creation. */
+mgrid_outcome mgrid_nccl_vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, uint64_t mine,
+                              uint64_t *least, const char *whom, mgrid_error *err);
+
 /* watch.c: make a blocking call in a thread, with a deadline. If *left_behind is set the call still runs, so
 ** never free ud then; such threads count as leaks. listen: stop waiting also when another rank gives up. */
 mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
                                const char *name, bool *left_behind, mgrid_error *err);
+
+/* furnish.c: what a family asks for besides its communicator. Is all of that in this NCCL? */
+mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err);
+/* Local: the memory. */
+mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
+void         mgrid_nccl_free_memory(nccl_comm *c);
+/* Calls over the members: register the windows, make the device communicator. */
+mgrid_outcome mgrid_nccl_furnish(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);
+/* Local, the other way around, before the communicator ends. */
+void        mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
+void        mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
+const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
 
 /* comm.c: one communicator. Allocate one that NCCL has not made yet, and fill in its ncclConfig_t: */
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
@@ -130,6 +161,9 @@ void       mgrid_nccl_forget(nccl_backend *n, nccl_comm *c);     /* frees it, to
 void          mgrid_nccl_lose(mgrid_backend *b, void *native);
 mgrid_outcome mgrid_nccl_split_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
                                    mgrid_error *err);
+/* Split those that have a parent out of it, one after the other; the parents are in the list. */
+mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, void **native,
+                                       mgrid_error *err);
 /* ncclCommShrink: *made is not in the list yet. */
 mgrid_outcome mgrid_nccl_derive(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *from, int nlost,
                                 const int *lost, nccl_comm **made, mgrid_error *err);
@@ -150,6 +184,18 @@ mgrid_outcome mgrid_nccl_create_one(nccl_backend *n, const mgrid_comm_spec *spec
 /* recover.c */
 mgrid_outcome mgrid_nccl_shrink(mgrid_backend *b, const mgrid_comm_spec *spec, void *from, int n, const int *positions,
                                 void **native, mgrid_error *err);
+
+/* grow.c */
+mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_origin *origin,
+                                mgrid_error *err);
+mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec, const mgrid_origin *origin, void **native,
+                              mgrid_error *err);
+void          mgrid_nccl_adopt(mgrid_backend *b, mgrid_backend *from, void *native);
+
+/* memory.c */
+mgrid_outcome mgrid_nccl_suspend(mgrid_backend *b, size_t n, void **native, bool resume, bool dry, mgrid_error *err);
+mgrid_outcome mgrid_nccl_resume_one(nccl_backend *n, nccl_comm *c, mgrid_error *err);
+mgrid_status  mgrid_nccl_held(mgrid_backend *b, size_t n, void **native, mgrid_held_memory *sum, mgrid_error *err);
 
 /* use.c */
 mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct ballot {
-  nccl_header header;
-  uint64_t    yes;
-} ballot;
-
 /* A notice from before says who is lost, which is known: from here on only those of this attempt and way count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;
 
@@ -29,39 +24,12 @@ static void end_phase(nccl_backend *n) {
   n->carry->phase(n->carrier, 2 * n->base.epoch + 1);
 }
 
-/* A member comes to a vote at most so much later than another: both may have waited for a deadline before. */
-static double vote_seconds(const nccl_backend *n, const mgrid_comm_spec *spec) {
-  return 2 * (mgrid_nccl_patience(n, spec) + NCCL_END_SECONDS) + 3;
-}
-
-/* Do all say yes? Up a binomial tree to the first member and down again; the tree is that of ids.c. */
+/* Do all members that remain say yes? */
 static mgrid_outcome vote(nccl_backend *n, const mgrid_comm_spec *spec, uint32_t round, bool mine, bool *all,
                           mgrid_error *err) {
-  int64_t       at = spec->position, low = at & -at, step;
-  size_t        bytes = mgrid_nccl_message(n, spec);
-  double        seconds = vote_seconds(n, spec);
-  nccl_header   header = mgrid_nccl_header(n, round);
-  ballot        own = { header, mine }, *got = malloc(bytes); /* room for whatever an earlier call has left */
-  mgrid_error   why = MGRID_ERROR_INIT;
-  mgrid_outcome s = got ? MGRID_OK : mgrid_oom(&why);
-  if (at == 0)
-    for (low = 1; low < spec->size;) low *= 2;
-  for (step = 1; step < low && !s; step *= 2) {
-    if (at + step >= spec->size) continue;
-    s = mgrid_nccl_receive(n, spec->ranks[at + step], spec->tag, header, got, bytes, seconds, &why);
-    own.yes &= s ? 0 : got->yes;
-  }
-  if (!s && at > 0) s = n->carry->send(n->carrier, spec->ranks[at - low], spec->tag, &own, sizeof own, seconds, &why);
-  if (!s && at > 0) s = mgrid_nccl_receive(n, spec->ranks[at - low], spec->tag, header, got, bytes, seconds, &why);
-  if (!s && at > 0) own = *got;
-  for (step = low / 2; step > 0 && !s; step /= 2)
-    if (at + step < spec->size)
-      s = n->carry->send(n->carrier, spec->ranks[at + step], spec->tag, &own, sizeof own, seconds, &why);
-  free(got);
-  *all = !s && own.yes;
-  if (s && s != MGRID_NO_MEMORY)
-    mgrid_error_reword(&why, "nccl: %s: among the ranks that remain: %.600s", spec->name, why.message);
-  if (s) mgrid_error_pass(err, &why);
+  uint64_t      least = 0;
+  mgrid_outcome s = mgrid_nccl_vote(n, spec, round, mine, &least, "the ranks that remain", err);
+  *all = !s && least;
   return s;
 }
 

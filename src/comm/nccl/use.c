@@ -170,6 +170,10 @@ static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, c
   return s;
 }
 
+static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {
+  return mgrid_fail(err, MGRID_NOT_NOW, "%s is suspended; mgrid_state_resume takes its memory again", spec->name);
+}
+
 /* The call on a stream. After a failure the communicator waits for its abort, which comes with that of all others. */
 static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, cudaStream_t stream,
                              const mgrid_work *w, mgrid_error *err) {
@@ -177,6 +181,7 @@ static mgrid_outcome call_on(nccl_backend *n, const mgrid_comm_spec *spec, nccl_
   bool      stuck = false;
   on.stream = stream;
   if (!c->comm || c->lost) return mgrid_fail(err, MGRID_BACKEND, "nccl: %s is of no use after a failure", spec->name);
+  if (c->suspended) return suspended(spec, err);
   cudaError_t e = n->lib.cudaSetDevice(n->device);
   if (e != cudaSuccess) return mgrid_cuda_failed(n, err, e, "cudaSetDevice", spec->name);
   mgrid_outcome s = start(n, &on, w, spec->name, &stuck, err);
@@ -247,6 +252,7 @@ mgrid_outcome mgrid_nccl_prove(mgrid_backend *b, const mgrid_comm_spec *spec, vo
     mgrid_fail(err, MGRID_UNPROVED, "nccl: %s is not proved after an earlier failure", spec->name);
     return MGRID_GAVE_UP;
   }
+  if (((nccl_comm *)native)->suspended) return suspended(spec, err); /* as all of its members see */
   proof         p = { n, spec, native };
   mgrid_outcome s = prove(&p, err);
   n->used = true;

@@ -29,6 +29,6 @@ cd "$here"
   cudart12.c "$out/libcudart.so.13"
 # the shared memory needs librt where the C library is older than 2.34
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libnccl.so.2 -Wl,-rpath,"\$ORIGIN" -o "$out/libnccl.so.2" \
-  comm.c config.c group.c create.c end.c collectives.c launch.c run.c reduce.c shm.c "$out/libcudart.so.13" -lrt
+  comm.c config.c group.c create.c extra.c ras.c end.c collectives.c launch.c run.c reduce.c shm.c "$out/libcudart.so.13" -lrt
 ln -sf libcudart.so.13 "$out/libcudart.so"
 ln -sf libnccl.so.2 "$out/libnccl.so"

@@ -98,6 +98,9 @@ static ncclResult_t arguments(ncclComm_t c, const si_call *call) {
 
 static ncclResult_t queue(ncclComm_t c, si_call call) {
   ncclResult_t r = si_comm_ready(c, si_kind_name[call.kind]);
+  if (!r && c->suspended)
+    r = si_wrong(ncclInvalidUsage, "%s on a communicator that is suspended; real NCCL would fault here",
+                 si_kind_name[call.kind]);
   if (!r) r = arguments(c, &call);
   if (r) return r;
   si_op   *op = calloc(1, sizeof *op);
@@ -109,6 +112,8 @@ static ncclResult_t queue(ncclComm_t c, si_call call) {
   }
   *copy = call;
   op->kind = OP_CALL;
+  c->calls[call.kind]++;
+  si_ras_update();
   op->comm = c;
   op->data = copy;
   standin_trace("%s id=%016llx name=%s count=%zu type=%d op=%d root=%d", si_kind_name[call.kind],

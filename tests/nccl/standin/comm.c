@@ -106,18 +106,10 @@ SI_API ncclResult_t ncclGetVersion(int *version) {
   return ncclSuccess;
 }
 
-SI_API ncclResult_t ncclMemAlloc(void **ptr, size_t size) {
-  return cudaMalloc(ptr, size) ? si_fail(ncclUnhandledCudaError, "ncclMemAlloc of %zu bytes", size) : ncclSuccess;
-}
-
-SI_API ncclResult_t ncclMemFree(void *ptr) {
-  return cudaFree(ptr) ? si_fail(ncclUnhandledCudaError, "ncclMemFree of %p", ptr) : ncclSuccess;
-}
-
 /* ----------------------------------------------------------------------- unique ids */
 
 /* 8 bytes of noise, the name of the object with its zero, a hash of both at the end. */
-SI_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+ncclResult_t si_new_id(ncclUniqueId *id, char *object) {
   unsigned char noise[24];
   made_id      *m = calloc(1, sizeof *m);
   if (!id || !m || getrandom(noise, sizeof noise, 0) != sizeof noise) {
@@ -139,8 +131,18 @@ SI_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   m->next = ids;
   ids = m;
   si_unlock();
+  if (object) memcpy(object, m->name, sizeof m->name);
   standin_trace("id id=%016llx", (unsigned long long)si_hash(0, id, sizeof *id));
   return ncclSuccess;
+}
+
+SI_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) { return si_new_id(id, NULL); }
+
+bool si_read_id(const ncclUniqueId *id, char *object) {
+  uint64_t sum;
+  memcpy(&sum, id->internal + sizeof id->internal - 8, 8);
+  memcpy(object, id->internal + 8, SHM_NAME);
+  return sum == si_hash(0, id->internal, sizeof id->internal - 8) && memchr(object, 0, SHM_NAME);
 }
 
 /* ---------------------------------------------------------------------------- table */
@@ -158,7 +160,7 @@ ncclComm_t si_comm_new(void) {
 ncclComm_t si_comm_first(void) { return comms; }
 
 void si_comm_release(ncclComm_t c) {
-  standin_take(c->device, -c->memory);
+  standin_take(c->device, c->suspended - c->memory);
   c->memory = 0;
   shm_leave(&c->seg);
   si_config_free(c);
@@ -308,4 +310,5 @@ __attribute__((destructor)) static void the_end(void) {
   ids = NULL;
   si_unlock();
   shm_sweep();
+  si_ras_end();
 }

@@ -210,13 +210,6 @@ static si_op *new_op(ncclComm_t comm, ncclComm_t child, int nids, ncclResult_t (
 
 /* --------------------------------------------------------------------------- InitRank */
 
-static bool read_id(const ncclUniqueId *id, char *name) {
-  uint64_t sum;
-  memcpy(&sum, id->internal + sizeof id->internal - 8, 8);
-  memcpy(name, id->internal + 8, SHM_NAME);
-  return sum == si_hash(0, id->internal, sizeof id->internal - 8) && memchr(name, 0, SHM_NAME);
-}
-
 static void give_up(ncclComm_t c) {
   si_lock();
   si_comm_release(c);
@@ -234,7 +227,7 @@ static ncclResult_t prepare(ncclComm_t *newcomm, int nranks, int rank, int nids,
   if (nranks < 1 || rank < 0 || rank >= nranks)
     return si_fail(ncclInvalidArgument, "Invalid rank requested : %d/%d", rank, nranks);
   for (int i = 0; i < nids; i++)
-    if (!read_id(&ids[i], name))
+    if (!si_read_id(&ids[i], name))
       return si_wrong(ncclInvalidArgument,
                       "unique id %d of %d was not made here, or has changed on its way; " STANDIN_HANG, i, nids);
   ncclComm_t c = si_comm_new();
@@ -250,10 +243,10 @@ static ncclResult_t prepare(ncclComm_t *newcomm, int nranks, int rank, int nids,
     return r ? r : ncclSystemError;
   }
   making *m = op->data;
-  read_id(&ids[0], m->object);
+  si_read_id(&ids[0], m->object);
   m->ids = si_hash(0, ids, (size_t)nids * sizeof *ids);
   m->nth = atomic_fetch_add(&creations, 1) + 1;
-  for (int i = 1; i < nids; i++) read_id(&ids[i], m->others[m->nothers++]);
+  for (int i = 1; i < nids; i++) si_read_id(&ids[i], m->others[m->nothers++]);
   standin_trace("init id=%016llx nids=%d nranks=%d rank=%d device=%d name=%s config=\"%s\"", (unsigned long long)c->id,
                 nids, nranks, rank, c->device, *c->name ? c->name : "-", c->config_text);
   *newcomm = c; /* set before it is made, as in NCCL: after a later failure it must be aborted */
@@ -299,6 +292,107 @@ SI_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUni
 SI_API ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
                                              ncclUniqueId *commIds, ncclConfig_t *config) {
   return config_form(newcomm, nranks, myrank, nId, commIds, config);
+}
+
+/* ------------------------------------------------------------------------------- Grow */
+
+/* Old ranks learn the object inside the old communicator, as the first and the last one do in NCCL. */
+static ncclResult_t await_id(ncclComm_t comm, char *object) {
+  char     label[160];
+  double   until = standin_now() + standin_deadline();
+  shm_stop stop = { { &comm->stop, NULL } };
+  shm_end  end = SHM_OK;
+  comm->grows++;
+  shm_lock(&comm->seg);
+  while (comm->seg.head->grown < comm->grows && end == SHM_OK) end = shm_wait(&comm->seg, until, stop);
+  if (end == SHM_OK) memcpy(object, comm->seg.head->grow, SHM_NAME);
+  shm_unlock(&comm->seg);
+  if (end == SHM_OK) return ncclSuccess;
+  if (end == SHM_STOPPED) return ncclInternalError;
+  return si_wrong(ncclInternalError, "ncclCommGrow of %s: no rank calls ncclCommGetUniqueId; " STANDIN_HANG,
+                  si_comm_label(comm, label, sizeof label));
+}
+
+static ncclResult_t read_grow_id(const ncclUniqueId *id, int rank, int nranks, char *object) {
+  if (rank < 0 || rank >= nranks)
+    return si_fail(ncclInvalidArgument, "ncclCommGrow: new rank %d exceeds total ranks %d", rank, nranks);
+  if (!id) return si_fail(ncclInvalidArgument, "ncclCommGrow: new ranks must pass non-NULL uniqueId");
+  if (si_read_id(id, object)) return ncclSuccess;
+  return si_wrong(ncclInvalidArgument, "ncclCommGrow: the id was not made here, or has changed; " STANDIN_HANG);
+}
+
+static ncclResult_t grow(ncclComm_t comm, int nranks, const ncclUniqueId *id, int rank, ncclComm_t *newcomm,
+                         const ncclConfig_t *config) {
+  static const ncclConfig_t none = NCCL_CONFIG_INITIALIZER;
+  char                      object[SHM_NAME];
+  ncclResult_t              r = comm ? si_comm_ready(comm, "ncclCommGrow") : si_no_driver();
+  if (r) return r;
+  if (comm && rank != -1)
+    return si_fail(ncclInvalidArgument, "ncclCommGrow: existing ranks must pass rank=-1, got %d", rank);
+  r = comm ? await_id(comm, object) : read_grow_id(id, rank, nranks, object);
+  if (r) return r;
+  ncclComm_t c = si_comm_new();
+  if (!c) return ncclSystemError;
+  c->nranks = nranks, c->rank = comm ? comm->rank : rank;
+  c->id = si_hash(0, object, strlen(object));
+  c->family = c;
+  cudaGetDevice(&c->device);
+  if (comm) c->device = comm->device;
+  if (comm && !config)
+    si_config_inherit(c, comm);
+  else
+    r = si_config_parse(c, config ? config : &none);
+  si_op *op = r ? NULL : new_op(c, c, 0, make);
+  if (!op) {
+    give_up(c);
+    return r ? r : ncclSystemError;
+  }
+  making *m = op->data;
+  memcpy(m->object, object, sizeof object);
+  m->ids = c->id;
+  m->nth = atomic_fetch_add(&creations, 1) + 1;
+  standin_trace("grow id=%016llx of=%016llx nranks=%d rank=%d name=%s", (unsigned long long)c->id,
+                comm ? (unsigned long long)comm->id : 0, nranks, c->rank, *c->name ? c->name : "-");
+  *newcomm = c;
+  r = si_group_add(op);
+  if (!r) return r;
+  give_up(c);
+  *newcomm = NULL;
+  return r;
+}
+
+SI_API ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
+                                 ncclComm_t *newcomm, ncclConfig_t *config);
+SI_API ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
+                                 ncclComm_t *newcomm, ncclConfig_t *config) {
+  if (!si_newer(22902, "ncclCommGrow") || !newcomm) return ncclInvalidArgument;
+  if (nRanks <= 0 || (comm && nRanks <= comm->nranks))
+    return si_fail(ncclInvalidArgument, "ncclCommGrow: total ranks %d is less than current ranks", nRanks);
+  *newcomm = NULL;
+  si_group_enter();
+  return answer(newcomm, si_group_leave(grow(comm, nRanks, uniqueId, rank, newcomm, config)));
+}
+
+SI_API ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
+SI_API ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId) {
+  char         object[SHM_NAME] = "", label[160];
+  ncclResult_t r;
+  if (!si_newer(22902, "ncclCommGetUniqueId")) return ncclInvalidArgument;
+  if ((r = si_comm_ready(comm, "ncclCommGetUniqueId"))) return r;
+  if (getenv("NCCL_COMM_ID"))
+    return si_fail(ncclInvalidUsage, "ncclCommGetUniqueId should not be called when NCCL_COMM_ID is set");
+  if ((r = si_new_id(uniqueId, object))) return r;
+  shm_lock(&comm->seg);
+  bool open = comm->seg.head->grown > comm->grows;
+  if (!open) {
+    memcpy(comm->seg.head->grow, object, sizeof object);
+    comm->seg.head->grown++;
+    shm_changed(&comm->seg);
+  }
+  shm_unlock(&comm->seg);
+  if (!open) return ncclSuccess;
+  return si_wrong(ncclInvalidUsage, "ncclCommGetUniqueId of %s: the last id has not been used; NCCL would not tell",
+                  si_comm_label(comm, label, sizeof label));
 }
 
 /* -------------------------------------------------------------------- Split and Shrink */

@@ -109,6 +109,9 @@ SI_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     return r;
   }
   si_comm_check_name(comm, "ncclCommDestroy");
+  if (comm->extras || comm->suspended)
+    si_wrong(ncclInvalidUsage, "ncclCommDestroy of %s: %d windows or device communicators are left%s",
+             *comm->name ? comm->name : "a communicator", comm->extras, comm->suspended ? ", and it is suspended" : "");
   standin_trace("destroy id=%016llx name=%s", (unsigned long long)comm->id, *comm->name ? comm->name : "-");
   if (si_group_holds(comm)) {
     r = si_wrong(ncclInvalidUsage, "ncclCommDestroy of a communicator that the open group works on");

@@ -108,6 +108,7 @@ static ncclResult_t run(si_group *g) {
   si_changed();
   si_group_unref(g);
   si_unlock();
+  si_ras_update();
   return r;
 }
 

@@ -18,7 +18,7 @@
 #define SHM_CONFIG  512
 
 /* The kinds of meetings of all ranks; each kind is counted on its own. */
-enum { MEET_INIT, MEET_SPLIT, MEET_FIRST, MEET_DATA, MEET_END, MEET_KINDS };
+enum { MEET_INIT, MEET_SPLIT, MEET_FIRST, MEET_DATA, MEET_END, MEET_WINDOW, MEET_SUSPEND, MEET_KINDS };
 
 /* Arguments of a collective that must be equal on all ranks. */
 typedef struct shm_call {
@@ -35,6 +35,7 @@ typedef struct shm_slot {
   int      pid;
   int      color, key; /* of the split that is going on */
   int      bus;        /* of the device, as NCCL prints it */
+  uint64_t extra;      /* hash of the arguments of a window or device communicator */
   shm_call call;
   char     config[SHM_CONFIG];
 } shm_slot;
@@ -52,7 +53,9 @@ typedef struct shm_head {
   uint32_t        pulse; /* a futex: grows with every change */
   int             ready, nranks, joined, used, unlinked;
   uint64_t        given_up[MEET_KINDS]; /* number of the meeting that a rank has given up */
-  char            poison[SI_TEXT];      /* why all waits here fail from now on; "": they do not */
+  uint64_t        grown;                /* ids that ncclCommGetUniqueId has given; the last one's object */
+  char            grow[SHM_NAME];
+  char            poison[SI_TEXT]; /* why all waits here fail from now on; "": they do not */
 } shm_head;
 
 typedef struct shm {
