@@ -89,7 +89,8 @@ SRC     := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm
 LUA_SRC := $(filter-out src/script/luaopen.c,$(foreach s,$(LUA_STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ     := $(SRC:src/%.c=$(B)/%.o)
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
+# Pictures are the command's: no host of the library needs them.
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/draw/*.c src/command/*.c)))
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))

@@ -61,3 +61,13 @@ mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_
   *rt = cli_load(c, err);
   return *rt ? cli_plan(c, *rt, world, err) : NULL;
 }
+
+mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
+  enum { MOST = 128 };
+  const char *known[MOST];
+  char        tail[512];
+  size_t      n = 0;
+  for (; n < mgrid_plan_nfamilies(p) && n < MOST; n++) known[n] = mgrid_plan_family_name(p, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
+}

@@ -26,6 +26,8 @@ typedef struct cli {
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
   bool         launched, bold; /* by a launcher; print colour */
+  int          columns;        /* of the terminal; 80 where stdout is none */
+  bool         unicode;        /* the locale has lines for boxes */
   mgrid_status code;           /* what to return if cli_parse is false */
 } cli;
 
@@ -58,6 +60,7 @@ typedef struct cli_command {
   const char *takes, *does; /* its line in `moongrid --help` */
   const char *help;         /* `moongrid NAME --help`, whole */
   bool        recipe;       /* takes RECIPE and NAME=VALUE */
+  const char *letters;      /* of options that have a short form, "o" for -o beside --output; NULL: none */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 } cli_command;
@@ -103,6 +106,9 @@ mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const
 
 /* Both of these; the caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
+/* The error about a family that the plan has not, with the nearest name. */
+mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
+
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Every subcommand, in the order of the help: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(move) X(recipes) X(doctor)
+#define COMMANDS(X) X(plan) X(draw) X(run) X(check) X(diff) X(move) X(recipes) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)
