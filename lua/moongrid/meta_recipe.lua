@@ -43,6 +43,7 @@ function recipe(what) end
 ---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table that some query or getter takes: by name as in `params`, with their defaults in `q`; names alone take any value, "..." allows any name; others are refused
 ---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> what a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
+---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` say which are
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.

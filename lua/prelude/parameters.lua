@@ -152,14 +152,18 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
+local reads = setmetatable({}, { __mode = "k" }) -- the same -> the names that were read, here and where it was handed on
 
 -- What build, queries and policies get as `p`, and queries as `set`: the values by name, read only; an
--- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own.
-local function view(self, values)
+-- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own. read: of
+-- the view that it was made from.
+local function view(self, values, read)
   local own = {}
+  read = read or {}
   local p = setmetatable({}, {
     __index = function(_, name)
       local value = values[name]
+      read[name] = true
       if type(value) == "table" then
         own[name] = own[name] or copy(value)
         return own[name]
@@ -182,7 +186,7 @@ local function view(self, values)
       end
     end,
   })
-  views[p] = values
+  views[p], reads[p] = values, read
   return p
 end
 
@@ -196,9 +200,9 @@ end
 -- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
 -- may be unknown here.
 local function values_of(self, given, of_host)
-  local of_view = views[given]
+  local of_view = views[given] -- looked at as it is inside: this is no reading
   local values, from = {}, {}
-  for name in sorted_pairs(of_view or given) do
+  for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
     if not p and not of_view then
       if type(name) ~= "string" then core.raise("parameters are given by name") end
@@ -209,13 +213,14 @@ local function values_of(self, given, of_host)
         core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'",
           p.name, from[p.name], name), "given twice")
       end
-      from[p.name], values[p.name] = name, value_of(p, given[name], of_host)
+      from[p.name], values[p.name] = name, value_of(p, value, of_host)
     end
   end
   return with_defaults(self, values)
 end
 
-local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host)) end
+local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
+local function inside(p) return views[p], reads[p] end -- without reading it
 
 -- The same for the parameters of a state's plan, where they are text. They are parsed once per plan and
 -- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.
@@ -251,8 +256,13 @@ local function text_of(p, value)
   return text(value)
 end
 
+local function is_usual(p, value)
+  if value == p.default then return true end
+  return type(value) == "table" and type(p.default) == "table" and text_of(p, value) == text_of(p, p.default)
+end
+
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
   declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
-  value_for = value_for, with_defaults = with_defaults, settings_of = settings_of, text_of = text_of,
+  inside = inside, is_usual = is_usual, value_for = value_for, with_defaults = with_defaults, settings_of = settings_of, text_of = text_of,
 }

@@ -63,6 +63,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     mgrid_error_clear(&err); /* of the world before */
     mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     mgrid_status s = p ? mgrid_plan_check(p, &v, &err) : err.status;
+    if (!s) cli_note_plan(&c.cli, p);
     if (c.json)
       json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));
     else if (!s)

@@ -7,6 +7,7 @@
 #ifndef MGRID_CLI_H
 #define MGRID_CLI_H
 
+#include "base/base.h"
 #include "moongrid.h"
 
 #include <stddef.h>
@@ -37,6 +38,7 @@ typedef mgrid_status cli_reader(const cli *c, const char *name, const char *valu
 
 cli_reader cli_flag;   /* bool: the option takes no value */
 cli_reader cli_text;   /* const char *: any text */
+cli_reader cli_maybe;  /* const char *: text, or "" where no word follows that can be it */
 cli_reader cli_index;  /* int64_t, 0 or more */
 cli_reader cli_number; /* int64_t, 1 or more; so 0 can mean that the option was not given */
 cli_reader cli_world;  /* int64_t, a world; 0: not given. Given twice, it is refused */
@@ -102,18 +104,31 @@ void cli_site(const cli *c, mgrid_site *site);
 mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                mgrid_error *err);
 /* Print what NCCL takes of any rank. b may be NULL. */
-mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err);
+mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+                                mgrid_error *err);
 
 /* Both of these; the caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
+
 /* The error about a family that the plan has not, with the nearest name. */
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
 
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
-/* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
-mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+/* Print notes on stderr about ranks in no group, unless the recipe allows them, and about parameters that were given and
+** that build does not read; only rank 0 does. */
+void cli_note_plan(const cli *c, const mgrid_plan *p);
+/* Print words after a label, in lines that fit the terminal. Takes what is in the text. */
+void cli_wrap(const cli *c, const char *label, mgrid_text *words);
+/* Print `before`, the recipe, the world and the parameters that are not at their defaults, or `all`. */
+void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all);
+/* Print an overview of the plan: that, grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
+mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, bool all,
                            mgrid_error *err);
+/* Print one rank's coordinates, groups, neighbours and creations. */
+mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool all, mgrid_error *err);
+/* Print the groups of all families, or of one (not ""). */
+mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
 
 /* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);

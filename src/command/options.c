@@ -46,6 +46,10 @@ mgrid_status cli_text(const cli *c, const char *name, const char *value, void *t
   return MGRID_OK;
 }
 
+mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *to) {
+  return cli_text(c, name, value ? value : "", to);
+}
+
 static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
   char     *end;
   long long n = strtoll(text, &end, 10);
@@ -163,8 +167,10 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
   char              letters[2 * KNOWN_MAX + 4] = "-:h";
   size_t            n = options_of(c->command, known), end = strlen(letters);
   for (size_t i = 0; i < n; i++) {
-    longs[i] =
-        (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL, LONG };
+    int value = known[i]->read == cli_flag    ? no_argument
+                : known[i]->read == cli_maybe ? optional_argument
+                                              : required_argument;
+    longs[i] = (struct option){ known[i]->name, value, NULL, LONG };
     if (!has_letter(c->command, known[i])) continue;
     letters[end++] = *known[i]->name;
     letters[end++] = ':';
@@ -185,6 +191,9 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     for (size_t i = 0; i < n; i++)
       if (has_letter(c->command, known[i]) && o == *known[i]->name) nth = (int)i, o = LONG;
     if (o == LONG) {
+      /* --groups tp is --groups=tp where tp cannot be the recipe or a parameter */
+      if (known[nth]->read == cli_maybe && !optarg && c->recipe && optind < argc && !strpbrk(argv[optind], "-=./"))
+        optarg = argv[optind++];
       char name[64];
       snprintf(name, sizeof name, "--%s", known[nth]->name);
       s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);

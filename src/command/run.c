@@ -70,7 +70,7 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
   return c->json ? mgrid_plan_json_at(p, -1, &site, cli_sink, stdout, err)
-                 : cli_show_plan(&c->cli, NULL, p, &site, err);
+                 : cli_show_plan(&c->cli, NULL, p, &site, false, err);
 }
 
 /* --backend dry: one process plays every rank of the creation schedule. */
@@ -79,6 +79,7 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
   mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
+  if (!s) cli_note_plan(&c->cli, p);
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
@@ -100,6 +101,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
+  if (!s) cli_note_plan(&c->cli, p);
   if (!s && mgrid_backend_rank(b) == 0) {
     s = show(c, p, err);
     if (!s && !c->json && !b->kind->native)

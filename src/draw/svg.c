@@ -360,7 +360,7 @@ static void put_defs(mgrid_text *t) {
                    i % COLOURS, i / COLOURS, light[i % COLOURS], pattern[i / COLOURS]);
 }
 
-/* Recipe, world and parameters, a line of about 150 letters each; returns where they end. */
+/* Recipe, world and the parameters that are not at their defaults, a line of about 150 letters each; returns where they end. */
 static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
   mgrid_text           line = { 0 };
@@ -370,6 +370,7 @@ static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   put_text(t, MARGIN, y, "title", line.data ? line.data : "");
   line.len = 0;
   for (size_t i = 0; i < c->nparams; i++) {
+    if (c->param[i].usual) continue;
     size_t n = strlen(c->param[i].name) + strlen(c->param[i].value) + 2;
     if (line.len > 0 && (double)(line.len + n) * 6 > width) {
       put_text(t, MARGIN, y += 16, "note", line.data);

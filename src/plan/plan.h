@@ -117,6 +117,10 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
 ** where there are none. `backend` makes the families that ask for no other. heed.c */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
+/* How many ranks are in no group; append which, "6, 8 to 15, ...". -1: the world is too large to look at each rank,
+** which is needed where no family is a partition. O(world x families) then. idle.c */
+int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
+
 /* Text that the digest is made of: the head (world, parameters, grids, tensors), then a line per
 ** family. print.c */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);

@@ -52,7 +52,7 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, groups, all, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
@@ -66,11 +66,11 @@ describe("moongrid plan", function()
     assert.equal("", err)
     assert.equal(0, code)
     for _, part in ipairs {
-      "^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 ep=2 etp=1 order=tp%-cp%-ep%-dp%-pp\n",
+      "^examples/moe.lua over 8 ranks: tp=2 pp=2 ep=2\n",
       "\ndense +tp 2 x cp 1 x ep 1 x dp 2 x pp 2 over ranks 0%.%.7\n",
       "\nexpert +tp 1 x cp 1 x ep 2 x dp 2 x pp 2 over ranks 0%.%.7\n",
-      "\ntp +4 +2 +0 1 +own\n", "\nembedding +4 +2 +0 4 +shared with pp\n", "\netp +8 +1 +0 +none needed\n",
-      "\nall_gather +4 +2 +0 2 +own, unique\n",
+      "\ntp +4 +2 +{0,1} +own\n", "\nembedding +4 +2 +{0,4} +shared with pp\n", "\netp +8 +1 +{0} +none needed\n",
+      "\nall_gather +4 +2 +{0,2} +own, unique\n",
       "\nin all +20 communicators for 44 groups; 20 groups of one rank need none\n",
       "\neach rank +6 communicators for 14 to 15 groups\n", "\ndigest +%x+\n$",
     } do
@@ -114,7 +114,66 @@ describe("moongrid plan", function()
     local out, _, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --rank 2")
     assert.equal(0, code)
     assert.truthy(out:find("\nembedding +%-\n"))
-    assert.truthy(out:find("\npp +0 +1 +4 +0 2 4 6\n"))
+    assert.truthy(out:find("\npp +0 +1 of 4 +0 +4 +{0,2,4,6}\n"))
+    assert.truthy(out:find("\nstages +0 +1 of 2 +0 +%- +{0,2}\nstages +1 +0 of 2 +%- +4 +{2,4}\n"))
+    assert.truthy(out:find("^rank 2 of examples/moe.lua over 8 ranks: tp=2 pp=4\n\ndense   tp 0, cp 0, ep 0, dp 0, pp 1\n"), out)
+    assert.truthy(run("build/moongrid plan " .. moe .. " --world 8 tp=2 --rank 2 --all"):find(": tp=2 cp=1 pp=1 ep=1 etp=1\n", 1, true))
+    assert.truthy(run "build/moongrid plan examples/encoder_decoder.lua --world 12 --rank 5":find "\n\nencoder  %-\ndecoder  tp 1, dp 0, pp 0\n")
+  end)
+
+  it("lists the groups of one family or of all, with how many are left out", function()
+    assert.equal("stages: 6 groups of 2 that share ranks\n  0  {0,2}\n  1  {2,4}\n  2  {4,6}\n  3  {1,3}\n  4  {3,5}\n"
+      .. "  5  {5,7}\n", (run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --groups stages")))
+    local out = run("build/moongrid plan picotron --world 64 --groups")
+    assert.truthy(out:find("^tp: 64 groups of 1\n   0  {0}\n"), out)
+    assert.truthy(out:find("\n   7  {7}\n  ...  55 more\n  63  {63}\n\ncp: 64 groups of 1\n", 1, true), out)
+    assert.truthy(out:find("\ndp: 1 group of 64\n  0  {0,1,", 1, true), out)
+    assert.equal((run("build/moongrid plan picotron --world 8 --groups=dp")), (run("build/moongrid plan picotron --groups dp --world 8")))
+    refuses("plan picotron --world 8 --groups ddp", 1,
+      "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
+    refuses("plan picotron --world 8 --groups --rank 1", 2,
+      "moongrid: --groups takes no --rank, --json, --schedule or --text")
+  end)
+
+  it("fits 80 columns, and numbers agree with their nouns", function()
+    for _, line in ipairs { "plan megatron --world 64 tp=2 cp=2", "plan megatron --world 64 tp=2 cp=2 --rank 5 --all",
+                            "plan megatron --world 4096 tp=8 --groups", "plan " .. moe .. " --world 1048576 tp=8 pp=8" } do
+      for text in run("build/moongrid " .. line):gmatch "[^\n]+" do
+        assert.truthy(#text <= 80 or text:find "^%s*%d+  [%w_]+%[%d+%] as ", text) -- the schedule is its own text
+      end
+    end
+    local out = run "build/moongrid plan picotron --world 2 tp=2"
+    assert.truthy(out:find("\neach rank      1 communicator for 7 groups\n", 1, true), out)
+    assert.truthy(out:find("\nin all         1 communicator for 2 groups; 10 groups of one rank need none\n", 1, true), out)
+    assert.truthy(run("build/moongrid plan picotron --world 1"):find("^picotron over 1 rank\n"))
+  end)
+
+  it("tells which ranks are in no group, unless the recipe allows it, and what build never read", function()
+    local function recipe(more)
+      return support.file(([[return recipe { params = { tp = 2, pp = 1, list = { 1 } }, %s
+        build = function(world, p)
+          local t = topology(world)
+          t.tp = grid(world:window(0, 6), "tp-dp", { tp = p.tp, dp = fill })("tp")
+          return t
+        end }]]):format(more))
+    end
+    local strict, spare = recipe "", recipe [[idle = "allow",]]
+    local idle = "moongrid: note: 2 of 8 ranks are in no group: 6, 7; idle = \"allow\" in a recipe says that this is meant\n"
+    for _, command in ipairs { "plan %s --world 8", "check %s --world 8", "run %s --world 8 --backend dry" } do
+      assert.equal(idle, (select(2, run("build/moongrid " .. command:format(strict)))))
+      assert.equal("", (select(2, run("build/moongrid " .. command:format(spare)))))
+    end
+    assert.truthy(run(("build/moongrid plan %s --world 8"):format(spare)):find("\nidle           2 ranks in no group: 6, 7\n", 1, true))
+    local unread = "moongrid: note: build does not read parameter 'pp', so no group depends on it\n"
+    assert.equal(unread, (select(2, run(("build/moongrid plan %s --world 8 pp=2 tp=3"):format(spare)))))
+    assert.equal("", (select(2, run(("build/moongrid plan %s --world 8 pp=1 list=1"):format(spare)))))
+    local over = support.file(("return recipe { base = %q, build = function(_, _, t) return t end }"):format(spare))
+    assert.equal(unread, (select(2, run(("build/moongrid plan %s --world 8 pp=2"):format(over)))))
+    for _, file in ipairs { strict, spare, over } do os.remove(file) end
+    local wrong = recipe [[idle = "yes",]]
+    refuses(("plan %s --world 8"):format(wrong), 1, ("moongrid: %s:1: idle is \"allow\", for ranks that are in no group, "
+      .. "or left out; not 'yes'"):format(wrong))
+    os.remove(wrong)
   end)
 
   it("notes once which options have no effect on MPI", function()
@@ -239,9 +298,9 @@ describe("--params", function()
   it("takes JSON or Lua, and NAME=VALUE overrides it", function()
     for _, path in ipairs { file(".json", '{"tp": 2, "pp": 2}'), file(".lua", "local n = 2 return { tp = n, pp = n }") } do
       local out, err = run(("build/moongrid plan %s --world 8 --params %s"):format(moe, path))
-      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 "), out .. err)
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 pp=2\n"), out .. err)
       out = run(("build/moongrid plan %s --world 8 --params %s pp=4"):format(moe, path))
-      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=4 "), out)
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 pp=4\n"), out)
       os.remove(path)
     end
   end)
@@ -279,8 +338,8 @@ describe("moongrid plan and the memory of NCCL", function()
   it("says what a rank would need, and refuses more than it may", function()
     local plan = "build/moongrid plan picotron --world 8 tp=2"
     local out = run(plan)
-    assert.truthy(out:find("\nGPU memory     with NCCL at most 588 MiB a rank for 3 communicators, 1766 MiB more with "
-      .. "their first use\n", 1, true), out)
+    assert.truthy(out:find("\nGPU memory     with NCCL at most 588 MiB a rank for 3 communicators, 1766 MiB\n"
+      .. "               more with their first use\n", 1, true), out)
     assert.same({ communicators = 3, created = 588 << 20, first_use = 1852204644 },
       json.decode((run(plan .. " --json"))).communicators.gpu_memory)
     local _, err, code = run(plan .. " --gpu-memory 300")
@@ -362,9 +421,9 @@ describe("moongrid plan and families used at the same time", function()
 
   it("says who shares and what that costs, or in which order they are launched", function()
     local out = run("build/moongrid plan " .. recipe .. " --world 8")
-    assert.truthy(out:find("\n\nsharing        dp ep: 196 MiB\n               with NCCL, calls on families of one line wait "
-      .. "for each other; apart, each takes so many MiB\n               more: concurrent = { ... } in a recipe keeps those "
-      .. "apart that are used at the same time\n\nin all", 1, true), out)
+    assert.truthy(out:find("\n\nsharing        dp ep: 196 MiB\n               with NCCL, calls on families of one line wait for "
+      .. "each other;\n               apart, each takes so many MiB more: concurrent = { ... } in a recipe\n"
+      .. "               keeps those apart that are used at the same time\n\nin all", 1, true), out)
     out = run("build/moongrid plan " .. recipe .. " --world 8 apart=true")
     assert.truthy(out:find("\n\nconcurrent     ep, dp, launched in this order\n               ep, tp, launched in this order"
       .. "\n\nin all", 1, true), out)

@@ -101,7 +101,7 @@ hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
   "1: unknown setting of policies.layers '{}'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
-  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed" }
+  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, "1: attempt to call a nil value (method 'find')" }
 hostile.string_dump = { "local _ = ('x').dump", 1, function(message) return message:find "returned nothing" end }
 hostile.environment = { "_ENV.os = 1", 1, "1: assignment to global 'os': use 'local'" }
