@@ -108,7 +108,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff idle json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
+COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff idle json nccl print rehearse verify why) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 endif

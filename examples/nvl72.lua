@@ -19,6 +19,7 @@ return recipe {
     t.domain = g("tp", "ep")
     t.rail = g "rack"             -- gradients of the experts
     t.dp = g("ep", "rack")        -- gradients of the dense layers
+    within(t.ep, t.domain)        -- an error where experts would talk across racks
     t.leaders = t.domain:pick(0)
     return t
   end,

@@ -165,6 +165,7 @@ function Policies.on_lost(settings) end
 policies = Policies ---@type moongrid.Policies
 
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
+within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
 union, zip, fill, tensor = moongrid.union, moongrid.zip, moongrid.fill, moongrid.tensor
 
 ---Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a

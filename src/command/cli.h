@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16, CLI_NAMES_MAX = 2 };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
@@ -22,7 +22,10 @@ typedef struct cli {
   const char               *recipe; /* a file or a bundled name; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
-  const char               *params;             /* a file; NULL: none */
+  size_t                    nwords;
+  const char               *words[CLI_NAMES_MAX]; /* what stands after the recipe and is no NAME=VALUE */
+  size_t                    before;               /* of args: those that stand before the last of these words */
+  const char               *params;               /* a file; NULL: none */
   const char               *color;              /* as typed; NULL: auto */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
@@ -62,6 +65,7 @@ typedef struct cli_command {
   const char *takes, *does; /* its line in `moongrid --help` */
   const char *help;         /* `moongrid NAME --help`, whole */
   bool        recipe;       /* takes RECIPE and NAME=VALUE */
+  size_t      words;        /* takes so many words more */
   const char *letters;      /* of options that have a short form, "o" for -o beside --output; NULL: none */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */

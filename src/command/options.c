@@ -151,6 +151,11 @@ static mgrid_status positional(cli *c, const char *word) {
     c->recipe = word;
     return MGRID_OK;
   }
+  if (!argument && c->nwords < c->command->words) {
+    c->words[c->nwords++] = word;
+    c->before = c->nargs;
+    return MGRID_OK;
+  }
   if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
   return add_argument(c, word);
 }

@@ -50,6 +50,9 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
 /* mgrid_runtime_set with the value that push pushes; nil: the default again. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
                                     const void *value, mgrid_error *err);
+/* Look up a policy and call it once with arguments in JSON, an object; *result is a new reference. *err is fresh. */
+mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
+                                    json_t **result, mgrid_error *err);
 /* For a host's Lua state: mgrid_policy_call with the table at `at` of `from` as arguments; push the result to `to`,
 ** or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);

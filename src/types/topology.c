@@ -3,6 +3,7 @@
 ** topology.c - Topology and Plan for Lua.
 */
 #include "types/budget.h"
+#include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -321,6 +322,25 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
+static int push_json(lua_State *L) {
+  mgrid_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* plan:why(a, b) -> what two ranks have to do with each other, as a table */
+static int plan_why(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     a = luaL_checkinteger(L, 2), b = luaL_checkinteger(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *why;
+  if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushcfunction(L, push_json);
+  lua_pushlightuserdata(L, why);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(why);
+  return rc ? lua_error(L) : 1;
+}
+
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -435,7 +455,8 @@ static const luaL_Reg plan_fields[] = {
 static const luaL_Reg plan_methods[] = {
   { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule },       { "family", plan_family },
   { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse },       { "check", plan_check },
-  { "shares", plan_shares }, { "dry", plan_dry },       { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
+  { "shares", plan_shares }, { "dry", plan_dry },       { "tensor", mgrid_lua_plan_tensor }, { "why", plan_why },
+  { NULL, NULL }
 };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
                                              { "__tostring", plan_tostring }, { "__pairs", plan_pairs },

@@ -463,6 +463,48 @@ describe("moongrid check", function()
     assert.equal("picotron:37: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
   end)
 
+  it("checks laws between families", function()
+    local nvl = "build/moongrid check examples/nvl72.lua --world 144 "
+    local out, _, code = run(nvl .. "--law 'within(ep, domain)' --law 'disjoint(leaders,leaders)'")
+    assert.equal(1, code)
+    assert.equal("       144  BROKEN   law disjoint(leaders,leaders) does not hold; disjoint: rank 0 is in both families\n", out)
+    for law, message in pairs {
+      ["within(dp, domain)"] = "law within(dp, domain) does not hold; within: group 0 has ranks 0 and 72, which no group of the other family has both",
+      ["within(tp, leaders)"] = "law within(tp, leaders) does not hold; within: group 0 has ranks 0 and 1, which no group of the other family has both",
+      ["covers(leaders)"] = "law covers(leaders) does not hold; covers: rank 1 is in no group",
+      ["same(tp, tp)"] = false, ["covers(ep)"] = false, ["within(leaders, tp)"] = false,
+      ["same(tp, ep)"] = "law same(tp, ep) does not hold; the families are not the same: 36 groups (4:1) x (36:4), 8 groups (18:4) x (4:1)(2:72)",
+      ["within(dpp, domain)"] = "law within(dpp, domain): unknown family 'dpp'; nearest is 'dp' (tp, ep, domain, rail, dp, leaders)",
+      ["whithin(dp, domain)"] = "unknown law 'whithin'; nearest is 'within' (same, within, disjoint, covers)",
+      ["within(dp)"] = "law 'within' is of two families", ["covers(dp, tp)"] = "law 'covers' is of one family",
+      ["within dp"] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not 'within dp'",
+      [""] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not ''",
+    } do
+      out, _, code = run(nvl .. "--law '" .. law .. "'")
+      assert.equal(message and 1 or 0, code, law)
+      if message then assert.equal("       144  BROKEN   " .. message .. "\n", out) end
+    end
+  end)
+
+  it("checks laws that a recipe claims", function()
+    local function claims(law)
+      local file = support.file(([[return recipe { build = function(world)
+        local g, t = grid(world, "gpu-node", { gpu = 4, node = fill }), topology(world)
+        t.gpu, t.node, t.first = g "gpu", g "node", g "gpu":pick(0)
+        %s
+        return t
+      end }]]):format(law))
+      local _, err = run("build/moongrid plan " .. file .. " --world 16")
+      os.remove(file)
+      return (err:gsub("^moongrid: [^:]*:", ""))
+    end
+    assert.equal("", claims "within(t.first, t.gpu) within(t.gpu, t.gpu) covers(t.node) disjoint(t.first, t.gpu:pick(1))")
+    assert.equal("4: within: group 0 has ranks 0 and 4, which no group of the other family has both\n", claims "within(t.node, t.gpu)")
+    assert.equal("4: within: rank 1 of group 0 is in no group of the other family\n", claims "within(t.gpu:pick(1), t.first)")
+    assert.equal("4: disjoint: rank 0 is in both families\n", claims "disjoint(t.gpu, t.first)")
+    assert.equal("4: covers: rank 1 is in no group\n", claims "covers(t.first)")
+  end)
+
   it("wants worlds", function()
     refuses("check picotron", 2, "moongrid: check wants --world N[,N...], the numbers of ranks")
     refuses("check picotron --world 4,x", 2, "moongrid: --world is an integer from 1 to 2147483647, not 'x'")
@@ -510,6 +552,106 @@ describe("moongrid diff", function()
     refuses("diff picotron vs nanotron", 2, "moongrid: diff wants --world N, the number of ranks")
     refuses("diff picotron --world 8 tp=3 vs", 1,
       "moongrid: picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+  end)
+end)
+
+describe("moongrid why", function()
+  it("names every group that has both ranks", function()
+    local out, err, code = run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 4 12")
+    assert.equal("", err)
+    assert.equal(0, code)
+    assert.equal("ranks 4 and 12 are together in 2 groups\n  pp[0]: positions 1 and 3 of 4; between them 8\n"
+      .. "  mp[0]: positions 2 and 6 of 8; between them 5, 8, 9\nthey first meet in pp[0]: step 1 of rank 4, step 1 of rank 12\n",
+      out)
+  end)
+
+  it("finds a shortest chain where there is none", function()
+    assert.equal("ranks 0 and 15 are together in no group; a shortest way from one to the other\n  0 to 12 in pp[0]\n"
+      .. "  12 to 15 in amax[3]\n", (run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 0 15")))
+    local apart = support.file [[return recipe { build = function(world)
+      local t = topology(world)
+      t.a = grid(world:window(0, 4), "x", { x = fill })("x")
+      t.b = grid(world:window(4), "x", { x = fill })("x")
+      return t
+    end }]]
+    assert.equal("ranks 1 and 6 are together in no group, and no chain of groups connects them\n",
+      (run("build/moongrid why " .. apart .. " --world 8 1 6")))
+    os.remove(apart)
+  end)
+
+  it("tells pairs, neighbours, and whose communicator it is; in JSON and in Lua the same", function()
+    local out = run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4")
+    assert.truthy(out:find("\n  embedding[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    assert.truthy(out:find("\n  stages[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    local why = json.decode((run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4 --json")))
+    local plan = json.decode((run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 --json")))
+    local expected = {} -- by the plan's own lists
+    for name, family in pairs(plan.families) do
+      for i, group in ipairs(family.groups) do
+        local at = {}
+        for k, rank in ipairs(group) do at[rank] = k - 1 end
+        if at[0] and at[4] then expected[name .. i - 1] = { at[0], at[4] } end
+      end
+    end
+    local got = {}
+    for _, group in ipairs(why.groups) do got[group.family .. group.group] = group.positions end
+    assert.same(expected, got)
+    assert.equal("pp", why.first.family)
+    local code = ("local mg = require 'moongrid' local p = mg.load('%s'):plan(mg.world(8), { tp = 2, pp = 2 }) "
+      .. "local w = p:why(0, 4) print(#w.groups, w.first.family, w.chain) print(pcall(p.why, p, 0, 0))"):format(moe)
+    assert.equal(#why.groups .. "\tpp\tnil\nfalse\t(command line):1: both ranks are 0; two ranks would do\n",
+      (run(([[LUA_CPATH="build/?.so" lua5.4 -e "%s"]]):format(code))))
+  end)
+
+  it("refuses what are not two ranks", function()
+    refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is not of the form NAME=VALUE")
+    refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
+    refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
+    refuses("why picotron 3 4", 2, "moongrid: why wants --world N, the number of ranks")
+    refuses("why", 2, "moongrid: why wants a recipe: a file, or one that 'moongrid recipes' lists")
+  end)
+end)
+
+describe("moongrid ask and moongrid policy", function()
+  it("answer as a rank, or for all in a table", function()
+    assert.equal("2\n", (run "build/moongrid ask picotron --world 8 tp=2 pp=2 --rank 0 pp_next_rank"))
+    assert.equal("    rank  pp_next_rank\n       0  2\n       1  3\n       2  null\n       3  null\n",
+      (run "build/moongrid ask picotron --world 4 tp=2 pp=2 --rank all pp_next_rank"))
+  end)
+
+  it("take getters, with arguments behind the name and parameters before it", function()
+    local line = "build/moongrid ask megatron --world 8 tp=2 cp=2 --rank 5 get_data_parallel_group"
+    assert.equal("[1, 3, 5, 7]\n", (run(line .. " with_context_parallel=true")))
+    assert.equal("[1, 5]\n", (run(line)))
+  end)
+
+  it("call policies", function()
+    local layout = "examples/trainer/layout.lua"
+    local out, err = run("build/moongrid policy " .. layout .. " --world 8 pp=2 --rank 0 layers layers=32 stages=2")
+    assert.truthy(out:find "16", out .. err)
+    local file = support.file [[return recipe { params = { k = 3 }, build = function(world) return topology(world) end,
+      policy = { twice = function(_, q, p) return { q.n * 2, q.word, p.k } end } }]]
+    assert.equal('[8, "a b", 5]\n', (run("build/moongrid policy " .. file .. " --world 2 k=5 --rank 1 twice n=4 'word=a b'")))
+    os.remove(file)
+  end)
+
+  it("refuse what is not there", function()
+    refuses("ask picotron --world 8 --rank 0", 2,
+      "moongrid: ask wants the name of a query or getter; 'moongrid recipes picotron' lists them")
+    refuses("ask picotron --world 8 pp_next_rank", 2, "moongrid: ask wants --rank R, or --rank all")
+    refuses("ask picotron --world 8 --rank some pp_next_rank", 2,
+      "moongrid: --rank is an integer from 0 to 2147483647, not 'some'")
+    refuses("ask picotron --world 8 --rank 8 pp_next_rank", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("policy picotron --rank 0 x", 2, "moongrid: policy wants --world N, the number of ranks")
+    local _, err, code = run "build/moongrid ask picotron --world 8 --rank 0 pp_nxt_rank"
+    assert.truthy(err:find("^moongrid: unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank' "), err)
+    assert.equal(1, code)
+    _, err = run "build/moongrid ask megatron --world 8 --rank 0 get_data_parallel_grp"
+    assert.truthy(err:find("^moongrid: unknown getter 'get_data_parallel_grp'; nearest is 'get_data_parallel_group' "), err)
+    _, err = run "build/moongrid policy examples/trainer/layout.lua --world 8 --rank 0 layer"
+    assert.truthy(err:find "unknown policy 'layer'; nearest is 'layers'", err)
   end)
 end)
 

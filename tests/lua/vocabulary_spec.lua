@@ -372,7 +372,7 @@ end)
 
 describe("Plan", function()
   local known = "(world, digest, families, grids, recipe, tensors, json, text, schedule, family, grid, counts, rehearse, "
-    .. "check, shares, dry, tensor)"
+    .. "check, shares, dry, tensor, why)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
     { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." },
@@ -520,8 +520,8 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, fill, grid, load, mpi, nccl, options, plan, pmix, "
-      .. "recipes, same, tensor, topology, union, world, zip)" },
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, covers, disjoint, fill, grid, load, mpi, nccl, options, "
+      .. "plan, pmix, recipes, same, tensor, topology, union, within, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },
