@@ -152,7 +152,7 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
-local reads = setmetatable({}, { __mode = "k" }) -- the same -> the names that were read, here and where it was handed on
+local reads = setmetatable({}, { __mode = "k" }) -- the same -> names that were read, here and where it was handed on
 
 -- What build, queries and policies get as `p`, and queries as `set`: the values by name, read only; an
 -- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own. read: of
@@ -264,5 +264,6 @@ end
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
   declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
-  inside = inside, is_usual = is_usual, value_for = value_for, with_defaults = with_defaults, settings_of = settings_of, text_of = text_of,
+  inside = inside, is_usual = is_usual, value_for = value_for, with_defaults = with_defaults, settings_of = settings_of,
+  text_of = text_of,
 }

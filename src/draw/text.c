@@ -126,11 +126,11 @@ static void measure(tiles *t) {
 /* ------------------------------------------------------------------- drawing */
 
 static void write_rank(const tiles *t, mgrid_canvas *c, int x, int y, int64_t cell, int64_t own) {
-  char          text[64];
-  int64_t       rank = mgrid_part_rank(t->part, cell), group = t->family ? t->group[cell] : ALONE;
-  bool          mine = t->d->rank >= 0 && (rank == t->d->rank || (group >= 0 && group == own));
-  const char   *mark = t->d->rank < 0 ? "" : rank == t->d->rank ? ">" : mine ? "*" : " ";
-  unsigned char style = group >= 0 ? (unsigned char)(1 + group % 6) : MGRID_PLAIN;
+  char        text[64];
+  int64_t     rank = mgrid_part_rank(t->part, cell), group = t->family ? t->group[cell] : ALONE;
+  bool        mine = t->d->rank >= 0 && (rank == t->d->rank || (group >= 0 && group == own));
+  const char *mark = t->d->rank < 0 ? "" : rank == t->d->rank ? ">" : mine ? "*" : " ";
+  int         style = group >= 0 ? (int)(1 + group % 6) : MGRID_PLAIN;
   if (t->numbered && group >= 0)
     snprintf(text, sizeof text, "%s%" PRId64 " g%" PRId64, mark, rank, group);
   else
@@ -138,7 +138,8 @@ static void write_rank(const tiles *t, mgrid_canvas *c, int x, int y, int64_t ce
   if (mine) style |= MGRID_BOLD;
   if (group == IDLE || (t->d->rank >= 0 && !mine)) style |= MGRID_FAINT;
   int blank = t->cell - (int)strlen(text);
-  mgrid_canvas_put(c, x + (t->numbered || t->d->rank >= 0 ? blank - 1 : (blank + 1) / 2), y, text, style);
+  mgrid_canvas_put(c, x + (t->numbered || t->d->rank >= 0 ? blank - 1 : (blank + 1) / 2), y, text,
+                   (unsigned char)style);
 }
 
 /* The lines around and between ranks: what is not the same on both sides has a line between. */
