@@ -35,7 +35,7 @@ end)
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
                  "settings", "policy", "agreed", "idle" }
-local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others are tables, but for the base
+local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others: tables, but the base
 -- What a state is asked with: each may also be a function that returns a table at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 

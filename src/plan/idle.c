@@ -21,6 +21,7 @@ int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which) {
   for (size_t i = 0; i < p->content.nentries; i++)
     if (mgrid_family_coverage(p->content.entry[i].family) == MGRID_PARTITION) return 0;
   if (world > LOOKED_AT) return -1;
+  if (p->content.nentries == 0) return 0; /* no groups at all, which is said otherwise */
   for (int64_t r = 0, end; r < world; r = end + 1) {
     for (end = r; end < world && is_idle(p, end);) end++;
     if (end == r) continue;

@@ -131,7 +131,7 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
 /* The answer of mgrid_plan_why as JSON, a new reference. why.c */
 mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* How many ranks are in no group; append which, "6, 8 to 15, ...". -1: the world is too large to look at each rank,
+/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large to look at each rank,
 ** which is needed where no family is a partition. O(world x families) then. idle.c */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
