@@ -74,7 +74,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
     if (e->family->count) mgrid_draw_group(&t, e->family, 0, c->columns / 2);
     group = wider(group, (int)t.len);
   }
-  int room = c->columns - name - count - size - 20; /* 20: most of what communicators are */
+  int room = c->columns - name - count - size - 26; /* 26: the gaps, and most of what communicators are */
   if (group > room) group = room < LEAST_GROUP ? LEAST_GROUP : room;
   int before = name + count + size + group + 7;
   printf("\n%s%-*s  %*s  %*s  %-*s  %s%s\n", on, name, "family", count, "groups", size, "size", group, "first group",

@@ -9,26 +9,49 @@
 
 enum { NUMBER = 12 }; /* columns that a rank and its comma may take */
 
-void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int width) {
-  int64_t n = mgrid_family_size(f, group);
-  size_t  start = t->len;
-  char    digits[24], *end = digits + sizeof digits;
-  int     tail = 5 + (int)(end - mgrid_digits(mgrid_family_rank(f, group, n - 1), end)); /* ...,1016} */
+static void put_rank(mgrid_text *t, int64_t rank) {
+  char digits[24], *end = digits + sizeof digits, *at = mgrid_digits(rank, end);
+  mgrid_text_put(t, at, (size_t)(end - at));
+}
+
+/* The first n members of a group; false, with some more written, where they take over `width` columns (0: any). */
+static bool put_members(mgrid_text *t, const mgrid_family *f, int64_t group, int64_t n, size_t width) {
+  size_t start = t->len;
   mgrid_text_str(t, "{");
   for (int64_t i = 0; i < n && !t->failed; i++) {
-    char *at = mgrid_digits(mgrid_family_rank(f, group, i), end);
-    int   after = (int)(t->len - start) + (int)(end - at) + 1;
-    bool  cut = width && i > 0 && i < n - 2 && after + tail > width;
-    if (i > 0 && i == n - 2) cut = width && after + tail - 4 > width;
-    if (cut) {
-      mgrid_text_str(t, "...,");
-      i = n - 2;
-      continue;
-    }
-    mgrid_text_put(t, at, (size_t)(end - at));
-    mgrid_text_str(t, i + 1 < n ? "," : "");
+    mgrid_text_str(t, i ? "," : "");
+    put_rank(t, mgrid_family_rank(f, group, i));
+    if (width && t->len - start + 1 > width) return false;
   }
-  mgrid_text_str(t, "}");
+  return true;
+}
+
+void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int width) {
+  int64_t    n = mgrid_family_size(f, group);
+  size_t     start = t->len, end;
+  mgrid_text tail = { 0 };
+  if (put_members(t, f, group, n, (size_t)width)) {
+    mgrid_text_str(t, "}");
+    return;
+  }
+  mgrid_text_str(&tail, ",...,");
+  put_rank(&tail, mgrid_family_rank(f, group, n - 1));
+  mgrid_text_str(&tail, "}");
+  t->len = end = start;
+  for (int64_t shown = 1; shown + 1 < n && !t->failed; shown++) { /* as many as leave room for the last */
+    bool fits = put_members(t, f, group, shown, 0) && t->len - start + tail.len <= (size_t)width;
+    if (!fits && shown > 1) break;
+    end = t->len;
+    t->len = start;
+  }
+  t->len = end;
+  if (t->data) t->data[end] = '\0';
+  if (n <= 2)
+    put_members(t, f, group, n, 0), mgrid_text_str(t, "}"); /* nothing can be left out */
+  else
+    mgrid_text_str(t, tail.data ? tail.data : "");
+  t->failed |= tail.failed;
+  mgrid_text_free(&tail);
 }
 
 void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
