@@ -90,7 +90,7 @@ LUA_SRC := $(filter-out src/script/luaopen.c,$(foreach s,$(LUA_STAGES),$(sort $(
 OBJ     := $(SRC:src/%.c=$(B)/%.o)
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
 # Pictures are the command's: no host of the library needs them.
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/draw/*.c src/command/*.c)))
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/draw/*.c src/command/*.c))) $(B)/gen/texts.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -129,6 +129,16 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	$(LUA) scripts/embed.lua $@
 
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
+	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
+
+# The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
+RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
+TEXTS   := $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) Makefile
+	@mkdir -p $(@D)
+	$(LUA) scripts/texts.lua $@ $(TEXTS)
+
+$(B)/gen/texts.o: $(B)/gen/texts.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
 # The symbols that the libraries export, with the version of the interface. libmoongrid also exports what

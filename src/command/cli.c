@@ -3,11 +3,13 @@
 ** cli.c - messages of the command; its recipe and plan.
 */
 #include "command/cli.h"
+#include "command/texts.h"
 
 #include "base/base.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ----------------------------------------------------------------- messages */
@@ -70,4 +72,10 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
   for (; n < mgrid_plan_nfamilies(p) && n < MOST; n++) known[n] = mgrid_plan_family_name(p, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
+}
+
+const char *cli_text_of(const char *name) {
+  for (const cli_file *f = cli_files; f->name; f++)
+    if (strcmp(f->name, name) == 0) return f->text;
+  return NULL;
 }

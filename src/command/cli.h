@@ -26,7 +26,7 @@ typedef struct cli {
   const char               *words[CLI_NAMES_MAX]; /* what stands after the recipe and is no NAME=VALUE */
   size_t                    before;               /* of args: those that stand before the last of these words */
   const char               *params;               /* a file; NULL: none */
-  const char               *color;              /* as typed; NULL: auto */
+  const char               *color;                /* as typed; NULL: auto */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
   bool         launched, bold; /* by a launcher; print colour */
@@ -39,13 +39,14 @@ typedef struct cli {
 ** with its dashes; `value` is NULL for cli_flag alone. */
 typedef mgrid_status cli_reader(const cli *c, const char *name, const char *value, void *to);
 
-cli_reader cli_flag;   /* bool: the option takes no value */
-cli_reader cli_text;   /* const char *: any text */
-cli_reader cli_maybe;  /* const char *: text, or "" where no word follows that can be it */
-cli_reader cli_index;  /* int64_t, 0 or more */
-cli_reader cli_number; /* int64_t, 1 or more; so 0 can mean that the option was not given */
-cli_reader cli_world;  /* int64_t, a world; 0: not given. Given twice, it is refused */
-cli_reader cli_worlds; /* cli_sizes: N[,N...] */
+cli_reader cli_flag;    /* bool: the option takes no value */
+cli_reader cli_text;    /* const char *: any text */
+cli_reader cli_maybe;   /* const char *: text, or "" where no word follows that can be it */
+cli_reader cli_index;   /* int64_t, 0 or more */
+cli_reader cli_number;  /* int64_t, 1 or more; so 0 can mean that the option was not given */
+cli_reader cli_machine; /* int64_t, ranks of a machine */
+cli_reader cli_world;   /* int64_t, a world; 0: not given. Given twice, it is refused */
+cli_reader cli_worlds;  /* cli_sizes: N[,N...] */
 
 typedef struct cli_sizes {
   size_t  n;

@@ -5,6 +5,7 @@
 #include "command/cli.h"
 
 #include "base/base.h"
+#include "plan/plan.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -44,6 +45,13 @@ mgrid_status cli_text(const cli *c, const char *name, const char *value, void *t
   (void)c, (void)name;
   *(const char **)to = value;
   return MGRID_OK;
+}
+
+mgrid_status cli_machine(const cli *c, const char *name, const char *value, void *to) {
+  int64_t     *ranks = to;
+  mgrid_status s = cli_number(c, name, value, ranks);
+  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
+  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
 }
 
 mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *to) {

@@ -44,13 +44,6 @@ typedef struct options {
   bool        json, schedule, text, all;
 } options;
 
-static mgrid_status read_machine(const cli *c, const char *name, const char *value, void *to) {
-  int64_t     *ranks = to;
-  mgrid_status s = cli_number(c, name, value, ranks);
-  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
-  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
-}
-
 /* The runs of an axis, "0..15 32..47"; of many the first ones. */
 static mgrid_status show_runs(const options *c, const mgrid_plan *p, int64_t rank, size_t axis, mgrid_error *err) {
   enum { SHOWN = 8 };
@@ -140,6 +133,6 @@ const cli_command command_plan = {
                { "sms", cli_number, offsetof(options, budgets.sms) },
                { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },
                { "files", cli_number, offsetof(options, budgets.files) },
-               { "machine", read_machine, offsetof(options, site.machine_ranks) } },
+               { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
   .run = run,
 };

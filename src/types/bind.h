@@ -177,6 +177,12 @@ int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 
+/* Which lines of a recipe families come from. From _begin on, each new family has its line kept, and the family that it
+** was made of (_add, the family on the top). _push: name -> list of "source:line", the first one first. trail.c */
+void mgrid_lua_trail_begin(lua_State *L);
+void mgrid_lua_trail_add(lua_State *L);
+void mgrid_lua_trail_push(lua_State *L, int topology);
+
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */

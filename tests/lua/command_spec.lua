@@ -15,6 +15,9 @@ end
 
 local moe = "examples/moe.lua"
 
+-- Lines are as long as the terminal is wide: the words alone.
+local function flat(text) return (text:gsub("%s+", " ")) end
+
 describe("moongrid", function()
   it("has help on stdout for itself and each command", function()
     for _, line in ipairs { "--help", "help", "plan --help", "run --help", "check -h", "help recipes", "doctor --help" } do
@@ -352,9 +355,6 @@ describe("moongrid plan and the memory of NCCL", function()
   end)
 end)
 
--- Lines are as long as the terminal is wide: the words alone.
-local function flat(text) return (text:gsub("%s+", " ")) end
-
 describe("moongrid plan and what else NCCL takes", function()
   local plan = "build/moongrid plan picotron --world 8 tp=2"
 
@@ -437,6 +437,66 @@ describe("moongrid plan and families used at the same time", function()
     assert.same({ "cpu", "cpu_too" }, sharing[2].families)
     local diff = run(("build/moongrid diff %s --world 8 vs apart=true"):format(recipe))
     assert.truthy(diff:find("+ concurrent ep, dp\n+ concurrent ep, tp\n", 1, true), diff)
+  end)
+end)
+
+describe("moongrid explain", function()
+  it("says rule, lines of the recipe, sharing and cost of a family", function()
+    assert.equal("dp: 4 groups of 4\n  groups       {0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}\n"
+      .. "  rule         (4:2) x (2:1)(2:8)\n               a group is 4 ranks, 2 apart; the groups begin at 4 places: 2 that\n"
+      .. "               are 1 apart, those 2 times, 8 apart, from rank 0 on\n"
+      .. "  made by      examples/moe.lua:28  t.dp = dense \"dp\"\n  communicator 4 of its own\n"
+      .. "               dp_cp has the same groups and options, and uses them too\n"
+      .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be apart\n"
+      .. "  cost         with NCCL at most 196 MiB of each member's GPU, 589 MiB more with\n               the first use\n",
+      (run("build/moongrid explain " .. moe .. " --world 16 tp=2 pp=2 dp")))
+    local all = flat(run "build/moongrid explain megatron --world 16 tp=2")
+    assert.truthy(all:find("^megatron over 16 ranks: tensor_model_parallel_size=2 gtp_remat: 16 groups of 1 "), all)
+    assert.truthy(all:find("made by megatron:139 t.tp_dp = dense(\"tp\", \"gtp_remat\", \"dp\"):with(o.tp_dp) communicator those "
+      .. "of intra_dist_opt, which is made before", 1, true), all)
+  end)
+
+  it("names every line that a family went through, and forms without a rule", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      local half = g "dp":split(2)
+      t.halves = half
+      t.ring = half:pairs()
+      t.odd = world:table { { 0, 3, 4 }, { 1, 2, 5, 6, 7 } }
+      return t
+    end }]]
+    local out = flat(run("build/moongrid explain " .. recipe .. " --world 8"))
+    assert.truthy(out:find("made by " .. recipe .. ":3 local half = g \"dp\":split(2) communicator", 1, true), out)
+    assert.truthy(out:find("lists of ranks: no rule of steps makes them", 1, true), out)
+    assert.truthy(out:find(recipe .. ":3 local half = g \"dp\":split(2) " .. recipe .. ":5 t.ring = half:pairs() comm", 1, true), out)
+    os.remove(recipe)
+    refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, expert_data, all_gather, stages)")
+    refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
+  end)
+end)
+
+describe("moongrid recipes", function()
+  it("prints the source of a recipe, as it was written, and of its parts", function()
+    local function text(path) return io.open(path):read("a") end
+    assert.equal(text "lua/moongrid/recipes/picotron.lua", (run "build/moongrid recipes picotron --source"))
+    assert.equal(text(moe), (run("build/moongrid recipes " .. moe .. " --source")))
+    local all = run "build/moongrid recipes megatron --source"
+    assert.truthy(all:find("\n-- megatron.grids\n" .. text "lua/moongrid/recipes/megatron/grids.lua", 1, true))
+    refuses("recipes --source", 2, "moongrid: --source wants a recipe: a file, or one that 'moongrid recipes' lists")
+    assert.truthy((select(2, run "build/moongrid recipes nothing --source")):find(
+      "moongrid: no recipe 'nothing': neither bundled nor a file", 1, true))
+  end)
+
+  it("prints which family each getter of a system gives", function()
+    local out = run "build/moongrid recipes megatron --getters"
+    assert.truthy(out:find("\nget_tensor_and_data_parallel_group(with_context_parallel=true) -> tp_dp_cp\n", 1, true), out)
+    assert.truthy(out:find("(partial_data_parallel=true, with_context_parallel=true, with_gtp_remat=false) -> intra_dp_cp\n",
+      1, true), out)
+    assert.truthy(out:find("\nfamilies that are there with\n", 1, true))
+    assert.equal("tp_group() -> tp", (run "build/moongrid recipes picotron --getters"):match "tp_group%(%) %-> tp")
+    assert.equal("get_amax_reduction_group", json.decode((run "build/moongrid recipes megatron --getters --json"))[1].name)
+    refuses("recipes " .. moe .. " --getters", 1, "moongrid: recipe 'examples/moe.lua' models no getters of groups; its "
+      .. "families go by their names")
   end)
 end)
 
