@@ -167,7 +167,8 @@ MGRID_API void mgrid_error_clear(mgrid_error *err);
 typedef enum mgrid_level {
   MGRID_LOG_DEBUG, /* what was done: a recipe loaded, a communicator made */
   MGRID_LOG_INFO,  /* what changed for the job: a plan, a reload */
-  MGRID_LOG_WARN   /* what a person should look at, though the call goes on */
+  MGRID_LOG_WARN,  /* what a person should look at, though the call goes on */
+  MGRID_LOG_RECIPE /* what a recipe says with print or log, "file:line: text"; every rank that evaluates it says it */
 } mgrid_level;
 
 /* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks)

@@ -178,3 +178,10 @@ union, zip, fill, tensor = moongrid.union, moongrid.zip, moongrid.fill, moongrid
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][] one list, or several
 function concurrent(topology, names) end
+
+---In a recipe: `print(string.format(format, ...))`. What `print` and `log` say goes to the host's log, with the line of
+---the recipe in front (`mgrid_hooks`; the command writes it to stderr, once, and of a job rank 0's alone), never to
+---stdout. At most 1000 lines of a call are said, 800 bytes of each.
+---@param format string
+---@param ... any
+function log(format, ...) end

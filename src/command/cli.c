@@ -6,11 +6,13 @@
 #include "command/texts.h"
 
 #include "base/base.h"
+#include "draw/draw.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* ----------------------------------------------------------------- messages */
 
@@ -48,8 +50,30 @@ mgrid_status cli_finish(const cli *c, mgrid_status s) {
 
 /* ------------------------------------------------------------------ recipes */
 
+/* An mgrid_hooks log: what recipes print goes to stderr, once. */
+static void say_printed(void *ud, mgrid_level level, const char *message) {
+  enum { KNOWN = 1024 };
+  static uint64_t known[KNOWN]; /* hashes of what was printed: the recipe may be evaluated again, for another world */
+  static size_t   n;
+  const cli      *c = ud;
+  uint64_t        hash = XXH3_64bits(message, strlen(message));
+  if (level != MGRID_LOG_RECIPE || c->quiet || (c->me != 0 && !c->talkative)) return;
+  for (size_t i = 0; i < n && i < KNOWN; i++)
+    if (known[i] == hash) return;
+  known[n++ % KNOWN] = hash;
+  mgrid_text t = { 0 };
+  mgrid_draw_safe(&t, message, false);
+  if (c->talkative && c->ranks > 1)
+    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
+  else
+    fprintf(stderr, "%s\n", t.data ? t.data : "");
+  mgrid_text_free(&t);
+}
+
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
   if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
   mgrid_runtime_free(rt);
   return NULL;

@@ -29,10 +29,11 @@ typedef struct cli {
   const char               *color;                /* as typed; NULL: auto */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
-  bool         launched, bold; /* by a launcher; print colour */
-  int          columns;        /* of the terminal; 80 where stdout is none */
-  bool         unicode;        /* the locale has lines for boxes */
-  mgrid_status code;           /* what to return if cli_parse is false */
+  bool         launched, bold;   /* by a launcher; print colour */
+  bool         talkative, quiet; /* what recipes print is said by every rank, by none; else by rank 0 */
+  int          columns;          /* of the terminal; 80 where stdout is none */
+  bool         unicode;          /* the locale has lines for boxes */
+  mgrid_status code;             /* what to return if cli_parse is false */
 } cli;
 
 /* Reads the value of an option into *to, or refuses it with a message. `name` is the option's,

@@ -29,6 +29,7 @@ static const char help[] =
     "  --timeout S   seconds that a call over all ranks may take, 120; with nccl also a creation, where a\n"
     "                family may have its own\n"
     "  --json        print the plan as JSON when all is proved\n"
+    "  --print WHO   whose prints of the recipe are shown, on stderr: rank0 (if nothing is said), all, none\n"
     "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
     "\n"
     "with nccl\n"
@@ -51,6 +52,14 @@ typedef struct options {
   int         devices[DEVICES_MAX]; /* the GPU of each rank of a machine; empty: chosen by rank */
   bool        json, share_gpu, bandwidth;
 } options;
+
+/* A cli_reader of --print. */
+static mgrid_status read_print(const cli *c, const char *name, const char *value, void *to) {
+  cli *to_cli = to;
+  to_cli->talkative = strcmp(value, "all") == 0, to_cli->quiet = strcmp(value, "none") == 0;
+  if (to_cli->talkative || to_cli->quiet || strcmp(value, "rank0") == 0) return MGRID_OK;
+  return cli_usage(c, "%s is rank0, all or none, not '%s'", name, value);
+}
 
 /* A cli_reader of --devices. */
 static mgrid_status read_devices(const cli *c, const char *name, const char *value, void *to) {
@@ -236,6 +245,7 @@ const cli_command command_run = {
                { "devices", read_devices, 0 },
                { "timeout", cli_number, offsetof(options, timeout) },
                { "gpu-memory", cli_number, offsetof(options, gpu_memory) },
+               { "print", read_print, offsetof(options, cli) },
                { "bandwidth", cli_flag, offsetof(options, bandwidth) } },
   .run = run,
 };

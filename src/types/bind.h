@@ -56,6 +56,8 @@ void mgrid_lua_stack(lua_State *L, int n);
 ** Neither does anything in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
+/* Tell the host's log what a recipe prints, after "file:line: ". Long texts and many lines are cut, which is said. */
+void mgrid_lua_say(lua_State *L, const char *text);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 

@@ -440,6 +440,32 @@ describe("moongrid plan and families used at the same time", function()
   end)
 end)
 
+describe("print and log in a recipe", function()
+  it("say it on stderr, once, with the line, and never on stdout", function()
+    local recipe = support.file [[print("loaded", 1, true, nil, { 2, 3 }, { a = 1 }, print)
+return recipe { params = { n = 1 }, build = function(world, p)
+  local t = topology(world)
+  log("%d ranks, %s", world.size, "\27[31mred")
+  for i = 1, p.n do print("line", i) end
+  return t
+end }]]
+    local quiet, err = run("build/moongrid plan " .. recipe .. " --world 8 --text")
+    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, ?[31mred\n:5: line 1\n",
+      (err:gsub("[^\n]*/lua_%w+%.lua", "")))
+    assert.falsy(quiet:find("line", 1, true))
+    err = select(2, run("build/moongrid check " .. recipe .. " --world 8,8,4"))
+    assert.equal(1, select(2, err:gsub(": loaded", "")))
+    assert.equal(1, select(2, err:gsub(":4: 8 ranks", "")))
+    assert.equal(1, select(2, err:gsub(":4: 4 ranks", "")))
+    err = select(2, run("build/moongrid plan " .. recipe .. " --world 8 n=2000"))
+    assert.truthy(err:find(":5: line 999\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
+    err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
+    assert.falsy(err:find("loaded", 1, true))
+    refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")
+    os.remove(recipe)
+  end)
+end)
+
 describe("moongrid explain", function()
   it("says rule, lines of the recipe, sharing and cost of a family", function()
     assert.equal("dp: 4 groups of 4\n  groups       {0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}\n"
