@@ -133,8 +133,8 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
-TEXTS   := $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) Makefile
+TEXTS   := page.html=src/draw/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) src/draw/page.html Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 

@@ -136,6 +136,9 @@ mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool
 /* Print the groups of all families, or of one (not ""). */
 mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
 
+/* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
+mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
+
 /* Measure the bandwidth of every communicator of a state; rank 0 prints. Collective. */
 mgrid_status cli_bandwidth(mgrid_state *s, mgrid_error *err);
 

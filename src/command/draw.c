@@ -22,14 +22,17 @@ static const char help[] =
     "  --world N     ranks in the world\n"
     "  --family F,G  these families alone; in the terminal lines go between their groups\n"
     "  --rank R      make the groups of one rank stand out\n"
-    "  -o, --output FILE  write a file: .svg, or .txt for what the terminal gets\n"
+    "  -o, --output FILE  write a file: .svg; .txt for what the terminal gets; .html, a page without\n"
+    "                network for up to 4096 ranks, in which families are chosen, ranks are asked why\n"
+    "                they talk, and --world 8,16 and NAME=1,2,4 become sliders\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --color WHEN  auto, always or never\n";
 
 typedef struct options {
   cli         cli;
-  int64_t     world, rank; /* rank -1: not given */
+  cli_sizes   worlds; /* several: for a page alone */
+  int64_t     rank;   /* -1: not given */
   const char *family, *output;
 } options;
 
@@ -99,19 +102,31 @@ static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err
   return s;
 }
 
+static mgrid_status draw_page(const options *c, mgrid_runtime *rt, mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_status s = cli_page(&c->cli, &c->worlds, rt, &t, err);
+  if (!s) s = write_file(c->output, &t, err);
+  mgrid_text_free(&t);
+  return s;
+}
+
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1 };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "draw wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.world) return cli_usage(&c.cli, "draw wants --world N, the number of ranks");
-  if (c.rank >= c.world)
-    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
-  if (c.output && !ends_with(c.output, ".svg") && !ends_with(c.output, ".txt"))
-    return cli_usage(&c.cli, "--output is a file that ends with .svg or .txt, not '%s'", c.output);
+  if (!c.worlds.n) return cli_usage(&c.cli, "draw wants --world N, the number of ranks");
+  int64_t world = c.worlds.at[0];
+  bool    html = c.output && ends_with(c.output, ".html");
+  if (c.rank >= world)
+    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, world - 1);
+  if (c.output && !html && !ends_with(c.output, ".svg") && !ends_with(c.output, ".txt"))
+    return cli_usage(&c.cli, "--output is a file that ends with .svg, .html or .txt, not '%s'", c.output);
+  if (html && (c.family || c.rank >= 0)) return cli_usage(&c.cli, "a page takes no --family and no --rank: it has all");
+  if (!html && c.worlds.n > 1) return cli_usage(&c.cli, "several worlds go into a page: -o FILE.html");
   mgrid_runtime *rt = cli_load(&c.cli, &err);
-  mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
-  mgrid_status   s = p ? draw(&c, p, &err) : err.status;
+  mgrid_plan    *p = rt && !html ? cli_plan(&c.cli, rt, world, &err) : NULL;
+  mgrid_status   s = rt && html ? draw_page(&c, rt, &err) : p ? draw(&c, p, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -125,7 +140,7 @@ const cli_command command_draw = {
   .help = help,
   .recipe = true,
   .letters = "o",
-  .options = { { "world", cli_world, offsetof(options, world) },
+  .options = { { "world", cli_worlds, offsetof(options, worlds) },
                { "family", cli_text, offsetof(options, family) },
                { "rank", cli_index, offsetof(options, rank) },
                { "output", cli_text, offsetof(options, output) } },

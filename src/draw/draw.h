@@ -17,7 +17,7 @@
 enum {
   MGRID_DRAW_WHOLE = 4096, /* a sheet of more ranks is sampled, */
   MGRID_DRAW_SAMPLE = 256, /* down to so many */
-  MGRID_PARTS_MAX = 8,     /* grids of a sheet, at most */
+  MGRID_SHEET_PARTS_MAX = 8,     /* grids of a sheet, at most */
   MGRID_TIERS_MAX = 31     /* dims larger than 1, of which the product is below 2^31 */
 };
 
@@ -39,7 +39,7 @@ typedef struct mgrid_sheet {
   int        nparts;
   int64_t    cells;   /* of all parts */
   bool       sampled; /* ranks are left out */
-  mgrid_part part[MGRID_PARTS_MAX];
+  mgrid_part part[MGRID_SHEET_PARTS_MAX];
 } mgrid_sheet;
 
 /* The sheets of a plan: each family's, without doubles. */
@@ -70,6 +70,23 @@ typedef struct mgrid_drawing {
 
 mgrid_status mgrid_draw_text(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err);
 mgrid_status mgrid_draw_svg(const mgrid_drawing *d, mgrid_text *out, mgrid_error *err);
+
+/* A page: a plan, or why there is none, for each choice of values; the values of the last axis vary first. */
+typedef struct mgrid_frame_of_page {
+  mgrid_plan *plan;
+  char       *error; /* NULL plan: what refused it */
+} mgrid_frame_of_page;
+
+typedef struct mgrid_page {
+  const char          *html;   /* page.html */
+  const char          *recipe; /* for the title */
+  const json_t        *axes;   /* [{ name, values: [text] }] */
+  size_t               n;      /* product of the numbers of values */
+  mgrid_frame_of_page *frame;  /* [n] */
+} mgrid_page;
+
+/* Plans of MGRID_DRAW_WHOLE ranks at most. html.c */
+mgrid_status mgrid_draw_html(const mgrid_page *page, mgrid_text *out, mgrid_error *err);
 
 /* Append a group, "{0,8,16}" or in at most `width` columns "{0,8,...,1016}" (0: whole). */
 void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int width);

@@ -162,7 +162,7 @@ static bool apart(const mgrid_grid *a, const mgrid_grid *b) {
 /* Several grids without common ranks that have all ranks of the family. */
 static bool choose_several(mgrid_sheet *s, const mgrid_content *c, const mgrid_family *f) {
   int64_t here = 0;
-  for (size_t i = 0; i < c->ngrids && s->nparts < MGRID_PARTS_MAX; i++) {
+  for (size_t i = 0; i < c->ngrids && s->nparts < MGRID_SHEET_PARTS_MAX; i++) {
     bool fits = true;
     for (int k = 0; k < s->nparts; k++) fits = fits && apart(s->part[k].grid, c->grid[i].grid);
     if (!fits) continue;

@@ -43,8 +43,8 @@ static int pattern_of(int64_t group) { return (int)((2 * (group / COLOURS % PATT
 typedef struct canvas {
   const mgrid_drawing *d;
   const mgrid_sheet   *sheet;
-  mgrid_layout         part[MGRID_PARTS_MAX];
-  double               left[MGRID_PARTS_MAX]; /* of each part */
+  mgrid_layout         part[MGRID_SHEET_PARTS_MAX];
+  double               left[MGRID_SHEET_PARTS_MAX]; /* of each part */
   double               width, height;
 } canvas;
 

@@ -252,7 +252,7 @@ static void prepare(tiles *t, const mgrid_sheet *sheet, int64_t *group) {
 
 static mgrid_status draw_sheet(const mgrid_drawing *d, const mgrid_sheet *sheet, const mgrid_family *f, mgrid_text *out,
                                mgrid_error *err) {
-  tiles        t[MGRID_PARTS_MAX];
+  tiles        t[MGRID_SHEET_PARTS_MAX];
   int64_t     *group = calloc((size_t)sheet->cells * 2, sizeof *group); /* of the cells, and sorted */
   mgrid_status s = group ? MGRID_OK : mgrid_oom(err);
   for (int i = 0; i < sheet->nparts; i++) t[i] = (tiles){ .d = d, .family = f };

@@ -225,12 +225,45 @@ describe("moongrid draw", function()
     refuses(moe, 2, "draw wants --world N, the number of ranks")
     refuses(moe .. " --world 8 --rank 8", 2, "rank 8 is out of range; ranks are 0 to 7")
     refuses(moe .. " --world 8 -o", 2, "option '-o' wants a value")
-    refuses(moe .. " --world 8 -o x.png", 2, "--output is a file that ends with .svg or .txt, not 'x.png'")
+    refuses(moe .. " --world 8 -o x.png", 2, "--output is a file that ends with .svg, .html or .txt, not 'x.png'")
     refuses(moe .. " --world 8 -o /nowhere/x.svg", 3, "cannot write /nowhere/x.svg: No such file or directory")
     refuses(moe .. " --world 8 --family ''", 2, "--family is a list of families, F,G; not ''")
     refuses("picotron --world 8 --family tp,dpp", 1, "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, "
       .. "pp_dp, world_group)")
     refuses("picotron --world 8 tp=3", 1,
       "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+  end)
+end)
+
+-- What the page does is tried in a browser: tests/draw/page.py.
+describe("moongrid draw -o x.html", function()
+  local page = os.tmpname() .. ".html"
+  teardown(function() os.remove(page) end)
+
+  it("writes one file without network, with a plan for each combination of values", function()
+    assert.equal(0, (select(3, run("build/moongrid draw examples/moe.lua --world 8,6 tp=1,2,4 -o " .. page))))
+    local text = io.open(page):read "a"
+    assert.falsy(text:find("https?://"))
+    local data = json.decode(text:match('<script type="application/json" id="data">(.-)</script>'))
+    assert.same({ { name = "world", values = { "8", "6" } }, { name = "tp", values = { "1", "2", "4" } } }, data.axes)
+    assert.equal(6, #data.frames)
+    for i, of in ipairs { "8 tp=1", "8 tp=2", "8 tp=4", "6 tp=1", "6 tp=2" } do
+      assert.same(json.decode((run("build/moongrid plan examples/moe.lua --json --world " .. of))), data.frames[i].plan)
+    end
+    assert.truthy(data.frames[6].error:find("tp 4 does not divide the 6 ranks", 1, true))
+    assert.same({ 0, 1, 2, 3, 4, 5, 6, 7 }, data.frames[2].sheets[1].parts[1].ranks)
+  end)
+
+  it("refuses what a page cannot have", function()
+    local function refused(line, code, message)
+      local _, err, got = run("build/moongrid draw " .. line)
+      assert.same({ "moongrid: " .. message .. "\n", code }, { err, got })
+    end
+    refused("picotron --world 8192 -o " .. page, 3,
+      "a page has every rank of up to 4096; of 8192 -o FILE.svg draws a part")
+    refused("picotron --world 8,16", 2, "several worlds go into a page: -o FILE.html")
+    refused("picotron --world 8 --rank 1 -o " .. page, 2, "a page takes no --family and no --rank: it has all")
+    refused("picotron --world 8,16,32,64,128 tp=1,2,4,8 pp=1,2,4,8 -o " .. page, 3,
+      "a page has up to 64 plans; fewer values would do")
   end)
 end)
