@@ -470,11 +470,10 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                              mgrid_error *err);
 
-/* What two ranks have to do with each other, as text, or as JSON: every group that has both, their positions and who
-** is between, the communicator with the step in each rank's schedule, and the first one that both make; without a
-** common group the shortest chain of groups from a to b. JSON has "ranks", "groups", "first" (or null) and "chain" (null
-** where they have a group, or where there is none). MGRID_OUT_OF_RANGE for a rank outside the world, MGRID_BAD_VALUE
-** where both are one. O(families), and the members of the groups; a chain O(members) and 12 bytes a rank. Local. */
+/* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator
+** with the step in each one's schedule, and the first that both make; without a common group the shortest chain of
+** groups from a to b. JSON has "ranks", "groups", "first" and "chain", null where there is none. MGRID_OUT_OF_RANGE: not
+** in the world; MGRID_BAD_VALUE: one rank twice. Local. O(families + members); a chain takes 12 bytes a rank. */
 MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
                                       mgrid_error *err);
 

@@ -7,7 +7,7 @@
 -- A recipe is Lua text that returns `recipe { ... }`. It sees the names below and this much
 -- of Lua (a global it assigns to, or any other name it reads, is an error):
 --
---   globals  assert error ipairs pairs pcall select tonumber tostring type
+--   globals  assert error ipairs pairs pcall print select tonumber tostring type
 --   math     abs ceil floor fmod huge max maxinteger min mininteger sqrt tointeger type ult
 --   string   byte char format len lower rep split sub upper
 --   table    concat insert pack remove sort unpack

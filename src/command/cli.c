@@ -6,7 +6,6 @@
 #include "command/texts.h"
 
 #include "base/base.h"
-#include "draw/draw.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -62,7 +61,7 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
     if (known[i] == hash) return;
   known[n++ % KNOWN] = hash;
   mgrid_text t = { 0 };
-  mgrid_draw_safe(&t, message, false);
+  mgrid_text_shown(&t, message);
   if (c->talkative && c->ranks > 1)
     fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
   else

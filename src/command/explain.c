@@ -111,7 +111,7 @@ static void put_place(const cli *c, const char *label, const char *at) {
   }
   free(source);
   mgrid_text_add(&safe, "%s  ", at);
-  if (t.data && !t.failed) mgrid_draw_safe(&safe, t.data, false);
+  if (t.data && !t.failed) mgrid_text_shown(&safe, t.data);
   cli_wrap(c, label, &safe);
   mgrid_text_free(&t);
 }

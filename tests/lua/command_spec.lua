@@ -55,7 +55,8 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, groups, all, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, groups, all, json, schedule, text, "
+        .. "tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --world 8", 2, "moongrid: unknown option '--world' of doctor; known: json, color, help")
     refuses("plan " .. moe .. " --world", 2, "moongrid: option '--world' wants a value")
@@ -450,7 +451,7 @@ return recipe { params = { n = 1 }, build = function(world, p)
   return t
 end }]]
     local quiet, err = run("build/moongrid plan " .. recipe .. " --world 8 --text")
-    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, ?[31mred\n:5: line 1\n",
+    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, \\x1b[31mred\n:5: line 1\n",
       (err:gsub("[^\n]*/lua_%w+%.lua", "")))
     assert.falsy(quiet:find("line", 1, true))
     err = select(2, run("build/moongrid check " .. recipe .. " --world 8,8,4"))
@@ -496,7 +497,8 @@ describe("moongrid explain", function()
     assert.truthy(out:find("lists of ranks: no rule of steps makes them", 1, true), out)
     assert.truthy(out:find(recipe .. ":3 local half = g \"dp\":split(2) " .. recipe .. ":5 t.ring = half:pairs() comm", 1, true), out)
     os.remove(recipe)
-    refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, expert_data, all_gather, stages)")
+    refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
+      .. "expert_data, all_gather, stages)")
     refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
   end)
 end)

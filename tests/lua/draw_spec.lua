@@ -196,7 +196,7 @@ describe("moongrid draw as SVG", function()
   end)
 
   it("has no script and no reference outside, and escapes what a recipe says", function()
-    local nasty = "</text><script>alert(1)</script>&amp;\"'<!-- ]]> \u{202e}"
+    local nasty = "</text><script>alert(1)</script>&amp;\"'<!-- ]]> "
     local recipe = support.file(([[return recipe {
       params = { words = param.text(%q) },
       build = function(world) local t = topology(world) t.all = grid(world, "x", { x = fill })("x") return t end,
