@@ -291,7 +291,12 @@ function Family:groups() end
 ---asked of the grids. Tensors are assigned likewise, after the grids that they name.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
-local Topology = {} -- luacheck: ignore
+local Topology = {}
+
+---Is there a family, grid or tensor of this name? Reading an unknown one is an error.
+---@param name string
+---@return boolean
+function Topology:has(name) end
 
 -- Plan --------------------------------------------------------------------------
 

@@ -99,11 +99,25 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
+/* t:has "x": is there a family, grid or tensor x? No family can be called "has", for a State answers that, too. */
+static int topology_has(lua_State *L) {
+  mgrid_lua_check_topology(L, 1);
+  luaL_checkstring(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_pushvalue(L, 2);
+  lua_pushboolean(L, lua_rawget(L, -2) != LUA_TNIL);
+  return 1;
+}
+
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   const char     *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
+  if (strcmp(name, "has") == 0) {
+    lua_pushcfunction(L, topology_has);
+    return 1;
+  }
   const mgrid_content *c = &t->content;
   const char          *known[256];
   size_t               n = 0;

@@ -343,11 +343,14 @@ describe("Topology", function()
   gives {
     { "text(t), #t, text(T), #T", "Topology of 0 families over 8 ranks", 0, "Topology of 6 families over 8 ranks", 6 },
     { "T.tp == tp, T.grid == g", true, true },
+    { "T:has 'tp', T:has 'grid', T:has 'tpp', t:has 'tp'", true, true, false, false },
     { "(function() local o = {} for name in pairs(T) do o[#o + 1] = name end return o end)()",
       { "tp", "again", "dp", "edge", "ring", "one" } },
     { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
   }
   refuses {
+    { "t.has = tp", "'has' is what a State answers itself; name the family otherwise, as 'has_group'" },
+    { "t:has()", "bad argument #1 to 'has' (string expected, got no value)" },
     { "t.a = tp t.a = g 'dp'",
       "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
     { "t.a = tp t.a = g 'tp'",
