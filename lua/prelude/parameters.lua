@@ -54,26 +54,39 @@ end
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
 -- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
--- of their lines, then the plain defaults by name. ours: of a bundled recipe, which changes none.
-local function list_of(what, table_, where, ours)
+-- of their lines, then the plain defaults by name. A plain default for one that the base has, by any of its names,
+-- changes the default alone. ours: of a bundled recipe, which changes none.
+local function list_of(what, table_, where, ours, base)
   local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
+  local changed = {} -- name of a parameter -> how it is written here
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
     end
-    local p = value
+    local p, old = value, nil
     if not (type(value) == "table" and rawget(value, "is_param") == is_param) then
+      old = base and base.by_name[name]
       local kind = kind_of(value)
       if not kind then
         core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
           .. "list of integers or param.KIND(...) would do", what, name, type(value)))
       end
-      p = { kind = kind, default = value, doc = "", aliases = none, where = where }
+      if old and not kinds[old.kind].check(value) then
+        core.raise_at(where, string.format("the default of %s '%s', a %s of the base, is %s; param.%s(...) declares "
+          .. "another kind", what, name, old.kind, kinds[old.kind].what, kind))
+      end
+      p = { kind = old and old.kind or kind, default = value, doc = old and old.doc or "", where = where,
+            aliases = old and old.aliases or none }
     elseif not ours and not is_sound(p) then
       core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
         .. "names, which are text, and a default of that kind", what, word(name)))
     end
-    local made = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
+    local own_name = old and old.name or name
+    if changed[own_name] then
+      core.raise_at(where, string.format("%ss '%s' and '%s' are one of the base", what, changed[own_name], name))
+    end
+    changed[own_name] = name
+    local made = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
     if p.serial then
       declared[p.serial] = declared[p.serial] or {}
       table.insert(declared[p.serial], made)
@@ -119,7 +132,7 @@ end
 -- All that a recipe declares in one field, its base's first. `base` is what the base has of it, or nil.
 local function declared_in(what, base, own, where, ours)
   local self = { what = what, where = where }
-  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours))
+  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours, base))
   self.by_name, self.names = by_any_name(what, self.list)
   self.parsed, self.nparsed = {}, 0
   return self

@@ -294,6 +294,21 @@ return recipe { base = "BASE", params = { more = 2 }, build = function(world, p,
 end }
 ]]
 
+  it("keeps kind, doc and other names of a parameter whose default is changed, by any of its names", function()
+    for _, name in ipairs { "tensor_model_parallel_size", "tp" } do
+      local r = recipe(("return recipe { base = 'megatron', params = { %s = 4 } }"):format(name))
+      assert.equal(4, r:plan(8):family "tp".size)
+      assert.equal(2, r:plan(8, { tp = 2 }):family "tp".size)
+    end
+    local function refused(params)
+      return refusal(("return recipe { base = 'megatron', params = { %s } }"):format(params))
+    end
+    assert.equal("r.lua:1: the default of parameter 'tp', a size of the base, is a size (an integer of 1 or more); "
+      .. "param.text(...) declares another kind", refused "tp = 'x'")
+    assert.equal("r.lua:1: parameters 'tensor_model_parallel_size' and 'tp' are one of the base",
+      refused "tp = 4, tensor_model_parallel_size = 2")
+  end)
+
   it("may be a bundled recipe by name", function()
     local p = recipe((derived:gsub("BASE", "picotron"):gsub("t.grid \"dp\"", "t.grid('pp', 'tp')"))):plan(8, { tp = 2 })
     assert.are.same({ "tp", "cp", "pp", "dp", "cp_dp", "pp_dp", "world_group", "more" }, p.families)
