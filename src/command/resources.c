@@ -57,9 +57,9 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
   if (s) return s;
   if (b->gpu_memory && r.created > b->gpu_memory << 20)
     return mgrid_fail(err, MGRID_LIMIT,
-                      "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
+                      "%" PRId64 " NCCL communicator%s may take %.0f MiB of a GPU, the budget is %" PRId64
                       " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                      r.communicators, mib(r.created), b->gpu_memory);
+                      r.communicators, r.communicators == 1 ? "" : "s", mib(r.created), b->gpu_memory);
   if (b->sms && r.blocks > b->sms)
     return over(err, "SMs of a GPU at once", r.blocks, b->sms,
                 "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less");

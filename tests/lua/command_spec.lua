@@ -374,6 +374,20 @@ describe("moongrid plan and what else NCCL takes", function()
     assert.same({ 4, 3, 10 }, { mine.machine_ranks, mine.communicators, mine.nvls_slots })
   end)
 
+  it("does not add up families of other ranks", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local t = topology(world)
+      t.a = grid(world:window(0, 4), "x", { x = fill }) "x"
+      t.b = grid(world:window(4, 4), "x", { x = fill }) "x"
+      return t
+    end }]]
+    local out = flat(run("build/moongrid plan " .. recipe .. " --world 8 --gpu-memory 196"))
+    assert.truthy(out:find("with NCCL at most 196 MiB a rank for 1 communicator, 589 MiB more", 1, true), out)
+    refuses("plan " .. recipe .. " --world 8 --gpu-memory 195", 3, "moongrid: 1 NCCL communicator may take 196 MiB of a "
+      .. "GPU, the budget is 195 MiB; fewer channels (nccl = { max_ctas = ... }) take less")
+    os.remove(recipe)
+  end)
+
   it("is refused above a budget", function()
     refuses("plan picotron --world 8 tp=2 --sms 31", 3, "moongrid: NCCL may need 32 SMs of a GPU at once, the budget is 31; "
       .. "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less")
