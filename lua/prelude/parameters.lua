@@ -86,7 +86,8 @@ local function list_of(what, table_, where, ours, base)
       core.raise_at(where, string.format("%ss '%s' and '%s' are one of the base", what, changed[own_name], name))
     end
     changed[own_name] = name
-    local made = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
+    local made = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
+                   where = p.where }
     if p.serial then
       declared[p.serial] = declared[p.serial] or {}
       table.insert(declared[p.serial], made)
