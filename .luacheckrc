@@ -6,7 +6,8 @@ exclude_files = { "build/**", "lua/moongrid/meta*.lua" } -- the annotations defi
 
 local vocabulary = {
   read_globals = {
-    "recipe", "param", "policies", "grid", "topology", "concurrent", "same", "tensor", "union", "zip", "fill",
+    "recipe", "param", "policies", "grid", "topology", "concurrent", "same", "within", "disjoint", "covers", "tensor",
+    "union", "zip", "fill", "log",
     string = { fields = { "split" } },
   },
 }

@@ -89,7 +89,8 @@ SRC     := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm
 LUA_SRC := $(filter-out src/script/luaopen.c,$(foreach s,$(LUA_STAGES),$(sort $(wildcard src/$(s)/*.c))))
 OBJ     := $(SRC:src/%.c=$(B)/%.o)
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/command/*.c)))
+# Pictures are the command's: no host of the library needs them.
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/draw/*.c src/command/*.c))) $(B)/gen/texts.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -107,7 +108,7 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff json nccl print rehearse verify) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
+COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff idle json nccl print rehearse verify why) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
 $(B)/comm/parcels.o: OPT += -O3
@@ -129,6 +130,16 @@ $(B)/gen/bundle.c: scripts/embed.lua $(LUATEXT)
 	$(LUA) scripts/embed.lua $@
 
 $(B)/gen/bundle.o: $(B)/gen/bundle.c
+	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
+
+# The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
+RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
+TEXTS   := page.html=src/draw/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) src/draw/page.html Makefile
+	@mkdir -p $(@D)
+	$(LUA) scripts/texts.lua $@ $(TEXTS)
+
+$(B)/gen/texts.o: $(B)/gen/texts.c
 	$(CC) $(filter-out -Wpedantic,$(ALL_CFLAGS)) -c $< -o $@
 
 # The symbols that the libraries export, with the version of the interface. libmoongrid also exports what

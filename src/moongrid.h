@@ -171,7 +171,8 @@ MGRID_API void mgrid_error_clear(mgrid_error *err);
 typedef enum mgrid_level {
   MGRID_LOG_DEBUG, /* what was done: a recipe loaded, a communicator made */
   MGRID_LOG_INFO,  /* what changed for the job: a plan, a reload */
-  MGRID_LOG_WARN   /* what a person should look at, though the call goes on */
+  MGRID_LOG_WARN,  /* what a person should look at, though the call goes on */
+  MGRID_LOG_RECIPE /* what a recipe says with print or log, "file:line: text"; every rank that evaluates it says it */
 } mgrid_level;
 
 /* Functions of the host that a runtime (mgrid_runtime_new) or a backend (mgrid_backend_set_hooks)
@@ -477,6 +478,13 @@ MGRID_API mgrid_status mgrid_plan_print_schedule(const mgrid_plan *p, int64_t ra
                                                  mgrid_error *err);
 MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, mgrid_sink sink, void *ud,
                                              mgrid_error *err);
+
+/* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator
+** with the step in each one's schedule, and the first that both make; without a common group the shortest chain of
+** groups from a to b. JSON has "ranks", "groups", "first" and "chain", null where there is none. MGRID_OUT_OF_RANGE: not
+** in the world; MGRID_BAD_VALUE: one rank twice. Local. O(families + members); a chain takes 12 bytes a rank. */
+MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
+                                      mgrid_error *err);
 
 /* Counts over the whole plan. groups and communicators leave groups of one rank out. */
 typedef struct mgrid_plan_counts {

@@ -15,7 +15,7 @@ extern "C" {
 /* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
 ** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds.
 ** The number of channels is max_ctas of the family; if that is not given, 32, the most on a node of
-** H100. rank < 0: an upper bound for any rank, O(families). Families made by mpi do not count. */
+** H100. rank < 0: an upper bound for any rank, O(families x their windows). Families made by mpi do not count. */
 typedef struct mgrid_gpu_memory {
   size_t  size;          /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */

@@ -294,7 +294,12 @@ function Family:groups() end
 ---asked of the grids. Tensors are assigned likewise, after the grids that they name.
 ---@class moongrid.Topology
 ---@field [string] moongrid.Family|moongrid.Grid|moongrid.Tensor|any
-local Topology = {} -- luacheck: ignore
+local Topology = {}
+
+---Is there a family, grid or tensor of this name? Reading an unknown one is an error.
+---@param name string
+---@return boolean
+function Topology:has(name) end
 
 -- Plan --------------------------------------------------------------------------
 
@@ -336,6 +341,14 @@ function Plan:grid(name) end
 ---@param rank integer
 ---@return moongrid.TensorPart?
 function Plan:tensor(name, rank) end
+
+---What two ranks have to do with each other: every group that has both, their positions and who is between, the
+---communicator with its step in each one's schedule, and the first that both make; without a common group the
+---shortest chain of groups from a to b. Raises for a rank outside the world. O(members) for a chain.
+---@param a integer
+---@param b integer
+---@return { ranks: integer[], groups: table[], first: table?, chain: table[]? }
+function Plan:why(a, b) end
 
 ---How many families, groups of two or more, groups of one, and communicators there are; with
 ---a rank, how many of them that rank has.
@@ -526,6 +539,20 @@ function moongrid.move(from, to, options) end
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.same(a, b) end
+
+---Raises unless every group of a lies inside one group of b, as of experts inside NVLink domains. O(members of a).
+---@param a moongrid.Family
+---@param b moongrid.Family of the same world
+function moongrid.within(a, b) end
+
+---Raises when a rank is in groups of both. O(members of the smaller one).
+---@param a moongrid.Family
+---@param b moongrid.Family
+function moongrid.disjoint(a, b) end
+
+---Raises unless every rank of the world is in a group. O(1) of a partition, else O(world).
+---@param f moongrid.Family
+function moongrid.covers(f) end
 
 ---@param world moongrid.World
 ---@return moongrid.Topology empty

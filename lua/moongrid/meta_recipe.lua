@@ -7,7 +7,7 @@
 -- A recipe is Lua text that returns `recipe { ... }`. It sees the names below and this much
 -- of Lua (a global it assigns to, or any other name it reads, is an error):
 --
---   globals  assert error ipairs pairs pcall select tonumber tostring type
+--   globals  assert error ipairs pairs pcall print select tonumber tostring type
 --   math     abs ceil floor fmod huge max maxinteger min mininteger sqrt tointeger type ult
 --   string   byte char format len lower rep split sub upper
 --   table    concat insert pack remove sort unpack
@@ -43,6 +43,7 @@ function recipe(what) end
 ---@field arguments? table<string|integer, moongrid.Param|boolean|integer|number|string|integer[]>|fun(): table that some query or getter takes: by name as in `params`, with their defaults in `q`; names alone take any value, "..." allows any name; others are refused
 ---@field settings? table<string, moongrid.Param|boolean|integer|number|string|integer[]> what a trainer switches while it runs, by name as in `params`; Recipe:set, in C mgrid_runtime_set
 ---@field policy? table<string, fun(s: moongrid.State, q: table<string, any>, p: table<string, any>): any> decisions that a trainer asks for, in C by mgrid_policy_call; results are plain values
+---@field idle? "allow" ranks may be in no group; without it `moongrid plan`, `check` and `run` say which are
 ---@field agreed? table<string, string|false> by name of a policy: the family whose groups compare its results, or "world"; false cancels the base's entry
 
 ---A declared parameter.
@@ -164,6 +165,7 @@ function Policies.on_lost(settings) end
 policies = Policies ---@type moongrid.Policies
 
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
+within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
 union, zip, fill, tensor = moongrid.union, moongrid.zip, moongrid.fill, moongrid.tensor
 
 ---Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
@@ -176,3 +178,10 @@ union, zip, fill, tensor = moongrid.union, moongrid.zip, moongrid.fill, moongrid
 ---@param topology moongrid.Topology
 ---@param names string[]|string[][] one list, or several
 function concurrent(topology, names) end
+
+---In a recipe: `print(string.format(format, ...))`. What `print` and `log` say goes to the host's log, with the line of
+---the recipe in front (`mgrid_hooks`; the command writes it to stderr, once, and of a job rank 0's alone), never to
+---stdout. At most 1000 lines of a call are said, 800 bytes of each.
+---@param format string
+---@param ... any
+function log(format, ...) end

@@ -54,26 +54,40 @@ end
 local field_of = { parameter = "params", setting = "settings", argument = "arguments" }
 
 -- {name = default or param.KIND(...)} -> list of parameters: first those made by param.KIND, in the order
--- of their lines, then the plain defaults by name. ours: of a bundled recipe, which changes none.
-local function list_of(what, table_, where, ours)
+-- of their lines, then the plain defaults by name. A plain default for one that the base has, by any of its names,
+-- changes the default alone. ours: of a bundled recipe, which changes none.
+local function list_of(what, table_, where, ours, base)
   local list, declared = {}, {} -- declared: serial -> parameters (one param may be used twice)
+  local changed = {} -- name of a parameter -> how it is written here
   for name, value in sorted_pairs(table_) do
     if type(name) ~= "string" then
       core.raise_at(where, string.format("%s are by name; a key is a %s", field_of[what], type(name)))
     end
-    local p = value
+    local p, old = value, nil
     if not (type(value) == "table" and rawget(value, "is_param") == is_param) then
+      old = base and base.by_name[name]
       local kind = kind_of(value)
       if not kind then
         core.raise_at(where, string.format("the default of %s '%s' is a %s; a number, a string, a boolean, a "
           .. "list of integers or param.KIND(...) would do", what, name, type(value)))
       end
-      p = { kind = kind, default = value, doc = "", aliases = none, where = where }
+      if old and not kinds[old.kind].check(value) then
+        core.raise_at(where, string.format("the default of %s '%s', a %s of the base, is %s; param.%s(...) declares "
+          .. "another kind", what, name, old.kind, kinds[old.kind].what, kind))
+      end
+      p = { kind = old and old.kind or kind, default = value, doc = old and old.doc or "", where = where,
+            aliases = old and old.aliases or none }
     elseif not ours and not is_sound(p) then
       core.raise_at(where, string.format("%s '%s' is no longer what param.KIND(...) made: a kind, its doc and other "
         .. "names, which are text, and a default of that kind", what, word(name)))
     end
-    local made = { name = name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases, where = p.where }
+    local own_name = old and old.name or name
+    if changed[own_name] then
+      core.raise_at(where, string.format("%ss '%s' and '%s' are one of the base", what, changed[own_name], name))
+    end
+    changed[own_name] = name
+    local made = { name = own_name, kind = p.kind, default = p.default, doc = p.doc, aliases = p.aliases,
+                   where = p.where }
     if p.serial then
       declared[p.serial] = declared[p.serial] or {}
       table.insert(declared[p.serial], made)
@@ -119,7 +133,7 @@ end
 -- All that a recipe declares in one field, its base's first. `base` is what the base has of it, or nil.
 local function declared_in(what, base, own, where, ours)
   local self = { what = what, where = where }
-  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours))
+  self.list = merge(base and base.list or {}, list_of(what, own or {}, where, ours, base))
   self.by_name, self.names = by_any_name(what, self.list)
   self.parsed, self.nparsed = {}, 0
   return self
@@ -152,14 +166,18 @@ local function copy(value)
 end
 
 local views = setmetatable({}, { __mode = "k" }) -- `p` of a build, query or policy -> its values
+local reads = setmetatable({}, { __mode = "k" }) -- the same -> names that were read, here and where it was handed on
 
 -- What build, queries and policies get as `p`, and queries as `set`: the values by name, read only; an
--- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own.
-local function view(self, values)
+-- unknown name is an error. A recipe may change a table that it gets here: each view has copies of its own. read: of
+-- the view that it was made from.
+local function view(self, values, read)
   local own = {}
+  read = read or {}
   local p = setmetatable({}, {
     __index = function(_, name)
       local value = values[name]
+      read[name] = true
       if type(value) == "table" then
         own[name] = own[name] or copy(value)
         return own[name]
@@ -182,7 +200,7 @@ local function view(self, values)
       end
     end,
   })
-  views[p] = values
+  views[p], reads[p] = values, read
   return p
 end
 
@@ -196,9 +214,9 @@ end
 -- The values of all parameters. given: name -> value or text; or the `p` of another recipe, whose names
 -- may be unknown here.
 local function values_of(self, given, of_host)
-  local of_view = views[given]
+  local of_view = views[given] -- looked at as it is inside: this is no reading
   local values, from = {}, {}
-  for name in sorted_pairs(of_view or given) do
+  for name, value in sorted_pairs(of_view or given) do
     local p = self.by_name[name]
     if not p and not of_view then
       if type(name) ~= "string" then core.raise("parameters are given by name") end
@@ -209,13 +227,14 @@ local function values_of(self, given, of_host)
         core.raise_at(p.where, string.format("parameter '%s' is given twice, as '%s' and as '%s'",
           p.name, from[p.name], name), "given twice")
       end
-      from[p.name], values[p.name] = name, value_of(p, given[name], of_host)
+      from[p.name], values[p.name] = name, value_of(p, value, of_host)
     end
   end
   return with_defaults(self, values)
 end
 
-local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host)) end
+local function resolve(self, given, of_host) return view(self, values_of(self, given, of_host), reads[given]) end
+local function inside(p) return views[p], reads[p] end -- without reading it
 
 -- The same for the parameters of a state's plan, where they are text. They are parsed once per plan and
 -- cached by its digest, which covers them. The cache holds the last few plans, to bound memory.
@@ -251,8 +270,14 @@ local function text_of(p, value)
   return text(value)
 end
 
+local function is_usual(p, value)
+  if value == p.default then return true end
+  return type(value) == "table" and type(p.default) == "table" and text_of(p, value) == text_of(p, p.default)
+end
+
 return {
   param = shared.vocabulary("kind of parameter", function() return declaring end),
   declared_in = declared_in, copy = copy, resolve = resolve, resolve_plan = resolve_plan,
-  value_for = value_for, with_defaults = with_defaults, settings_of = settings_of, text_of = text_of,
+  inside = inside, is_usual = is_usual, value_for = value_for, with_defaults = with_defaults, settings_of = settings_of,
+  text_of = text_of,
 }

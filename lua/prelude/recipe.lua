@@ -8,7 +8,8 @@
 -- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and
 -- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
 -- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
--- text) records a parameter, params(state) reads them back; digest(state) is that of its plan;
+-- text, usual, unread) records a parameter, params(state) reads them back; allow_idle(topology): ranks may be in no
+-- group; digest(state) is that of its plan;
 -- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
 -- the texts of the recipe and its base; choose(topology, family, option, value) sets an option;
 -- concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: names by their bytes,
@@ -34,8 +35,8 @@ end)
 -- Recipes -------------------------------------------------------------------
 
 local fields = { "doc", "base", "params", "rest", "build", "concurrent", "families", "queries", "getters", "arguments",
-                 "settings", "policy", "agreed" }
-local types = { doc = "string", rest = "string", build = "function" } -- all others are tables, but for the base
+                 "settings", "policy", "agreed", "idle" }
+local types = { doc = "string", rest = "string", idle = "string", build = "function" } -- others: tables, but the base
 -- What a state is asked with: each may also be a function that returns a table at the first question.
 local asked = { families = true, queries = true, getters = true, arguments = true }
 
@@ -106,6 +107,10 @@ local function define(def, where)
     core.unknown("parameter", body.rest, body.params.names, where .. "rest: ")
   end
   body.settings = parameters.declared_in("setting", base and base.settings, def.settings, where, ours)
+  body.idle = def.idle or base and base.idle
+  if body.idle and body.idle ~= "allow" then
+    core.raise_at(where, 'idle is "allow", for ranks that are in no group, or left out; not ' .. show(body.idle))
+  end
   body.asked = {}
   for field in sorted_pairs(asked) do
     body.asked[field] = def[field]
@@ -264,9 +269,13 @@ function M.evaluate(self, world, given, file)
     check_policies(body, t)
     core.note_policies(t, body.text | 1)
   end
+  if body.idle then core.allow_idle(t) end
+  local values, read = parameters.inside(p)
   for _, param in ipairs(body.params.list) do
-    local value = p[param.name]
-    if value ~= nil then core.note(t, param.name, parameters.text_of(param, value)) end
+    local name, value = param.name, values[param.name]
+    if value ~= nil then
+      core.note(t, name, parameters.text_of(param, value), parameters.is_usual(param, value), not read[name])
+    end
   end
   return t
 end

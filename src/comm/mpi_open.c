@@ -23,9 +23,10 @@ static mgrid_status in_main_thread(mgrid_error *err) {
   int main = 0;
   MPI_Is_thread_main(&main);
   if (main) return MGRID_OK;
-  return mgrid_fail(err, MGRID_USAGE,
-                    "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
-                    "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
+  return mgrid_fail(
+      err, MGRID_USAGE,
+      "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
+      "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
 }
 
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
@@ -163,7 +164,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
   if (!s) s = check_options(&o, level, &mine);
   /* A rank without memory takes part with this, and without a deadline, since MPI writes there when others come. */
-  mpi_backend  spare = { 0 }, *made = calloc(1, sizeof *made), *m = made ? made : &spare;
+  mpi_backend spare = { 0 }, *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
   m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
   m->main = level < MPI_THREAD_SERIALIZED;

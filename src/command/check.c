@@ -3,12 +3,13 @@
 ** check.c - moongrid check: the laws of a recipe's families at several world sizes.
 */
 #include "command/cli.h"
+#include "plan/plan.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 
 static const char help[] =
-    "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--json]\n"
+    "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]\n"
     "\n"
     "Check a recipe at several world sizes: every family asked by rank gives the groups that\n"
     "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
@@ -17,14 +18,35 @@ static const char help[] =
     "  --world N,... worlds to check\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --law L       also this of every world: within(a, b), every group of a inside one of b;\n"
+    "                disjoint(a, b), same(a, b), covers(a); may be given several times\n"
     "  --json        an array with one object per world\n"
     "  --color WHEN  accepted by every command; this one has none\n";
 
+enum { LAWS_MAX = 16 };
+
 typedef struct options {
-  cli       cli;
-  cli_sizes worlds;
-  bool      json;
+  cli         cli;
+  cli_sizes   worlds;
+  bool        json;
+  size_t      nlaws;
+  const char *law[LAWS_MAX];
 } options;
+
+/* A cli_reader of --law, which may be given several times. */
+static mgrid_status read_law(const cli *c, const char *name, const char *value, void *to) {
+  options *o = to;
+  if (o->nlaws == LAWS_MAX) return cli_usage(c, "%s is given more than %d times", name, LAWS_MAX);
+  o->law[o->nlaws++] = value;
+  return MGRID_OK;
+}
+
+/* Do the laws of the command line hold? */
+static mgrid_status check_laws(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t i = 0; i < c->nlaws && !s; i++) s = mgrid_plan_law(p, c->law[i], err);
+  return s;
+}
 
 static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v) {
   char digest[33];
@@ -63,6 +85,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     mgrid_error_clear(&err); /* of the world before */
     mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     mgrid_status s = p ? mgrid_plan_check(p, &v, &err) : err.status;
+    if (!s) s = check_laws(&c, p, &err);
+    if (!s) cli_note_plan(&c.cli, p);
     if (c.json)
       json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));
     else if (!s)
@@ -87,6 +111,8 @@ const cli_command command_check = {
   .does = "its laws at several sizes",
   .help = help,
   .recipe = true,
-  .options = { { "world", cli_worlds, offsetof(options, worlds) }, { "json", cli_flag, offsetof(options, json) } },
+  .options = { { "world", cli_worlds, offsetof(options, worlds) },
+               { "law", read_law, 0 },
+               { "json", cli_flag, offsetof(options, json) } },
   .run = run,
 };

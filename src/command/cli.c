@@ -3,12 +3,15 @@
 ** cli.c - messages of the command; its recipe and plan.
 */
 #include "command/cli.h"
+#include "command/texts.h"
 
 #include "base/base.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 /* ----------------------------------------------------------------- messages */
 
@@ -46,8 +49,30 @@ mgrid_status cli_finish(const cli *c, mgrid_status s) {
 
 /* ------------------------------------------------------------------ recipes */
 
+/* An mgrid_hooks log: what recipes print goes to stderr, once. */
+static void say_printed(void *ud, mgrid_level level, const char *message) {
+  enum { KNOWN = 1024 };
+  static uint64_t known[KNOWN]; /* hashes of what was printed: the recipe may be evaluated again, for another world */
+  static size_t   n;
+  const cli      *c = ud;
+  uint64_t        hash = XXH3_64bits(message, strlen(message));
+  if (level != MGRID_LOG_RECIPE || c->quiet || (c->me != 0 && !c->talkative)) return;
+  for (size_t i = 0; i < n && i < KNOWN; i++)
+    if (known[i] == hash) return;
+  known[n++ % KNOWN] = hash;
+  mgrid_text t = { 0 };
+  mgrid_text_shown(&t, message);
+  if (c->talkative && c->ranks > 1)
+    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
+  else
+    fprintf(stderr, "%s\n", t.data ? t.data : "");
+  mgrid_text_free(&t);
+}
+
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
+  mgrid_hooks hooks = MGRID_HOOKS_INIT;
+  hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
   if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
   mgrid_runtime_free(rt);
   return NULL;
@@ -60,4 +85,20 @@ mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error
 mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err) {
   *rt = cli_load(c, err);
   return *rt ? cli_plan(c, *rt, world, err) : NULL;
+}
+
+mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
+  enum { MOST = 128 };
+  const char *known[MOST];
+  char        tail[512];
+  size_t      n = 0;
+  for (; n < mgrid_plan_nfamilies(p) && n < MOST; n++) known[n] = mgrid_plan_family_name(p, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
+}
+
+const char *cli_text_of(const char *name) {
+  for (const cli_file *f = cli_files; f->name; f++)
+    if (strcmp(f->name, name) == 0) return f->text;
+  return NULL;
 }

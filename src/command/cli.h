@@ -7,12 +7,13 @@
 #ifndef MGRID_CLI_H
 #define MGRID_CLI_H
 
+#include "base/base.h"
 #include "moongrid.h"
 
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16, CLI_NAMES_MAX = 2 };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
@@ -21,24 +22,32 @@ typedef struct cli {
   const char               *recipe; /* a file or a bundled name; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
-  const char               *params;             /* a file; NULL: none */
-  const char               *color;              /* as typed; NULL: auto */
+  size_t                    nwords;
+  const char               *words[CLI_NAMES_MAX]; /* what stands after the recipe and is no NAME=VALUE */
+  size_t                    before;               /* of args: those that stand before the last of these words */
+  const char               *params;               /* a file; NULL: none */
+  const char               *color;                /* as typed; NULL: auto */
   bool                      help;
   int64_t      me, ranks; /* rank and number of ranks, from the launcher's environment; 0 and 1 without a launcher */
-  bool         launched, bold; /* by a launcher; print colour */
-  mgrid_status code;           /* what to return if cli_parse is false */
+  bool         launched, bold;   /* by a launcher; print colour */
+  bool         talkative, quiet; /* what recipes print is said by every rank, by none; else by rank 0 */
+  int          columns;          /* of the terminal; 80 where stdout is none */
+  bool         unicode;          /* the locale has lines for boxes */
+  mgrid_status code;             /* what to return if cli_parse is false */
 } cli;
 
 /* Reads the value of an option into *to, or refuses it with a message. `name` is the option's,
 ** with its dashes; `value` is NULL for cli_flag alone. */
 typedef mgrid_status cli_reader(const cli *c, const char *name, const char *value, void *to);
 
-cli_reader cli_flag;   /* bool: the option takes no value */
-cli_reader cli_text;   /* const char *: any text */
-cli_reader cli_index;  /* int64_t, 0 or more */
-cli_reader cli_number; /* int64_t, 1 or more; so 0 can mean that the option was not given */
-cli_reader cli_world;  /* int64_t, a world; 0: not given. Given twice, it is refused */
-cli_reader cli_worlds; /* cli_sizes: N[,N...] */
+cli_reader cli_flag;    /* bool: the option takes no value */
+cli_reader cli_text;    /* const char *: any text */
+cli_reader cli_maybe;   /* const char *: text, or "" where no word follows that can be it */
+cli_reader cli_index;   /* int64_t, 0 or more */
+cli_reader cli_number;  /* int64_t, 1 or more; so 0 can mean that the option was not given */
+cli_reader cli_machine; /* int64_t, ranks of a machine */
+cli_reader cli_world;   /* int64_t, a world; 0: not given. Given twice, it is refused */
+cli_reader cli_worlds;  /* cli_sizes: N[,N...] */
 
 typedef struct cli_sizes {
   size_t  n;
@@ -58,6 +67,8 @@ typedef struct cli_command {
   const char *takes, *does; /* its line in `moongrid --help` */
   const char *help;         /* `moongrid NAME --help`, whole */
   bool        recipe;       /* takes RECIPE and NAME=VALUE */
+  size_t      words;        /* takes so many words more */
+  const char *letters;      /* of options that have a short form, "o" for -o beside --output; NULL: none */
   cli_option  options[CLI_OPTIONS_MAX];
   mgrid_status (*run)(const struct cli_command *self, int argc, char **argv); /* argv[0] is the name */
 } cli_command;
@@ -99,15 +110,34 @@ void cli_site(const cli *c, mgrid_site *site);
 mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                mgrid_error *err);
 /* Print what NCCL takes of any rank. b may be NULL. */
-mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err);
+mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+                                mgrid_error *err);
 
 /* Both of these; the caller frees *rt as well, also on failure. */
 mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
+
+/* The error about a family that the plan has not, with the nearest name. */
+mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);
+
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
-/* Print an overview of the plan: grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
-mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+/* Print notes on stderr about ranks in no group, unless the recipe allows them, and about parameters that were given and
+** that build does not read; only rank 0 does. */
+void cli_note_plan(const cli *c, const mgrid_plan *p);
+/* Print words after a label, in lines that fit the terminal. Takes what is in the text. */
+void cli_wrap(const cli *c, const char *label, mgrid_text *words);
+/* Print `before`, the recipe, the world and the parameters that are not at their defaults, or `all`. */
+void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all);
+/* Print an overview of the plan: that, grids, a line per family, communicators, what NCCL takes, digest. b may be NULL. */
+mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, bool all,
                            mgrid_error *err);
+/* Print one rank's coordinates, groups, neighbours and creations. */
+mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool all, mgrid_error *err);
+/* Print the groups of all families, or of one (not ""). */
+mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
+
+/* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
+mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
 
 /* "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
 mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err);

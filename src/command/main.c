@@ -7,8 +7,10 @@
 
 #include <string.h>
 
-/* Every subcommand, in the order of the help: X(name) stands for command_name of src/command/name.c. */
-#define COMMANDS(X) X(plan) X(run) X(check) X(diff) X(move) X(recipes) X(doctor)
+/* Every subcommand, in the order of the help: X(name) stands for command_name of
+** src/command/name.c; policy is in ask.c. */
+#define COMMANDS(X) \
+  X(plan) X(draw) X(run) X(check) X(diff) X(move) X(why) X(explain) X(ask) X(policy) X(recipes) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)

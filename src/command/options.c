@@ -5,11 +5,15 @@
 #include "command/cli.h"
 
 #include "base/base.h"
+#include "plan/plan.h"
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* ---------------------------------------------------------------- launcher */
@@ -41,6 +45,17 @@ mgrid_status cli_text(const cli *c, const char *name, const char *value, void *t
   (void)c, (void)name;
   *(const char **)to = value;
   return MGRID_OK;
+}
+
+mgrid_status cli_machine(const cli *c, const char *name, const char *value, void *to) {
+  int64_t     *ranks = to;
+  mgrid_status s = cli_number(c, name, value, ranks);
+  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
+  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
+}
+
+mgrid_status cli_maybe(const cli *c, const char *name, const char *value, void *to) {
+  return cli_text(c, name, value ? value : "", to);
 }
 
 static mgrid_status parse_integer(const cli *c, const char *name, const char *text, int64_t low, int64_t *out) {
@@ -144,23 +159,40 @@ static mgrid_status positional(cli *c, const char *word) {
     c->recipe = word;
     return MGRID_OK;
   }
+  if (!argument && c->nwords < c->command->words) {
+    c->words[c->nwords++] = word;
+    c->before = c->nargs;
+    return MGRID_OK;
+  }
   if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
   return add_argument(c, word);
+}
+
+/* May the option be written as its first letter? */
+static bool has_letter(const cli_command *command, const cli_option *o) {
+  return command->letters && strchr(command->letters, *o->name);
 }
 
 static mgrid_status parse(cli *c, int argc, char **argv) {
   enum { POSITIONAL = 1, LONG }; /* getopt_long's result for a word that is no option is 1 */
   const cli_option *known[KNOWN_MAX];
   struct option     longs[KNOWN_MAX + 1] = { 0 };
-  size_t            n = options_of(c->command, known);
-  for (size_t i = 0; i < n; i++)
-    longs[i] =
-        (struct option){ known[i]->name, known[i]->read == cli_flag ? no_argument : required_argument, NULL, LONG };
+  char              letters[2 * KNOWN_MAX + 4] = "-:h";
+  size_t            n = options_of(c->command, known), end = strlen(letters);
+  for (size_t i = 0; i < n; i++) {
+    int value = known[i]->read == cli_flag    ? no_argument
+                : known[i]->read == cli_maybe ? optional_argument
+                                              : required_argument;
+    longs[i] = (struct option){ known[i]->name, value, NULL, LONG };
+    if (!has_letter(c->command, known[i])) continue;
+    letters[end++] = *known[i]->name;
+    letters[end++] = ':';
+  }
   opterr = 0;
   optind = 1;
   mgrid_status s = MGRID_OK;
   while (!s) {
-    int at = optind, nth = 0, o = getopt_long(argc, argv, "-:h", longs, &nth);
+    int at = optind, nth = 0, o = getopt_long(argc, argv, letters, longs, &nth);
     if (o == -1) break;
     const char *word = argv[at];
     if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
@@ -169,7 +201,12 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
     if (o == POSITIONAL) s = positional(c, optarg);
+    for (size_t i = 0; i < n; i++)
+      if (has_letter(c->command, known[i]) && o == *known[i]->name) nth = (int)i, o = LONG;
     if (o == LONG) {
+      /* --groups tp is --groups=tp where tp cannot be the recipe or a parameter */
+      if (known[nth]->read == cli_maybe && !optarg && c->recipe && optind < argc && !strpbrk(argv[optind], "-=./"))
+        optarg = argv[optind++];
       char name[64];
       snprintf(name, sizeof name, "--%s", known[nth]->name);
       s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);
@@ -177,6 +214,14 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
   }
   for (; optind < argc && !s; optind++) s = positional(c, argv[optind]); /* after "--" */
   return s;
+}
+
+/* What the terminal can show. */
+static void find_terminal(cli *c) {
+  struct winsize size;
+  bool           known = isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  c->columns = known ? (size.ws_col < 40 ? 40 : size.ws_col) : 80;
+  c->unicode = setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
 static mgrid_status choose_color(cli *c) {
@@ -192,6 +237,7 @@ static mgrid_status choose_color(cli *c) {
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   c->command = command;
   find_launcher(c);
+  find_terminal(c);
   mgrid_status s = parse(c, argc, argv);
   if (!s) s = choose_color(c);
   c->code = s ? s : c->help && fputs(command->help, stdout) < 0 ? MGRID_OUTPUT : MGRID_OK;

@@ -9,14 +9,17 @@
 #include <string.h>
 
 static const char help[] =
-    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--json | --schedule | --text]\n"
+    "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--groups [FAMILY]]\n"
+    "       [--json | --schedule | --text]\n"
     "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor NAME [--rank R]\n"
     "\n"
     "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
     "its groups. Nothing is created and no launcher is needed.\n"
     "\n"
     "  --world N     ranks in the world, 1 to 2147483647\n"
-    "  --rank R      the view of one rank\n"
+    "  --rank R      the view of one rank: coordinates, groups, neighbours, creations\n"
+    "  --groups [F]  the groups of every family, or all of one\n"
+    "  --all         parameters that are at their defaults, too\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --json        one JSON object with all groups (with --rank: that rank's)\n"
@@ -37,52 +40,9 @@ typedef struct options {
   cli_budgets budgets;
   mgrid_site  site;
   const char *tensor; /* NULL: not given */
-  bool        json, schedule, text;
+  const char *groups; /* of this family; "": of all; NULL: not asked for */
+  bool        json, schedule, text, all;
 } options;
-
-static mgrid_status read_machine(const cli *c, const char *name, const char *value, void *to) {
-  int64_t     *ranks = to;
-  mgrid_status s = cli_number(c, name, value, ranks);
-  if (s || *ranks <= MGRID_MACHINE_RANKS_MAX) return s;
-  return cli_usage(c, "%s is an integer from 1 to %d, not '%s'", name, MGRID_MACHINE_RANKS_MAX, value);
-}
-
-static mgrid_status show_rank(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  mgrid_backend *b = mgrid_backend_dry(mgrid_plan_world(p), c->rank, err);
-  mgrid_state   *s = b ? mgrid_materialize(p, b, NULL, err) : NULL;
-  mgrid_backend_free(b);
-  if (!s) return err->status;
-  printf("rank %" PRId64 " of %" PRId64 "\n\n", c->rank, mgrid_plan_world(p));
-  for (size_t i = 0; i < mgrid_plan_ngrids(p); i++) {
-    const mgrid_grid *g = mgrid_plan_grid(p, mgrid_plan_grid_name(p, i));
-    printf("%-24s", mgrid_plan_grid_name(p, i));
-    for (size_t d = 0; d < mgrid_grid_ndims(g); d++)
-      printf(" %s:%" PRId64, mgrid_grid_dim(g, d).name, mgrid_grid_coord(g, c->rank, d));
-    printf("\n");
-  }
-  printf("\n%-24s %9s %9s %9s  %s\n", "family", "group", "position", "size", "ranks");
-  for (size_t i = 0; i < mgrid_plan_nfamilies(p); i++) {
-    const char        *name = mgrid_plan_family_name(p, i);
-    const mgrid_group *g = mgrid_state_group(s, name, err);
-    if (!g) printf("%-24s %9s\n", name, "-");
-    for (size_t nth = 0; (g = mgrid_state_group_nth(s, name, nth, err)); nth++) {
-      printf("%-24s %9" PRId64 " %9" PRId64 " %9" PRId64 " ", name, mgrid_group_index(g), mgrid_group_position(g),
-             mgrid_group_size(g));
-      int64_t n = mgrid_group_size(g);
-      for (int64_t k = 0; k < n; k++) {
-        if (n > 16 && k == 12) {
-          printf(" ...");
-          k = n - 1;
-        }
-        printf(" %" PRId64, mgrid_group_at(g, k));
-      }
-      printf("\n");
-    }
-  }
-  mgrid_state_free(s);
-  printf("\ncreates, in this order\n");
-  return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
-}
 
 /* The runs of an axis, "0..15 32..47"; of many the first ones. */
 static mgrid_status show_runs(const options *c, const mgrid_plan *p, int64_t rank, size_t axis, mgrid_error *err) {
@@ -123,7 +83,9 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);
-  return c->rank >= 0 ? show_rank(c, p, err) : cli_show_plan(&c->cli, &c->budgets, p, &c->site, err);
+  if (c->groups) return cli_show_groups(&c->cli, p, c->groups, err);
+  return c->rank >= 0 ? cli_show_rank(&c->cli, p, c->rank, c->all, err)
+                      : cli_show_plan(&c->cli, &c->budgets, p, &c->site, c->all, err);
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -132,6 +94,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (!c.cli.recipe) return cli_usage(&c.cli, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
   if (!c.world) return cli_usage(&c.cli, "plan wants --world N, the number of ranks");
+  if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
+    return cli_usage(&c.cli, "--groups takes no --rank, --json, --schedule, --text or --tensor");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
   if (c.tensor && c.json + c.schedule + c.text)
@@ -144,6 +108,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_status   s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
   if (!s) cli_note_unheeded(&c.cli, p, "mpi");
+  if (!s) cli_note_plan(&c.cli, p);
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
@@ -158,6 +123,8 @@ const cli_command command_plan = {
   .recipe = true,
   .options = { { "world", cli_world, offsetof(options, world) },
                { "rank", cli_index, offsetof(options, rank) },
+               { "groups", cli_maybe, offsetof(options, groups) },
+               { "all", cli_flag, offsetof(options, all) },
                { "json", cli_flag, offsetof(options, json) },
                { "schedule", cli_flag, offsetof(options, schedule) },
                { "text", cli_flag, offsetof(options, text) },
@@ -166,6 +133,6 @@ const cli_command command_plan = {
                { "sms", cli_number, offsetof(options, budgets.sms) },
                { "nvls-slots", cli_number, offsetof(options, budgets.nvls_slots) },
                { "files", cli_number, offsetof(options, budgets.files) },
-               { "machine", read_machine, offsetof(options, site.machine_ranks) } },
+               { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
   .run = run,
 };

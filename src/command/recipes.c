@@ -3,19 +3,28 @@
 ** recipes.c - moongrid recipes: the bundled recipes, and the parameters of one.
 */
 #include "command/cli.h"
+#include "command/texts.h"
 #include "script/runtime.h"
 
+#include <errno.h>
 #include <string.h>
 
-static const char help[] = "usage: moongrid recipes [RECIPE] [--json]\n"
-                           "\n"
-                           "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
-                           "parameters and settings with their defaults and other names, its policies and who\n"
-                           "agrees on them, its queries, and its families.\n";
+static const char help[] =
+    "usage: moongrid recipes [RECIPE] [--json | --source | --getters]\n"
+    "\n"
+    "Without RECIPE: the bundled recipes, a line each. With one (bundled, or a file): its\n"
+    "parameters and settings with their defaults and other names, its policies and who\n"
+    "agrees on them, its queries, and its families.\n"
+    "\n"
+    "  --source      the text of the recipe, and of the files that a bundled one has beside it\n"
+    "  --getters     the system's own getters of groups, with the family that each gives, for\n"
+    "                the arguments that change it, and with which parameters families are there\n"
+    "  --json        one JSON object, or a list of all recipes\n"
+    "  --color WHEN  accepted by every command; this one has none\n";
 
 typedef struct options {
   cli  cli;
-  bool json;
+  bool json, source, getters;
 } options;
 
 /* The families at the recipe's defaults, at the smallest of some worlds that it takes. */
@@ -36,6 +45,62 @@ static mgrid_status describe(const options *c, mgrid_error *err) {
   for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) printf(" %s", mgrid_plan_family_name(p, i));
   if (p) printf("\n");
   mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return s;
+}
+
+/* The text of a file, or of a bundled recipe and its parts, each after a line that names it. */
+static mgrid_status show_source(const options *c, mgrid_error *err) {
+  const char *name = c->cli.recipe, *text = cli_text_of(name);
+  if (text) {
+    size_t len = strlen(name);
+    fputs(text, stdout);
+    for (const cli_file *f = cli_files; f->name; f++)
+      if (strncmp(f->name, name, len) == 0 && f->name[len] == '.') printf("\n-- %s\n%s", f->name, f->text);
+    return MGRID_OK;
+  }
+  mgrid_runtime *rt = cli_load(&c->cli, err); /* says what is wrong with the name, or the file */
+  FILE          *file = rt ? fopen(name, "rb") : NULL;
+  char           piece[4096];
+  if (rt && !file) mgrid_fail(err, MGRID_REFUSED, "cannot open %s: %s", name, strerror(errno));
+  for (size_t n; file && (n = fread(piece, 1, sizeof piece, file)) > 0;) fwrite(piece, 1, n, stdout);
+  if (file) fclose(file);
+  mgrid_runtime_free(rt);
+  return err->status;
+}
+
+static const char *text_at(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+/* A line for each family that a getter gives: "get_x(with_cp=true) -> dp_cp". */
+static mgrid_status show_getters(const options *c, mgrid_error *err) {
+  mgrid_runtime *rt = cli_load(&c->cli, err);
+  json_t        *info = NULL;
+  mgrid_status   s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
+  const json_t  *getters = json_object_get(info, "getters"), *families = json_object_get(info, "families");
+  if (!s && json_array_size(getters) == 0)
+    s = mgrid_fail(err, MGRID_BAD_VALUE, "recipe '%s' models no getters of groups; its families go by their names",
+                   c->cli.recipe);
+  for (size_t i = 0; i < json_array_size(getters) && !s && !c->json; i++) {
+    const json_t *getter = json_array_get(getters, i), *gives = json_object_get(getter, "gives");
+    for (size_t k = 0; k < json_array_size(gives); k++) {
+      const json_t *one = json_array_get(gives, k);
+      printf("%s(", text_at(getter, "name"));
+      for (const char *at = text_at(one, "arguments"); *at; at++) /* "a=1 b=2" */
+        *at == ' ' ? fputs(", ", stdout) : putchar(*at);
+      printf(") -> %s\n", text_at(one, "family"));
+    }
+    if (json_array_size(gives) == 0) printf("%s: asks for arguments that have no default\n", text_at(getter, "name"));
+  }
+  if (json_array_size(families) > 0 && !s && !c->json) printf("\nfamilies that are there with\n");
+  for (size_t i = 0; i < json_array_size(families) && !s && !c->json; i++)
+    printf("  %-36s %s\n", text_at(json_array_get(families, i), "name"), text_at(json_array_get(families, i), "with"));
+  if (!s && c->json) {
+    json_dumpf(getters, stdout, JSON_INDENT(2));
+    printf("\n");
+  }
+  json_decref(info);
   mgrid_runtime_free(rt);
   return s;
 }
@@ -71,7 +136,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
   if (c.cli.nargs) return cli_usage(&c.cli, "recipes takes one recipe and no NAME=VALUE");
-  mgrid_status s = c.cli.recipe ? describe(&c, &err) : list_all(&c, &err);
+  if ((c.source || c.getters) && !c.cli.recipe)
+    return cli_usage(&c.cli, "--%s wants a recipe: a file, or one that 'moongrid recipes' lists",
+                     c.source ? "source" : "getters");
+  if (c.source && c.getters + c.json) return cli_usage(&c.cli, "--source takes no --getters and no --json");
+  mgrid_status s = c.source       ? show_source(&c, &err)
+                   : c.getters    ? show_getters(&c, &err)
+                   : c.cli.recipe ? describe(&c, &err)
+                                  : list_all(&c, &err);
   if (s) cli_say(&c.cli, &err);
   return cli_finish(&c.cli, s);
 }
@@ -82,6 +154,8 @@ const cli_command command_recipes = {
   .does = "what is bundled, and its parameters",
   .help = help,
   .recipe = true,
-  .options = { { "json", cli_flag, offsetof(options, json) } },
+  .options = { { "json", cli_flag, offsetof(options, json) },
+               { "source", cli_flag, offsetof(options, source) },
+               { "getters", cli_flag, offsetof(options, getters) } },
   .run = run,
 };

@@ -57,9 +57,9 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
   if (s) return s;
   if (b->gpu_memory && r.created > b->gpu_memory << 20)
     return mgrid_fail(err, MGRID_LIMIT,
-                      "%" PRId64 " NCCL communicators may take %.0f MiB of a GPU, the budget is %" PRId64
+                      "%" PRId64 " NCCL communicator%s may take %.0f MiB of a GPU, the budget is %" PRId64
                       " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                      r.communicators, mib(r.created), b->gpu_memory);
+                      r.communicators, r.communicators == 1 ? "" : "s", mib(r.created), b->gpu_memory);
   if (b->sms && r.blocks > b->sms)
     return over(err, "SMs of a GPU at once", r.blocks, b->sms,
                 "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less");
@@ -74,19 +74,27 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
 
 /* --------------------------------------------------------------------- print */
 
-mgrid_status cli_show_resources(const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
+mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
+                                mgrid_error *err) {
   mgrid_resources r = MGRID_RESOURCES_INIT;
+  mgrid_text      t = { 0 };
   mgrid_status    s = mgrid_plan_resources(p, -1, site, &r, err);
   if (s) return s;
-  printf("%-14s with NCCL at most %.0f MiB a rank for %" PRId64 " communicators, %.0f MiB more with their first use\n",
-         "GPU memory", mib(r.created), r.communicators, mib(r.ring));
+  mgrid_text_add(&t,
+                 "with NCCL at most %.0f MiB a rank for %" PRId64 " communicator%s, %.0f MiB more with their first use",
+                 mib(r.created), r.communicators, r.communicators == 1 ? "" : "s", mib(r.ring));
+  cli_wrap(c, "GPU memory", &t);
   if (r.communicators == 0) return MGRID_OK;
-  printf("%-14s then trees %.0f MiB, messages between all members %.0f", "", mib(r.tree), mib(r.p2p));
-  if (r.nvls_created) printf(", NVLink SHARP %.0f (and %.0f when they are made)", mib(r.nvls), mib(r.nvls_created));
-  printf("\n%-14s %" PRId64 " of %" PRId64 " SMs at once, %" PRId64 " of %" PRId64 " multicast slots, %" PRId64
-         " file descriptors, with %" PRId64 " rank%s a machine%s\n",
-         "NCCL takes", r.blocks, b && b->sms ? b->sms : MGRID_SITE_SMS, r.nvls_slots,
-         b && b->nvls_slots ? b->nvls_slots : MGRID_SITE_NVLS_SLOTS, r.files, site->machine_ranks,
-         site->machine_ranks == 1 ? "" : "s", r.sampled ? " (of three machines)" : "");
+  mgrid_text_add(&t, "then trees %.0f MiB, messages between all members %.0f", mib(r.tree), mib(r.p2p));
+  if (r.nvls_created)
+    mgrid_text_add(&t, ", NVLink SHARP %.0f (and %.0f when they are made)", mib(r.nvls), mib(r.nvls_created));
+  cli_wrap(c, "", &t);
+  mgrid_text_add(&t,
+                 "%" PRId64 " of %" PRId64 " SMs at once, %" PRId64 " of %" PRId64 " multicast slots, %" PRId64
+                 " file descriptors, with %" PRId64 " rank%s a machine%s",
+                 r.blocks, b && b->sms ? b->sms : MGRID_SITE_SMS, r.nvls_slots,
+                 b && b->nvls_slots ? b->nvls_slots : MGRID_SITE_NVLS_SLOTS, r.files, site->machine_ranks,
+                 site->machine_ranks == 1 ? "" : "s", r.sampled ? " (of three machines)" : "");
+  cli_wrap(c, "NCCL takes", &t);
   return MGRID_OK;
 }

@@ -30,6 +30,7 @@ static const char help[] =
     "  --timeout S   seconds that a call over all ranks may take, 120; with nccl also a creation, where a\n"
     "                family may have its own\n"
     "  --json        print the plan as JSON when all is proved\n"
+    "  --print WHO   whose prints of the recipe are shown, on stderr: rank0 (if nothing is said), all, none\n"
     "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
     "\n"
     "with --move: carry the tensors of A to the layout of B (see moongrid move), each element filled with a\n"
@@ -63,6 +64,14 @@ typedef struct options {
   cli_moving  moving; /* of --move */
 } options;
 
+/* A cli_reader of --print. */
+static mgrid_status read_print(const cli *c, const char *name, const char *value, void *to) {
+  cli *to_cli = to;
+  to_cli->talkative = strcmp(value, "all") == 0, to_cli->quiet = strcmp(value, "none") == 0;
+  if (to_cli->talkative || to_cli->quiet || strcmp(value, "rank0") == 0) return MGRID_OK;
+  return cli_usage(c, "%s is rank0, all or none, not '%s'", name, value);
+}
+
 /* A cli_reader of --devices. */
 static mgrid_status read_devices(const cli *c, const char *name, const char *value, void *to) {
   options *o = to;
@@ -81,7 +90,7 @@ static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
   return c->json ? mgrid_plan_json_at(p, -1, &site, cli_sink, stdout, err)
-                 : cli_show_plan(&c->cli, NULL, p, &site, err);
+                 : cli_show_plan(&c->cli, NULL, p, &site, false, err);
 }
 
 /* --backend dry: one process plays every rank of the creation schedule. */
@@ -90,6 +99,7 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
   mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
+  if (!s) cli_note_plan(&c->cli, p);
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
@@ -111,6 +121,7 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
+  if (!s) cli_note_plan(&c->cli, p);
   if (!s && mgrid_backend_rank(b) == 0) {
     s = show(c, p, err);
     if (!s && !c->json && !b->kind->native)
@@ -305,6 +316,7 @@ const cli_command command_run = {
                { "devices", read_devices, 0 },
                { "timeout", cli_number, offsetof(options, timeout) },
                { "gpu-memory", cli_number, offsetof(options, gpu_memory) },
+               { "print", read_print, offsetof(options, cli) },
                { "bandwidth", cli_flag, offsetof(options, bandwidth) },
                { "move", cli_flag, offsetof(options, move) },
                { "tensor", cli_text, offsetof(options, moving.tensor) },

@@ -3,62 +3,112 @@
 ** show.c - an overview of a plan.
 */
 #include "command/cli.h"
+#include "draw/draw.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXAMPLE_RANKS = 8, EXAMPLE_WIDTH = 32, LINE_WIDTH = 96, VALUE_WIDTH = 60, EXACT_WORLD = 4096 };
+enum { LABEL = 15, VALUE_WIDTH = 60, EXACT_WORLD = 4096, LEAST_GROUP = 12 };
 
-/* The first ranks of the first group, as many as fit: "0 2 4 6", "0 8 16 ... 1016". */
-static void example(const mgrid_family *f, char *buf, size_t len) {
-  int64_t n = mgrid_family_size(f, 0);
-  for (int64_t shown = n <= EXAMPLE_RANKS ? n : EXAMPLE_RANKS - 1; shown > 0; shown--) {
-    if (shown == n - 1) continue; /* "..." for a single rank would save nothing */
-    mgrid_text t = { 0 };
-    for (int64_t i = 0; i < shown; i++) mgrid_text_add(&t, "%s%" PRId64, i ? " " : "", mgrid_family_rank(f, 0, i));
-    if (shown < n) mgrid_text_add(&t, " ... %" PRId64, mgrid_family_rank(f, 0, n - 1));
-    if (mgrid_text_finish(&t, buf, len) <= EXAMPLE_WIDTH) return;
+/* Print words after a label, in lines that fit the terminal; later ones are indented as the first. */
+static void wrap(const cli *c, const char *label, const char *words) {
+  int column = printf("%-*s", LABEL - 1, label);
+  for (const char *at = words; *at;) {
+    int n = (int)strcspn(at, " ");
+    if (column + 1 + n > c->columns && column > LABEL) {
+      printf("\n%*s", LABEL - 1, "");
+      column = LABEL - 1;
+    }
+    column += printf(" %.*s", n, at);
+    at += n + (at[n] == ' ');
   }
-  snprintf(buf, len, "%s", n > 0 ? "..." : "-");
+  printf("\n");
 }
 
-static void show_families(const mgrid_plan *p, const char *on, const char *off) {
-  int width = 16; /* of the column of names */
-  for (size_t i = 0; i < p->content.nentries; i++)
-    if ((int)strlen(p->content.entry[i].name) > width) width = (int)strlen(p->content.entry[i].name);
-  printf("\n%s%-*s %9s %9s  %-32s %s%s\n", on, width, "family", "groups", "size", "first group", "communicator", off);
-  if (p->content.nentries == 0) printf("none: the recipe makes no groups with these parameters\n");
+void cli_wrap(const cli *c, const char *label, mgrid_text *words) {
+  if (words->data && !words->failed) wrap(c, label, words->data);
+  mgrid_text_free(words);
+}
+
+static const char *s_of(int64_t n) { return n == 1 ? "" : "s"; }
+
+/* Who makes the communicators of family i. */
+static void describe_communicator(const mgrid_plan *p, size_t i, mgrid_text *t) {
+  const mgrid_entry  *e = &p->content.entry[i];
+  const mgrid_family *f = e->family;
+  int64_t             led;
+  if (f->max_size < 2)
+    mgrid_text_str(t, "none needed");
+  else if (e->choice->none)
+    mgrid_text_str(t, "none made");
+  else if (p->shares[i] >= 0)
+    mgrid_text_add(t, "shared with %s", p->content.entry[p->shares[i]].name);
+  else if ((led = mgrid_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
+    mgrid_text_add(t, "%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
+  else
+    mgrid_text_str(t, "own");
+  mgrid_text_add(t, "%s%s", *e->choice->text ? "," : "", e->choice->text);
+}
+
+static void describe_size(const mgrid_family *f, char *buf, size_t len) {
+  snprintf(buf, len, "%s%" PRId64, f->size < 0 ? "<=" : "", f->max_size);
+}
+
+static int wider(int width, int n) { return n > width ? n : width; }
+
+/* A line per family; its communicator goes to a line of its own where it would be too long. */
+static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error *err) {
+  const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
+  int         name = 6, count = 6, size = 4, group = 11;
+  char        sized[32];
+  mgrid_text  t = { 0 };
   for (size_t i = 0; i < p->content.nentries; i++) {
-    const mgrid_entry  *e = &p->content.entry[i];
-    const mgrid_family *f = e->family;
-    char                ranks[128], size[32];
-    int64_t             led;
-    example(f, ranks, sizeof ranks);
-    if (f->size >= 0)
-      snprintf(size, sizeof size, "%" PRId64, f->size);
-    else
-      snprintf(size, sizeof size, "<=%" PRId64, f->max_size);
-    printf("%-*s %9" PRId64 " %9s  %-32s ", width, e->name, f->count, size, ranks);
-    if (f->max_size < 2)
-      printf("none needed");
-    else if (e->choice->none)
-      printf("none made");
-    else if (p->shares[i] >= 0)
-      printf("shared with %s", p->content.entry[p->shares[i]].name);
-    else if ((led = mgrid_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
-      printf("%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
-    else
-      printf("own");
-    printf("%s%s\n", *e->choice->text ? "," : "", e->choice->text);
+    const mgrid_entry *e = &p->content.entry[i];
+    describe_size(e->family, sized, sizeof sized);
+    name = wider(name, (int)strlen(e->name));
+    count = wider(count, snprintf(NULL, 0, "%" PRId64, e->family->count));
+    size = wider(size, (int)strlen(sized));
+    t.len = 0;
+    if (e->family->count) mgrid_draw_group(&t, e->family, 0, c->columns / 2);
+    group = wider(group, (int)t.len);
   }
+  int room = c->columns - name - count - size - 26; /* 26: the gaps, and most of what communicators are */
+  if (group > room) group = room < LEAST_GROUP ? LEAST_GROUP : room;
+  int before = name + count + size + group + 7;
+  printf("\n%s%-*s  %*s  %*s  %-*s  %s%s\n", on, name, "family", count, "groups", size, "size", group, "first group",
+         "communicator", off);
+  if (p->content.nentries == 0) printf("none: the recipe makes no groups with these parameters\n");
+  for (size_t i = 0; i < p->content.nentries && !t.failed; i++) {
+    const mgrid_entry *e = &p->content.entry[i];
+    describe_size(e->family, sized, sizeof sized);
+    printf("%-*s  %*" PRId64 "  %*s  ", name, e->name, count, e->family->count, size, sized);
+    t.len = 0;
+    if (e->family->count)
+      mgrid_draw_group(&t, e->family, 0, group);
+    else
+      mgrid_text_str(&t, "-");
+    printf("%-*s", group, t.data ? t.data : "");
+    bool longer = (int)t.len > group;
+    t.len = 0;
+    describe_communicator(p, i, &t);
+    if (longer || before + 1 + (int)t.len > c->columns) /* right-aligned below */
+      printf("\n%*s", wider(name + 2, c->columns - (int)t.len), "");
+    else
+      printf("  ");
+    printf("%s\n", t.data ? t.data : "");
+  }
+  bool failed = t.failed;
+  mgrid_text_free(&t);
+  return failed ? mgrid_oom(err) : MGRID_OK;
 }
 
 /* A line for each tensor: bytes of a rank that has the largest part, and of the whole; how often each part is there;
 ** ranks that hold none. */
-static void show_tensors(const mgrid_plan *p, const char *on, const char *off) {
-  char text[1024];
+static void show_tensors(const cli *c, const mgrid_plan *p) {
+  const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
+  char        text[1024];
   if (p->content.ntensors == 0) return;
   printf("\n%s%-16s %14s %14s %9s %9s  %s%s\n", on, "tensor", "bytes", "of a rank", "copies", "without", "rule", off);
   for (size_t i = 0; i < p->content.ntensors; i++) {
@@ -70,7 +120,7 @@ static void show_tensors(const mgrid_plan *p, const char *on, const char *off) {
 }
 
 /* Print how many communicators a rank holds: least and most of all ranks, or in a large world those of rank 0. */
-static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
+static mgrid_status show_counts(const cli *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_plan_counts all = MGRID_PLAN_COUNTS_INIT, n = MGRID_PLAN_COUNTS_INIT;
   int64_t           world = p->content.world, shown = world <= EXACT_WORLD ? world : 1;
   int64_t           least = INT64_MAX, most = 0, least_groups = INT64_MAX, most_groups = 0;
@@ -84,14 +134,45 @@ static mgrid_status show_counts(const mgrid_plan *p, mgrid_error *err) {
     if (groups > most_groups) most_groups = groups;
   }
   if (s) return s;
-  printf("\n%-14s %" PRId64 " communicators for %" PRId64 " groups; %" PRId64 " groups of one rank need none\n",
-         "in all", all.communicators, all.groups, all.singles);
-  printf("%-14s ", shown == world ? "each rank" : "rank 0");
-  printf(least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
-  printf(" communicators for ");
-  printf(least_groups == most_groups ? "%" PRId64 : "%" PRId64 " to %" PRId64, least_groups, most_groups);
-  printf(" groups\n");
+  mgrid_text t = { 0 };
+  mgrid_text_add(&t, "%" PRId64 " communicator%s for %" PRId64 " group%s; %" PRId64 " group%s of one rank need%s none",
+                 all.communicators, s_of(all.communicators), all.groups, s_of(all.groups), all.singles,
+                 s_of(all.singles), all.singles == 1 ? "s" : "");
+  printf("\n");
+  cli_wrap(c, "in all", &t);
+  mgrid_text_add(&t, least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
+  mgrid_text_add(&t, " communicator%s for ", s_of(most));
+  mgrid_text_add(&t, least_groups == most_groups ? "%" PRId64 : "%" PRId64 " to %" PRId64, least_groups, most_groups);
+  mgrid_text_add(&t, " group%s", s_of(most_groups));
+  cli_wrap(c, shown == world ? "each rank" : "rank 0", &t);
   return MGRID_OK;
+}
+
+/* Ranks in no group are said among the facts; that this may be a mistake, in a note. */
+static void show_idle(const cli *c, const mgrid_plan *p) {
+  mgrid_text which = { 0 }, t = { 0 };
+  int64_t    n = mgrid_plan_idle(p, &which);
+  if (n > 0) {
+    mgrid_text_add(&t, "%" PRId64 " rank%s in no group: %s", n, s_of(n), which.data ? which.data : "");
+    cli_wrap(c, "idle", &t);
+  }
+  mgrid_text_free(&which);
+}
+
+void cli_note_plan(const cli *c, const mgrid_plan *p) {
+  if (c->me != 0) return;
+  mgrid_text which = { 0 };
+  int64_t    n = p->content.idle ? 0 : mgrid_plan_idle(p, &which);
+  if (n > 0)
+    fprintf(stderr,
+            "moongrid: note: %" PRId64 " of %" PRId64 " ranks %s in no group: %s; idle = \"allow\" in a recipe "
+            "says that this is meant\n",
+            n, p->content.world, n == 1 ? "is" : "are", which.data ? which.data : "");
+  mgrid_text_free(&which);
+  for (size_t i = 0; i < p->content.nparams; i++)
+    if (p->content.param[i].unread && !p->content.param[i].usual)
+      fprintf(stderr, "moongrid: note: build does not read parameter '%s', so no group depends on it\n",
+              p->content.param[i].name);
 }
 
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
@@ -102,58 +183,77 @@ void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {
 }
 
 /* Say which families share and what that costs, and which are used at the same time. */
-static mgrid_status show_sharing(const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
-  const mgrid_content *c = &p->content;
+static mgrid_status show_sharing(const cli *c, const mgrid_plan *p, const mgrid_site *site, mgrid_error *err) {
+  const mgrid_content *all = &p->content;
   mgrid_text           t = { 0 };
-  for (size_t i = 0; i < c->nentries; i++) {
+  bool                 some = false;
+  for (size_t i = 0; i < all->nentries; i++) {
     mgrid_demand more;
-    mgrid_entry_demand(&c->entry[i], c->entry[i].family->max_size, 1, site, &more);
+    mgrid_entry_demand(&all->entry[i], all->entry[i].family->max_size, 1, site, &more);
     if (more.created == 0 || !mgrid_plan_sharers(p, (int)i, " ", &t)) continue; /* MPI's calls wait for none */
-    mgrid_text_add(&t, ": %.0f MiB\n%-14s ", (double)more.created / (1 << 20), "");
+    mgrid_text_add(&t, ": %.0f MiB", (double)more.created / (1 << 20));
+    printf("%s", some ? "" : "\n");
+    if (t.failed) break;
+    cli_wrap(c, some ? "" : "sharing", &t);
+    some = true;
   }
-  if (t.len && !t.failed)
-    printf("\n%-14s %swith NCCL, calls on families of one line wait for each other; apart, each takes so many MiB\n"
-           "%-14s more: concurrent = { ... } in a recipe keeps those apart that are used at the same time\n",
-           "sharing", t.data, "");
-  for (size_t i = 0; i < c->nconcurrent && !t.failed; i++) {
-    t.len = 0;
-    mgrid_concurrent_text(&c->concurrent[i], ", ", &t);
-    if (!t.failed) printf("%s%-14s %s, launched in this order\n", i ? "" : "\n", i ? "" : "concurrent", t.data);
+  if (some)
+    wrap(c, "",
+         "with NCCL, calls on families of one line wait for each other; apart, each takes so many MiB more: "
+         "concurrent = { ... } in a recipe keeps those apart that are used at the same time");
+  for (size_t i = 0; i < all->nconcurrent && !t.failed; i++) {
+    mgrid_concurrent_text(&all->concurrent[i], ", ", &t);
+    mgrid_text_str(&t, ", launched in this order");
+    if (i == 0) printf("\n");
+    if (!t.failed) cli_wrap(c, i ? "" : "concurrent", &t);
   }
   bool failed = t.failed;
   mgrid_text_free(&t);
   return failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
-                           mgrid_error *err) {
+void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool all) {
   const char *on = c->bold ? "\033[1m" : "", *off = c->bold ? "\033[0m" : "";
-  char        text[2048];
-  char        recipe[4096];
-  mgrid_shown(recipe, sizeof recipe, p->content.recipe, strlen(p->content.recipe));
-  printf("%s%s%s over %" PRId64 " ranks", on, *recipe ? recipe : "plan", off, p->content.world);
-  int column = printf("%s", p->content.nparams ? ":" : "");
+  char        name[4096];
+  mgrid_shown(name, sizeof name, p->content.recipe, strlen(p->content.recipe));
+  if (!*name) snprintf(name, sizeof name, "plan");
+  printf("%s%s%s%s", before, on, name, off);
+  int column = (int)(strlen(before) + strlen(name))
+               + printf(" over %" PRId64 " rank%s", p->content.world, s_of(p->content.world));
+  const char *colon = ":";
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];
-    bool               whole = strlen(a->value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
-    int                shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
-    int                length = (int)(strlen(a->name) + strnlen(a->value, VALUE_WIDTH)) + 2;
-    if (column + length > LINE_WIDTH) column = printf("\n              ") - 1;
+    if (a->usual && !all) continue;
+    bool whole = strlen(a->value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
+    int  shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
+    int  length = (int)(strlen(a->name) + strnlen(a->value, VALUE_WIDTH)) + 2;
+    column += printf("%s", colon);
+    colon = "";
+    if (column + length > c->columns && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;
     column += printf(" %s=%.*s%s", a->name, shown, a->value, whole ? "" : "...");
   }
   printf("\n");
+}
+
+mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, bool all,
+                           mgrid_error *err) {
+  char text[2048];
+  cli_show_head(c, p, "", all);
   for (size_t i = 0; i < p->content.ngrids; i++) {
     mgrid_text_ellipsis(text, sizeof text, mgrid_grid_describe(p->content.grid[i].grid, text, sizeof text));
-    printf("%s%-14s %s\n", i ? "" : "\n", p->content.grid[i].name, text);
+    if (i == 0) printf("\n");
+    wrap(c, p->content.grid[i].name, text);
   }
-  if (p->content.ngrids) printf("%-14s dims are listed fastest-varying first\n", "");
-  show_families(p, on, off);
-  show_tensors(p, on, off);
-  mgrid_status s = show_sharing(p, site, err);
-  if (!s) s = show_counts(p, err);
-  if (!s) s = cli_show_resources(b, p, site, err);
+  if (p->content.ngrids) wrap(c, "", "dims are listed fastest-varying first");
+  mgrid_status s = show_families(c, p, err);
   if (s) return s;
+  show_tensors(c, p);
+  s = show_sharing(c, p, site, err);
+  if (!s) s = show_counts(c, p, err);
+  if (s) return s;
+  show_idle(c, p);
+  if ((s = cli_show_resources(c, b, p, site, err))) return s;
   mgrid_plan_digest(p, text);
-  printf("%-14s %s\n", "digest", text);
+  wrap(c, "digest", text);
   return MGRID_OK;
 }

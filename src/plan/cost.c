@@ -38,11 +38,47 @@ static void add(const mgrid_entry *e, int64_t size, int64_t times, const mgrid_s
   out->first_use += times * d.ring;
 }
 
-void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+/* What a rank may have at most, that lies within the bounds of the same families as `at`. */
+static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t at, const mgrid_site *site) {
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
   for (size_t i = 0; i < p->content.nentries; i++) { /* a rank is in at most one group of each round */
-    const mgrid_entry *e = &p->content.entry[i];
-    if (p->shares[i] < 0 && !e->choice->none) add(e, e->family->max_size, mgrid_family_rounds(e->family), site, out);
+    const mgrid_entry  *e = &p->content.entry[i];
+    const mgrid_family *f = e->family;
+    if (p->shares[i] < 0 && !e->choice->none && f->low <= at && at <= f->high)
+      add(e, f->max_size, mgrid_family_rounds(f), site, &m);
   }
+  return m;
+}
+
+/* Families on ranks apart from each other do not add up: the most is where one of them begins. Of very many families
+** all are added. */
+void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+  enum { STARTS = 64 };
+  int64_t start[STARTS];
+  int     n = 0;
+  for (size_t i = 0; i < p->content.nentries && n <= STARTS; i++) {
+    const mgrid_family *f = p->content.entry[i].family;
+    bool                known = f->low > f->high;
+    for (int k = 0; k < n && !known; k++) known = start[k] == f->low;
+    if (known) continue;
+    if (n < STARTS) start[n] = f->low;
+    n++;
+  }
+  if (n > STARTS) {
+    for (size_t i = 0; i < p->content.nentries; i++) {
+      const mgrid_entry *e = &p->content.entry[i];
+      if (p->shares[i] < 0 && !e->choice->none) add(e, e->family->max_size, mgrid_family_rounds(e->family), site, out);
+    }
+    return;
+  }
+  mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT;
+  for (int k = 0; k < n; k++) {
+    mgrid_gpu_memory m = at_rank(p, start[k], site);
+    if (m.communicators > most.communicators) most.communicators = m.communicators;
+    if (m.created > most.created) most.created = m.created;
+    if (m.first_use > most.first_use) most.first_use = m.first_use;
+  }
+  out->communicators += most.communicators, out->created += most.created, out->first_use += most.first_use;
 }
 
 mgrid_status mgrid_plan_gpu_memory(const mgrid_plan *p, int64_t rank, mgrid_gpu_memory *out, mgrid_error *err) {

@@ -61,8 +61,8 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
       return NULL;
     }
   }
-  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, payer, err)
-        || (payer && payer->spent) || mgrid_plan_take_digest(p, err)) {
+  if (mgrid_plan_check_parents(p, err) || mgrid_plan_take_launch(p, payer, err) || (payer && payer->spent)
+      || mgrid_plan_take_digest(p, err)) {
     mgrid_plan_free(p);
     return NULL;
   }

@@ -18,6 +18,8 @@
 
 #include "plan/topology.h"
 
+#include <jansson.h>
+
 struct mgrid_plan {
   atomic_int    refs;
   mgrid_content content;
@@ -116,6 +118,22 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
 /* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
 ** where there are none. `backend` makes the families that ask for no other. heed.c */
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
+
+/* Laws: have both families the same groups; is every group of a inside one of b; has no rank a group of both; has every
+** rank one? MGRID_REFUSED with the first place where it is not so. O(members); `same` of strided families O(modes).
+** mgrid_plan_law reads one as text, "within(tp, node)". laws.c */
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
+mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
+mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
+mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err);
+mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
+
+/* The answer of mgrid_plan_why as JSON, a new reference. why.c */
+mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
+
+/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large to look at each rank,
+** which is needed where no family is a partition. O(world x families) then. idle.c */
+int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
 /* Text that the digest is made of: the head (world, parameters, grids, tensors), then a line per
 ** family. print.c */

@@ -149,7 +149,7 @@ static mgrid_status add_param(mgrid_content *c, const char *name, const char *va
   mgrid_param *param = grow(c->param, c->nparams, sizeof *param);
   if (!param) return mgrid_oom(err);
   c->param = param;
-  mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value) };
+  mgrid_param p = { mgrid_strdup(name), mgrid_strdup(value), false, false };
   if (!p.name || !p.value) {
     free(p.name);
     free(p.value);
@@ -164,13 +164,17 @@ mgrid_status mgrid_content_copy(mgrid_content *to, const mgrid_content *from, mg
   to->world = from->world;
   to->recipe = mgrid_strdup(from->recipe);
   to->policies = from->policies;
+  to->idle = from->idle;
   mgrid_status s = to->recipe ? MGRID_OK : mgrid_oom(err);
   for (size_t i = 0; i < from->nentries && !s; i++)
     s = add_entry(to, from->entry[i].name, from->entry[i].family, from->entry[i].choice, err);
   for (size_t i = 0; i < from->ngrids && !s; i++) s = add_grid(to, from->grid[i].name, from->grid[i].grid, err);
   for (size_t i = 0; i < from->ntensors && !s; i++)
     s = add_tensor(to, from->tensor[i].name, from->tensor[i].tensor, err);
-  for (size_t i = 0; i < from->nparams && !s; i++) s = add_param(to, from->param[i].name, from->param[i].value, err);
+  for (size_t i = 0; i < from->nparams && !s; i++) {
+    s = add_param(to, from->param[i].name, from->param[i].value, err);
+    if (!s) to->param[i].usual = from->param[i].usual, to->param[i].unread = from->param[i].unread;
+  }
   if (!s) s = mgrid_concurrent_copy(to, from, err);
   if (s) mgrid_content_free(to);
   return s;

@@ -29,6 +29,8 @@ typedef struct mgrid_named_tensor {
 
 typedef struct mgrid_param {
   char *name, *value; /* of the recipe, as text */
+  bool  usual;        /* the value is the default */
+  bool  unread;       /* the recipe's build did not read it */
 } mgrid_param;
 
 typedef struct mgrid_concurrent { /* families that a trainer uses at the same time, the most urgent first */
@@ -47,6 +49,7 @@ typedef struct mgrid_index {
 typedef struct mgrid_content {
   int64_t             world;    /* ranks */
   char               *recipe;   /* "" where there is none */
+  bool                idle;     /* the recipe says that ranks may be in no group */
   uint64_t            policies; /* hash of the text of a recipe with policies, compared across ranks; else 0 */
   size_t              nentries, ngrids, nparams, nconcurrent, ntensors;
   mgrid_entry        *entry;      /* [nentries], in the order of the calls; so are the next four */

@@ -130,10 +130,19 @@ static int core_is_topology(lua_State *L) {
   return 1;
 }
 
+/* note(topology, name, text, usual, unread): a parameter; is it at its default, and did build not read it? */
 static int core_note(lua_State *L) {
-  mgrid_error e = MGRID_ERROR_INIT;
-  if (mgrid_topology_param(mgrid_lua_check_topology(L, 1), luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e))
-    return mgrid_lua_raise_error(L, &e);
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  if (mgrid_topology_param(t, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_param *p = &t->content.param[t->content.nparams - 1];
+  p->usual = lua_toboolean(L, 4), p->unread = lua_toboolean(L, 5);
+  return 0;
+}
+
+/* allow_idle(topology): ranks may be in no group */
+static int core_allow_idle(lua_State *L) {
+  mgrid_lua_check_topology(L, 1)->content.idle = true;
   return 0;
 }
 
@@ -246,6 +255,7 @@ void mgrid_core_push(lua_State *L) {
                                    { "keys", core_keys },
                                    { "is_topology", core_is_topology },
                                    { "note", core_note },
+                                   { "allow_idle", core_allow_idle },
                                    { "note_policies", core_note_policies },
                                    { "params", core_params },
                                    { "digest", core_digest },

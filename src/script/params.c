@@ -21,6 +21,7 @@ typedef struct evaluation {
   const void *params;
   json_t     *file; /* values of a file of parameters; NULL: none */
   mgrid_plan *plan;
+  json_t    **trail; /* NULL: nobody asks */
 } evaluation;
 
 static int plan_body(lua_State *L) {
@@ -40,7 +41,22 @@ static int plan_body(lua_State *L) {
   mgrid_payer payer = mgrid_budget_payer(L);
   e->plan = mgrid_plan_make(t, &payer, &err);
   if (payer.spent) mgrid_lua_charge(L, 0); /* raises */
+  if (e->plan && e->trail) {
+    mgrid_lua_trail_push(L, lua_gettop(L));
+    *e->trail = mgrid_json_of(L, -1);
+  }
   return e->plan ? 0 : mgrid_lua_raise_error(L, &err);
+}
+
+static int trail_body(lua_State *L) {
+  mgrid_lua_trail_begin(L);
+  return 0;
+}
+
+mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err) {
+  *trail = NULL;
+  rt->trail = trail;
+  return mgrid_runtime_protected(rt, trail_body, NULL, err);
 }
 
 static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params, json_t *file,
@@ -49,7 +65,7 @@ static mgrid_plan *plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push,
   if (world < 1 || world > MGRID_WORLD_MAX)
     return mgrid_null(err, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64, MGRID_WORLD_MAX,
                       world);
-  evaluation e = { rt->recipe, world, push, params, file, NULL };
+  evaluation e = { rt->recipe, world, push, params, file, NULL, rt->trail };
   if (mgrid_runtime_protected(rt, plan_body, &e, err)) {
     mgrid_plan_free(e.plan);
     return NULL;

@@ -88,13 +88,16 @@ typedef struct call {
   const mgrid_arg *args;
   lua_State       *from; /* if not NULL: arguments are the value at `at` of this Lua state instead */
   int              at;
+  const json_t    *json; /* if not NULL: arguments are this object instead */
 } call;
 
 static int call_body(lua_State *L) {
   call *c = lua_touserdata(L, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
   lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
-  if (!c->from)
+  if (c->json)
+    mgrid_push_json(L, c->json);
+  else if (!c->from)
     mgrid_push_args(L, c->n, c->args);
   else if (!mgrid_copy_value(c->from, c->at, L, MGRID_ANY_KEYS))
     return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
@@ -206,11 +209,27 @@ static mgrid_status run(call *c, mgrid_error *err) {
 const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
 
 mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
-  return run(&(call){ p, n, args, NULL, 0 }, err);
+  return run(&(call){ p, n, args, NULL, 0, NULL }, err);
 }
 
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
-  return run(&(call){ p, 0, NULL, from, at }, err);
+  return run(&(call){ p, 0, NULL, from, at, NULL }, err);
+}
+
+mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
+                                    json_t **result, mgrid_error *err) {
+  mgrid_policy *p = mgrid_policy_new(rt, s, name, err);
+  if (!p) return err->status;
+  mgrid_status status = run(&(call){ p, 0, NULL, NULL, 0, args }, err);
+  lua_State   *L = rt->L;
+  if (!status) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+    *result = mgrid_json_of(L, -1);
+    lua_settop(L, 0);
+    if (!*result) status = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returned what JSON cannot say", name);
+  }
+  mgrid_policy_free(p);
+  return status;
 }
 
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {

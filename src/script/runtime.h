@@ -18,6 +18,7 @@ struct mgrid_runtime {
   char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
   mgrid_error   unloaded; /* the error if loading failed */
   double        loading;  /* seconds of processor time that loading took: a plan has the rest */
+  json_t      **trail;    /* where the next plan puts which lines its families come from; NULL: nobody asks */
 };
 
 extern const char mgrid_recipe_key; /* its address: the registry key of the loaded recipe */
@@ -38,6 +39,8 @@ typedef void mgrid_push(lua_State *L, const void *values);
 /* As mgrid_runtime_plan. A parameter is a value, or text that is parsed by the parameter's kind. */
 mgrid_plan *mgrid_runtime_plan_with(mgrid_runtime *rt, int64_t world, mgrid_push *push, const void *params,
                                     mgrid_error *err);
+/* From the next plan on: name of a family -> list of "source:line" that it comes from, a new reference in *trail. */
+mgrid_status mgrid_runtime_trail(mgrid_runtime *rt, json_t **trail, mgrid_error *err);
 /* Ask a query of the recipe over a state of this process; the answer is left on the top of rt->L. */
 mgrid_status mgrid_runtime_ask_with(mgrid_runtime *rt, mgrid_state *s, const char *query, mgrid_push *push,
                                     const void *args, mgrid_error *err);
@@ -50,6 +53,9 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
 /* mgrid_runtime_set with the value that push pushes; nil: the default again. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
                                     const void *value, mgrid_error *err);
+/* Look up a policy and call it once with arguments in JSON, an object; *result is a new reference. *err is fresh. */
+mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
+                                    json_t **result, mgrid_error *err);
 /* For a host's Lua state: mgrid_policy_call with the table at `at` of `from` as arguments; push the result to `to`,
 ** or raise there. */
 mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err);

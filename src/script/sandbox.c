@@ -8,6 +8,7 @@
 #include "script/sandbox.h"
 
 #include "types/bind.h"
+#include "types/values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -241,6 +242,38 @@ static int plain_tostring(lua_State *L) {
   return 1;
 }
 
+/* print(...): the values, with blanks between them, for the host's log. A table is said in JSON where that can be. */
+static int recipe_print(lua_State *L) {
+  int        n = lua_gettop(L);
+  mgrid_text t = { 0 };
+  for (int i = 1; i <= n; i++) {
+    json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
+    lua_pushcfunction(L, plain_tostring);
+    lua_pushvalue(L, i);
+    bool failed = lua_pcall(L, 1, 1, 0) != LUA_OK; /* the text is to be freed */
+    if (i > 1) mgrid_text_str(&t, " ");
+    if (v)
+      mgrid_json_text(v, JSON_COMPACT, &t);
+    else
+      mgrid_text_str(&t, failed || !lua_tostring(L, -1) ? luaL_typename(L, i) : lua_tostring(L, -1));
+    json_decref(v);
+    lua_pop(L, 1);
+  }
+  mgrid_lua_push_text(L, &t);
+  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
+  mgrid_lua_say(L, lua_tostring(L, -1));
+  return 0;
+}
+
+/* log(format, ...): print(string.format(format, ...)); upvalue: the real string.format */
+static int string_format(lua_State *L);
+static int recipe_log(lua_State *L) {
+  string_format(L);
+  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
+  mgrid_lua_say(L, lua_tostring(L, -1));
+  return 0;
+}
+
 /* upvalue: the real string.format. %p prints addresses, and %s those of tables. */
 static int string_format(lua_State *L) {
   size_t      len, bytes = 0;
@@ -369,9 +402,11 @@ void mgrid_sandbox_push(lua_State *L) {
   static const luaL_Reg    new_tables[] = {
        { "insert", table_insert }, { "remove", table_remove }, { "sort", table_sort }, { NULL, NULL }
   };
-  static const luaL_Reg changed[] = {
-    { "assert", checked_assert }, { "pairs", ordered_pairs }, { "tostring", plain_tostring }, { NULL, NULL }
-  };
+  static const luaL_Reg changed[] = { { "assert", checked_assert },
+                                      { "pairs", ordered_pairs },
+                                      { "tostring", plain_tostring },
+                                      { "print", recipe_print },
+                                      { NULL, NULL } };
   lua_newtable(L);
   allow(L, NULL, globals);
   luaL_setfuncs(L, changed, 0);
@@ -381,6 +416,9 @@ void mgrid_sandbox_push(lua_State *L) {
   lua_getfield(L, -1, "string");
   lua_getglobal(L, "string");
   lua_getfield(L, -1, "format");
+  lua_pushvalue(L, -1);
+  lua_pushcclosure(L, recipe_log, 1);
+  lua_setfield(L, -5, "log");
   lua_pushcclosure(L, string_format, 1);
   lua_setfield(L, -3, "format");
   lua_pop(L, 2);

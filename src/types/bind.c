@@ -173,6 +173,7 @@ mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
   mgrid_lua_family *box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_FAMILY, free_family);
   if (like) box->choice = mgrid_choice_ref(like->choice);
+  mgrid_lua_trail_add(L);
   return box;
 }
 

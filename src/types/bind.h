@@ -57,6 +57,8 @@ void mgrid_lua_stack(lua_State *L, int n);
 ** Neither does anything in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
+/* Tell the host's log what a recipe prints, after "file:line: ". Long texts and many lines are cut, which is said. */
+void mgrid_lua_say(lua_State *L, const char *text);
 /* Raise about an unknown name, with the nearest of the n candidates. */
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n);
 
@@ -188,6 +190,12 @@ int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error
 int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
+
+/* Which lines of a recipe families come from. From _begin on, each new family has its line kept, and the family that it
+** was made of (_add, the family on the top). _push: name -> list of "source:line", the first one first. trail.c */
+void mgrid_lua_trail_begin(lua_State *L);
+void mgrid_lua_trail_add(lua_State *L);
+void mgrid_lua_trail_push(lua_State *L, int topology);
 
 /* Register the classes, and put their constructors into the table on the top. */
 void mgrid_lua_open_world(lua_State *L);    /* world */

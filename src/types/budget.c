@@ -161,6 +161,20 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
   if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
 }
 
+void mgrid_lua_say(lua_State *L, const char *text) {
+  enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
+  mgrid_budget *b = mgrid_budget_of(L);
+  if (!b || !b->hooks.log || b->said > LINES) return;
+  mgrid_lua_where(L);
+  int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
+  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not within a character */
+  if (b->said++ == LINES)
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", lua_tostring(L, -1));
+  else
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", lua_tostring(L, -1), cut, text, cut < n ? "..." : "");
+  lua_pop(L, 1);
+}
+
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
   mgrid_budget *b = mgrid_budget_of(L);
   if (!b) return;
@@ -181,7 +195,7 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds) {
   b->count = 0, b->seconds = seconds, b->began = b->looked = mgrid_now(), b->processor = -1;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
-  b->refused = 0;
+  b->refused = 0, b->said = 0;
   b->status = MGRID_OK;
   b->L = L, b->step = STEP;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);

@@ -23,6 +23,7 @@ typedef struct mgrid_budget {
   double          seconds;       /* of processor time that this call may take */
   double          began, looked; /* mgrid_now() when this call began, and at the last look */
   double          processor;     /* mgrid_processor_now() at the first look; below 0: there was none yet */
+  int             said;          /* lines that the recipe printed in this call */
   bool            over;          /* spent: every further instruction raises `verdict` */
   bool            placed;        /* the verdict has the place where the recipe was */
   bool            no_memory;     /* there was none in this call, even after a collection: */

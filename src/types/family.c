@@ -27,7 +27,7 @@ void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
 ** algebra's C functions, which free what they hold. */
 typedef struct lua_call {
   lua_State *L;
-  int        fn; /* stack index of the function */
+  int        fn;                  /* stack index of the function */
   int64_t    group, n, cap, made; /* made: members so far */
   int64_t   *positions;
   int32_t   *ranks;
@@ -366,31 +366,33 @@ static int family_tostring(lua_State *L) {
   return 1;
 }
 
-/* same(a, b) raises unless two rules make the same groups; the message has the first difference */
+/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise where the law does not hold, with the first place */
 static int same(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_error   e = MGRID_ERROR_INIT;
   if (equal(L, a, b)) return 0;
-  char x[160], y[160];
-  mgrid_family_describe(a, x, sizeof x);
-  mgrid_family_describe(b, y, sizeof y);
-  if (a->world != b->world || a->count != b->count)
-    return mgrid_lua_raise(L, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s", a->count,
-                           x, b->count, y);
-  for (int64_t g = 0; g < a->count; g++) {
-    if (mgrid_same_group(a, g, b, g)) continue;
-    int64_t p = 0;
-    while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p)) p++;
-    int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
-    if (in_a < 0 || in_b < 0)
-      return mgrid_lua_raise(
-          L, "the families are not the same: group %" PRId64 " has %" PRId64 " ranks in %s and %" PRId64 " in %s", g,
-          mgrid_family_size(a, g), x, mgrid_family_size(b, g), y);
-    return mgrid_lua_raise(L,
-                           "the families are not the same: position %" PRId64 " of group %" PRId64 " is rank %" PRId64
-                           " in %s and rank %" PRId64 " in %s",
-                           p, g, in_a, x, in_b, y);
-  }
-  return 0;
+  return mgrid_law_same(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+}
+
+static int within(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, a->total);
+  return mgrid_law_within(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+}
+
+static int disjoint(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_lua_charge(L, a->total < b->total ? a->total : b->total);
+  return mgrid_law_disjoint(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+}
+
+static int covers(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_error   e = MGRID_ERROR_INIT;
+  if (mgrid_family_coverage(f) != MGRID_PARTITION) mgrid_lua_charge(L, f->world);
+  return mgrid_law_covers(f, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
 static const luaL_Reg family_fields[] = {
@@ -417,7 +419,8 @@ static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, f
 
 void mgrid_lua_open_family(lua_State *L) {
   static const luaL_Reg functions[] = {
-    { "union", families_union }, { "zip", families_zip }, { "same", same }, { NULL, NULL }
+    { "union", families_union }, { "zip", families_zip }, { "same", same }, { "within", within },
+    { "disjoint", disjoint },    { "covers", covers },    { NULL, NULL }
   };
   mgrid_lua_open_class(L, &family_class);
   luaL_setfuncs(L, functions, 0);

@@ -274,7 +274,8 @@ static void read_grid(reading *r, const mgrid_content *c) {
 static void charge_members(const reading *r, const mgrid_family *f) {
   int64_t coords = 0;
   for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
-  mgrid_lua_charge(r->L, f->total < INT64_MAX / 64 ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n) : f->total);
+  mgrid_lua_charge(r->L,
+                   f->total < INT64_MAX / 64 ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n) : f->total);
   mgrid_lua_reserve(r->L, coords, 8);
 }
 

@@ -3,6 +3,7 @@
 ** topology.c - Topology and Plan for Lua.
 */
 #include "types/budget.h"
+#include "types/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,7 +59,8 @@ void mgrid_lua_weigh_topology(lua_State *L, int i) {
   const mgrid_content *c = &mgrid_lua_check_topology(L, i)->content;
   size_t               names = c->nentries + c->ngrids + c->ntensors;
   for (size_t k = 0; k < c->nconcurrent; k++) names += c->concurrent[k].n;
-  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, i)), sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
+  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, i)),
+                  sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
 static int topology_newindex(lua_State *L) {
@@ -104,11 +106,25 @@ static int topology_newindex(lua_State *L) {
   return 0;
 }
 
+/* t:has "x": is there a family, grid or tensor x? No family can be called "has", for a State answers that, too. */
+static int topology_has(lua_State *L) {
+  mgrid_lua_check_topology(L, 1);
+  luaL_checkstring(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_pushvalue(L, 2);
+  lua_pushboolean(L, lua_rawget(L, -2) != LUA_TNIL);
+  return 1;
+}
+
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   const char     *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
+  if (strcmp(name, "has") == 0) {
+    lua_pushcfunction(L, topology_has);
+    return 1;
+  }
   const mgrid_content *c = &t->content;
   const char          *known[256];
   size_t               n = 0;
@@ -327,6 +343,25 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
+static int push_json(lua_State *L) {
+  mgrid_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+/* plan:why(a, b) -> what two ranks have to do with each other, as a table */
+static int plan_why(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     a = luaL_checkinteger(L, 2), b = luaL_checkinteger(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *why;
+  if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushcfunction(L, push_json);
+  lua_pushlightuserdata(L, why);
+  int rc = lua_pcall(L, 1, 1, 0);
+  json_decref(why);
+  return rc ? lua_error(L) : 1;
+}
+
 /* plan:shares(family) -> the family whose communicators it uses | nil */
 static int plan_shares(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -438,11 +473,19 @@ static const luaL_Reg plan_fields[] = {
   { "grids", plan_grids }, { "recipe", plan_recipe }, { "tensors", mgrid_lua_plan_tensors },
   { NULL, NULL }
 };
-static const luaL_Reg plan_methods[] = {
-  { "json", plan_json },     { "text", plan_text },     { "schedule", plan_schedule },       { "family", plan_family },
-  { "grid", plan_grid },     { "counts", plan_counts }, { "rehearse", plan_rehearse },       { "check", plan_check },
-  { "shares", plan_shares }, { "dry", plan_dry },       { "tensor", mgrid_lua_plan_tensor }, { NULL, NULL }
-};
+static const luaL_Reg        plan_methods[] = { { "json", plan_json },
+                                                { "text", plan_text },
+                                                { "schedule", plan_schedule },
+                                                { "family", plan_family },
+                                                { "grid", plan_grid },
+                                                { "counts", plan_counts },
+                                                { "rehearse", plan_rehearse },
+                                                { "check", plan_check },
+                                                { "shares", plan_shares },
+                                                { "dry", plan_dry },
+                                                { "tensor", mgrid_lua_plan_tensor },
+                                                { "why", plan_why },
+                                                { NULL, NULL } };
 static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
                                              { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
                                              { "__gc", mgrid_lua_free_box },  { NULL, NULL } };

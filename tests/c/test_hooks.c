@@ -46,7 +46,7 @@ static void *allocate(void *ud, void *block, size_t was, size_t bytes) {
 static void write_line(void *ud, mgrid_level level, const char *message) {
   heap  *h = ud;
   size_t n = strlen(h->lines);
-  snprintf(h->lines + n, sizeof h->lines - n, "%c %s\n", "DIW"[level], message);
+  snprintf(h->lines + n, sizeof h->lines - n, "%c %s\n", "DIWR"[level], message);
 }
 
 static mgrid_hooks hooks_of(heap *h) {
@@ -63,6 +63,34 @@ static void all_is_back(const heap *h) {
 }
 
 /* ------------------------------------------------------------------------ the tests */
+
+static void test_a_recipe_prints_to_the_log(void **unused) {
+  (void)unused;
+  heap        h;
+  mgrid_hooks hooks = hooks_of(&h);
+  mgrid_error e = MGRID_ERROR_INIT;
+  FILE       *file = fopen("build/printing.lua", "w");
+  assert_non_null(file);
+  fputs("print('loaded', 1)\n"
+        "return recipe { build = function(world)\n"
+        "  log('%d ranks', world.size)\n"
+        "  local t = topology(world)\n"
+        "  for i = 1, 1200 do print { i } end\n"
+        "  return t\n"
+        "end }\n",
+        file);
+  fclose(file);
+  mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, &e);
+  assert_int_equal(mgrid_runtime_load(rt, "build/printing.lua", &e), MGRID_OK);
+  assert_non_null(strstr(h.lines, "R build/printing.lua:1: loaded 1\n"));
+  mgrid_plan *p = mgrid_runtime_plan(rt, 8, 0, NULL, &e);
+  assert_non_null(p);
+  assert_non_null(strstr(h.lines, "R build/printing.lua:3: 8 ranks\nR build/printing.lua:5: [1]\n"));
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  unlink("build/printing.lua");
+  all_is_back(&h);
+}
 
 /* A dry backend that wants its members written out, as those do that make communicators. */
 static mgrid_backend *a_backend(mgrid_error *e) {
@@ -238,9 +266,10 @@ static void test_log(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_heap_of_a_runtime),       cmocka_unit_test(test_memory_of_a_backend),
-    cmocka_unit_test(test_an_allocator_that_fails), cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
-    cmocka_unit_test(test_hooks_come_first),        cmocka_unit_test(test_log),
+    cmocka_unit_test(test_heap_of_a_runtime),          cmocka_unit_test(test_memory_of_a_backend),
+    cmocka_unit_test(test_an_allocator_that_fails),    cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
+    cmocka_unit_test(test_hooks_come_first),           cmocka_unit_test(test_log),
+    cmocka_unit_test(test_a_recipe_prints_to_the_log),
   };
   return run_program("hooks", tests, argc, argv);
 }

@@ -106,6 +106,8 @@ static mgrid_status whole_way(mgrid_error *err) {
     if (!s) keep_digest(p);
     if (!s) s = mgrid_plan_print_json(p, -1, count_text, &length, err);
     if (!s) s = mgrid_plan_print_json(p, 3, count_text, &length, err);
+    if (!s) s = mgrid_plan_why(p, 0, 3, true, count_text, &length, err);
+    if (!s) s = mgrid_plan_why(p, 0, mgrid_plan_world(p) - 1, false, count_text, &length, err);
     if (!s) s = mgrid_plan_print_schedule(p, -1, count_text, &length, err);
     if (!s) s = mgrid_plan_rehearse(p, NULL, err);
     if (!s) s = mgrid_plan_check(p, NULL, err);

@@ -395,6 +395,42 @@ static void test_json_head(void **unused) {
   mgrid_plan_free(p);
 }
 
+/* -------------------------------------------------------------------- why */
+
+static void test_why(void **unused) {
+  (void)unused;
+  mgrid_grid     *g = dense();
+  mgrid_family   *tp = along(g, "tp"), *dp = along(g, "dp");
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
+  mgrid_topology_add(t, "tp", tp, NULL, anew(&why));
+  mgrid_topology_add(t, "dp", dp, NULL, anew(&why));
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+  mgrid_text  text = { 0 };
+  int         pieces = 0;
+  assert_int_equal(mgrid_plan_why(p, 1, 5, false, collect, &text, anew(&why)), MGRID_OK);
+  assert_string_equal(text.data, "ranks 1 and 5 are together in 1 group\n  dp[1]: positions 0 and 1 of 2, a pair\n"
+                                 "they first meet in dp[1]: step 1 of rank 1, step 1 of rank 5\n");
+  text.len = 0;
+  assert_int_equal(mgrid_plan_why(p, 0, 5, false, collect, &text, anew(&why)), MGRID_OK);
+  assert_string_equal(text.data, "ranks 0 and 5 are together in no group; a shortest way from one to the other\n"
+                                 "  0 to 1 in tp[0]\n  1 to 5 in dp[1]\n");
+  text.len = 0;
+  assert_int_equal(mgrid_plan_why(p, 0, 2, false, collect, &text, anew(&why)), MGRID_OK);
+  assert_string_equal(text.data, "ranks 0 and 2 are together in no group, and no chain of groups connects them\n");
+  mgrid_text_free(&text);
+  assert_int_equal(mgrid_plan_why(p, 0, 2, true, stop, &pieces, anew(&why)), MGRID_OUTPUT);
+  REFUSED(mgrid_plan_why(p, 3, 3, false, collect, &text, anew(&why)), "both ranks are 3; two ranks would do");
+  REFUSED(mgrid_plan_why(p, 0, 8, false, collect, &text, anew(&why)), "rank 8 is out of range; ranks are 0 to 7");
+  REFUSED(mgrid_plan_why(p, -1, 8, false, collect, &text, anew(&why)), "rank -1 is out of range; ranks are 0 to 7");
+  assert_int_equal(mgrid_plan_why(NULL, 0, 1, false, collect, &text, anew(&why)), MGRID_USAGE);
+  assert_null(text.data);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(tp);
+  mgrid_family_free(dp);
+  mgrid_grid_free(g);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_topology_errors),
@@ -405,6 +441,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_schedule_text),
     cmocka_unit_test(test_json),
     cmocka_unit_test(test_json_head),
+    cmocka_unit_test(test_why),
   };
   return run_program("print", tests, argc, argv);
 }

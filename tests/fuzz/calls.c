@@ -34,7 +34,7 @@ typedef struct fuzz {
   mgrid_site          site;
   mgrid_carrier       carrier;
   mgrid_nccl_options  nccl;
-  mgrid_mpi_options mpi;
+  mgrid_mpi_options   mpi;
   mgrid_move_options  moves;
   mgrid_dim           dims[ROOM];
   mgrid_mode          modes[2][ROOM];

@@ -15,6 +15,9 @@ end
 
 local moe = "examples/moe.lua"
 
+-- Lines are as long as the terminal is wide: the words alone.
+local function flat(text) return (text:gsub("%s+", " ")) end
+
 describe("moongrid", function()
   it("has help on stdout for itself and each command", function()
     for _, line in ipairs { "--help", "help", "plan --help", "run --help", "check -h", "help recipes", "doctor --help" } do
@@ -52,7 +55,8 @@ describe("moongrid", function()
     for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do commands[#commands + 1] = name end
     refuses("plam moe", 2, ("moongrid: unknown command 'plam'; nearest is 'plan' (%s)"):format(table.concat(commands, ", ")))
     refuses("plan " .. moe .. " --wrold 8", 2,
-      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, json, schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
+      "moongrid: unknown option '--wrold' of plan; nearest is 'world' (world, rank, groups, all, json, schedule, text, "
+        .. "tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)")
     refuses("plan " .. moe .. " -x", 2, "moongrid: unknown option '-x' of plan")
     refuses("doctor --wrld 8", 2,
       "moongrid: unknown option '--wrld' of doctor; nearest is 'world' (json, ras, world, params, option, color, help)")
@@ -67,11 +71,11 @@ describe("moongrid plan", function()
     assert.equal("", err)
     assert.equal(0, code)
     for _, part in ipairs {
-      "^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 ep=2 etp=1 order=tp%-cp%-ep%-dp%-pp\n",
+      "^examples/moe.lua over 8 ranks: tp=2 pp=2 ep=2\n",
       "\ndense +tp 2 x cp 1 x ep 1 x dp 2 x pp 2 over ranks 0%.%.7\n",
       "\nexpert +tp 1 x cp 1 x ep 2 x dp 2 x pp 2 over ranks 0%.%.7\n",
-      "\ntp +4 +2 +0 1 +own\n", "\nembedding +4 +2 +0 4 +shared with pp\n", "\netp +8 +1 +0 +none needed\n",
-      "\nall_gather +4 +2 +0 2 +own, unique\n",
+      "\ntp +4 +2 +{0,1} +own\n", "\nembedding +4 +2 +{0,4} +shared with pp\n", "\netp +8 +1 +{0} +none needed\n",
+      "\nall_gather +4 +2 +{0,2} +own, unique\n",
       "\nin all +20 communicators for 44 groups; 20 groups of one rank need none\n",
       "\neach rank +6 communicators for 14 to 15 groups\n", "\ndigest +%x+\n$",
     } do
@@ -115,7 +119,66 @@ describe("moongrid plan", function()
     local out, _, code = run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --rank 2")
     assert.equal(0, code)
     assert.truthy(out:find("\nembedding +%-\n"))
-    assert.truthy(out:find("\npp +0 +1 +4 +0 2 4 6\n"))
+    assert.truthy(out:find("\npp +0 +1 of 4 +0 +4 +{0,2,4,6}\n"))
+    assert.truthy(out:find("\nstages +0 +1 of 2 +0 +%- +{0,2}\nstages +1 +0 of 2 +%- +4 +{2,4}\n"))
+    assert.truthy(out:find("^rank 2 of examples/moe.lua over 8 ranks: tp=2 pp=4\n\ndense   tp 0, cp 0, ep 0, dp 0, pp 1\n"), out)
+    assert.truthy(run("build/moongrid plan " .. moe .. " --world 8 tp=2 --rank 2 --all"):find(": tp=2 cp=1 pp=1 ep=1 etp=1\n", 1, true))
+    assert.truthy(run "build/moongrid plan examples/encoder_decoder.lua --world 12 --rank 5":find "\n\nencoder  %-\ndecoder  tp 1, dp 0, pp 0\n")
+  end)
+
+  it("lists the groups of one family or of all, with how many are left out", function()
+    assert.equal("stages: 6 groups of 2 that share ranks\n  0  {0,2}\n  1  {2,4}\n  2  {4,6}\n  3  {1,3}\n  4  {3,5}\n"
+      .. "  5  {5,7}\n", (run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=4 --groups stages")))
+    local out = run("build/moongrid plan picotron --world 64 --groups")
+    assert.truthy(out:find("^tp: 64 groups of 1\n   0  {0}\n"), out)
+    assert.truthy(out:find("\n   7  {7}\n  ...  55 more\n  63  {63}\n\ncp: 64 groups of 1\n", 1, true), out)
+    assert.truthy(out:find("\ndp: 1 group of 64\n  0  {0,1,", 1, true), out)
+    assert.equal((run("build/moongrid plan picotron --world 8 --groups=dp")), (run("build/moongrid plan picotron --groups dp --world 8")))
+    refuses("plan picotron --world 8 --groups ddp", 1,
+      "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
+    refuses("plan picotron --world 8 --groups --rank 1", 2,
+      "moongrid: --groups takes no --rank, --json, --schedule, --text or --tensor")
+  end)
+
+  it("fits 80 columns, and numbers agree with their nouns", function()
+    for _, line in ipairs { "plan megatron --world 64 tp=2 cp=2", "plan megatron --world 64 tp=2 cp=2 --rank 5 --all",
+                            "plan megatron --world 4096 tp=8 --groups", "plan " .. moe .. " --world 1048576 tp=8 pp=8" } do
+      for text in run("build/moongrid " .. line):gmatch "[^\n]+" do
+        assert.truthy(#text <= 80 or text:find "^%s*%d+  [%w_]+%[%d+%] as ", text) -- the schedule is its own text
+      end
+    end
+    local out = run "build/moongrid plan picotron --world 2 tp=2"
+    assert.truthy(out:find("\neach rank      1 communicator for 7 groups\n", 1, true), out)
+    assert.truthy(out:find("\nin all         1 communicator for 2 groups; 10 groups of one rank need none\n", 1, true), out)
+    assert.truthy(run("build/moongrid plan picotron --world 1"):find("^picotron over 1 rank\n"))
+  end)
+
+  it("tells which ranks are in no group, unless the recipe allows it, and what build never read", function()
+    local function recipe(more)
+      return support.file(([[return recipe { params = { tp = 2, pp = 1, list = { 1 } }, %s
+        build = function(world, p)
+          local t = topology(world)
+          t.tp = grid(world:window(0, 6), "tp-dp", { tp = p.tp, dp = fill })("tp")
+          return t
+        end }]]):format(more))
+    end
+    local strict, spare = recipe "", recipe [[idle = "allow",]]
+    local idle = "moongrid: note: 2 of 8 ranks are in no group: 6, 7; idle = \"allow\" in a recipe says that this is meant\n"
+    for _, command in ipairs { "plan %s --world 8", "check %s --world 8", "run %s --world 8 --backend dry" } do
+      assert.equal(idle, (select(2, run("build/moongrid " .. command:format(strict)))))
+      assert.equal("", (select(2, run("build/moongrid " .. command:format(spare)))))
+    end
+    assert.truthy(run(("build/moongrid plan %s --world 8"):format(spare)):find("\nidle           2 ranks in no group: 6, 7\n", 1, true))
+    local unread = "moongrid: note: build does not read parameter 'pp', so no group depends on it\n"
+    assert.equal(unread, (select(2, run(("build/moongrid plan %s --world 8 pp=2 tp=3"):format(spare)))))
+    assert.equal("", (select(2, run(("build/moongrid plan %s --world 8 pp=1 list=1"):format(spare)))))
+    local over = support.file(("return recipe { base = %q, build = function(_, _, t) return t end }"):format(spare))
+    assert.equal(unread, (select(2, run(("build/moongrid plan %s --world 8 pp=2"):format(over)))))
+    for _, file in ipairs { strict, spare, over } do os.remove(file) end
+    local wrong = recipe [[idle = "yes",]]
+    refuses(("plan %s --world 8"):format(wrong), 1, ("moongrid: %s:1: idle is \"allow\", for ranks that are in no group, "
+      .. "or left out; not 'yes'"):format(wrong))
+    os.remove(wrong)
   end)
 
   it("notes once which options have no effect on MPI", function()
@@ -240,9 +303,9 @@ describe("--params", function()
   it("takes JSON or Lua, and NAME=VALUE overrides it", function()
     for _, path in ipairs { file(".json", '{"tp": 2, "pp": 2}'), file(".lua", "local n = 2 return { tp = n, pp = n }") } do
       local out, err = run(("build/moongrid plan %s --world 8 --params %s"):format(moe, path))
-      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=2 "), out .. err)
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 pp=2\n"), out .. err)
       out = run(("build/moongrid plan %s --world 8 --params %s pp=4"):format(moe, path))
-      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 cp=1 pp=4 "), out)
+      assert.truthy(out:find("^examples/moe.lua over 8 ranks: tp=2 pp=4\n"), out)
       os.remove(path)
     end
   end)
@@ -280,8 +343,8 @@ describe("moongrid plan and the memory of NCCL", function()
   it("says what a rank would need, and refuses more than it may", function()
     local plan = "build/moongrid plan picotron --world 8 tp=2"
     local out = run(plan)
-    assert.truthy(out:find("\nGPU memory     with NCCL at most 588 MiB a rank for 3 communicators, 1766 MiB more with "
-      .. "their first use\n", 1, true), out)
+    assert.truthy(out:find("\nGPU memory     with NCCL at most 588 MiB a rank for 3 communicators, 1766 MiB\n"
+      .. "               more with their first use\n", 1, true), out)
     assert.same({ communicators = 3, created = 588 << 20, first_use = 1852204644 },
       json.decode((run(plan .. " --json"))).communicators.gpu_memory)
     local _, err, code = run(plan .. " --gpu-memory 300")
@@ -298,18 +361,32 @@ describe("moongrid plan and what else NCCL takes", function()
   local plan = "build/moongrid plan picotron --world 8 tp=2"
 
   it("is said, for machines of as many ranks as are asked for", function()
-    local out = run(plan)
-    assert.truthy(out:find("their first use\n               then trees 1178 MiB, messages between all members 4224, "
-      .. "NVLink SHARP 448 (and 102 when they are made)\nNCCL takes     32 of 132 SMs at once, 14 of 128 multicast slots, "
-      .. "42 file descriptors, with 8 ranks a machine\n", 1, true), out)
-    out = run(plan .. " --machine 1 --sms 80 --nvls-slots 64")
-    assert.truthy(out:find("then trees 2944 MiB, messages between all members 384\nNCCL takes     32 of 80 SMs at once, "
-      .. "0 of 64 multicast slots, 426 file descriptors, with 1 rank a machine\n", 1, true), out)
+    local out = flat(run(plan))
+    assert.truthy(out:find("their first use then trees 1178 MiB, messages between all members 4224, "
+      .. "NVLink SHARP 448 (and 102 when they are made) NCCL takes 32 of 132 SMs at once, 14 of 128 multicast slots, "
+      .. "42 file descriptors, with 8 ranks a machine ", 1, true), out)
+    out = flat(run(plan .. " --machine 1 --sms 80 --nvls-slots 64"))
+    assert.truthy(out:find("then trees 2944 MiB, messages between all members 384 NCCL takes 32 of 80 SMs at once, "
+      .. "0 of 64 multicast slots, 426 file descriptors, with 1 rank a machine ", 1, true), out)
     local r = json.decode((run(plan .. " --json"))).resources
     assert.same({ machine_ranks = 8, sampled = false, communicators = 3, created = 588 << 20, nvls_created = 102 << 20,
       ring = 1852204644, tree = 1234803096, nvls = 448 << 20, p2p = 4224 << 20, blocks = 32, nvls_slots = 14, files = 42 }, r)
     local mine = json.decode((run(plan .. " --rank 3 --machine 4 --json"))).resources
     assert.same({ 4, 3, 10 }, { mine.machine_ranks, mine.communicators, mine.nvls_slots })
+  end)
+
+  it("does not add up families of other ranks", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local t = topology(world)
+      t.a = grid(world:window(0, 4), "x", { x = fill }) "x"
+      t.b = grid(world:window(4, 4), "x", { x = fill }) "x"
+      return t
+    end }]]
+    local out = flat(run("build/moongrid plan " .. recipe .. " --world 8 --gpu-memory 196"))
+    assert.truthy(out:find("with NCCL at most 196 MiB a rank for 1 communicator, 589 MiB more", 1, true), out)
+    refuses("plan " .. recipe .. " --world 8 --gpu-memory 195", 3, "moongrid: 1 NCCL communicator may take 196 MiB of a "
+      .. "GPU, the budget is 195 MiB; fewer channels (nccl = { max_ctas = ... }) take less")
+    os.remove(recipe)
   end)
 
   it("is refused above a budget", function()
@@ -363,9 +440,9 @@ describe("moongrid plan and families used at the same time", function()
 
   it("says who shares and what that costs, or in which order they are launched", function()
     local out = run("build/moongrid plan " .. recipe .. " --world 8")
-    assert.truthy(out:find("\n\nsharing        dp ep: 196 MiB\n               with NCCL, calls on families of one line wait "
-      .. "for each other; apart, each takes so many MiB\n               more: concurrent = { ... } in a recipe keeps those "
-      .. "apart that are used at the same time\n\nin all", 1, true), out)
+    assert.truthy(flat(out):find(" sharing dp ep: 196 MiB with NCCL, calls on families of one line wait for each other; "
+      .. "apart, each takes so many MiB more: concurrent = { ... } in a recipe keeps those apart that are used at the same "
+      .. "time in all", 1, true), out)
     out = run("build/moongrid plan " .. recipe .. " --world 8 apart=true")
     assert.truthy(out:find("\n\nconcurrent     ep, dp, launched in this order\n               ep, tp, launched in this order"
       .. "\n\nin all", 1, true), out)
@@ -376,6 +453,93 @@ describe("moongrid plan and families used at the same time", function()
     assert.same({ "cpu", "cpu_too" }, sharing[2].families)
     local diff = run(("build/moongrid diff %s --world 8 vs apart=true"):format(recipe))
     assert.truthy(diff:find("+ concurrent ep, dp\n+ concurrent ep, tp\n", 1, true), diff)
+  end)
+end)
+
+describe("print and log in a recipe", function()
+  it("say it on stderr, once, with the line, and never on stdout", function()
+    local recipe = support.file [[print("loaded", 1, true, nil, { 2, 3 }, { a = 1 }, print)
+return recipe { params = { n = 1 }, build = function(world, p)
+  local t = topology(world)
+  log("%d ranks, %s", world.size, "\27[31mred")
+  for i = 1, p.n do print("line", i) end
+  return t
+end }]]
+    local quiet, err = run("build/moongrid plan " .. recipe .. " --world 8 --text")
+    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, \\x1b[31mred\n:5: line 1\n",
+      (err:gsub("[^\n]*/lua_%w+%.lua", "")))
+    assert.falsy(quiet:find("line", 1, true))
+    err = select(2, run("build/moongrid check " .. recipe .. " --world 8,8,4"))
+    assert.equal(1, select(2, err:gsub(": loaded", "")))
+    assert.equal(1, select(2, err:gsub(":4: 8 ranks", "")))
+    assert.equal(1, select(2, err:gsub(":4: 4 ranks", "")))
+    err = select(2, run("build/moongrid plan " .. recipe .. " --world 8 n=2000"))
+    assert.truthy(err:find(":5: line 999\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
+    err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
+    assert.falsy(err:find("loaded", 1, true))
+    refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")
+    os.remove(recipe)
+  end)
+end)
+
+describe("moongrid explain", function()
+  it("says rule, lines of the recipe, sharing and cost of a family", function()
+    assert.equal("dp: 4 groups of 4\n  groups       {0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}\n"
+      .. "  rule         (4:2) x (2:1)(2:8)\n               a group is 4 ranks, 2 apart; the groups begin at 4 places: 2 that\n"
+      .. "               are 1 apart, those 2 times, 8 apart, from rank 0 on\n"
+      .. "  made by      examples/moe.lua:28  t.dp = dense \"dp\"\n  communicator 4 of its own\n"
+      .. "               dp_cp has the same groups and options, and uses them too\n"
+      .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be apart\n"
+      .. "  cost         with NCCL at most 196 MiB of each member's GPU, 589 MiB more with\n               the first use\n",
+      (run("build/moongrid explain " .. moe .. " --world 16 tp=2 pp=2 dp")))
+    local all = flat(run "build/moongrid explain megatron --world 16 tp=2")
+    assert.truthy(all:find("^megatron over 16 ranks: tensor_model_parallel_size=2 gtp_remat: 16 groups of 1 "), all)
+    assert.truthy(all:find("made by megatron:139 t.tp_dp = dense(\"tp\", \"gtp_remat\", \"dp\"):with(o.tp_dp) communicator those "
+      .. "of intra_dist_opt, which is made before", 1, true), all)
+  end)
+
+  it("names every line that a family went through, and forms without a rule", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      local half = g "dp":split(2)
+      t.halves = half
+      t.ring = half:pairs()
+      t.odd = world:table { { 0, 3, 4 }, { 1, 2, 5, 6, 7 } }
+      return t
+    end }]]
+    local out = flat(run("build/moongrid explain " .. recipe .. " --world 8"))
+    assert.truthy(out:find("made by " .. recipe .. ":3 local half = g \"dp\":split(2) communicator", 1, true), out)
+    assert.truthy(out:find("lists of ranks: no rule of steps makes them", 1, true), out)
+    assert.truthy(out:find(recipe .. ":3 local half = g \"dp\":split(2) " .. recipe .. ":5 t.ring = half:pairs() comm", 1, true), out)
+    os.remove(recipe)
+    refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
+      .. "expert_data, all_gather, stages)")
+    refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
+  end)
+end)
+
+describe("moongrid recipes", function()
+  it("prints the source of a recipe, as it was written, and of its parts", function()
+    local function text(path) return io.open(path):read("a") end
+    assert.equal(text "lua/moongrid/recipes/picotron.lua", (run "build/moongrid recipes picotron --source"))
+    assert.equal(text(moe), (run("build/moongrid recipes " .. moe .. " --source")))
+    local all = run "build/moongrid recipes megatron --source"
+    assert.truthy(all:find("\n-- megatron.grids\n" .. text "lua/moongrid/recipes/megatron/grids.lua", 1, true))
+    refuses("recipes --source", 2, "moongrid: --source wants a recipe: a file, or one that 'moongrid recipes' lists")
+    assert.truthy((select(2, run "build/moongrid recipes nothing --source")):find(
+      "moongrid: no recipe 'nothing': neither bundled nor a file", 1, true))
+  end)
+
+  it("prints which family each getter of a system gives", function()
+    local out = run "build/moongrid recipes megatron --getters"
+    assert.truthy(out:find("\nget_tensor_and_data_parallel_group(with_context_parallel=true) -> tp_dp_cp\n", 1, true), out)
+    assert.truthy(out:find("(partial_data_parallel=true, with_context_parallel=true, with_gtp_remat=false) -> intra_dp_cp\n",
+      1, true), out)
+    assert.truthy(out:find("\nfamilies that are there with\n", 1, true))
+    assert.equal("tp_group() -> tp", (run "build/moongrid recipes picotron --getters"):match "tp_group%(%) %-> tp")
+    assert.equal("get_amax_reduction_group", json.decode((run "build/moongrid recipes megatron --getters --json"))[1].name)
+    refuses("recipes " .. moe .. " --getters", 1, "moongrid: recipe 'examples/moe.lua' models no getters of groups; its "
+      .. "families go by their names")
   end)
 end)
 
@@ -403,6 +567,48 @@ describe("moongrid check", function()
     assert.is_true(lines[1].ok)
     assert.is_false(lines[2].ok)
     assert.equal("picotron:37: tp 2 does not divide the 5 ranks; nearest: tp 1 or 5, or a world of 4 or 6 ranks", lines[2].message)
+  end)
+
+  it("checks laws between families", function()
+    local nvl = "build/moongrid check examples/nvl72.lua --world 144 "
+    local out, _, code = run(nvl .. "--law 'within(ep, domain)' --law 'disjoint(leaders,leaders)'")
+    assert.equal(1, code)
+    assert.equal("       144  BROKEN   law disjoint(leaders,leaders) does not hold; disjoint: rank 0 is in both families\n", out)
+    for law, message in pairs {
+      ["within(dp, domain)"] = "law within(dp, domain) does not hold; within: group 0 has ranks 0 and 72, which no group of the other family has both",
+      ["within(tp, leaders)"] = "law within(tp, leaders) does not hold; within: group 0 has ranks 0 and 1, which no group of the other family has both",
+      ["covers(leaders)"] = "law covers(leaders) does not hold; covers: rank 1 is in no group",
+      ["same(tp, tp)"] = false, ["covers(ep)"] = false, ["within(leaders, tp)"] = false,
+      ["same(tp, ep)"] = "law same(tp, ep) does not hold; the families are not the same: 36 groups (4:1) x (36:4), 8 groups (18:4) x (4:1)(2:72)",
+      ["within(dpp, domain)"] = "law within(dpp, domain): unknown family 'dpp'; nearest is 'dp' (tp, ep, domain, rail, dp, leaders)",
+      ["whithin(dp, domain)"] = "unknown law 'whithin'; nearest is 'within' (same, within, disjoint, covers)",
+      ["within(dp)"] = "law 'within' is of two families", ["covers(dp, tp)"] = "law 'covers' is of one family",
+      ["within dp"] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not 'within dp'",
+      [""] = "a law is within(a, b), disjoint(a, b), same(a, b) or covers(a), not ''",
+    } do
+      out, _, code = run(nvl .. "--law '" .. law .. "'")
+      assert.equal(message and 1 or 0, code, law)
+      if message then assert.equal("       144  BROKEN   " .. message .. "\n", out) end
+    end
+  end)
+
+  it("checks laws that a recipe claims", function()
+    local function claims(law)
+      local file = support.file(([[return recipe { build = function(world)
+        local g, t = grid(world, "gpu-node", { gpu = 4, node = fill }), topology(world)
+        t.gpu, t.node, t.first = g "gpu", g "node", g "gpu":pick(0)
+        %s
+        return t
+      end }]]):format(law))
+      local _, err = run("build/moongrid plan " .. file .. " --world 16")
+      os.remove(file)
+      return (err:gsub("^moongrid: [^:]*:", ""))
+    end
+    assert.equal("", claims "within(t.first, t.gpu) within(t.gpu, t.gpu) covers(t.node) disjoint(t.first, t.gpu:pick(1))")
+    assert.equal("4: within: group 0 has ranks 0 and 4, which no group of the other family has both\n", claims "within(t.node, t.gpu)")
+    assert.equal("4: within: rank 1 of group 0 is in no group of the other family\n", claims "within(t.gpu:pick(1), t.first)")
+    assert.equal("4: disjoint: rank 0 is in both families\n", claims "disjoint(t.gpu, t.first)")
+    assert.equal("4: covers: rank 1 is in no group\n", claims "covers(t.first)")
   end)
 
   it("wants worlds", function()
@@ -452,6 +658,106 @@ describe("moongrid diff", function()
     refuses("diff picotron vs nanotron", 2, "moongrid: diff wants --world N, the number of ranks")
     refuses("diff picotron --world 8 tp=3 vs", 1,
       "moongrid: picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+  end)
+end)
+
+describe("moongrid why", function()
+  it("names every group that has both ranks", function()
+    local out, err, code = run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 4 12")
+    assert.equal("", err)
+    assert.equal(0, code)
+    assert.equal("ranks 4 and 12 are together in 2 groups\n  pp[0]: positions 1 and 3 of 4; between them 8\n"
+      .. "  mp[0]: positions 2 and 6 of 8; between them 5, 8, 9\nthey first meet in pp[0]: step 1 of rank 4, step 1 of rank 12\n",
+      out)
+  end)
+
+  it("finds a shortest chain where there is none", function()
+    assert.equal("ranks 0 and 15 are together in no group; a shortest way from one to the other\n  0 to 12 in pp[0]\n"
+      .. "  12 to 15 in amax[3]\n", (run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 0 15")))
+    local apart = support.file [[return recipe { build = function(world)
+      local t = topology(world)
+      t.a = grid(world:window(0, 4), "x", { x = fill })("x")
+      t.b = grid(world:window(4), "x", { x = fill })("x")
+      return t
+    end }]]
+    assert.equal("ranks 1 and 6 are together in no group, and no chain of groups connects them\n",
+      (run("build/moongrid why " .. apart .. " --world 8 1 6")))
+    os.remove(apart)
+  end)
+
+  it("tells pairs, neighbours, and whose communicator it is; in JSON and in Lua the same", function()
+    local out = run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4")
+    assert.truthy(out:find("\n  embedding[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    assert.truthy(out:find("\n  stages[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    local why = json.decode((run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4 --json")))
+    local plan = json.decode((run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 --json")))
+    local expected = {} -- by the plan's own lists
+    for name, family in pairs(plan.families) do
+      for i, group in ipairs(family.groups) do
+        local at = {}
+        for k, rank in ipairs(group) do at[rank] = k - 1 end
+        if at[0] and at[4] then expected[name .. i - 1] = { at[0], at[4] } end
+      end
+    end
+    local got = {}
+    for _, group in ipairs(why.groups) do got[group.family .. group.group] = group.positions end
+    assert.same(expected, got)
+    assert.equal("pp", why.first.family)
+    local code = ("local mg = require 'moongrid' local p = mg.load('%s'):plan(mg.world(8), { tp = 2, pp = 2 }) "
+      .. "local w = p:why(0, 4) print(#w.groups, w.first.family, w.chain) print(pcall(p.why, p, 0, 0))"):format(moe)
+    assert.equal(#why.groups .. "\tpp\tnil\nfalse\t(command line):1: both ranks are 0; two ranks would do\n",
+      (run(([[LUA_CPATH="build/?.so" lua5.4 -e "%s"]]):format(code))))
+  end)
+
+  it("refuses what are not two ranks", function()
+    refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is not of the form NAME=VALUE")
+    refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
+    refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
+    refuses("why picotron 3 4", 2, "moongrid: why wants --world N, the number of ranks")
+    refuses("why", 2, "moongrid: why wants a recipe: a file, or one that 'moongrid recipes' lists")
+  end)
+end)
+
+describe("moongrid ask and moongrid policy", function()
+  it("answer as a rank, or for all in a table", function()
+    assert.equal("2\n", (run "build/moongrid ask picotron --world 8 tp=2 pp=2 --rank 0 pp_next_rank"))
+    assert.equal("    rank  pp_next_rank\n       0  2\n       1  3\n       2  null\n       3  null\n",
+      (run "build/moongrid ask picotron --world 4 tp=2 pp=2 --rank all pp_next_rank"))
+  end)
+
+  it("take getters, with arguments behind the name and parameters before it", function()
+    local line = "build/moongrid ask megatron --world 8 tp=2 cp=2 --rank 5 get_data_parallel_group"
+    assert.equal("[1, 3, 5, 7]\n", (run(line .. " with_context_parallel=true")))
+    assert.equal("[1, 5]\n", (run(line)))
+  end)
+
+  it("call policies", function()
+    local layout = "examples/trainer/layout.lua"
+    local out, err = run("build/moongrid policy " .. layout .. " --world 8 pp=2 --rank 0 layers layers=32 stages=2")
+    assert.truthy(out:find "16", out .. err)
+    local file = support.file [[return recipe { params = { k = 3 }, build = function(world) return topology(world) end,
+      policy = { twice = function(_, q, p) return { q.n * 2, q.word, p.k } end } }]]
+    assert.equal('[8, "a b", 5]\n', (run("build/moongrid policy " .. file .. " --world 2 k=5 --rank 1 twice n=4 'word=a b'")))
+    os.remove(file)
+  end)
+
+  it("refuse what is not there", function()
+    refuses("ask picotron --world 8 --rank 0", 2,
+      "moongrid: ask wants the name of a query or getter; 'moongrid recipes picotron' lists them")
+    refuses("ask picotron --world 8 pp_next_rank", 2, "moongrid: ask wants --rank R, or --rank all")
+    refuses("ask picotron --world 8 --rank some pp_next_rank", 2,
+      "moongrid: --rank is an integer from 0 to 2147483647, not 'some'")
+    refuses("ask picotron --world 8 --rank 8 pp_next_rank", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("policy picotron --rank 0 x", 2, "moongrid: policy wants --world N, the number of ranks")
+    local _, err, code = run "build/moongrid ask picotron --world 8 --rank 0 pp_nxt_rank"
+    assert.truthy(err:find("^moongrid: unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank' "), err)
+    assert.equal(1, code)
+    _, err = run "build/moongrid ask megatron --world 8 --rank 0 get_data_parallel_grp"
+    assert.truthy(err:find("^moongrid: unknown getter 'get_data_parallel_grp'; nearest is 'get_data_parallel_group' "), err)
+    _, err = run "build/moongrid policy examples/trainer/layout.lua --world 8 --rank 0 layer"
+    assert.truthy(err:find "unknown policy 'layer'; nearest is 'layers'", err)
   end)
 end)
 

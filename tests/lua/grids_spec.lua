@@ -135,7 +135,7 @@ describe("A plan of a grid in another order", function()
     local diff = command "diff RECIPE --world 4 vs swap=true"
     assert.truthy(diff:find("~ grid     mesh: tp 2 x dp 2 over ranks 3,2,1,0 -> tp 2 x dp 2 over ranks 3,2,0,1\n", 1, true), diff)
     assert.truthy(command("plan RECIPE --world 4"):find("mesh           tp 2 x dp 2 over ranks 3,2,1,0\n", 1, true))
-    assert.truthy(command("plan RECIPE --world 4 --rank 2"):find("mesh                     tp:1 dp:0\n", 1, true))
+    assert.truthy(command("plan RECIPE --world 4 --rank 2"):find("\nmesh    tp 1, dp 0\n", 1, true))
     os.remove(recipe)
   end)
 

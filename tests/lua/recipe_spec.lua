@@ -265,7 +265,7 @@ describe("the file", function()
       .. "(to close 'function' at line 2) near <eof>" },
     { "bytecode", string.dump(function() end), "s.lua:1: r.lua: a recipe is text, and this is a binary chunk" },
     { "an unknown field", "return recipe { parms = {}, build = function() end }", "r.lua:1: unknown field of a recipe "
-      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed)" },
+      .. "'parms'; nearest is 'params' (doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle)" },
     { "a field of another type", "return recipe { doc = 5, build = function() end }",
       "r.lua:1: field 'doc' of a recipe is a string, not a number" },
     { "no build", "\nreturn recipe { doc = 'x' }",
@@ -293,6 +293,21 @@ return recipe { base = "BASE", params = { more = 2 }, build = function(world, p,
   return t
 end }
 ]]
+
+  it("keeps kind, doc and other names of a parameter whose default is changed, by any of its names", function()
+    for _, name in ipairs { "tensor_model_parallel_size", "tp" } do
+      local r = recipe(("return recipe { base = 'megatron', params = { %s = 4 } }"):format(name))
+      assert.equal(4, r:plan(8):family "tp".size)
+      assert.equal(2, r:plan(8, { tp = 2 }):family "tp".size)
+    end
+    local function refused(params)
+      return refusal(("return recipe { base = 'megatron', params = { %s } }"):format(params))
+    end
+    assert.equal("r.lua:1: the default of parameter 'tp', a size of the base, is a size (an integer of 1 or more); "
+      .. "param.text(...) declares another kind", refused "tp = 'x'")
+    assert.equal("r.lua:1: parameters 'tensor_model_parallel_size' and 'tp' are one of the base",
+      refused "tp = 4, tensor_model_parallel_size = 2")
+  end)
 
   it("may be a bundled recipe by name", function()
     local p = recipe((derived:gsub("BASE", "picotron"):gsub("t.grid \"dp\"", "t.grid('pp', 'tp')"))):plan(8, { tp = 2 })

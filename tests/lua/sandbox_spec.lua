@@ -82,7 +82,7 @@ hostile.pointer = { "local _ = string.format('%p', {})", 1,
 -- A name that recipes do not have: whole message but for the nearest name.
 local function absent(name) return function(message) return message:find("^1: undefined global '" .. name .. "'") end end
 for _, name in ipairs { "io", "os", "load", "loadstring", "loadfile", "dofile", "require", "package", "debug", "coroutine",
-                        "setmetatable", "getmetatable", "rawget", "rawset", "rawequal", "rawlen", "next", "print",
+                        "setmetatable", "getmetatable", "rawget", "rawset", "rawequal", "rawlen", "next",
                         "collectgarbage", "utf8", "warn", "xpcall", "_G", "_VERSION", "arg", "world", "plan", "mpi" } do
   hostile["global_" .. name] = { "local _ = " .. name, 1, absent(name) }
 end
@@ -101,7 +101,7 @@ hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
   "1: unknown setting of policies.layers '{}'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
-  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed" }
+  "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, "1: attempt to call a nil value (method 'find')" }
 hostile.string_dump = { "local _ = ('x').dump", 1, function(message) return message:find "returned nothing" end }
 hostile.environment = { "_ENV.os = 1", 1, "1: assignment to global 'os': use 'local'" }
@@ -152,7 +152,7 @@ local t = {}
 for i = 1, 300 do t[i] = i * 7919 % 1009 end
 table.sort(t, function() return true end)
 error(t[1] .. " " .. t[2] .. " " .. t[150] .. " " .. t[300], 0)]] },
-  undefined_name = { "local _ = print" },
+  undefined_name = { "local _ = prnt" },
   two_faults = { "return recipe { dc = 1, parms = 2, buld = 3, polcy = 4, querys = 5 }" },
   two_defaults = { "return recipe { params = { a = error, b = error, c = error, d = error, e = error }, build = error }" },
   two_queries = { "return recipe { build = error, queries = { a = 1, b = 2, c = 3, d = 4, e = 5 } }" },

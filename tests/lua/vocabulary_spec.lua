@@ -343,11 +343,14 @@ describe("Topology", function()
   gives {
     { "text(t), #t, text(T), #T", "Topology of 0 families over 8 ranks", 0, "Topology of 6 families over 8 ranks", 6 },
     { "T.tp == tp, T.grid == g", true, true },
+    { "T:has 'tp', T:has 'grid', T:has 'tpp', t:has 'tp'", true, true, false, false },
     { "(function() local o = {} for name in pairs(T) do o[#o + 1] = name end return o end)()",
       { "tp", "again", "dp", "edge", "ring", "one" } },
     { "(function() local x = ('x'):rep(31) t[x] = tp return t[x] == tp end)()", true },
   }
   refuses {
+    { "t.has = tp", "'has' is what a State answers itself; name the family otherwise, as 'has_group'" },
+    { "t:has()", "bad argument #1 to 'has' (string expected, got no value)" },
     { "t.a = tp t.a = g 'dp'",
       "'a' is in the topology already, since v.lua:1; name yours otherwise, or assign nil first" },
     { "t.a = tp t.a = g 'tp'",
@@ -372,7 +375,7 @@ end)
 
 describe("Plan", function()
   local known = "(world, digest, families, grids, recipe, tensors, json, text, schedule, family, grid, counts, rehearse, "
-    .. "check, shares, dry, tensor)"
+    .. "check, shares, dry, tensor, why)"
   gives {
     { "#p, p.world, p.recipe, p.families, p.grids", 6, 8, "", { "tp", "again", "dp", "edge", "ring", "one" }, { "grid" } },
     { "p.digest, text(p)", "aca1df43a811959243e6876974f6474e", "Plan of 6 families over 8 ranks, digest aca1df43..." },
@@ -520,8 +523,8 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, fill, grid, load, mpi, nccl, options, plan, pmix, "
-      .. "recipes, same, tensor, topology, union, world, zip)" },
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, covers, disjoint, fill, grid, load, mpi, nccl, options, "
+      .. "plan, pmix, recipes, same, tensor, topology, union, within, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+**
+** ask.c - moongrid ask and moongrid policy: a recipe's queries, getters and policies without a program.
+*/
+#include "command/cli.h"
+#include "base/base.h"
+#include "script/runtime.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COMMON_HELP \
+  "  --world N     ranks in the world\n" \
+  "  --rank R      who asks; all: a line for each rank\n" \
+  "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n" \
+  "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n" \
+  "  --color WHEN  accepted by every command; this one has none\n"
+
+static const char help_ask[] =
+    "usage: moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]\n"
+    "\n"
+    "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
+    "RECIPE' lists them), as a rank would. What stands before QUERY are parameters, what stands behind it\n"
+    "its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.\n"
+    "\n" COMMON_HELP;
+
+static const char help_policy[] =
+    "usage: moongrid policy RECIPE --world N [NAME=VALUE ...] --rank R POLICY [ARG=VALUE ...]\n"
+    "\n"
+    "Call a policy of a recipe as a rank would. What stands before POLICY are parameters, what stands behind\n"
+    "it its arguments; a value is JSON, or else text. The answer is JSON. Ranks do not compare theirs here,\n"
+    "also where the recipe has the policy agreed.\n"
+    "\n" COMMON_HELP;
+
+typedef struct options {
+  cli     cli;
+  int64_t world, rank; /* rank NONE: not given; ALL */
+} options;
+
+enum { NONE = -2, ALL = -1 };
+
+/* A cli_reader of --rank: an index, or all. */
+static mgrid_status read_rank(const cli *c, const char *name, const char *value, void *to) {
+  if (strcmp(value, "all") != 0) return cli_index(c, name, value, to);
+  *(int64_t *)to = ALL;
+  return MGRID_OK;
+}
+
+/* ARG=VALUE of the command line as one object. */
+static json_t *arguments(const cli *c) {
+  json_t *all = json_object();
+  for (size_t i = c->before; i < c->nargs && all; i++) {
+    const char *eq = strchr(c->args[i], '=');
+    json_t     *value = json_loads(eq + 1, JSON_DECODE_ANY, NULL);
+    char       *name = mgrid_strdup(c->args[i]);
+    if (name) name[eq - c->args[i]] = '\0';
+    if (!value) value = json_string(eq + 1);
+    if (!name || json_object_set_new(all, name, value)) {
+      json_decref(all);
+      all = NULL;
+    }
+    free(name);
+  }
+  return all;
+}
+
+/* Is it a getter, or meant to be one? */
+static bool is_getter(const json_t *info, const char *name) {
+  const json_t *list = json_object_get(info, "getters"), *queries = json_object_get(info, "queries");
+  bool          like_one = strncmp(name, "get_", 4) == 0 && json_array_size(list) > 0;
+  for (size_t i = 0; i < json_array_size(queries); i++)
+    like_one = like_one && strcmp(json_string_value(json_array_get(queries, i)), name) != 0;
+  for (size_t i = 0; i < json_array_size(list); i++)
+    if (strcmp(json_string_value(json_object_get(json_array_get(list, i), "name")), name) == 0) return true;
+  return like_one;
+}
+
+static json_t *ranks_of(const mgrid_group *g) {
+  if (!g) return json_null();
+  json_t *list = json_array();
+  for (int64_t i = 0; i < mgrid_group_size(g); i++) json_array_append_new(list, json_integer(mgrid_group_at(g, i)));
+  return list;
+}
+
+/* A question on one rank; *answer is a new reference. */
+typedef mgrid_status question(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
+                              mgrid_error *err);
+
+static mgrid_status ask_query(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
+                              mgrid_error *err) {
+  return mgrid_runtime_ask_json(rt, s, name, args, answer, err);
+}
+
+static mgrid_status ask_getter(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
+                               mgrid_error *err) {
+  char *given = json_dumps(args, JSON_COMPACT);
+  if (!given) return mgrid_oom(err);
+  const mgrid_group *g = mgrid_runtime_group(rt, s, name, given, err);
+  free(given);
+  if (!err->status) *answer = ranks_of(g);
+  return err->status;
+}
+
+static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
+                                json_t **answer, mgrid_error *err) {
+  return mgrid_policy_call_json(rt, s, name, args, answer, err);
+}
+
+static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, question *ask, int64_t rank,
+                             const json_t *args, mgrid_error *err) {
+  mgrid_backend *b = mgrid_backend_dry(c->world, rank, err);
+  mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
+  json_t        *answer = NULL;
+  mgrid_status   s = state ? ask(rt, state, c->cli.words[0], args, &answer, err) : err->status;
+  char          *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  if (text && c->rank == ALL) printf("%8" PRId64 "  %s\n", rank, text);
+  if (text && c->rank != ALL) printf("%s\n", text);
+  free(text);
+  json_decref(answer);
+  mgrid_state_free(state);
+  mgrid_backend_free(b);
+  return s;
+}
+
+static mgrid_status answer(const options *c, bool policy, mgrid_error *err) {
+  json_t        *info = NULL, *args = arguments(&c->cli);
+  mgrid_runtime *rt = cli_load(&c->cli, err);
+  mgrid_plan    *p = rt ? mgrid_runtime_plan_file(rt, c->world, c->cli.params, c->cli.before, c->cli.args, err) : NULL;
+  mgrid_status   s = !args ? mgrid_oom(err) : p ? mgrid_runtime_info_json(rt, &info, err) : err->status;
+  question      *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
+  if (!s && c->rank == ALL) printf("%8s  %s\n", "rank", c->cli.words[0]);
+  for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->world : c->rank + 1) && !s; r++)
+    s = ask_rank(c, p, rt, ask, r, args, err);
+  json_decref(info);
+  json_decref(args);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return s;
+}
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options     c = { .rank = NONE };
+  mgrid_error err = MGRID_ERROR_INIT;
+  bool        policy = strcmp(self->name, "policy") == 0;
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe)
+    return cli_usage(&c.cli, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", self->name);
+  if (!c.world) return cli_usage(&c.cli, "%s wants --world N, the number of ranks", self->name);
+  if (!c.cli.nwords)
+    return cli_usage(&c.cli, "%s wants the name of a %s; 'moongrid recipes %s' lists them", self->name,
+                     policy ? "policy" : "query or getter", c.cli.recipe);
+  if (c.rank == NONE) return cli_usage(&c.cli, "%s wants --rank R, or --rank all", self->name);
+  if (c.rank >= c.world)
+    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
+  mgrid_status s = answer(&c, policy, &err);
+  if (s) cli_say(&c.cli, &err);
+  return cli_finish(&c.cli, s);
+}
+
+#define OPTIONS \
+  { \
+    { "world", cli_world, offsetof(options, world) }, { "rank", read_rank, offsetof(options, rank) } \
+  }
+
+const cli_command command_ask = {
+  .name = "ask",
+  .takes = "RECIPE --world N --rank R QUERY [ARG=VALUE]",
+  .does = "an answer of a recipe",
+  .help = help_ask,
+  .recipe = true,
+  .words = 1,
+  .options = OPTIONS,
+  .run = run,
+};
+
+const cli_command command_policy = {
+  .name = "policy",
+  .takes = "RECIPE --world N --rank R NAME [...]",
+  .does = "a decision of a recipe",
+  .help = help_policy,
+  .recipe = true,
+  .words = 1,
+  .options = OPTIONS,
+  .run = run,
+};

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+**
+** explain.c - moongrid explain: how each family came to be, in words and numbers.
+*/
+#include "command/cli.h"
+#include "command/texts.h"
+#include "draw/draw.h"
+#include "plan/plan.h"
+#include "script/runtime.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: moongrid explain RECIPE --world N [NAME=VALUE ...] [FAMILY]\n"
+    "\n"
+    "How each family came to be, or one: its rule in words, the lines of the recipe that made it, with whom it\n"
+    "shares communicators and why, and what they cost.\n"
+    "\n"
+    "  --world N     ranks in the world\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --machine N   ranks of a machine, for what NCCL takes (8)\n"
+    "  --color WHEN  auto, always or never\n";
+
+typedef struct options {
+  cli        cli;
+  int64_t    world;
+  mgrid_site site;
+} options;
+
+/* ------------------------------------------------------------------ the rule */
+
+static const char *s_of(int64_t n) { return n == 1 ? "" : "s"; }
+
+/* "8 ranks, 2 apart"; "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
+static void say_modes(mgrid_text *t, const mgrid_modes *m, const char *what) {
+  int64_t n = 1;
+  for (int i = 0; i < m->n; i++) n *= m->at[i].size;
+  mgrid_text_add(t, "%" PRId64 " %s%s", n, what, s_of(n));
+  if (m->n == 1) mgrid_text_add(t, ", %" PRId64 " apart", m->at[0].stride);
+  for (int i = 0; i < m->n && m->n > 1; i++)
+    mgrid_text_add(t, i ? ", those %" PRId64 " times, %" PRId64 " apart" : ": %" PRId64 " that are %" PRId64 " apart",
+                   m->at[i].size, m->at[i].stride);
+}
+
+/* What the rule says, in words. */
+static void say_rule(mgrid_text *t, const mgrid_family *f) {
+  switch (f->form) {
+  case MGRID_STRIDED:
+    mgrid_text_str(t, "a group is ");
+    say_modes(t, &f->as.strided.inside, "rank");
+    if (f->as.strided.index.n == 0) {
+      mgrid_text_add(t, "; the only one begins at rank %" PRId64, f->as.strided.offset);
+      return;
+    }
+    mgrid_text_str(t, "; the groups begin at ");
+    say_modes(t, &f->as.strided.index, "place");
+    mgrid_text_add(t, ", from rank %" PRId64 " on", f->as.strided.offset);
+    return;
+  case MGRID_PICKED:
+    mgrid_text_str(t, "some positions of the groups of a rule, in an order that is none of steps");
+    return;
+  case MGRID_PAIRS:
+    mgrid_text_add(t, "pairs: each position of a group of a rule with the one %" PRId64 " further%s", f->as.pairs.step,
+                   f->as.pairs.wrap ? ", also around the end" : "");
+    return;
+  case MGRID_CUT: mgrid_text_add(t, "%" PRId64 " pieces of each group of a rule", f->as.cut.n); return;
+  case MGRID_UNION: mgrid_text_add(t, "the groups of %zu rules, one rule after the other", f->as.parts.n); return;
+  case MGRID_ZIP: mgrid_text_add(t, "group i of each of %zu rules, joined to one", f->as.parts.n); return;
+  case MGRID_TABLE: mgrid_text_str(t, "lists of ranks: no rule of steps makes them"); return;
+  }
+}
+
+/* -------------------------------------------------------------- lines of recipes */
+
+/* Append line n of a text, without the blanks around it. */
+static void put_line(mgrid_text *t, const char *text, int64_t n) {
+  for (; text && --n > 0; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL) {}
+  if (!text) return;
+  text += strspn(text, " \t");
+  size_t len = strcspn(text, "\r\n");
+  while (len && (text[len - 1] == ' ' || text[len - 1] == '\t')) len--;
+  mgrid_text_put(t, text, len);
+}
+
+static void read_line(mgrid_text *t, const char *path, int64_t n) {
+  FILE      *file = fopen(path, "rb");
+  mgrid_text all = { 0 };
+  char       piece[4096];
+  for (size_t got; file && (got = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&all, piece, got);
+  if (file) fclose(file);
+  if (!all.failed) put_line(t, all.data, n);
+  mgrid_text_free(&all);
+}
+
+/* The line of "source:line", a file or a part of a bundled recipe. */
+static void put_place(const cli *c, const char *label, const char *at) {
+  const char *colon = strrchr(at, ':');
+  mgrid_text  t = { 0 }, safe = { 0 };
+  size_t      len = colon ? (size_t)(colon - at) : 0;
+  char       *source = colon ? mgrid_strdup(at) : NULL;
+  if (source) {
+    source[len] = '\0';
+    const char *text = cli_text_of(source);
+    if (text)
+      put_line(&t, text, strtoll(colon + 1, NULL, 10));
+    else
+      read_line(&t, source, strtoll(colon + 1, NULL, 10));
+  }
+  free(source);
+  mgrid_text_add(&safe, "%s  ", at);
+  if (t.data && !t.failed) mgrid_text_shown(&safe, t.data);
+  cli_wrap(c, label, &safe);
+  mgrid_text_free(&t);
+}
+
+static void show_places(const cli *c, const json_t *places) {
+  const char *last = "", *label = "  made by";
+  for (size_t i = 0; i < json_array_size(places); i++) {
+    const char *at = json_string_value(json_array_get(places, i));
+    if (strcmp(at, last) == 0) continue;
+    put_place(c, label, at);
+    last = at, label = "";
+  }
+}
+
+/* --------------------------------------------------------------- communicators */
+
+/* Who makes the communicators, and who has the same groups and does not. */
+static void show_sharing(const cli *c, const mgrid_plan *p, int i) {
+  const mgrid_entry  *e = &p->content.entry[i];
+  const mgrid_family *f = e->family;
+  mgrid_text          t = { 0 };
+  int64_t             led = mgrid_plan_led(p, i, -1);
+  if (f->max_size < 2)
+    mgrid_text_str(&t, "none: a group of one rank needs none");
+  else if (e->choice->none)
+    mgrid_text_str(&t, "none: the recipe asks for none");
+  else if (p->shares[i] >= 0)
+    mgrid_text_add(&t, "those of %s, which is made before, has the same groups in the same order, and the same options",
+                   p->content.entry[p->shares[i]].name);
+  else if (led < f->count && f->size > 1)
+    mgrid_text_add(&t, "%" PRId64 " of its own; %" PRId64 " of its groups are groups of families that are made before",
+                   led, f->count - led);
+  else
+    mgrid_text_add(&t, "%" PRId64 " of its own", led);
+  cli_wrap(c, "  communicator", &t);
+  if (f->max_size < 2 || e->choice->none) return;
+  int        head = p->shares[i] >= 0 ? p->shares[i] : i, users = 0;
+  mgrid_text list = { 0 };
+  for (int k = 0; k < (int)p->content.nentries; k++) {
+    const mgrid_entry *o = &p->content.entry[k];
+    if (k == i || (k != head && p->shares[k] != head)) continue;
+    if (k != p->shares[i]) mgrid_text_add(&list, "%s%s", users++ ? ", " : "", o->name);
+  }
+  if (users) {
+    mgrid_text_add(&t, "%s ha%s the same groups and options, and use%s them too", list.data ? list.data : "",
+                   users == 1 ? "s" : "ve", users == 1 ? "s" : "");
+    cli_wrap(c, "", &t);
+  }
+  mgrid_text_free(&list);
+  for (int k = 0; k < (int)p->content.nentries; k++) {
+    const mgrid_entry *o = &p->content.entry[k];
+    if (k == head || p->shares[k] >= 0 || o->choice->none || !mgrid_family_equal(f, o->family)) continue;
+    mgrid_text_add(&t, "%s has the same groups and communicators of its own: %s", o->name,
+                   f->twin || o->family->twin ? "a twin is meant to be apart"
+                   : strcmp(e->choice->text, o->choice->text) != 0
+                       ? "its options differ"
+                       : "the recipe keeps families apart that are used at the same time");
+    cli_wrap(c, "", &t);
+  }
+}
+
+static void show_cost(const options *c, const mgrid_plan *p, int i) {
+  const mgrid_entry *e = &p->content.entry[i];
+  mgrid_text         t = { 0 };
+  mgrid_demand       d = { 0 };
+  int64_t            local = c->site.machine_ranks;
+  if (e->family->max_size < 2 || e->choice->none) return;
+  if (local > e->family->max_size) local = e->family->max_size;
+  mgrid_entry_demand(e, e->family->max_size, local, &c->site, &d);
+  if (d.created == 0)
+    mgrid_text_str(&t, "nothing of a GPU: they are not NCCL's");
+  else if (p->shares[i] >= 0)
+    mgrid_text_add(&t, "nothing more; apart it would be %.0f MiB of each member's GPU", (double)d.created / (1 << 20));
+  else
+    mgrid_text_add(&t, "with NCCL at most %.0f MiB of each member's GPU, %.0f MiB more with the first use",
+                   (double)d.created / (1 << 20), (double)d.ring / (1 << 20));
+  cli_wrap(&c->cli, "  cost", &t);
+}
+
+/* ------------------------------------------------------------------------- all */
+
+static void show(const options *c, const mgrid_plan *p, int i, const json_t *trail) {
+  const char         *on = c->cli.bold ? "\033[1m" : "", *off = c->cli.bold ? "\033[0m" : "";
+  const mgrid_entry  *e = &p->content.entry[i];
+  const mgrid_family *f = e->family;
+  mgrid_text          t = { 0 };
+  mgrid_draw_count(&t, f);
+  printf("%s%s%s: %s%s\n", on, e->name, off, t.data ? t.data : "", f->overlapping ? " that share ranks" : "");
+  t.len = 0;
+  if (f->count) mgrid_draw_groups(&t, f, c->cli.columns - 16);
+  cli_wrap(&c->cli, "  groups", &t);
+  mgrid_family_text(f, &t);
+  cli_wrap(&c->cli, "  rule", &t);
+  say_rule(&t, f);
+  if (f->count) cli_wrap(&c->cli, "", &t);
+  mgrid_text_free(&t);
+  show_places(&c->cli, json_object_get(trail, e->name));
+  if (*e->choice->text) {
+    mgrid_text_str(&t, e->choice->text + 1);
+    cli_wrap(&c->cli, "  options", &t);
+  }
+  show_sharing(&c->cli, p, i);
+  show_cost(c, p, i);
+}
+
+static mgrid_status show_all(const options *c, const mgrid_plan *p, const json_t *trail, mgrid_error *err) {
+  int64_t one = c->cli.nwords ? mgrid_plan_find(p, c->cli.words[0]) : -1;
+  if (c->cli.nwords && one < 0) return cli_unknown_family(p, c->cli.words[0], err);
+  if (one < 0) cli_show_head(&c->cli, p, "", false);
+  for (int i = 0; i < (int)p->content.nentries; i++) {
+    if (one >= 0 && i != one) continue;
+    if (one < 0) printf("\n");
+    show(c, p, i, trail);
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options     c = { .site = MGRID_SITE_INIT };
+  mgrid_error err = MGRID_ERROR_INIT;
+  json_t     *trail = NULL;
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe) return cli_usage(&c.cli, "explain wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!c.world) return cli_usage(&c.cli, "explain wants --world N, the number of ranks");
+  mgrid_runtime *rt = cli_load(&c.cli, &err);
+  mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
+  mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.world, &err);
+  s = p ? show_all(&c, p, trail, &err) : err.status;
+  if (s) cli_say(&c.cli, &err);
+  json_decref(trail);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return cli_finish(&c.cli, s);
+}
+
+const cli_command command_explain = {
+  .name = "explain",
+  .takes = "RECIPE --world N [...] [FAMILY]",
+  .does = "how each family came to be",
+  .help = help,
+  .recipe = true,
+  .words = 1,
+  .options = { { "world", cli_world, offsetof(options, world) },
+               { "machine", cli_machine, offsetof(options, site.machine_ranks) } },
+  .run = run,
+};

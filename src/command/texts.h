@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+**
+** texts.h - files that the command has inside (scripts/texts.lua makes gen/texts.c of them).
+*/
+#ifndef MGRID_TEXTS_H
+#define MGRID_TEXTS_H
+
+#include <stddef.h>
+
+typedef struct cli_file {
+  const char *name; /* of a bundled recipe "megatron", of its parts "megatron.grids"; of a page "page.html" */
+  const char *text;
+} cli_file;
+
+extern const cli_file cli_files[]; /* up to one without a name */
+
+/* The text of a name; NULL: there is none. cli.c */
+const char *cli_text_of(const char *name);
+
+#endif

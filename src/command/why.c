@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+**
+** why.c - moongrid why: what two ranks have to do with each other.
+*/
+#include "command/cli.h"
+
+#include <inttypes.h>
+
+static const char help[] =
+    "usage: moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]\n"
+    "\n"
+    "Why does rank A talk to rank B? Every group that has both, their positions in it and who is between,\n"
+    "the communicator, and where they first meet when communicators are created. Ranks without a common\n"
+    "group: the shortest chain of groups from one to the other.\n"
+    "\n"
+    "  --world N     ranks in the world\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --json        one JSON object\n"
+    "  --color WHEN  accepted by every command; this one has none\n";
+
+typedef struct options {
+  cli     cli;
+  int64_t world;
+  bool    json;
+} options;
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options     c = { 0 };
+  mgrid_error err = MGRID_ERROR_INIT;
+  int64_t     rank[2] = { 0, 0 };
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (!c.cli.recipe) return cli_usage(&c.cli, "why wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (!c.world) return cli_usage(&c.cli, "why wants --world N, the number of ranks");
+  if (c.cli.nwords != 2) return cli_usage(&c.cli, "why wants two ranks: moongrid why RECIPE --world N A B");
+  for (int i = 0; i < 2; i++) {
+    if (cli_index(&c.cli, "a rank", c.cli.words[i], &rank[i])) return MGRID_USAGE;
+    if (rank[i] >= c.world)
+      return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank[i], c.world - 1);
+  }
+  mgrid_runtime *rt = cli_load(&c.cli, &err);
+  mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
+  mgrid_status   s = p ? mgrid_plan_why(p, rank[0], rank[1], c.json, cli_sink, stdout, &err) : err.status;
+  if (s) cli_say(&c.cli, &err);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return cli_finish(&c.cli, s);
+}
+
+const cli_command command_why = {
+  .name = "why",
+  .takes = "RECIPE --world N [...] A B",
+  .does = "what two ranks have in common",
+  .help = help,
+  .recipe = true,
+  .words = 2,
+  .options = { { "world", cli_world, offsetof(options, world) }, { "json", cli_flag, offsetof(options, json) } },
+  .run = run,
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT
+**
+** why.c - why two ranks talk: the groups that have both, or the shortest chain of groups between them. The answer
+** is made as JSON; its text is written from that.
+*/
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------- groups */
+
+/* The step of a view that makes this very communicator, or -1. */
+static int step_of(const mgrid_view *v, const mgrid_creation *c) {
+  for (size_t i = 0; i < v->ncomms; i++)
+    if (v->comm[i].entry == c->entry && v->comm[i].group == c->group) return (int)i;
+  return -1;
+}
+
+/* A communicator as both ranks make it. */
+static json_t *communicator(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b, int comm) {
+  const mgrid_creation *c = &a->comm[comm];
+  return json_pack("{sssIs[ii]}", "family", p->content.entry[c->entry].name, "group", (json_int_t)c->group, "steps",
+                   comm, step_of(b, c));
+}
+
+/* The ranks at the positions between two of a group. */
+static json_t *between(const mgrid_family *f, int64_t group, int64_t from, int64_t to) {
+  json_t *list = json_array();
+  for (int64_t i = (from < to ? from : to) + 1; i < (from < to ? to : from) && list; i++)
+    if (json_array_append_new(list, json_integer(mgrid_family_rank(f, group, i)))) {
+      json_decref(list);
+      list = NULL;
+    }
+  return list;
+}
+
+/* All groups that have both ranks, in the order of the topology. */
+static json_t *common(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < a->nmembers && list; i++)
+    for (size_t k = 0; k < b->nmembers && list; k++) {
+      const mgrid_member *x = &a->member[i], *y = &b->member[k];
+      if (x->entry != y->entry || x->group != y->group) continue;
+      const mgrid_entry *e = &p->content.entry[x->entry];
+      json_t *one = json_pack("{sssIsIs[II]sbsoso}", "family", e->name, "group", (json_int_t)x->group, "size",
+                              (json_int_t)x->size, "positions", (json_int_t)x->position, (json_int_t)y->position,
+                              "pair", x->size == 2, "between", between(e->family, x->group, x->position, y->position),
+                              "communicator", x->comm < 0 ? json_null() : communicator(p, a, b, x->comm));
+      if (json_array_append_new(list, one)) {
+        json_decref(list);
+        list = NULL;
+      }
+    }
+  return list;
+}
+
+/* The first communicator that both make; null: none. */
+static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
+  for (size_t i = 0; i < a->ncomms; i++)
+    if (step_of(b, &a->comm[i]) >= 0) return communicator(p, a, b, (int)i);
+  return json_null();
+}
+
+/* -------------------------------------------------------------------- chains */
+
+/* A search over ranks, group by group; each group is looked into once. */
+typedef struct search {
+  const mgrid_plan *p;
+  int32_t *queue, *from; /* [world]: ranks in the order they were found; the rank that each was found from, -1 */
+  int32_t *entry;        /* [world]: in a group of this family */
+  int64_t *start;        /* [entries]: the first bit of each family in `seen` */
+  uint8_t *seen;         /* a bit per group */
+  int64_t  head, tail;
+} search;
+
+static bool search_make(search *s, const mgrid_plan *p) {
+  size_t  world = (size_t)p->content.world, n = p->content.nentries;
+  int64_t groups = 0;
+  *s = (search){ p,
+                 malloc(world * sizeof *s->queue),
+                 malloc(world * sizeof *s->from),
+                 malloc(world * sizeof *s->entry),
+                 malloc((n + 1) * sizeof *s->start),
+                 NULL,
+                 0,
+                 0 };
+  if (!s->queue || !s->from || !s->entry || !s->start) return false;
+  for (size_t i = 0; i < n; i++) {
+    s->start[i] = groups;
+    groups += p->content.entry[i].family->count;
+  }
+  s->seen = calloc((size_t)groups / 8 + 1, 1);
+  for (size_t r = 0; r < world; r++) s->from[r] = -2; /* not found yet */
+  return s->seen != NULL;
+}
+
+static void search_free(search *s) {
+  free(s->queue);
+  free(s->from);
+  free(s->entry);
+  free(s->start);
+  free(s->seen);
+}
+
+static void find_members(search *s, int32_t rank, int entry, int64_t group) {
+  const mgrid_family *f = s->p->content.entry[entry].family;
+  int64_t             bit = s->start[entry] + group, size = mgrid_family_size(f, group);
+  if (s->seen[bit / 8] >> (bit % 8) & 1) return;
+  s->seen[bit / 8] |= (uint8_t)(1 << (bit % 8));
+  for (int64_t k = 0; k < size; k++) {
+    int64_t other = mgrid_family_rank(f, group, k);
+    if (s->from[other] != -2) continue;
+    s->from[other] = rank;
+    s->entry[other] = entry;
+    s->queue[s->tail++] = (int32_t)other;
+  }
+}
+
+static bool found(search *s, int64_t a, int64_t b) {
+  int64_t group, position;
+  s->from[a] = -1;
+  s->queue[s->tail++] = (int32_t)a;
+  while (s->head < s->tail && s->from[b] == -2) {
+    int32_t rank = s->queue[s->head++];
+    for (size_t i = 0; i < s->p->content.nentries && s->from[b] == -2; i++)
+      for (int64_t nth = 0; mgrid_family_locate(s->p->content.entry[i].family, rank, nth, &group, &position); nth++)
+        find_members(s, rank, (int)i, group);
+  }
+  return s->from[b] != -2;
+}
+
+/* The group of a family that has both ranks. */
+static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
+  int64_t ga, gb, position;
+  for (int64_t i = 0; mgrid_family_locate(f, a, i, &ga, &position); i++)
+    for (int64_t k = 0; mgrid_family_locate(f, b, k, &gb, &position); k++)
+      if (ga == gb) return ga;
+  return -1;
+}
+
+/* Steps from a to b, each in one group: null where there is no way. */
+static json_t *chain(const mgrid_plan *p, int64_t a, int64_t b) {
+  search  s;
+  bool    made = search_make(&s, p);
+  json_t *list = !made ? NULL : found(&s, a, b) ? json_array() : json_null();
+  for (int64_t at = b; json_is_array(list) && at != a; at = s.from[at]) {
+    const mgrid_entry *e = &p->content.entry[s.entry[at]];
+    json_t *step = json_pack("{sIsIsssI}", "from", (json_int_t)s.from[at], "to", (json_int_t)at, "family", e->name,
+                             "group", (json_int_t)group_of_both(e->family, s.from[at], at));
+    if (!json_array_insert_new(list, 0, step)) continue;
+    json_decref(list);
+    list = NULL;
+  }
+  search_free(&s);
+  return list;
+}
+
+/* ----------------------------------------------------------------------- all */
+
+mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err) {
+  mgrid_view va = { 0 }, vb = { 0 };
+  *out = NULL;
+  mgrid_status s = mgrid_view_init(&va, p, a, err);
+  if (!s) s = mgrid_view_init(&vb, p, b, err);
+  if (!s && a == b) s = mgrid_fail(err, MGRID_BAD_VALUE, "both ranks are %" PRId64 "; two ranks would do", a);
+  if (!s) {
+    json_t *groups = common(p, &va, &vb);
+    bool    none = groups && json_array_size(groups) == 0;
+    *out = json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
+                     first_meeting(p, &va, &vb), "chain", none ? chain(p, a, b) : json_null());
+    if (!*out) s = mgrid_oom(err);
+  }
+  mgrid_view_free(&va);
+  mgrid_view_free(&vb);
+  return s;
+}
+
+static int64_t integer(const json_t *object, const char *key) {
+  return json_integer_value(json_object_get(object, key));
+}
+static int64_t nth(const json_t *object, const char *key, size_t i) {
+  return json_integer_value(json_array_get(json_object_get(object, key), i));
+}
+static const char *text(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+/* "pp[5]: positions 0 and 3 of 4, with 69, 101 between them; its own communicator". */
+static void put_group(mgrid_text *t, const json_t *g) {
+  enum { SHOWN = 6 };
+  const json_t *comm = json_object_get(g, "communicator"), *middle = json_object_get(g, "between");
+  size_t        n = json_array_size(middle);
+  mgrid_text_add(t, "  %s[%" PRId64 "]: positions %" PRId64 " and %" PRId64 " of %" PRId64, text(g, "family"),
+                 integer(g, "group"), nth(g, "positions", 0), nth(g, "positions", 1), integer(g, "size"));
+  if (json_is_true(json_object_get(g, "pair")))
+    mgrid_text_str(t, ", a pair");
+  else if (n == 0)
+    mgrid_text_str(t, ", neighbours");
+  for (size_t i = 0; i < n && i < SHOWN; i++)
+    mgrid_text_add(t, "%s%" PRId64, i ? ", " : "; between them ",
+                   (int64_t)json_integer_value(json_array_get(middle, i)));
+  if (n > SHOWN) mgrid_text_add(t, " and %zu more", n - SHOWN);
+  if (json_is_null(comm))
+    mgrid_text_str(t, "; no communicator");
+  else if (strcmp(text(comm, "family"), text(g, "family")) != 0)
+    mgrid_text_add(t, "; communicator of %s[%" PRId64 "]", text(comm, "family"), integer(comm, "group"));
+  mgrid_text_str(t, "\n");
+}
+
+static void put_answer(mgrid_text *t, const json_t *why) {
+  int64_t       a = nth(why, "ranks", 0), b = nth(why, "ranks", 1);
+  const json_t *groups = json_object_get(why, "groups"), *first = json_object_get(why, "first");
+  const json_t *steps = json_object_get(why, "chain");
+  size_t        n = json_array_size(groups);
+  mgrid_text_add(t, "ranks %" PRId64 " and %" PRId64 " are together in ", a, b);
+  if (n == 0 && json_is_null(steps)) mgrid_text_str(t, "no group, and no chain of groups connects them\n");
+  if (n == 0 && !json_is_null(steps)) mgrid_text_str(t, "no group; a shortest way from one to the other\n");
+  if (n > 0) mgrid_text_add(t, "%zu group%s\n", n, n == 1 ? "" : "s");
+  for (size_t i = 0; i < n; i++) put_group(t, json_array_get(groups, i));
+  for (size_t i = 0; i < json_array_size(steps); i++) {
+    const json_t *step = json_array_get(steps, i);
+    mgrid_text_add(t, "  %" PRId64 " to %" PRId64 " in %s[%" PRId64 "]\n", integer(step, "from"), integer(step, "to"),
+                   text(step, "family"), integer(step, "group"));
+  }
+  if (n == 0 || json_is_null(first)) return;
+  mgrid_text_add(t,
+                 "they first meet in %s[%" PRId64 "]: step %" PRId64 " of rank %" PRId64 ", step %" PRId64
+                 " of rank %" PRId64 "\n",
+                 text(first, "family"), integer(first, "group"), nth(first, "steps", 0), a, nth(first, "steps", 1), b);
+}
+
+mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
+                            mgrid_error *err) {
+  if (!p) return MGRID_USAGE;
+  json_t      *why;
+  mgrid_status s = mgrid_plan_why_json(p, a, b, &why, err);
+  if (s) return s;
+  mgrid_text t = { 0 };
+  char      *dumped = json ? json_dumps(why, JSON_INDENT(2)) : NULL;
+  if (!json)
+    put_answer(&t, why);
+  else if (dumped)
+    mgrid_text_add(&t, "%s\n", dumped);
+  if (t.failed || (json && !dumped))
+    s = mgrid_oom(err);
+  else if (sink(ud, t.data, t.len) != 0)
+    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+  free(dumped);
+  mgrid_text_free(&t);
+  json_decref(why);
+  return s;
+}

@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+#
+# page.py [SHOTS]: the page of moongrid draw -o x.html in a real browser, Chromium without a screen, over the pipe of
+# its DevTools protocol. Clicks, hovers and keys; the numbers on the page are those of plan --json; hostile names stay
+# text. Prints TAP. SHOTS: a folder for pictures of the page. Run in the project's root.
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+MOE = ["examples/moe.lua"]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+if not CHROMIUM:
+    print("1..0 # SKIP no chromium")
+    sys.exit()
+if not os.path.exists("build/moongrid"):
+    sys.exit("build/moongrid is not built")
+
+
+class Browser:
+    def __init__(self, folder):
+        here, there = os.pipe(), os.pipe()  # to the browser, from it
+
+        def pipes():
+            low = os.dup(here[0]), os.dup(there[1])
+            os.dup2(low[0], 3)
+            os.dup2(low[1], 4)
+
+        self.process = subprocess.Popen(
+            [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run",
+             "--disable-dev-shm-usage", "--user-data-dir=" + folder, "about:blank"],
+            preexec_fn=pipes, close_fds=False, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.to, self.of, self.rest, self.last, self.events = here[1], there[0], b"", 0, []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = None
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(domain + ".enable")
+
+    def message(self):
+        while b"\0" not in self.rest:
+            piece = os.read(self.of, 1 << 20)
+            if not piece:
+                raise RuntimeError("the browser is gone")
+            self.rest += piece
+        one, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(one)
+
+    def call(self, method, **params):
+        self.last += 1
+        order = {"id": self.last, "method": method, "params": params}
+        if getattr(self, "session", None):
+            order["sessionId"] = self.session
+        text = json.dumps(order).encode() + b"\0"
+        while text:
+            text = text[os.write(self.to, text):]
+        while True:
+            m = self.message()
+            if m.get("id") == self.last:
+                if "error" in m:
+                    raise RuntimeError(method + ": " + m["error"]["message"])
+                return m["result"]
+            self.events.append(m)
+
+    def value(self, expression):
+        r = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in r:
+            raise RuntimeError(expression + ": " + json.dumps(r["exceptionDetails"])[:400])
+        return r["result"].get("value")
+
+    def open(self, path):
+        self.events.clear()
+        self.call("Page.navigate", url="file://" + os.path.abspath(path))
+        for _ in range(600):
+            if self.value("location.protocol == 'file:' && document.readyState") == "complete":
+                return
+            time.sleep(0.05)
+        raise RuntimeError("the page is not there after 30 seconds")
+
+    def troubles(self):
+        bad = [e for e in self.events if e.get("method") == "Runtime.exceptionThrown"
+               or e.get("method") == "Log.entryAdded" and e["params"]["entry"]["level"] == "error"]
+        return [json.dumps(e)[:300] for e in bad]
+
+    def requests(self):
+        return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
+
+    def place(self, selector):
+        return self.value("(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: 'center' });"
+                          " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
+                          % json.dumps(selector))
+
+    def move(self, selector):
+        x, y = self.place(selector)
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def click(self, selector):
+        x, y = self.place(selector)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def key(self, key, text=""):
+        code = {"Enter": 13, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37, "Escape": 27, "Home": 36, " ": 32}
+        for kind in ("keyDown", "keyUp"):
+            more = {"text": text} if text and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code.get(key, 0), **more)
+
+    def size(self, width, height, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def shot(self, path):
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(self.call("Page.captureScreenshot", format="webp", quality=60)["data"]))
+
+    def close(self):
+        try:
+            self.call("Browser.close")
+        except (RuntimeError, OSError):
+            pass
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def moongrid(*args):
+    r = subprocess.run(["build/moongrid", *args], capture_output=True, text=True)
+    if r.returncode:
+        raise RuntimeError(r.stderr)
+    return r.stdout
+
+
+TEXTS = "[...document.querySelectorAll(%s)].map(e => e.textContent)"
+
+
+def texts(b, selector):
+    return b.value(TEXTS % json.dumps(selector))
+
+
+def rows(b):
+    return b.value("[...document.querySelectorAll('#rank tr[data-family]')]"
+                   ".map(r => [...r.children].map(c => c.textContent))")
+
+
+def expected(plan, rank):
+    out = []
+    for name, f in plan["families"].items():
+        for g, ranks in enumerate(f["groups"]):
+            if rank in ranks:
+                out.append([name, str(g), "%d of %d" % (ranks.index(rank), len(ranks)),
+                            "{" + ",".join(map(str, ranks)) + "}"])
+    return out
+
+
+def same(what, got, want):
+    assert got == want, "%s: %r, not %r" % (what, got, want)
+
+
+def test_numbers(b, folder, shots):
+    page = folder + "/moe.html"
+    moongrid("draw", *MOE, "--world", "16", "tp=2", "pp=2", "-o", page)
+    plan = json.loads(moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--json"))
+    b.size(1200, 900)
+    b.open(page)
+    same("requests", [u for u in b.requests() if not u.startswith("file:")], [])
+    same("title", texts(b, "h1"), ["examples/moe.lua"])
+    about = texts(b, "#about")[0]
+    assert plan["digest"] in about and "%d communicators" % plan["communicators"]["total"] in about, about
+    same("families", texts(b, "#families label"), list(plan["families"]))
+    for rank in (0, 5, 15):
+        b.move(".cell[data-rank='%d']" % rank)
+        same("rows of rank %d" % rank, rows(b), expected(plan, rank))
+        steps = json.loads(moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--json", "--rank", str(rank)))
+        same("creations", texts(b, "#rank li"), ["%s[%d]" % (c["family"], c["index"]) for c in steps["communicators"]])
+        same("coordinates", texts(b, "#rank .coords"),
+             ["%s: %s" % (n, ", ".join("%s %d" % c for c in g["coords"].items())) for n, g in steps["grids"].items()])
+        for name in texts(b, "figure strong"):
+            here = "figure[data-family='%s'] .cell.in" % name
+            want = [r for g in plan["families"][name]["groups"] if rank in g for r in g]
+            same("raised in " + name, sorted(map(int, texts(b, here))), sorted(want))
+    captions = texts(b, "figcaption")
+    first = plan["families"]["tp"]
+    assert captions[0].startswith("tp %d groups of 2" % first["count"]), captions
+    if shots:
+        b.value("window.scrollTo(0, 0)")
+        b.shot(shots + "/page_1200.webp")
+
+
+def test_choosing(b, folder, _):
+    before = texts(b, "figure strong")
+    b.click("#families label:nth-child(5)")  # dp_cp
+    same("panels", set(texts(b, "figure strong")), set(before) | {"dp_cp"})
+    b.click("#families label:nth-child(1)")
+    assert "tp" not in texts(b, "figure strong")
+    b.click("#families label:nth-child(1)")
+
+
+def test_keeping_and_keys(b, folder, _):
+    b.click(".cell[data-rank='3']")
+    b.move(".cell[data-rank='9']")
+    same("a kept rank", texts(b, "#rank h2")[0], "Rank 3")
+    b.key("Escape")
+    same("let go", texts(b, "#rank h2")[0], "A rank")
+    b.value("document.querySelector('.cell').focus()")
+    b.key("ArrowRight")
+    same("one to the right", texts(b, "#rank h2")[0], "Rank 1")
+    b.key("ArrowDown")
+    same("and down", texts(b, "#rank h2")[0], "Rank 3")
+    b.key("Enter", "\r")
+    b.move(".cell[data-rank='9']")
+    same("kept by Enter", texts(b, "#rank h2")[0], "Rank 3")
+    same("one stop of the Tab key a panel", b.value("document.querySelectorAll('.cell[tabindex=\"0\"]').length"),
+         len(texts(b, "figure strong")))
+    b.key("Escape")
+
+
+def type_ranks(b, x, y):
+    for box, text in (("a", x), ("b", y)):
+        b.value("document.getElementById('%s').value = ''; document.getElementById('%s').focus()" % (box, box))
+        b.call("Input.insertText", text=text)
+
+
+def test_why(b, folder, _):
+    for x, y in ((0, 2), (0, 1), (0, 15), (1, 8)):
+        why = json.loads(moongrid("why", *MOE, "--world", "16", "tp=2", "pp=2", str(x), str(y), "--json"))
+        type_ranks(b, str(x), str(y))
+        got = texts(b, "#why li")
+        same("groups of %d and %d" % (x, y), [g.split(":")[0] for g in got if ": positions" in g],
+             ["%s[%d]" % (g["family"], g["group"]) for g in why["groups"]])
+        if why["groups"]:
+            first = why["first"]
+            same("first", texts(b, "#why p.soft"), ["They first meet in %s[%d]." % (first["family"], first["group"])])
+        else:
+            same("steps of a way", len(got), len(why["chain"]))
+    type_ranks(b, "3", "99")
+    same("out of range", texts(b, "#why .error"), ["Ranks are 0 to 15, not 99."])
+    type_ranks(b, "3", "3")
+    same("one rank", texts(b, "#why .error"), ["Two different ranks would do."])
+
+
+def test_schedule(b, folder, _):
+    n = int(b.value("document.getElementById('step').max"))
+    lines = [x for x in moongrid("plan", *MOE, "--world", "16", "tp=2", "pp=2", "--schedule").split("\n") if x[:5].strip()]
+    same("steps", n, len(lines))
+    made = []
+    for k in range(n):
+        b.click("#on")
+        said = texts(b, "#said")[0]
+        made.append(said.split(": ")[1].split(",")[0])
+        want = lines[k].split()
+        assert want[1] == made[k] and " %s communicator" % want[2] in said, (said, lines[k])
+        assert b.value("document.querySelectorAll('.cell.now').length") > 0
+    b.click("#back")
+    assert texts(b, "#said")[0].startswith("step %d of %d" % (n - 1, n))
+
+
+def test_sliders(b, folder, shots):
+    page = folder + "/many.html"
+    moongrid("draw", *MOE, "--world", "8,16,6", "tp=1,2,4", "-o", page)
+    b.open(page)
+    same("axes", texts(b, "#sliders label"), ["world", "tp"])
+    for world, place in (("8", 0), ("16", 1)):
+        for tp, at in (("1", 0), ("4", 2)):
+            for i, v in ((0, place), (1, at)):
+                b.value("(e => { e.value = %d; e.dispatchEvent(new Event('input')) })(document.getElementById('axis%d'))"
+                        % (v, i))
+            plan = json.loads(moongrid("plan", *MOE, "--world", world, "tp=" + tp, "--json"))
+            assert plan["digest"] in texts(b, "#about")[0]
+            same("outputs", texts(b, "output"), [world, tp])
+            b.move(".cell[data-rank='1']")
+            same("rows", rows(b), expected(plan, 1))
+    b.value("(e => { e.value = 2; e.dispatchEvent(new Event('input')) })(document.getElementById('axis0'))")
+    assert "does not divide the 6 ranks" in texts(b, "#refused")[0]
+    same("no panel of what is refused", texts(b, "figure"), [])
+    b.value("(e => { e.value = 0; e.dispatchEvent(new Event('input')) })(document.getElementById('axis0'))")
+    same("and back", texts(b, "#refused"), [""])
+    b.size(480, 900, dark=True)
+    wide = b.value("document.documentElement.scrollWidth")
+    assert wide <= 480, "the page is %d wide on a screen of 480" % wide
+    if shots:
+        b.value("document.querySelector('#panels').scrollIntoView()")
+        b.shot(shots + "/page_480_dark.webp")
+    b.size(1200, 900)
+
+
+def test_hostile_names(b, folder, _):
+    evil = "</script><img src=x onerror=document.title='caught'>"
+    recipe = folder + "/<b>&amp;.lua"
+    with open(recipe, "w") as f:
+        f.write("return recipe { params = { note = %s }, build = function(world, p)\n"
+                "  local g, t = grid(world, 'a-b', { a = 2, b = fill }), topology(world)\n"
+                "  t[%s] = g 'a'\n  t.grid = g\n  return t\nend }\n" % (json.dumps(evil), json.dumps(evil[:40])))
+    page = folder + "/hostile.html"
+    try:
+        moongrid("draw", recipe, "--world", "8", "-o", page)
+    except RuntimeError as refused:  # a name that a family may not have
+        assert "name" in str(refused), refused
+        text = open(recipe).read().replace(json.dumps(evil[:40]), "'f'")
+        open(recipe, "w").write(text)
+        moongrid("draw", recipe, "--world", "8", "-o", page)
+    b.open(page)
+    b.move(".cell[data-rank='3']")
+    same("images", b.value("document.images.length"), 0)
+    same("title", texts(b, "h1"), [recipe])
+    assert "caught" not in b.value("document.title")
+    text = open(page).read()
+    assert evil not in text and "<b>" not in text
+
+
+def test_large(b, folder, _):
+    page = folder + "/large.html"
+    moongrid("draw", "megatron", "--world", "4096", "tp=8", "pp=4", "-o", page)
+    b.open(page)
+    same("cells", b.value("document.querySelectorAll('.cell').length"), 4096)
+    spent = b.value("(() => { const n = performance.getEntriesByType('navigation')[0];"
+                    " return n.domContentLoadedEventEnd - n.startTime })()")
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)  # a machine that does other things, too
+    assert spent < 1000 * max(1, 2 * busy), "%.0f ms" % spent
+    print("# 4096 ranks are there after %.0f ms" % spent)
+    b.click("figure .cell[data-rank='4095']")
+    same("the last one", texts(b, "#rank h2")[0], "Rank 4095")
+
+
+def main():
+    shots = sys.argv[1] if len(sys.argv) > 1 else None
+    tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
+             test_hostile_names, test_large]
+    print("1..%d" % len(tests))
+    bad = 0
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        b = Browser(folder + "/profile")
+        try:
+            for i, test in enumerate(tests, 1):
+                try:
+                    test(b, folder, shots)
+                    same("troubles", b.troubles(), [])
+                    print("ok %d %s" % (i, test.__name__[5:]))
+                except (AssertionError, RuntimeError) as e:
+                    bad += 1
+                    print("not ok %d %s\n# %s" % (i, test.__name__[5:], str(e).replace("\n", "\n# ")))
+        finally:
+            b.close()
+    return 1 if bad else 0
+
+
+sys.exit(main())

@@ -1,0 +1,269 @@
+-- SPDX-License-Identifier: MIT
+--
+-- moongrid draw: text and SVG against the plan's own JSON, the pictures of the documents, hostile text.
+
+local support = dofile("tests/lua/support.lua")
+local json = require "dkjson"
+local run = support.run
+
+local function draw(line, locale)
+  local out, err, code = run(("LC_ALL=%s build/moongrid draw %s"):format(locale or "C.UTF-8", line))
+  assert.equal("", err)
+  assert.equal(0, code)
+  return out
+end
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("a")
+  file:close()
+  return text
+end
+
+local function svg(line)
+  local path = os.tmpname() .. ".svg"
+  assert.equal("", draw(line .. " -o " .. path))
+  local text = read(path)
+  local _, why, code = run("command -v xmllint > /dev/null || exit 77; xmllint --noout --nonet " .. path)
+  os.remove(path)
+  assert.truthy(code == 0 or code == 77, why)
+  return text
+end
+
+local function refuses(line, code, message)
+  local out, err, got = run("build/moongrid draw " .. line)
+  assert.equal("moongrid: " .. message .. "\n", err)
+  assert.equal("", out)
+  assert.equal(code, got)
+end
+
+-- The groups of an SVG's panel: { { rank, ... }, ... } as the titles of the coloured cells say.
+local function groups_of(text, family)
+  local groups = {}
+  for index, ranks in text:gmatch("<title>" .. family .. " (%d+): {([%d,]+)}</title>") do
+    local list = {}
+    for rank in ranks:gmatch "%d+" do list[#list + 1] = tonumber(rank) end
+    groups[tonumber(index) + 1] = list
+  end
+  return groups
+end
+
+-- How many cells each group has on paper.
+local function cells_of(text, family)
+  local cells = {}
+  for d, index in text:gmatch('d="([^"]*)"><title>' .. family .. " (%d+):") do
+    cells[tonumber(index) + 1] = select(2, d:gsub("M", ""))
+  end
+  return cells
+end
+
+local moe = "examples/moe.lua"
+
+describe("the pictures of the documents", function()
+  it("are what the command draws: the README's grid", function()
+    local readme = read "README.md"
+    local recipe = support.file(readme:match("```lua\n(return recipe {.-\n}\n)```"))
+    local picture = readme:match("groups in it:\n\n```\n(.-)```\n\n`moongrid draw my.lua %-%-world 8` prints it")
+    assert.equal(picture, draw(recipe .. " --world 8"))
+    os.remove(recipe)
+  end)
+
+  it("are what the command draws: examples/pictures", function()
+    local n = 0
+    for line, path in read("examples/pictures/README.md"):gmatch "\nmoongrid draw ([^\n]*) %-o ([^\n]*)\n" do
+      assert.equal(read(path), svg(line), path)
+      n = n + 1
+    end
+    assert.equal(6, n)
+    assert.truthy(read("README.md"):find("(examples/pictures/moe.svg)", 1, true))
+  end)
+end)
+
+describe("moongrid draw in text", function()
+  it("draws lines between groups", function()
+    assert.equal([[
+dp: 4 groups of 2
+  pp 0                 pp 1
+         tp 0  tp 1           tp 0  tp 1
+       ┌─────┬─────┐        ┌─────┬─────┐
+  dp 0 │  0  │  1  │   dp 0 │  4  │  5  │
+  dp 1 │  2  │  3  │   dp 1 │  6  │  7  │
+       └─────┴─────┘        └─────┴─────┘
+]], draw(moe .. " --world 8 tp=2 pp=2 --family dp"))
+  end)
+
+  it("writes groups beside the ranks where lines do not tell them, and nothing but ASCII in another locale", function()
+    assert.equal([[
+pp: 4 groups of 2
+  pp 0                   pp 1
+         tp 0   tp 1            tp 0   tp 1
+       +------+------+        +------+------+
+  dp 0 | 0 g0 | 1 g1 |   dp 0 | 4 g0 | 5 g1 |
+       +------+------+        +------+------+
+  dp 1 | 2 g2 | 3 g3 |   dp 1 | 6 g2 | 7 g3 |
+       +------+------+        +------+------+
+
+position_embedding: 4 groups of 1
+  pp 0                 pp 1
+         tp 0  tp 1           tp 0  tp 1
+       +-----+-----+        +-----------+
+  dp 0 |  0  |  1  |   dp 0 | 4 -   5 - |
+       +-----+-----+        |           |
+  dp 1 |  2  |  3  |   dp 1 | 6 -   7 - |
+       +-----+-----+        +-----------+
+]], draw(moe .. " --world 8 tp=2 pp=2 --family pp,position_embedding", "C"))
+  end)
+
+  it("lists the groups of each rank of a cover, and marks a rank", function()
+    assert.equal([[
+stages: 6 groups of 2
+  rank       groups
+     2 ──┬── 0 {0,2}
+         └── 1 {2,4}
+
+tp: 4 groups of 2
+         tp 0  tp 1
+       ┌───────────┐
+  pp 0 │   0     1 │
+       ├───────────┤
+  pp 1 │  >2    *3 │
+       ├───────────┤
+  pp 2 │   4     5 │
+       ├───────────┤
+  pp 3 │   6     7 │
+       └───────────┘
+]], draw(moe .. " --world 8 tp=2 pp=4 --family stages,tp --rank 2"))
+  end)
+
+  it("keeps to 80 columns, has every rank of up to 4096, and says what it leaves out of more", function()
+    for _, world in ipairs { 4, 6, 13, 64, 97, 1000, 4096 } do
+      local out, seen = draw(("picotron --world %d --family dp"):format(world)), {}
+      for line in out:gmatch "[^\n]+" do
+        assert.truthy(utf8.len(line) <= 80, line)
+        for rank in line:gsub("%a[%w_]* %d+", ""):gmatch "%d+" do seen[tonumber(rank)] = true end
+      end
+      for rank = 0, world - 1 do assert.truthy(seen[rank], world .. ": " .. rank) end
+    end
+    local out = draw(moe .. " --world 1048576 tp=8 pp=8")
+    assert.truthy(out:find "\n  256 of 1048576 ranks are drawn: [^\n]*dp 0 to %d+ and 16383 of 16384\n", out)
+    assert.truthy(out:find "[^%d]1048575[^%d]")
+    assert.truthy(#out < 20000)
+  end)
+
+  it("is coloured when asked", function()
+    assert.truthy(draw(moe .. " --world 8 --family dp --color always"):find "\027%[0;3%dm")
+    assert.falsy(draw(moe .. " --world 8 --family dp"):find "\027")
+  end)
+end)
+
+describe("moongrid draw as SVG", function()
+  it("has the plan's groups, each with a cell for each rank", function()
+    for _, case in ipairs { moe .. " --world 16 tp=2 pp=2 ep=2", "examples/encoder_decoder.lua --world 12",
+                            "examples/nodes.lua --world 32 tp=4 pp=2 shard=2", "megatron --world 32 tp=2 cp=2 pp=2",
+                            "picotron --world 13" } do
+      local plan, picture = json.decode((run("build/moongrid plan " .. case .. " --json"))), svg(case)
+      local compared = 0
+      for name, family in pairs(plan.families) do
+        local drawn = groups_of(picture, name)
+        if #drawn > 0 then
+          assert.same(family.groups, drawn, name)
+          for i, n in ipairs(cells_of(picture, name)) do assert.equal(#family.groups[i], n, name) end
+          compared = compared + 1
+        else
+          assert.truthy(picture:find(name, 1, true), name) -- among those with the same groups
+        end
+      end
+      assert.truthy(compared > 0)
+    end
+  end)
+
+  it("draws pairs as arrows, and raises the groups of a rank", function()
+    local picture = svg(moe .. " --world 8 tp=2 pp=4 --family stages,pp --rank 2")
+    assert.equal(2 * 2, select(2, picture:gsub('class="arrow own"', "")))
+    assert.equal(4 * 2, select(2, picture:gsub('class="arrow back"', "")))
+    assert.equal(1, select(2, picture:gsub('class="raised"', "")))
+    assert.truthy(picture:find("rank 2: position 1 of group 0", 1, true))
+  end)
+
+  it("draws worlds of any size", function()
+    for _, world in ipairs { 1, 4, 7, 512, 4096, 4097, 2147483647 } do
+      local picture = svg(("picotron --world %d"):format(world))
+      local ranks = select(2, picture:match('<g id="ranks0".-</g>'):gsub("<text", ""))
+      assert.equal(world <= 4096 and world or ranks, ranks)
+      assert.equal(world > 4096, picture:find "Only %d+ of %d+ ranks are drawn: " ~= nil)
+      assert.truthy(ranks <= 4096)
+    end
+  end)
+
+  it("has no script and no reference outside, and escapes what a recipe says", function()
+    local nasty = "</text><script>alert(1)</script>&amp;\"'<!-- ]]> "
+    local recipe = support.file(([[return recipe {
+      params = { words = param.text(%q) },
+      build = function(world) local t = topology(world) t.all = grid(world, "x", { x = fill })("x") return t end,
+    }]]):format(nasty))
+    local folder = os.tmpname()
+    os.remove(folder)
+    local path = folder .. "<script>&\"'\n\27[2J\255\237\160\128.lua"
+    local file = assert(io.open(path, "w"))
+    file:write(read(recipe))
+    file:close()
+    local quoted = "'" .. path:gsub("'", "'\\''") .. "'"
+    local picture = svg(quoted .. " --world 4 'words=" .. nasty:gsub("'", "'\\''") .. "x'")
+    assert.falsy(picture:find "<script")
+    assert.falsy(picture:find "\27")
+    assert.truthy(picture:find("&lt;script&gt;&amp;&quot;", 1, true))
+    assert.truthy(picture:find("&lt;/text&gt;&lt;script&gt;alert(1)", 1, true))
+    for link in picture:gmatch 'href="([^"]*)"' do assert.truthy(link:find "^#") end
+    os.remove(path)
+    os.remove(recipe)
+  end)
+end)
+
+describe("moongrid draw", function()
+  it("refuses bad input with one line", function()
+    refuses("", 2, "draw wants a recipe: a file, or one that 'moongrid recipes' lists")
+    refuses(moe, 2, "draw wants --world N, the number of ranks")
+    refuses(moe .. " --world 8 --rank 8", 2, "rank 8 is out of range; ranks are 0 to 7")
+    refuses(moe .. " --world 8 -o", 2, "option '-o' wants a value")
+    refuses(moe .. " --world 8 -o x.png", 2, "--output is a file that ends with .svg, .html or .txt, not 'x.png'")
+    refuses(moe .. " --world 8 -o /nowhere/x.svg", 3, "cannot write /nowhere/x.svg: No such file or directory")
+    refuses(moe .. " --world 8 --family ''", 2, "--family is a list of families, F,G; not ''")
+    refuses("picotron --world 8 --family tp,dpp", 1, "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, "
+      .. "pp_dp, world_group)")
+    refuses("picotron --world 8 tp=3", 1,
+      "picotron:37: tp 3 does not divide the 8 ranks; nearest: tp 2 or 4, or a world of 6 or 9 ranks")
+  end)
+end)
+
+-- What the page does is tried in a browser: tests/draw/page.py.
+describe("moongrid draw -o x.html", function()
+  local page = os.tmpname() .. ".html"
+  teardown(function() os.remove(page) end)
+
+  it("writes one file without network, with a plan for each combination of values", function()
+    assert.equal(0, (select(3, run("build/moongrid draw examples/moe.lua --world 8,6 tp=1,2,4 -o " .. page))))
+    local text = io.open(page):read "a"
+    assert.falsy(text:find("https?://"))
+    local data = json.decode(text:match('<script type="application/json" id="data">(.-)</script>'))
+    assert.same({ { name = "world", values = { "8", "6" } }, { name = "tp", values = { "1", "2", "4" } } }, data.axes)
+    assert.equal(6, #data.frames)
+    for i, of in ipairs { "8 tp=1", "8 tp=2", "8 tp=4", "6 tp=1", "6 tp=2" } do
+      assert.same(json.decode((run("build/moongrid plan examples/moe.lua --json --world " .. of))), data.frames[i].plan)
+    end
+    assert.truthy(data.frames[6].error:find("tp 4 does not divide the 6 ranks", 1, true))
+    assert.same({ 0, 1, 2, 3, 4, 5, 6, 7 }, data.frames[2].sheets[1].parts[1].ranks)
+  end)
+
+  it("refuses what a page cannot have", function()
+    local function refused(line, code, message)
+      local _, err, got = run("build/moongrid draw " .. line)
+      assert.same({ "moongrid: " .. message .. "\n", code }, { err, got })
+    end
+    refused("picotron --world 8192 -o " .. page, 3,
+      "a page has every rank of up to 4096; of 8192 -o FILE.svg draws a part")
+    refused("picotron --world 8,16", 2, "several worlds go into a page: -o FILE.html")
+    refused("picotron --world 8 --rank 1 -o " .. page, 2, "a page takes no --family and no --rank: it has all")
+    refused("picotron --world 8,16,32,64,128 tp=1,2,4,8 pp=1,2,4,8 -o " .. page, 3,
+      "a page has up to 64 plans; fewer values would do")
+  end)
+end)
