@@ -101,6 +101,9 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
   if (!revoke)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+  if (!mgrid_mpi_survives())
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
   for (size_t i = 0; i < n; i++) { /* all of them, also after a failure */
     MPI_Comm       comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);
@@ -157,7 +160,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
   int               level = MPI_THREAD_SINGLE;
-  if (initialized(err)) return NULL;
+  if (mgrid_mpi_one_library(err) || initialized(err)) return NULL;
+  if (parent == MPI_COMM_WORLD && mgrid_mpi_launched(err)) return NULL;
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
   if (check_parent(parent, err)) return NULL;
@@ -179,6 +183,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 /* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
   int ready = 0, gone = 0, level;
+  if (mgrid_mpi_one_library(err)) return NULL;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
@@ -195,7 +200,7 @@ static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
 }
 
 static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  char text[MGRID_MPI_VERSION];
   int  n = 0;
   (void)err;
   MPI_Get_library_version(text, &n);
