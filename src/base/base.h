@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** base.h - what every stage uses: errors, growing text, nearest names, the clock, which machine this is.
+** base.h - what every stage uses: errors, growing text, nearest names, the clock, which machine this is, who
+** started this process.
 */
 #ifndef MGRID_BASE_H
 #define MGRID_BASE_H
@@ -128,5 +129,13 @@ double mgrid_processor_now(void); /* seconds that this thread has had the proces
 void mgrid_pause(int look);
 /* Equal for all processes of a machine, different on different machines. machine.c */
 uint64_t mgrid_machine_id(void);
+
+/* Who started this process, as the environment says; `by` NULL: no launcher that is known, rank 0 of 1. A launcher
+** that says no size leaves 1. launcher.c */
+typedef struct mgrid_launched {
+  const char *by;
+  int64_t     rank, size;
+} mgrid_launched;
+mgrid_launched mgrid_launcher(void);
 
 #endif

@@ -40,6 +40,17 @@ extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
 mgrid_status                   mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 void                           mgrid_mpi_close(mgrid_backend *b);
 
+/* mpi_launch.c: is one MPI library in this process, and was it its launcher that started it? */
+enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING: it may be another's */
+mgrid_status mgrid_mpi_one_library(mgrid_error *err);
+mgrid_status mgrid_mpi_launched(mgrid_error *err); /* after MPI_Init; for the world */
+
+/* The least of unsigned words is asked for as that of signed ones, turned over before and after: MPICH 4.0.2 (Debian
+** 12) compares unsigned long as if it were signed. */
+static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
+  for (size_t i = 0; i < n; i++) words[i] ^= UINT64_C(1) << 63;
+}
+
 /* mpi_wait.c: what waits for other ranks. */
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);

@@ -156,7 +156,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
   int               level = MPI_THREAD_SINGLE;
-  if (initialized(err)) return NULL;
+  if (mgrid_mpi_one_library(err) || initialized(err)) return NULL;
+  if (parent == MPI_COMM_WORLD && mgrid_mpi_launched(err)) return NULL;
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
   if (check_parent(parent, err)) return NULL;
@@ -178,6 +179,7 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
 /* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
 static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
   int ready = 0, gone = 0, level;
+  if (mgrid_mpi_one_library(err)) return NULL;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
   int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
@@ -194,7 +196,7 @@ static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
 }
 
 static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  char text[MGRID_MPI_VERSION];
   int  n = 0;
   (void)err;
   MPI_Get_library_version(text, &n);

@@ -122,11 +122,13 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
   message   call;
   bool      fits = n <= sizeof m->few / sizeof *m->few;
   uint64_t *own = fits ? m->few : malloc(n * sizeof *own);
+  mgrid_mpi_turn(words, n);
   if (own) memcpy(own, words, n * sizeof *words);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own ? own : words, (int)n, MPI_UINT64_T, MPI_MIN, m->comm, &call.request);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own ? own : words, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
   s = finish(m, call, own, "MPI_Iallreduce", err);
   if (s) return s;
   if (own) memcpy(words, own, n * sizeof *words);
+  mgrid_mpi_turn(words, n);
   if (!fits) free(own);
   return MGRID_OK;
 }

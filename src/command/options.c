@@ -14,19 +14,11 @@
 
 /* ---------------------------------------------------------------- launcher */
 
-static const char *first_of(const char *const *names) {
-  for (; *names; names++)
-    if (getenv(*names)) return getenv(*names);
-  return NULL;
-}
-
 static void find_launcher(cli *c) {
-  static const char *const ranks[] = { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", NULL };
-  static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL };
-  const char              *rank = first_of(ranks), *size = first_of(sizes);
-  c->launched = rank != NULL;
-  c->me = rank ? strtoll(rank, NULL, 10) : 0;
-  c->ranks = size ? strtoll(size, NULL, 10) : 1;
+  mgrid_launched l = mgrid_launcher();
+  c->launched = l.by != NULL;
+  c->me = l.rank;
+  c->ranks = l.size;
 }
 
 /* ------------------------------------------------------------------ values */

@@ -292,3 +292,52 @@ describe("stock Lua under mpirun", function()
     assert.truthy(err:find("multi_gpu: picotron:37: tp 3 does not divide the 4 ranks", 1, true), err)
   end)
 end)
+
+describe("another MPI", function()
+  local run = support.run
+
+  it("as a launcher, which MPI knows nothing of, is told by its environment", function()
+    local as_srun = "SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 "
+    local out, err, code = run(as_srun .. "build/moongrid run examples/moe.lua --backend mpi")
+    assert.equal("", out)
+    assert.equal(4, code)
+    assert.truthy(err:find("^moongrid: %[rank 0/4%] mpi: srun started 4 processes, and the MPI of this one, %S[^\n]+, knows of "
+      .. "itself alone: start it by that library's own mpirun, or by srun %-%-mpi=pmix or %-%-mpi=pmi2, or build moongrid "
+      .. "with the launcher's MPI\n$"), err)
+    out = run(as_srun .. "build/moongrid doctor")
+    assert.truthy(out:find "\nlauncher +yes +rank 0 of 4\n", out)
+  end)
+
+  it("as that of the program is refused, by both their names", function()
+    local ours = run "ldd build/libmoongrid_mpi.so | sed -nE 's/.*libmpi(ch)?\\.so[.0-9]* => ([^ ]+).*/\\2/p'"
+    local other
+    for name, mpicc in run "scripts/mpi --list":gmatch "(%S+) (/[^\n]+)" do -- Open MPI 4 and 5 are one library to a program
+      local open = (run("strings " .. ours .. " | grep -m 1 -o 'Open MPI v'")) ~= ""
+      if open ~= (name:find "^openmpi" ~= nil) then other = mpicc end
+    end
+    if not other then return pending "no second MPI here (scripts/mpi --list)" end
+    local program = os.tmpname()
+    local source = program .. ".c"
+    local file = assert(io.open(source, "w"))
+    file:write [[
+#include <mpi.h>
+#include <moongrid.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  MPI_Init(&argc, &argv);
+  mgrid_backend *b = mgrid_backend_open("mpi", &e);
+  printf("%d %s\n", b == NULL, e.message);
+  MPI_Finalize();
+}
+]]
+    file:close()
+    local _, err, code = run(("%s -w -Isrc %s -o %s -Lbuild -lmoongrid -Wl,-rpath,$PWD/build"):format(other, source, program))
+    assert.equal(0, code, err)
+    local out = run(program)
+    assert.truthy(out:find "^1 mpi: this backend was built with [^\n]+, and the program has loaded [^\n]+; build moongrid with "
+      and out:find "Open MPI" and out:find "MPICH", out)
+    os.remove(program)
+    os.remove(source)
+  end)
+end)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+**
+** launcher.c - what the launcher of this process put into its environment. The one file of C with names of
+** launchers; scripts/mpi.d/libraries is that of the scripts.
+*/
+#include "base/base.h"
+
+#include <stdlib.h>
+
+/* In this order: mpirun in a job of Slurm is started by srun, and its ranks inherit what srun said of itself. */
+static const struct row {
+  const char *by, *rank, *size;
+} rows[] = {
+  { "Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
+  { "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2)", "PMI_RANK", "PMI_SIZE" },
+  { "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" }, /* the second is not set in the job's own script */
+  { "a launcher with PMIx", "PMIX_RANK", NULL },
+};
+
+static bool number(const char *name, int64_t *n) {
+  const char *text = name ? getenv(name) : NULL;
+  char       *end;
+  if (!text || !*text) return false;
+  *n = strtoll(text, &end, 10);
+  return !*end && *n >= 0;
+}
+
+mgrid_launched mgrid_launcher(void) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mgrid_launched l = { rows[i].by, 0, 1 };
+    bool           both = number(rows[i].size, &l.size) || !rows[i].size;
+    if (both && number(rows[i].rank, &l.rank)) return l;
+  }
+  return (mgrid_launched){ NULL, 0, 1 };
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+**
+** mpi_launch.c - is the MPI library of this process the one that this backend was built for, and the one whose
+** launcher started it? MPI itself says neither: under another library's mpirun each process takes itself for rank 0
+** of 1, and with two libraries in a process a handle of one goes into calls of the other.
+*/
+#include "comm/mpi.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <link.h>
+#include <string.h>
+
+/* The header, and what a library of another kind says of itself. Relatives (Intel's, MVAPICH) stay unmentioned. */
+#ifdef OPEN_MPI
+#define BUILT_WITH "Open MPI"
+#define OTHER      "MPICH"
+#else
+#define BUILT_WITH "MPICH"
+#define OTHER      "Open MPI"
+#endif
+
+typedef int is_initialized(int *);
+
+/* The library whose functions we call, and another one of MPI that the process has loaded and started. */
+typedef struct found {
+  const char *ours;
+  char        other[256];
+} found;
+
+static const char *file_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool is_mpi(const char *path) {
+  static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so", "libmpi_cray.so", "libmpi_gnu_" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(file_of(path), names[i], strlen(names[i])) == 0) return true;
+  return false;
+}
+
+/* For dl_iterate_phdr. */
+static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
+  found *f = ud;
+  (void)size;
+  if (f->other[0] || !info->dlpi_name || !is_mpi(info->dlpi_name) || strcmp(info->dlpi_name, f->ours) == 0) return 0;
+  snprintf(f->other, sizeof f->other, "%s", info->dlpi_name);
+  return 0;
+}
+
+/* Has the host started that library? */
+static bool is_started(const char *path) {
+  void           *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  is_initialized *ask = NULL;
+  int             yes = 0;
+  if (!lib) return false;
+  *(void **)&ask = dlsym(lib, "MPI_Initialized");
+  if (ask) ask(&yes);
+  dlclose(lib);
+  return yes;
+}
+
+/* "Open MPI v4.1.4" of the whole line that the library says. */
+static const char *version(char *text) {
+  int n = 0;
+  if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) return BUILT_WITH;
+  text[strcspn(text, ",\n")] = '\0';
+  for (char *c = text; *c; c++)
+    if (*c == '\t') *c = ' ';
+  return text;
+}
+
+mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
+  char    text[MGRID_MPI_VERSION];
+  found   f = { "", "" };
+  Dl_info info;
+  int     ready = 0;
+  if (dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname) f.ours = info.dli_fname;
+  if (strstr(version(text), OTHER))
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "mpi: this backend was built with " BUILT_WITH ", and the program has loaded %.80s (%s); build "
+                      "moongrid with the program's MPI",
+                      text, f.ours);
+  MPI_Initialized(&ready);
+  dl_iterate_phdr(look_for_other, &f);
+  if (ready || !f.other[0] || !is_started(f.other)) return MGRID_OK;
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "mpi: the program has started the MPI of %s, and this backend uses %.80s of %s; build moongrid with "
+                    "the program's MPI",
+                    f.other, text, f.ours);
+}
+
+mgrid_status mgrid_mpi_launched(mgrid_error *err) {
+  char           text[MGRID_MPI_VERSION];
+  mgrid_launched l = mgrid_launcher();
+  int            size = 0;
+  if (!l.by || l.size < 2 || MPI_Comm_size(MPI_COMM_WORLD, &size) || size != 1) return MGRID_OK;
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "mpi: %s started %" PRId64 " processes, and the MPI of this one, %.80s, knows of itself alone: start "
+                    "it by that library's own mpirun%s, or build moongrid with the launcher's MPI",
+                    l.by, l.size, version(text), strcmp(l.by, "srun") == 0 ? ", or by srun --mpi=pmix or --mpi=pmi2" : "");
+}
