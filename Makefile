@@ -60,11 +60,14 @@ LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
 # built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
 ALL_BACKENDS := mpi nccl pmix
 
-MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
+MPI       := $(shell scripts/mpi --module || echo mpi-c)
 HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
 FLAGS_mpi := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
 LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
 PC_mpi    := $(MPI)
+# Rewritten only when make is run with another MPI: then what was compiled for the last one is compiled again.
+MPI_FLAGS := $(B)/gen/mpi.flags
+$(shell mkdir -p $(B)/gen; echo '$(FLAGS_mpi) $(LIBS_mpi)' | cmp -s - $(MPI_FLAGS) || echo '$(FLAGS_mpi) $(LIBS_mpi)' > $(MPI_FLAGS))
 
 # NCCL is opened at run time: its backend needs only the headers (of 2.28.7 or later; the library that runs
 # may be older), and does not link with NCCL.
@@ -185,6 +188,7 @@ $$(B)/libmoongrid_$(1).a: $$(OBJ_$(1))
 	$$(AR) rcs $$@ $$^
 endef
 $(foreach b,$(BACKENDS),$(eval $(call backend,$(b))))
+$(OBJ_mpi): $(MPI_FLAGS)
 
 # `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,
 # so that an interpreter of another version, which has not all of them, can load it and be told.

@@ -8,6 +8,7 @@ TEST_SRC := $(sort $(wildcard tests/c/test_*.c))
 TEST_BIN := $(TEST_SRC:tests/c/%.c=$(B)/tests/%)
 MPI_SRC  := $(if $(HAVE_mpi),$(sort $(wildcard tests/mpi/*.c)))
 MPI_BIN  := $(MPI_SRC:tests/mpi/%.c=$(B)/tests/mpi/%)
+PORT_SRC := $(if $(HAVE_mpi),$(sort $(wildcard examples/ports/*.c)))
 NCCL_BIN := $(patsubst tests/nccl/%.c,$(B)/tests/nccl/%,$(wildcard tests/nccl/*.c))
 
 # What a trainer links: the shared libraries, which lie one folder up or two.
@@ -21,6 +22,8 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
+
+$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
@@ -69,7 +72,6 @@ $(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(B)/libmoongrid_mpi.so.$(SO
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 # The ports of other systems, each a program for mpirun.
-PORT_SRC := $(if $(HAVE_mpi),$(sort $(wildcard examples/ports/*.c)))
 PORT_BIN := $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%)
 tests: $(PORT_BIN)
 

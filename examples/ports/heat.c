@@ -130,7 +130,7 @@ static double hottest(const solver *s, block *b) {
 }
 
 int main(int argc, char **argv) {
-  solver         s;
+  solver         s = { 0 };
   mgrid_backend *mpi = port_begin(&argc, &argv);
   if (argc < 2 || !set_up(&s, mpi, argv[1], argc - 2, (const char *const *)argv + 2)) port_give_up("heat RECIPE [x=N]");
   EXPECT(s.nx * mgrid_group_size(s.ring) == WIDE && s.ny * mgrid_group_size(s.line) == HIGH);

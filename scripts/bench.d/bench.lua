@@ -62,8 +62,8 @@ local linked = " -Lbuild -lmoongrid -Wl,-rpath,'$ORIGIN/..' -Wl,-z,now"
 function B.compile(name, source, how)
   local line = "${CC:-cc} " .. flags
   if how == "mpi" then
-    local cflags = first_line("pkg-config --cflags ompi-c || pkg-config --cflags mpich")
-    local libs = first_line("pkg-config --libs ompi-c || pkg-config --libs mpich")
+    local cflags = first_line "pkg-config --cflags $(scripts/mpi --module)"
+    local libs = first_line "pkg-config --libs $(scripts/mpi --module)"
     if not cflags then return false end
     line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a "
       .. "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "

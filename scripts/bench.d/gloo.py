@@ -10,7 +10,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-rank, world = int(os.environ["OMPI_COMM_WORLD_RANK"]), int(os.environ["OMPI_COMM_WORLD_SIZE"])
+rank, world = (int(os.environ.get(f"OMPI_COMM_WORLD_{what}") or os.environ[f"PMI_{what}"]) for what in ("RANK", "SIZE"))
 os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 with open(sys.argv[1], encoding="utf-8") as file:
     families = json.load(file)["families"].values()

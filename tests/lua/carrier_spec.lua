@@ -29,7 +29,7 @@ end
 
 -- The command with its arguments after RANK, on rank `odd`: other, a line of the shell; else: the command itself.
 local function but(odd, other, command)
-  return ([[bash -c 'if [ $OMPI_COMM_WORLD_RANK = %d ]; then %s; fi; exec %s']]):format(odd, other, command)
+  return ([[bash -c 'if [ $PMIX_RANK = %d ]; then %s; fi; exec %s']]):format(odd, other, command)
 end
 
 local function said(err) return err:match "moongrid: %[rank 0/%d+%] ([^\n]*)" or err end

@@ -286,7 +286,7 @@ describe("on the stand-in", function()
 
   -- Each rank has one GPU, as device 0: what launchers do.
   local function each_sees(devices, command)
-    return ("sh -c 'set -- %s; shift $OMPI_COMM_WORLD_RANK; CUDA_VISIBLE_DEVICES=$1 exec build/moongrid run "
+    return ("sh -c 'set -- %s; shift ${PMIX_RANK:-$PMI_RANK}; CUDA_VISIBLE_DEVICES=$1 exec build/moongrid run "
       .. "examples/moe.lua tp=2 --backend nccl %s'"):format(devices, command)
   end
 
@@ -304,7 +304,7 @@ describe("on the stand-in", function()
     file:write [[
       assert(require "moongrid".nccl { share_gpu = true })
       local id = (os.getenv "NCCL_HOSTID" or ""):match "[^-]*$"
-      io.write(os.getenv "OMPI_COMM_WORLD_RANK", "=", id, "\n")
+      io.write(os.getenv "PMIX_RANK" or os.getenv "PMI_RANK", "=", id, "\n")
     ]]
     file:close()
     local function ids(devices)

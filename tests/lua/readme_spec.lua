@@ -117,7 +117,7 @@ describe("what a README shows", function()
   end)
 
   it("compiles, and runs on four ranks: the C of README.md", function()
-    if select(3, run "pkg-config --exists ompi-c || pkg-config --exists mpich") ~= 0 then return pending "no MPI here" end
+    if select(3, run "scripts/mpi --module") ~= 0 then return pending "no MPI here" end
     local layout = {}
     for _, block in ipairs(blocks "README.md") do
       if block.text:find "^policy = " then layout[1] = recipe_with(block.text) end
@@ -132,8 +132,8 @@ describe("what a README shows", function()
     write("trainer.c", trainer_with(c["README.md"]))
     local root = run "pwd":gsub("\n", "")
     local _, err, code = run(("cc -std=c11 -Wall -Wextra -Wpedantic -Werror %s/trainer.c -o %s/trainer -I%s/src -L%s/build "
-      .. "-lmoongrid_mpi -lmoongrid -Wl,-rpath,%s/build $(pkg-config --cflags --libs $(pkg-config --exists ompi-c && "
-      .. "echo ompi-c || echo mpich))"):format(folder, folder, root, root, root))
+      .. "-lmoongrid_mpi -lmoongrid -Wl,-rpath,%s/build $(pkg-config --cflags --libs "
+      .. "$(scripts/mpi --module))"):format(folder, folder, root, root, root))
     assert.equal("", err)
     assert.equal(0, code)
     local out

@@ -24,7 +24,7 @@ describe("scripts/test", function()
   it("runs the part of a name, after the build that it needs", function()
     local out, err, code = run "scripts/test --no-setup test_machine"
     assert.equal("", err)
-    assert.truthy(out:find "^build +1 passed +0 failed +%d+ s\ntest_machine +%d+ passed +0 failed +%d+ s\n%d+ passed, 0 failed\n$", out)
+    assert.truthy(out:find "^build +1 passed +0 failed +%d+ s\ntest_machine +%d+ passed +0 failed +%d+ s\n%d+ passed, 0 failed, %d+ skipped\n$", out)
     assert.equal(0, code)
   end)
 
@@ -33,8 +33,31 @@ describe("scripts/test", function()
     assert.truthy(err:find "^test: no part has 'nothing' in its name; the parts are\n  F build\n")
     assert.equal(2, code)
     _, err, code = run "scripts/test --fats"
-    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-no%-setup, %-%-plain%); the parts are\n")
+    assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-mpi NAME, %-%-no%-setup, %-%-plain%); the parts are\n")
     assert.equal(2, code)
+  end)
+end)
+
+describe("scripts/mpi", function()
+  it("says of every library whether it is here, and refuses one that it does not know", function()
+    local out, _, code = run "scripts/mpi --list"
+    assert.equal(0, code)
+    for _, name in ipairs { "openmpi4", "openmpi5", "mpich4", "mpich5" } do
+      assert.truthy(("\n" .. out):find("\n" .. name .. " %S"), out)
+    end
+    local _, err, other = run "scripts/mpi mpitch true"
+    assert.equal("mpi: no MPI library 'mpitch'; there are openmpi4 openmpi5 mpich4 mpich5, or the path of an mpicc\n", err)
+    assert.equal(2, other)
+    _, err, other = run "scripts/test --no-setup --mpi mpitch"
+    assert.truthy(err:find "^test: no MPI library 'mpitch' %(all, or of openmpi4 openmpi5 mpich4 mpich5 %)", err)
+    assert.equal(2, other)
+  end)
+
+  it("a library that is not here is skipped in one line, and counted", function()
+    local out, _, code = run "MPI_WITHOUT=mpich5 scripts/test --no-setup --mpi mpich5"
+    assert.truthy(out:find "\nmpich5: build +skipped: %S[^\n]+\n", out)
+    assert.truthy(out:find "\n1 passed, 0 failed, %d+ skipped\n$", out)
+    assert.equal(0, code)
   end)
 end)
 

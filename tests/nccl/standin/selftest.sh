@@ -19,7 +19,7 @@ failed=0 ran=0
 
 "$here/build.sh" "$out" || exit 2
 out=$(cd "$out" && pwd)
-mpi=$(pkg-config --exists ompi-c && echo ompi-c || echo mpich)
+mpi=$("$here/../../../scripts/mpi" --module)
 read -ra mpi_flags < <(pkg-config --cflags "$mpi" | sed 's/-I/-isystem /g')
 read -ra mpi_libs < <(pkg-config --libs "$mpi")
 read -ra wrap <<< "${WRAP:-}"
