@@ -624,7 +624,7 @@ MGRID_API mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, si
 ** before 2.28.7, which cannot revoke, they are aborted, and shrink makes them anew. All ranks that remain call
 ** it: NCCL waits for those of this machine. MGRID_TIMED_OUT after the backend's timeout. A state of the nccl backend
 ** revokes NCCL's, and MPI's go on; one of the mpi backend revokes MPI's, where a call that waits then ends with MPI's
-** error (MPIX_Comm_revoke of Open MPI 5.0); with another MPI nothing changes and it is MGRID_UNSUPPORTED. */
+** error (Open MPI 5.0 under mpirun --with-ft ulfm); else nothing changes and it is MGRID_UNSUPPORTED. */
 MGRID_API mgrid_status mgrid_state_revoke(mgrid_state *s, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring. Collective over the backend; every

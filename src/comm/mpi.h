@@ -44,6 +44,8 @@ void                           mgrid_mpi_close(mgrid_backend *b);
 enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING: it may be another's */
 mgrid_status mgrid_mpi_one_library(mgrid_error *err);
 mgrid_status mgrid_mpi_launched(mgrid_error *err); /* after MPI_Init; for the world */
+/* Was Open MPI started with ULFM on (mpirun --with-ft ulfm)? Without, what it revokes hangs on some ranks. */
+bool mgrid_mpi_survives(void);
 
 /* The least of unsigned words is asked for as that of signed ones, turned over before and after: MPICH 4.0.2 (Debian
 ** 12) compares unsigned long as if it were signed. */

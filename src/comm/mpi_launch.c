@@ -85,10 +85,24 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
   MPI_Initialized(&ready);
   dl_iterate_phdr(look_for_other, &f);
   if (ready || !f.other[0] || !is_started(f.other)) return MGRID_OK;
-  return mgrid_fail(err, MGRID_BACKEND,
-                    "mpi: the program has started the MPI of %s, and this backend uses %.80s of %s; build moongrid with "
-                    "the program's MPI",
-                    f.other, text, f.ours);
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      "mpi: the program has started the MPI of %s, and this backend uses %.80s of %s; build moongrid with "
+      "the program's MPI",
+      f.other, text, f.ours);
+}
+
+bool mgrid_mpi_survives(void) {
+  int               level, index, count = 0, on = 0;
+  MPI_T_cvar_handle handle;
+  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return false;
+  if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
+      && MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
+    if (count != 1 || MPI_T_cvar_read(handle, &on) != MPI_SUCCESS) on = 0;
+    MPI_T_cvar_handle_free(&handle);
+  }
+  MPI_T_finalize();
+  return on;
 }
 
 mgrid_status mgrid_mpi_launched(mgrid_error *err) {
@@ -96,8 +110,9 @@ mgrid_status mgrid_mpi_launched(mgrid_error *err) {
   mgrid_launched l = mgrid_launcher();
   int            size = 0;
   if (!l.by || l.size < 2 || MPI_Comm_size(MPI_COMM_WORLD, &size) || size != 1) return MGRID_OK;
-  return mgrid_fail(err, MGRID_BACKEND,
-                    "mpi: %s started %" PRId64 " processes, and the MPI of this one, %.80s, knows of itself alone: start "
-                    "it by that library's own mpirun%s, or build moongrid with the launcher's MPI",
-                    l.by, l.size, version(text), strcmp(l.by, "srun") == 0 ? ", or by srun --mpi=pmix or --mpi=pmi2" : "");
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      "mpi: %s started %" PRId64 " processes, and the MPI of this one, %.80s, knows of itself alone: start "
+      "it by that library's own mpirun%s, or build moongrid with the launcher's MPI",
+      l.by, l.size, version(text), strcmp(l.by, "srun") == 0 ? ", or by srun --mpi=pmix or --mpi=pmi2" : "");
 }

@@ -100,6 +100,9 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
   if (!revoke)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+  if (!mgrid_mpi_survives())
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
   for (size_t i = 0; i < n; i++) { /* all of them, also after a failure */
     MPI_Comm       comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);

@@ -122,13 +122,14 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
   message   call;
   bool      fits = n <= sizeof m->few / sizeof *m->few;
   uint64_t *own = fits ? m->few : malloc(n * sizeof *own);
-  mgrid_mpi_turn(words, n);
+  uint64_t *at = own ? own : words;
   if (own) memcpy(own, words, n * sizeof *words);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, own ? own : words, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
+  mgrid_mpi_turn(at, n);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
   s = finish(m, call, own, "MPI_Iallreduce", err);
   if (s) return s;
+  mgrid_mpi_turn(at, n);
   if (own) memcpy(words, own, n * sizeof *words);
-  mgrid_mpi_turn(words, n);
   if (!fits) free(own);
   return MGRID_OK;
 }

@@ -326,7 +326,7 @@ describe("another MPI", function()
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   MPI_Init(&argc, &argv);
-  mgrid_backend *b = mgrid_backend_open("mpi", &e);
+  mgrid_backend *b = mgrid_backend_open("mpi", NULL, &e);
   printf("%d %s\n", b == NULL, e.message);
   MPI_Finalize();
 }

@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(rt, "megatron", &e);
-  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &e);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   mgrid_plan    *p = plan(rt, size, "tp=2", &e);
   mgrid_state   *s = mgrid_materialize(p, b, NULL, &e);
   test(MPI_COMM_WORLD, s && mgrid_state_prove(s, NULL, &e) == MGRID_OK, "groups of all are created and proved", &e);
@@ -61,7 +61,7 @@ int main(int argc, char **argv) {
   if (MPIX_Comm_shrink(MPI_COMM_WORLD, &rest) != MPI_SUCCESS) return 1;
   test(rest, told, "the loss is an error on all that remain, and ends no process", &e);
 
-  mgrid_backend *after = mgrid_mpi_backend(rest, anew(&e));
+  mgrid_backend *after = mgrid_mpi_backend(rest, NULL, anew(&e));
   mgrid_plan    *less = plan(rt, size - 1, "tp=1", &e);
   mgrid_state   *t = mgrid_materialize(less, after, NULL, &e);
   test(rest, t && mgrid_state_prove(t, NULL, &e) == MGRID_OK, "groups of those are created and proved", &e);
