@@ -29,8 +29,8 @@ describe("scripts/test", function()
   end)
 
   it("refuses a name that no part has, and an option that it has not", function()
-    local _, err, code = run "scripts/test --no-setup test_machine nothing"
-    assert.truthy(err:find "^test: no part has 'nothing' in its name; the parts are\n  F build\n")
+    local _, err, code = run "scripts/test --no-setup test_machine nosuchpart"
+    assert.truthy(err:find "^test: no part has 'nosuchpart' in its name; the parts are\n  F build\n")
     assert.equal(2, code)
     _, err, code = run "scripts/test --fats"
     assert.truthy(err:find "^test: unknown option '%-%-fats' %(%-%-fast, %-%-list, %-%-mpi NAME, %-%-no%-setup, %-%-plain%); the parts are\n")
