@@ -138,5 +138,7 @@ typedef struct mgrid_launched {
   int64_t     rank, size;
 } mgrid_launched;
 mgrid_launched mgrid_launcher(void);
+/* The variable of the i-th launcher that has a process's rank; NULL: there are no more. */
+const char *mgrid_launcher_rank(size_t i);
 
 #endif

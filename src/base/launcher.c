@@ -25,6 +25,8 @@ static bool number(const char *name, int64_t *n) {
   return !*end && *n >= 0;
 }
 
+const char *mgrid_launcher_rank(size_t i) { return i < sizeof rows / sizeof *rows ? rows[i].rank : NULL; }
+
 mgrid_launched mgrid_launcher(void) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     mgrid_launched l = { rows[i].by, 0, 1 };

@@ -309,7 +309,7 @@ describe("another MPI", function()
   end)
 
   it("as that of the program is refused, by both their names", function()
-    local ours = run "ldd build/libmoongrid_mpi.so | sed -nE 's/.*libmpi(ch)?\\.so[.0-9]* => ([^ ]+).*/\\2/p'"
+    local ours = run "ldd build/libmoongrid_mpi.so | sed -nE 's/.*libmpi(ch)?\\.so[.0-9]* => ([^ ]+).*/\\2/p'":gsub("\n", "")
     local other
     for name, mpicc in run "scripts/mpi --list":gmatch "(%S+) (/[^\n]+)" do -- Open MPI 4 and 5 are one library to a program
       local open = (run("strings " .. ours .. " | grep -m 1 -o 'Open MPI v'")) ~= ""
