@@ -150,24 +150,19 @@ static bool is_here(const char *host) {
   return here;
 }
 
-/* The variable of torchrun, after those of MPI's launchers. */
-static const char *rank_name(size_t i) {
-  const char *name = mgrid_launcher_rank(i);
-  return name || (i > 0 && !mgrid_launcher_rank(i - 1)) ? name : "RANK";
-}
-
 /* What the launcher put into the environment of a process; -1: nothing that can be read. */
 static int64_t rank_of_process(int64_t pid) {
-  char        path[64], *line = NULL;
-  const char *name;
-  size_t      room = 0, best = SIZE_MAX;
-  int64_t     rank = -1;
+  char    path[64], *line = NULL;
+  size_t  room = 0, best = SIZE_MAX;
+  int64_t rank = -1;
   snprintf(path, sizeof path, "/proc/%" PRId64 "/environ", pid);
   FILE *file = fopen(path, "re");
   while (file && getdelim(&line, &room, '\0', file) > 0)
-    for (size_t i = 0; i < best && (name = rank_name(i)); i++) {
-      size_t len = strlen(name);
+    for (size_t i = 0; i < best; i++) {
+      const char *known = mgrid_launcher_rank(i), *name = known ? known : "RANK"; /* torchrun's comes last */
+      size_t      len = strlen(name);
       if (strncmp(line, name, len) == 0 && line[len] == '=') best = i, rank = strtoll(line + len + 1, NULL, 10);
+      if (!known) break;
     }
   free(line);
   if (file) fclose(file);
