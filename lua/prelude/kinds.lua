@@ -3,7 +3,7 @@
 -- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
 -- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
 -- have parse(text, of_host), which reads a value of the command line, or returns nil and perhaps why;
--- text(value), which writes it in canonical form (default: tostring); nearest(value), an accepted value that is near.
+-- text(value, p), which writes it in canonical form (default: tostring); nearest(value), an accepted value that is near.
 
 local core, shared = ...
 local is_list = shared.is_list
@@ -48,7 +48,7 @@ local function is_table(v)
   return true
 end
 
-local function text_of_table(v) return next(v) == nil and "{}" or core.encode(v) end
+local function text_of_table(v, p) return next(v) == nil and "{}" or core.encode(v, p) end
 
 -- The kinds of parameters: param.KIND.
 local declared = {
@@ -101,7 +101,7 @@ local declared = {
       return value, why
     end,
     check = function(v) return v ~= nil end,
-    text = function(v) return type(v) == "string" and v or core.encode(v) end,
+    text = function(v, p) return type(v) == "string" and v or core.encode(v, p) end,
   },
 }
 

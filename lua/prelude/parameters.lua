@@ -267,7 +267,7 @@ end
 
 local function text_of(p, value)
   local text = kinds[p.kind].text or tostring
-  return text(value)
+  return text(value, p)
 end
 
 local function is_usual(p, value)

@@ -189,7 +189,7 @@ describe("a limit is where the table says:", function()
   end)
 
   it("a value of a command line", function()
-    local recipe = "return recipe { params = { a = param.any({}), l = param.list({}), t = param.table({}) }, build = function(w) return topology(w) end }"
+    local recipe = "return recipe { params = { a = param.any({}), l = param.list({}), t = param.table({}) }, build = function(w, p) return topology(w, p.a, p.l, p.t) end }"
     local function said(value) return select(2, outcome(recipe, 8, "'" .. value .. "'")) end
     assert.are.equal("", said("a=" .. ("["):rep(31) .. "1" .. ("]"):rep(31)))
     assert.are.equal("parameter 'a': nested too deep", said("a=" .. ("["):rep(33) .. "1" .. ("]"):rep(33)))
