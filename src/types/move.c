@@ -6,6 +6,7 @@
 #include "plan/moves.h"
 #include "types/bind.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
@@ -18,11 +19,19 @@ static const mgrid_plan *check_side(lua_State *L, int i, int64_t *rank) {
   return s->plan;
 }
 
+/* How many the list on the top has; with holes it may seem to have any number. */
+static size_t length(lua_State *L, const char *what) {
+  luaL_checktype(L, -1, LUA_TTABLE);
+  size_t n = lua_rawlen(L, -1);
+  if (n > (size_t)MGRID_WORLD_MAX)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%s has more than %" PRId64 " elements", what, MGRID_WORLD_MAX);
+  return n;
+}
+
 /* Names in the list `tensors` of the table at i. The array stays on the stack. */
 static const char **read_tensors(lua_State *L, int i, size_t *n) {
   if (lua_getfield(L, i, "tensors") == LUA_TNIL) return NULL;
-  luaL_checktype(L, -1, LUA_TTABLE);
-  *n = lua_rawlen(L, -1);
+  *n = length(L, "tensors");
   const char **names = lua_newuserdatauv(L, (*n + 1) * sizeof *names, 0);
   for (size_t k = 0; k < *n; k++) {
     if (lua_rawgeti(L, -2, (lua_Integer)k + 1) != LUA_TSTRING)
@@ -37,8 +46,7 @@ static const char **read_tensors(lua_State *L, int i, size_t *n) {
 /* The list `ranks` likewise. */
 static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
   if (lua_getfield(L, i, "ranks") == LUA_TNIL) return;
-  luaL_checktype(L, -1, LUA_TTABLE);
-  o->nranks = lua_rawlen(L, -1);
+  o->nranks = length(L, "ranks");
   int32_t *ranks = lua_newuserdatauv(L, (o->nranks + 1) * sizeof *ranks, 0);
   for (size_t k = 0; k < o->nranks; k++) {
     int whole;
