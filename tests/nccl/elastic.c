@@ -114,9 +114,8 @@ static void refused(mgrid_backend *mpi) {
   mgrid_backend *b = open_backend(mpi, &e);
   mgrid_plan    *p = plan_of(size, &o, false, &e);
   mgrid_state   *s = mgrid_materialize(p, b, "train", anew(&e));
-  const char    *says = getenv("REFUSED_SAYS"); /* the end: each rank names its own group */
-  size_t         len = strlen(e.message), end = strlen(says);
-  test(!s && len >= end && strcmp(e.message + len - end, says) == 0, e.message);
+  const char    *says = getenv("REFUSED_SAYS"); /* without the rank, which may be any */
+  test(!s && strstr(e.message, says), e.message);
   mgrid_plan *plain = plan_of(size, NULL, false, &e);
   s = mgrid_materialize(plain, b, "plain", anew(&e));
   test(s && right(s, "dp"), s ? "and without it the state is made" : e.message);

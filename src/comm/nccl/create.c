@@ -175,22 +175,6 @@ static mgrid_outcome wait_all(nccl_backend *n, size_t count, flight *f, mgrid_er
 
 /* ---------------------------------------------------------------------- create */
 
-/* mgrid_look */
-static mgrid_outcome never(void *ud) {
-  (void)ud;
-  return MGRID_NOT_YET;
-}
-
-/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank
-** that fails listens for a moment before it tells others. If no notice arrives, it is the one that failed
-** first. */
-static mgrid_outcome whose_failure(nccl_backend *n, mgrid_outcome s) {
-  const double listen = 0.1;
-  int64_t      who;
-  if (s / 100 != MGRID_BACKEND / 100) return s;
-  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
-}
-
 /* Tell the members of all unfinished creations, also of those not begun here, because they may wait there. */
 static void tell_all(nccl_backend *n, size_t nspecs, const mgrid_comm_spec *spec, const flight *f) {
   for (size_t i = 0; i < nspecs; i++)
@@ -310,7 +294,7 @@ mgrid_outcome mgrid_nccl_create(mgrid_backend *b, size_t nspecs, const mgrid_com
   bool elsewhere = s != MGRID_OK && !here;
   if (!s) s = make_all(n, nspecs, f, &why);
   if (s && !here && !elsewhere) {
-    s = whose_failure(n, s);
+    s = mgrid_nccl_whose(n, s);
     tell_all(n, nspecs, spec, f); /* before the first abort, which a member may notice sooner than a notice */
   }
   if (s && f) give_up(n, nspecs, f);

@@ -109,6 +109,7 @@ mgrid_outcome mgrid_nccl_split_parents(nccl_backend *n, size_t nspecs, const mgr
     else
       s = mgrid_fail(err, MGRID_BACKEND, "nccl: %s: the communicator of its parent is of no use", spec[i].name);
     if (n->leaks > before) parent->comm = NULL, parent->stuck = true; /* a thread still uses it */
+    if (s) s = mgrid_nccl_whose(n, s);
     if (s && s != MGRID_GAVE_UP) /* whoever takes part in this split, or one that follows */
       for (int64_t r = 0; r < n->base.world; r++) n->carry->tell(n->carrier, r);
   }

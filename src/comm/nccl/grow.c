@@ -135,6 +135,7 @@ mgrid_outcome mgrid_nccl_grow(mgrid_backend *b, const mgrid_comm_spec *spec, con
   if (!s) s = mgrid_nccl_wait(n, j->made, until - mgrid_now(), true, "ncclCommGrow", spec->name, err);
   if (!s) s = mgrid_nccl_finish(n, spec, j->made, err);
   if (!s) s = mgrid_nccl_furnish(n, spec, j->made, err);
+  if (s) s = mgrid_nccl_whose(n, s);
   if (s && s != MGRID_GAVE_UP) mgrid_nccl_tell(n, spec);
   if (!s) {
     mgrid_nccl_keep(n, j->made);

@@ -140,6 +140,9 @@ void        mgrid_nccl_clear(nccl_backend *n, nccl_comm *c);
 void        mgrid_nccl_read_window(mgrid_backend *b, void *native, size_t i, mgrid_nccl_window *out);
 const void *mgrid_nccl_read_device(mgrid_backend *b, void *native, int *version);
 
+/* s, or MGRID_GAVE_UP where a notice, which may be late, says that another rank failed first. */
+mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s);
+
 /* comm.c: one communicator. Allocate one that NCCL has not made yet, and fill in its ncclConfig_t: */
 mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm **made, ncclConfig_t *config,
                             mgrid_error *err);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 enum { RUNS, DONE, LEFT };
+#define GRACE_SECONDS 0.2
 
 typedef struct watch {
   nccl_library lib;
@@ -47,6 +48,8 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   }
   int64_t       who;
   mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);
+  if (outcome == MGRID_GAVE_UP) /* a call that is about to return need not be left behind */
+    mgrid_wait(has_returned, w, mgrid_now() + GRACE_SECONDS, NULL, NULL);
   if (outcome != MGRID_OK) pthread_detach(thread);
   if (outcome != MGRID_OK && atomic_exchange(&w->state, LEFT) == RUNS) {
     *left_behind = true;
@@ -60,5 +63,22 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   if (outcome == MGRID_OK) pthread_join(thread, NULL);
   ncclResult_t r = w->result;
   free(w);
+  if (outcome == MGRID_GAVE_UP) return mgrid_nccl_gave_up(who, err); /* the notice comes only once */
   return r == ncclSuccess || r == ncclInProgress ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
+}
+
+/* mgrid_look */
+static mgrid_outcome never(void *ud) {
+  (void)ud;
+  return MGRID_NOT_YET;
+}
+
+/* A creation may have failed here because another rank gave up and its notice has not arrived yet. So a rank
+** that fails listens for a moment before it tells others. If no notice arrives, it is the one that failed
+** first. */
+mgrid_outcome mgrid_nccl_whose(nccl_backend *n, mgrid_outcome s) {
+  const double listen = 0.1;
+  int64_t      who;
+  if (s / 100 != MGRID_BACKEND / 100) return s;
+  return mgrid_wait(never, NULL, mgrid_now() + listen, n->carrier, &who) == MGRID_GAVE_UP ? MGRID_GAVE_UP : s;
 }
