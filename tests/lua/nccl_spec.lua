@@ -264,7 +264,7 @@ describe("on the stand-in", function()
       "STANDIN_MISSING=3:2")
     assert.equal(4, code, err)
     -- creations go on side by side, so that the one that rank 3 never joins may be that of any of its groups
-    local of = messages(err):match("^rank %d: nccl: run/%w+%[%d%] was not made within 3 seconds: rank %d of it waits for "
+    local of = messages(err):match("^rank %d: nccl: run/[%w_]+%[%d%] was not made within 3 seconds: rank %d of it waits for "
       .. "some of its %d ranks: ([%d ]+)$")
     assert.truthy(of and (" " .. of .. " "):find(" 3 ", 1, true), err)
     assert.is_true(os.time() - started < 20)
