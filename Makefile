@@ -63,7 +63,7 @@ ALL_BACKENDS := mpi nccl pmix
 MPI       := $(shell $(PKG_CONFIG) --exists ompi-c && echo ompi-c || echo mpich)
 HAVE_mpi  := $(shell $(PKG_CONFIG) --exists $(MPI) && echo yes)
 FLAGS_mpi := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(MPI) 2>/dev/null))
-LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null)
+LIBS_mpi  := $(shell $(PKG_CONFIG) --libs $(MPI) 2>/dev/null) -pthread
 PC_mpi    := $(MPI)
 
 # NCCL is opened at run time: its backend needs only the headers (of 2.28.7 or later; the library that runs

@@ -282,6 +282,31 @@ describe("stock Lua under mpirun", function()
     assert.equal(0, code)
   end)
 
+  -- What rank 3 of 4 does in place of the others; the status, what rank 0 or 1 says, and how long it may take.
+  local RUN = "build/moongrid run picotron tp=2 --timeout 2"
+  for name, row in pairs {
+    ["another backend"] = { "exec " .. RUN .. " --backend mpi", 5, "ranks make unlike calls: rank 0 is in run --backend auto "
+      .. "--timeout 2, rank 3 is in run --backend mpi --timeout 2; all make the same calls in one order" },
+    ["another option"] = { "exec " .. RUN .. " --bandwidth", 5, "ranks make unlike calls: rank 0 is in run --backend auto "
+      .. "--timeout 2, rank 3 is in run --backend auto --timeout 2 --bandwidth; all make the same calls in one order" },
+    ["another carrier"] = { "exec " .. RUN .. " --backend pmix", 4, "after 2 seconds the job has not started: some rank is "
+      .. "late, stopped or dead, or was not started as this one" },
+    ["nothing"] = { "exec build/moongrid --version", 4, "after 2 seconds the job has not started: some rank is late, "
+      .. "stopped or dead, or was not started as this one" },
+    ["a nap"] = { "exec sleep 30", 4, "after 2 seconds the job has not started: some rank is late, stopped or dead, or was "
+      .. "not started as this one" },
+    ["its death"] = { "kill -9 $$", 137, "the launcher ends the job, while this rank was in: the start of the job; another "
+      .. "rank has died or failed, whom the launcher names" },
+  } do
+    it("tells in time when one rank's job is " .. name, function()
+      local started = os.time()
+      local _, err, code = launch(4, ([[bash -c 'if [ $OMPI_COMM_WORLD_RANK = 3 ]; then %s; fi; exec %s']]):format(row[1], RUN))
+      assert.truthy(err:find(row[3], 1, true), err)
+      assert.equal(row[2], code)
+      assert.is_true(os.time() - started < 12)
+    end)
+  end
+
   it("the example of a trainer that exists gets its MPI_Comm", function()
     local out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=2"
     assert.equal(0, code, err)
