@@ -26,6 +26,7 @@ static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *find(mgrid_backend *b, const mgrid_shared *wanted) {
+  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* one of its own: no need to look */
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && same_members(c, wanted)) return c;
   return NULL;

@@ -307,6 +307,40 @@ describe("stock Lua under mpirun", function()
     end)
   end
 
+  it("a limit of communicators is told on all ranks before the first is made, also where few are near it", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi { communicators = 20, on_deadline = "abort" })
+      local g = mg.grid(mg.world(job.world), "a", { a = job.world })
+      local function plan(n, few)
+        local t = mg.topology(mg.world(job.world))
+        for i = 1, n do
+          local f = few and g "a":pick { 0, 1 } or g "a"
+          t["f" .. i] = f:with { unique = true }
+        end
+        return mg.plan(t)
+      end
+      for _ = 1, 3 do
+        local first = assert(job:materialize(plan(15, true), "few")) -- on ranks 0 and 1
+        local second, message, status = job:materialize(plan(10), "all")
+        assert(not second and status == 500, status) -- ranks 2 and 3 have room
+        assert(message:find("ranks do not have the same plan: rank 0 and others has none (mpi: this rank has 15 communicators "
+          .. "and wants 10 more; MPI numbers at most 20 of ours; free a state first, or share groups)", 1, true)
+          or message:find("mpi: this rank has 15", 1, true), message)
+        first:close()
+        second = assert(job:materialize(plan(20), "all"))
+        assert(second:prove() == 20)
+        second:close()
+      end
+      if job.rank == 0 then print("fine") end
+      job:close()
+    ]]
+    local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.equal("fine\n", out, err)
+    assert.equal(0, code)
+  end)
+
   it("the example of a trainer that exists gets its MPI_Comm", function()
     local out, err, code = support.run "scripts/launch 4 build/tests/multi_gpu mpi tp=2"
     assert.equal(0, code, err)
