@@ -42,9 +42,17 @@ typedef struct mpi_comm {
   bool     stuck; /* one of them did not end */
 } mpi_comm;
 
-/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); it has heard that; who is missing;
-** the data of a move; members of a group meet before it is created (one tag for each round). */
-enum { MGRID_TAG_FAILED = 1, MGRID_TAG_HERE, MGRID_TAG_THERE, MGRID_TAG_MISSING, MGRID_TAG_MOVE, MGRID_TAG_MEMBERS };
+/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
+** (tests/mpi/move.c knows it); the first has heard of a call; members of a group meet before it is created (one tag for
+** each round). */
+enum {
+  MGRID_TAG_FAILED = 1,
+  MGRID_TAG_HERE = 2,
+  MGRID_TAG_MISSING = 3,
+  MGRID_TAG_MOVE = 4,
+  MGRID_TAG_THERE = 5,
+  MGRID_TAG_MEMBERS = 6
+};
 
 /* Who has come to one call: mpi_roll.c. */
 typedef struct mpi_roll {
