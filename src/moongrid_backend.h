@@ -20,18 +20,29 @@ typedef enum mgrid_threads {
   MGRID_THREADS_MULTIPLE    /* any at once: two backends may be used in two threads, each in one at a time */
 } mgrid_threads;
 
+/* What becomes of a rank in the one place where MPI gives no way back after the deadline: inside MPI_Comm_create_group,
+** when a rank dies or is stopped there after all have come to it. A watchdog says on stderr which group of which family
+** it is, and its ranks. */
+typedef enum mgrid_on_deadline {
+  MGRID_DEADLINE_ERROR, /* it waits on; everywhere else the call returns an error */
+  MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */
+} mgrid_on_deadline;
+
 /* How a backend reaches the other ranks: of mgrid_backend_open, and of mgrid_mpi_backend in moongrid_mpi.h. Equal on
 ** all ranks. */
 typedef struct mgrid_mpi_options {
-  size_t        size;      /* sizeof(mgrid_mpi_options) */
-  double        timeout;   /* seconds that a call over all ranks may take, not above 0: 120 */
-  mgrid_threads threads;   /* MPI is asked for that level where it is initialized here; less is MGRID_UNSUPPORTED */
-  bool          duplicate; /* of mgrid_mpi_backend. false: the communicator is ours, without a duplicate, until the
+  size_t            size;      /* sizeof(mgrid_mpi_options) */
+  double            timeout;   /* seconds that a call over all ranks may take, not above 0: 120 */
+  mgrid_threads     threads;   /* MPI is asked for that level where it is initialized here; less is MGRID_UNSUPPORTED */
+  bool              duplicate; /* of mgrid_mpi_backend. false: the communicator is ours, without a duplicate, until the
                               backend ends; the host makes no call on it, and it outlives the backend */
+  mgrid_on_deadline on_deadline;
+  int64_t communicators; /* of the backend on a rank, at most: more is MGRID_LIMIT on all ranks before the first is
+                              made, also where only some ranks would have more. 0: 65,000 in Open MPI, 1,900 in MPICH */
 } mgrid_mpi_options;
 enum { MGRID_MPI_TIMEOUT = 120 };
 #define MGRID_MPI_OPTIONS_INIT \
-  { sizeof(mgrid_mpi_options), MGRID_MPI_TIMEOUT, MGRID_THREADS_ANY, true }
+  { sizeof(mgrid_mpi_options), MGRID_MPI_TIMEOUT, MGRID_THREADS_ANY, true, MGRID_DEADLINE_ERROR, 0 }
 
 /* Open a backend by name: "mpi", "pmix", "nccl", or "auto", which is nccl over mpi if every rank can open it, else
 ** mpi. "mpi" loads libmoongrid_mpi, initializes MPI if it is not yet (mgrid_backend_free then finalizes

@@ -573,8 +573,9 @@ function moongrid.load(recipe) end
 
 ---Join the MPI job this process was started in: MPI_COMM_WORLD, with MPI initialized if it is not
 ---yet; our calls go over a duplicate. Collective. nil, message, status where MPI is not here.
----@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple"} seconds that a call over all
----ranks may take (120); the thread level that MPI is asked for (funneled) or must have
+---@param options? {timeout?: number, threads?: "any"|"funneled"|"serialized"|"multiple", on_deadline?: "error"|"abort", communicators?: integer} seconds
+---that a call over all ranks may take (120); the thread level that MPI is asked for (funneled) or must have; where MPI cannot
+---return at the deadline: wait on (error), or end the process; communicators of the job on a rank, at most
 ---@return moongrid.Job?
 ---@return string? message
 ---@return integer? status

@@ -3,7 +3,8 @@
 -- Kinds of values: parameters of recipes, settings and arguments of the bundled policies. A kind is a
 -- table with `what` (for messages: "is an integer, not 'x'") and check(value). A kind of parameters may
 -- have parse(text, of_host), which reads a value of the command line, or returns nil and perhaps why;
--- text(value, p), which writes it in canonical form (default: tostring); nearest(value), an accepted value that is near.
+-- text(value, p), which writes it in canonical form (default: tostring); nearest(value), an accepted
+-- value that is near.
 
 local core, shared = ...
 local is_list = shared.is_list

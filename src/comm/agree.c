@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - do all ranks hold the same plan? One all-reduce of 64 bytes when they do, which also
-** tells whether all are on one machine. When they do not, a few more exchanges give every rank the
-** same message: the first difference, and the ranks that differ.
+** agree.c - do all ranks hold the same plan? They meet (meet.c); when they do not, a few more exchanges give every
+** rank the same message: the first difference, and the ranks that differ.
 */
 #include "comm/compare.h"
 
@@ -71,7 +70,7 @@ static void list_ranks(mgrid_text *t, const uint64_t *digest, int64_t world, int
   enum { SHOWN = 8 };
   int64_t n = 0;
   for (int64_t r = 0; r < world; r++) {
-    if (memcmp(&digest[3 * r], &digest[3 * reference], 3 * sizeof *digest) == 0) continue;
+    if (memcmp(&digest[MGRID_MET * r], &digest[MGRID_MET * reference], 3 * sizeof *digest) == 0) continue;
     if (n++ < SHOWN) mgrid_text_add(t, "%s%" PRId64, n > 1 ? ", " : "", r);
   }
   if (n > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", n - SHOWN);
@@ -82,8 +81,9 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
   int64_t best = 0, most = 0;
   for (int64_t r = 0; r < world && most <= world / 2; r++) {
     int64_t n = 0;
-    if (digest[3 * r] != MGRID_OK) continue;
-    for (int64_t k = 0; k < world; k++) n += memcmp(&digest[3 * k], &digest[3 * r], 3 * sizeof *digest) == 0;
+    if (digest[MGRID_MET * r] != MGRID_OK) continue;
+    for (int64_t k = 0; k < world; k++)
+      n += memcmp(&digest[MGRID_MET * k], &digest[MGRID_MET * r], 3 * sizeof *digest) == 0;
     if (n > most) most = n, best = r;
   }
   return best;
@@ -154,7 +154,7 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   mgrid_error first = MGRID_ERROR_INIT;
   int64_t     who = 0, n = 0;
   for (int64_t r = b->world - 1; r >= 0; r--)
-    if (digest[3 * r] != MGRID_OK) who = r, n++;
+    if (digest[MGRID_MET * r] != MGRID_OK) who = r, n++;
   if (b->rank == who && failed) first = *failed;
   mgrid_status s = b->ops->bcast(b, &first, sizeof first, who, err);
   if (s) return s;
@@ -163,20 +163,9 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   return MGRID_DISAGREE;
 }
 
-/* Words of the one all-reduce; every rank gets the minimum of each. */
-enum {
-  HAVE,        /* 1: this rank has a plan */
-  MISS,        /* 1: this rank has none */
-  FIRST,       /* [2] first half of the plan's digest, as mgrid_pair_words */
-  SECOND = 4,  /* [2] the other half, and the text of policies */
-  MACHINE = 6, /* [2] the machine of this rank */
-  WORDS = 8
-};
-
-mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
-  mgrid_error  mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
-  mgrid_status s = b ? mgrid_layout_check(b->layout, "the backend's library", err) : MGRID_USAGE;
-  if (s) return s;
+mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, const mgrid_error *failed,
+                            mgrid_error *err) {
+  mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
   if (!plan) {
     if (failed && failed->status)
       mine = *failed;
@@ -187,27 +176,29 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
                mgrid_plan_world(plan), b->world);
     plan = NULL;
   }
-  const mgrid_peers all = mgrid_peers_all(b);
-  uint64_t          d0 = plan ? plan->digest[0] : 0, d1 = plan ? plan->digest[1] ^ plan->content.policies : 0;
-  uint64_t          words[WORDS] = { plan ? 1 : 0, plan ? 0 : 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
-  if (plan) mgrid_pair_words(words + FIRST, d0), mgrid_pair_words(words + SECOND, d1);
-  if (!b->place.machines) mgrid_pair_words(words + MACHINE, mgrid_machine_id());
-  if (mgrid_peers_min(&all, words, WORDS, &told)) return mgrid_error_pass(err, &told);
-  if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
-    b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
-  if (words[MISS] != 0) { /* no rank has a plan: each returns its own error */
+  mgrid_meeting met = { .call = call, .have = plan, .status = mine.status };
+  if (plan) met.first = plan->digest[0], met.second = plan->digest[1] ^ plan->content.policies;
+  mgrid_status s = mgrid_meet_over(b, &met, &told);
+  if (!s && met.none) { /* each returns its own error */
     if (err && err == failed) mgrid_error_clear(err);
     return mgrid_error_pass(err, &mine);
   }
-  if (words[HAVE] == 1 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND)) return MGRID_OK;
-  uint64_t *digest = malloc((size_t)b->world * 3 * sizeof *digest), own[3] = { mine.status, d0, d1 };
-  s = mgrid_verdict(b, digest ? MGRID_OK : mgrid_oom(&told), &told, &told);
-  if (!s) s = b->ops->allgather(b, own, digest, sizeof own, &told);
+  if (!s && met.all) return MGRID_OK;
+  const mgrid_peers all = mgrid_peers_all(b);
+  bool              have = true;
+  for (int64_t r = 0; r < b->world && !s; r++) have &= met.each[MGRID_MET * r] == MGRID_OK;
   if (!s)
-    s = words[HAVE] == 0 ? tell_failure(b, digest, &mine, &told)
-                         : explain(&all, plan, digest, majority(digest, b->world), &told);
-  free(digest);
+    s = have ? explain(&all, plan, met.each, majority(met.each, b->world), &told)
+             : tell_failure(b, met.each, &mine, &told);
+  free(met.each);
   if (!s) return MGRID_OK;
   if (err && err == failed) mgrid_error_clear(err); /* replaced by the error that all ranks return */
   return mgrid_error_pass(err, &told);
+}
+
+mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_error *failed, mgrid_error *err) {
+  mgrid_status s = b ? mgrid_layout_check(b->layout, "the backend's library", err) : MGRID_USAGE;
+  if (s) return s;
+  uint64_t call = mgrid_meet_call(b, true, "agree on a plan");
+  return mgrid_agree_in(b, plan ? call : MGRID_ANY_PLAN, plan, failed, err);
 }

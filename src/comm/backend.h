@@ -45,6 +45,7 @@ typedef struct mgrid_work {
   size_t          count;    /* elements; of all-gather, reduce-scatter and all-to-all: of one member */
   int64_t         root;     /* MGRID_BROADCAST: position of the sender */
   int64_t         to, from; /* MGRID_SENDRECV: positions, -1 for none */
+  bool            ours;     /* an all-reduce or a broadcast of the library's own, on int64: it has a deadline */
 } mgrid_work;
 
 /* Result on this rank of a call that waits for other ranks: an mgrid_status, or one of these, which never
@@ -208,13 +209,15 @@ struct mgrid_backend {
   const mgrid_descriptor  *kind;
   const mgrid_backend_ops *ops;
   int64_t                  rank, world;
-  int                      users;   /* owners: who opened it, each _ref, each state; the last one closes it */
-  bool                     whole;   /* every creation is a call over all ranks, so ranks also take part in those
+  int                      users;     /* owners: who opened it, each _ref, each state; the last one closes it */
+  bool                     whole;     /* every creation is a call over all ranks, so ranks also take part in those
                                     of others, and states share no communicators */
-  mgrid_shared            *pool;    /* set by pool.c: communicators that states may share */
-  mgrid_state             *states;  /* set by state.c: those not freed yet, the newest first */
-  double                   longest; /* of core: longest timeout of a family so far, seconds; equal on all ranks */
-  uint64_t                 epoch;   /* of core: creations so far, equal on all ranks */
+  mgrid_shared            *pool;      /* set by pool.c: communicators that states may share */
+  mgrid_state             *states;    /* set by state.c: those not freed yet, the newest first */
+  double                   longest;   /* of core: longest timeout of a family so far, seconds; equal on all ranks */
+  uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
+  uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
+  char                     doing[96]; /* of core: the call that this rank is in, or was in last: meet.c */
   mgrid_place              place;
   bool                     hooks_fixed; /* of core: a state was made, so the hooks are fixed */
   mgrid_hooks              hooks;       /* of core: mgrid_backend_set_hooks */
@@ -245,6 +248,9 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
 uint64_t     mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err);
+
+/* An error because ranks did not come gets the name of the call that they did not come to. verdict.c */
+void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err);
 
 /* What a backend library exports, under the name in its descriptor: its entry points. */
 typedef struct mgrid_backend_entry {

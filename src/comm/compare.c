@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -42,7 +43,8 @@ static mgrid_status over_group(const mgrid_peers *p, mgrid_call call, int64_t ro
                                 .send = p->buffer,
                                 .recv = p->buffer,
                                 .count = n,
-                                .root = root };
+                                .root = root,
+                                .ours = true };
   mgrid_status            s = b->ops->copy(b, kind, p->buffer, words, n * sizeof(int64_t), true, err);
   if (!s) s = mgrid_group_work(p->group, &w, err);
   if (!s) s = b->ops->copy(b, kind, words, p->buffer, n * sizeof(int64_t), false, err);
@@ -67,12 +69,36 @@ mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, si
   return over_group(p, MGRID_BROADCAST, from, data, bytes / sizeof(int64_t), err);
 }
 
-mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
-  uint64_t words[4], who, of = XXH3_64bits(mine->of, strlen(mine->of));
-  if (p->alone) return MGRID_OK;
+/* Over all ranks it is a meeting, which tells them from ranks in other calls. */
+static mgrid_status same_of_all(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of, bool *same,
+                                mgrid_error *err) {
+  mgrid_backend *b = p->backend;
+  mgrid_meeting  met = {
+     .call = mgrid_meet_call(b, false, "compare"), .have = true, .first = mine->digest, .second = of
+  };
+  snprintf(b->doing, sizeof b->doing, "%s", mine->of);
+  mgrid_status s = mgrid_meet_over(b, &met, err);
+  *same = met.all;
+  free(met.each);
+  return s;
+}
+
+static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *mine, uint64_t of, bool *same,
+                                  mgrid_error *err) {
+  uint64_t words[4];
+  snprintf(p->backend->doing, sizeof p->backend->doing, "%s", mine->of);
   mgrid_pair_words(words, mine->digest), mgrid_pair_words(words + 2, of);
   mgrid_status s = mgrid_peers_min(p, words, 4, err);
-  if (s || (mgrid_pair_same(words) && mgrid_pair_same(words + 2))) return s;
+  *same = mgrid_pair_same(words) && mgrid_pair_same(words + 2);
+  return s;
+}
+
+mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
+  uint64_t who, of = XXH3_64bits(mine->of, strlen(mine->of));
+  bool     all;
+  if (p->alone) return MGRID_OK;
+  mgrid_status s = (p->group ? same_of_group : same_of_all)(p, mine, of, &all, err);
+  if (s || all) return s;
   statement first = { mine->digest, of, p->backend->rank, "", "" };
   snprintf(first.text, sizeof first.text, "%s", mine->text);
   snprintf(first.name, sizeof first.name, "%s", mine->of);

@@ -9,6 +9,32 @@
 
 #include "comm/state.h"
 
+/* What ranks bring to a call of ours over all ranks, and what comes of it. */
+typedef struct mgrid_meeting {
+  uint64_t     call;          /* of mgrid_meet_call */
+  bool         have;          /* this rank has what is to be compared */
+  mgrid_status status;        /* why not */
+  uint64_t     first, second; /* what is compared, if it has it */
+  bool         all, none;     /* out: all ranks have the same; none has any */
+  uint64_t *each; /* out: [MGRID_MET * world], if it is neither: of each rank its status, first and second. Free it. */
+} mgrid_meeting;
+enum { MGRID_MET = 4 };
+/* The begin of a call of ours over all ranks: its name, which errors have, and a digest of the name, of the states that
+** are there and of the library's version. plans: ranks agree on a plan in it. Local. */
+uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+enum {
+  MGRID_ANY_PLAN = 1
+}; /* a digest that goes with every call in which ranks agree on a plan: of one that has none */
+/* All ranks meet, in one all-reduce of 64 bytes if they have the same; each also learns whether they are on one machine.
+** MGRID_DISAGREE if they are in unlike calls, told on all. Collective. meet.c */
+mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err);
+/* The same where nothing is compared but the call. */
+mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err);
+
+/* mgrid_agree as a part of that call. */
+mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, const mgrid_error *failed,
+                            mgrid_error *err);
+
 /* The ranks that compare: all of a backend, or the members of one group. */
 typedef struct mgrid_peers {
   mgrid_backend     *backend;

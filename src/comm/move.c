@@ -297,6 +297,11 @@ static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *
   uint64_t     digest = failed ? 0 : name_it(r->move, o, text, sizeof text);
   if (!failed) words[LANES] -= r->move->sums.rounds ? 2 : (uint64_t)(r->move->sums.sends + r->move->sums.receives);
   mgrid_pair_words(words + SAME, digest);
+  mgrid_error unlike = MGRID_ERROR_INIT;
+  if (mgrid_meet(r->backend, mgrid_meet_call(r->backend, false, "a move of tensors"), &unlike)) {
+    mgrid_error_clear(err);
+    return mgrid_error_pass(err, &unlike);
+  }
   mgrid_status s = mgrid_verdict_min(r->backend, words, WORDS, failed, err, err);
   if (!s) s = mgrid_verdict_tell(r->backend, words[WHO], failed, err, err);
   *lanes = (int64_t)(UINT64_MAX - words[LANES]);

@@ -33,80 +33,40 @@ void mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was) {
 
 /* ------------------------------------------------------------ communicators */
 
+/* MPI has a number for each communicator, and where they end it hangs in some versions rather than to fail; so we refuse
+** before. What the host and other backends have is not known: some numbers are left for it. */
+static int64_t most_of(const mpi_backend *m) {
+#ifdef OPEN_MPI
+  const int64_t library = 65000; /* 16 bits */
+#else
+  const int64_t library = 1900; /* MPICH has 2048 */
+#endif
+  return m->most > 0 ? m->most : library;
+}
+
 static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {
-  (void)b;
   for (size_t i = 0; i < n; i++)
     if (spec[i].backend->native != MGRID_NATIVE_MPI)
       return mgrid_fail(err, MGRID_REFUSED,
                         "%s wants the backend '%s', and this job runs on mpi alone; start it with "
                         "--backend %s, or open that backend",
                         spec[i].name, spec[i].backend->name, spec[i].backend->name);
-  return MGRID_OK;
-}
-
-/* Give the communicator the Cartesian topology of its family: MPI's dims go slowest first. The ranks stay, so the
-** one without a topology has done its work. */
-static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
-  int      dims[MGRID_DIMS_MAX], periods[MGRID_DIMS_MAX];
-  MPI_Comm plain = *comm;
-  for (int i = 0; i < shape->n; i++) {
-    const mgrid_side *side = &shape->side[shape->n - 1 - i];
-    dims[i] = (int)side->size;
-    periods[i] = side->periodic;
-  }
-  int rc = MPI_Cart_create(plain, shape->n, dims, periods, 0, comm);
-  return rc ? rc : MPI_Comm_free(&plain);
-}
-
-static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
-  MPI_Group   group;
-  MPI_Comm    comm = MPI_COMM_NULL;
-  const char *call = "MPI_Group_incl";
-  int         rc = MPI_Group_incl(m->members, (int)spec->size, spec->ranks, &group);
-  if (!rc) {
-    call = "MPI_Comm_create_group";
-    rc = MPI_Comm_create_group(m->comm, group, spec->tag, &comm);
-    MPI_Group_free(&group);
-  }
-  if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {
-    call = "MPI_Cart_create";
-    rc = attach_shape(spec->options->shape, &comm);
-  }
-  if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
-  if (comm == MPI_COMM_NULL)
-    return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
-  MPI_Comm *box =
-      malloc(sizeof *box);         /* allocated only now: a rank without memory still takes part in the call above */
-  if (!box) return mgrid_oom(err); /* comm is not freed: that would be a call over its members */
-  char name[MPI_MAX_OBJECT_NAME];
-  snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
-  MPI_Comm_set_name(comm, name);
-  MPI_Comm_set_errhandler(comm, m->handler);
-  *box = comm;
-  *native = box;
-  return MGRID_OK;
-}
-
-/* One after the other: each is three rounds of messages among its members, and MPI has no non-blocking
-** creation. MPI_Comm_idup for equal members, threads, and another order were not faster: see
-** scripts/README.md. */
-static mgrid_outcome mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
-                                mgrid_error *err) {
-  mgrid_status s = MGRID_OK;
-  for (size_t i = 0; i < n; i++) {
-    mgrid_status one = create_one((mpi_backend *)b, &spec[i], &native[i], s ? NULL : err);
-    if (!s) s = one;
-  }
-  return s;
+  int64_t here = ((mpi_backend *)b)->made, most = most_of((mpi_backend *)b);
+  if (here + (int64_t)n <= most) return MGRID_OK;
+  return mgrid_fail(err, MGRID_LIMIT,
+                    "mpi: this rank has %" PRId64 " communicators and wants %zu more; MPI numbers at most %" PRId64
+                    " of ours; free a state first, or share groups",
+                    here, n, most);
 }
 
 static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   int gone = 0;
   MPI_Finalized(&gone);
   for (size_t i = 0; i < n; i++) {
-    MPI_Comm *comm = native[i];
-    if (comm && !gone && !((mpi_backend *)b)->broken) MPI_Comm_free(comm);
-    free(comm);
+    mpi_comm *c = native[i];
+    if (c && !gone && !((mpi_backend *)b)->broken && !c->stuck) MPI_Comm_free(&c->comm);
+    if (c) ((mpi_backend *)b)->made--;
+    free(c);
   }
 }
 
@@ -137,46 +97,83 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   return s;
 }
 
+/* What a proof sends and gets. Leaked if one of its calls does not end. */
+typedef struct proof {
+  int32_t   mine, before, sent;
+  long long sum;
+} proof;
+
+/* One proof: its calls, of which the first failure is kept. */
+typedef struct proving {
+  mpi_backend           *m;
+  const mgrid_comm_spec *spec;
+  mpi_comm              *c;
+  double                 until; /* a quarter of the deadline is left for the verdict */
+  mgrid_status           s;
+  mgrid_error           *err;
+} proving;
+
+/* Wait for a call that was begun. Later calls are made all the same, because the other members wait in them; none is
+** after one that did not end. */
+static bool ended(proving *p, mpi_request call, const char *name) {
+  double       left = p->until - mgrid_now(), least = p->m->seconds / 16;
+  mgrid_status s = call.rc ? mgrid_mpi_failed(NULL, call.rc, name, "")
+                           : mgrid_mpi_finish_group(p->m, p->spec, p->c, call, left > least ? left : least, name,
+                                                    p->s ? NULL : p->err);
+  if (call.rc) keep(&p->s, p->err, p->spec, call.rc, name);
+  if (s && !p->s) p->s = s;
+  return !p->c->stuck;
+}
+
 /* Members and order, a sum, a broadcast from every position, a ring in group order. */
-static mgrid_status prove(mgrid_backend *b, const mgrid_comm_spec *spec, MPI_Comm comm, mgrid_error *err) {
-  int          rank = -1, size = 0;
-  mgrid_status s = MGRID_OK;
-  keep(&s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  keep(&s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  if (!s && (rank != spec->position || size != spec->size))
-    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
-                   spec->name, b->rank, rank, size, spec->position, spec->size);
-  int32_t   mine = (int32_t)b->rank, before = -1;
-  long long sum = mine, want = 0;
+static void prove(proving *p, proof *d) {
+  const mgrid_comm_spec *spec = p->spec;
+  MPI_Comm               comm = p->c->comm;
+  mgrid_error           *err = p->err;
+  mpi_request            call;
+  int                    rank = -1, size = 0;
+  keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  if (!p->s && (rank != spec->position || size != spec->size))
+    p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
+                      spec->name, p->m->base.rank, rank, size, spec->position, spec->size);
+  *d = (proof){ (int32_t)p->m->base.rank, -1, -1, p->m->base.rank };
+  long long want = 0;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   for (int root = 0; root < size; root++) { /* each member broadcasts its rank */
-    int32_t sent = rank == root ? mine : -1;
-    keep(&s, err, spec, MPI_Bcast(&sent, 1, MPI_INT32_T, root, comm), "MPI_Bcast");
-    if (!s && sent != spec->ranks[root])
-      s = mgrid_fail(err, MGRID_UNPROVED, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root, spec->name,
-                     sent, spec->ranks[root]);
+    d->sent = rank == root ? d->mine : -1;
+    call.rc = MPI_Ibcast(&d->sent, 1, MPI_INT32_T, root, comm, &call.request);
+    if (!ended(p, call, "MPI_Ibcast")) return;
+    if (!p->s && d->sent != spec->ranks[root])
+      p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: position %d of %s is rank %" PRId32 ", not %" PRId32, root,
+                        spec->name, d->sent, spec->ranks[root]);
   }
-  keep(&s, err, spec, MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_LONG_LONG, MPI_SUM, comm), "MPI_Allreduce");
-  if (!s && sum != want)
-    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, sum, want);
-  if (size > 0)
-    keep(&s, err, spec,
-         MPI_Sendrecv(&mine, 1, MPI_INT32_T, (rank + 1) % size, 0, &before, 1, MPI_INT32_T, (rank + size - 1) % size, 0,
-                      comm, MPI_STATUS_IGNORE),
-         "MPI_Sendrecv");
-  if (!s && before != spec->ranks[(rank + size - 1) % size])
-    s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, before);
-  return s ? s : prove_shape(spec, comm, err);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, &d->sum, 1, MPI_LONG_LONG, MPI_SUM, comm, &call.request);
+  if (!ended(p, call, "MPI_Iallreduce")) return;
+  if (!p->s && d->sum != want)
+    p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, d->sum, want);
+  if (size > 0) {
+    mpi_request sent;
+    call.rc = MPI_Irecv(&d->before, 1, MPI_INT32_T, (rank + size - 1) % size, 0, comm, &call.request);
+    sent.rc = MPI_Isend(&d->mine, 1, MPI_INT32_T, (rank + 1) % size, 0, comm, &sent.request);
+    if (!ended(p, call, "MPI_Irecv") || !ended(p, sent, "MPI_Isend")) return;
+    if (!p->s && d->before != spec->ranks[(rank + size - 1) % size])
+      p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, d->before);
+  }
+  if (!p->s) p->s = prove_shape(spec, comm, err);
 }
 
 static mgrid_outcome mpi_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
-  MPI_Comm     comm = *(MPI_Comm *)native;
-  mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
-  if (s) return s;
-  MPI_Errhandler was = mgrid_mpi_quiet(comm);
-  s = prove(b, spec, comm, err);
-  mgrid_mpi_restore(comm, was);
-  return s;
+  mpi_backend *m = (mpi_backend *)b;
+  mpi_comm    *c = native;
+  proving      p = { m, spec, c, mgrid_now() + m->seconds * 3 / 4, mgrid_mpi_usable(m, err), err };
+  proof       *d = malloc(sizeof *d), spare; /* a rank without memory takes part, too */
+  if (p.s || m->hurry) return free(d), p.s;  /* hurry: an earlier one of this state did not end */
+  MPI_Errhandler was = mgrid_mpi_quiet(c->comm);
+  prove(&p, d ? d : &spare);
+  mgrid_mpi_restore(c->comm, was);
+  if (!c->stuck) free(d);
+  return p.s;
 }
 
 /* ---------------------------------------------------------------------- use */
@@ -188,8 +185,8 @@ static void *mpi_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size
 }
 
 static void mpi_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
-  (void)b, (void)kind;
-  free(buffer);
+  (void)kind;
+  if (!((mpi_backend *)b)->pending) free(buffer); /* else MPI may still write there */
 }
 
 static mgrid_status mpi_copy(mgrid_backend *b, const mgrid_descriptor *kind, void *to, const void *from, size_t bytes,
@@ -222,18 +219,37 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
   return MPI_ERR_ARG;
 }
 
+/* An all-reduce or a broadcast of ours, with a deadline. */
+static mgrid_status of_library(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
+                               mgrid_error *err) {
+  mpi_request call;
+  bool        spread = w->call == MGRID_BROADCAST;
+  if (c->stuck)
+    return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used", spec->name);
+  if (spread)
+    call.rc = MPI_Ibcast(w->recv, (int)w->count, MPI_INT64_T, (int)w->root, c->comm, &call.request);
+  else
+    call.rc = MPI_Iallreduce(MPI_IN_PLACE, w->recv, (int)w->count, MPI_INT64_T, MPI_MIN, c->comm, &call.request);
+  mgrid_status s = mgrid_mpi_finish_group(m, spec, c, call, m->seconds, m->base.doing, err);
+  m->hurry = false; /* no verdict follows */
+  return s;
+}
+
 static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                     mgrid_error *err) {
   static const char *const names[] = { "MPI_Allreduce", "MPI_Bcast",   "MPI_Allgather", "MPI_Reduce_scatter_block",
                                        "MPI_Sendrecv",  "MPI_Barrier", "MPI_Alltoall" };
-  MPI_Comm                 comm = native ? *(MPI_Comm *)native : MPI_COMM_SELF; /* a group of one rank */
+  mpi_comm                *c = native; /* NULL: a group of one rank */
+  MPI_Comm                 comm = c ? c->comm : MPI_COMM_SELF;
   mgrid_status             s = mgrid_mpi_usable((mpi_backend *)b, err);
   if (s) return s;
   if (w->count > INT32_MAX)
     return mgrid_fail(err, MGRID_USAGE, "mpi: %s of %zu elements; at most %d", names[w->call], w->count, INT32_MAX);
   MPI_Errhandler was = mgrid_mpi_quiet(comm);
-  int            rc = collective(comm, w);
+  int            rc = w->ours && c ? MPI_SUCCESS : collective(comm, w);
+  if (w->ours && c) s = of_library((mpi_backend *)b, spec, c, w, err);
   mgrid_mpi_restore(comm, was);
+  if (s) return s;
   return rc ? mgrid_mpi_failed(err, rc, names[w->call], spec->name) : MGRID_OK;
 }
 
@@ -242,7 +258,7 @@ const mgrid_backend_ops mgrid_mpi_ops = {
   .allgather = mgrid_mpi_allgather,
   .bcast = mgrid_mpi_bcast,
   .check = mpi_check,
-  .create = mpi_create,
+  .create = mgrid_mpi_create,
   .destroy = mpi_destroy,
   .revoke = mgrid_mpi_revoke,
   .prove = mpi_prove,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.h - what the files of the mpi backend share: mpi.c, mpi_open.c, mpi_wait.c, mpi_move.c.
+** mpi.h - what the files of the mpi backend share: mpi.c, mpi_create.c, mpi_move.c, mpi_open.c, mpi_roll.c, mpi_wait.c.
 */
 #ifndef MGRID_COMM_MPI_H
 #define MGRID_COMM_MPI_H
@@ -30,9 +30,64 @@ typedef struct mpi_backend {
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
-  double       before; /* `seconds` as it was before */
-  bool         broken; /* a call over all ranks did not end: make no more calls of MPI */
+  double       before;     /* `seconds` as it was before */
+  uint64_t     creations;  /* calls that create, so far; equal on all ranks */
+  uint64_t    *here;       /* [world], of the roll call: the number of the call that each reported last; NULL before */
+  int64_t      made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
+  bool         dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
+  bool         hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
+  bool         pending;    /* a call over a group is still there: its memory is leaked */
+  bool         broken;     /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
+
+/* A communicator of a group: what mgrid_group_native gives, of which moongrid_mpi.h reads the first field. */
+typedef struct mpi_comm {
+  MPI_Comm comm;
+  uint64_t calls; /* of ours over it; equal on all members */
+  bool     stuck; /* one of them did not end */
+} mpi_comm;
+
+/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
+** (tests/mpi/move.c knows it); the first has heard of a call; members of a group meet before it is created (one tag for
+** each round). */
+enum {
+  MGRID_TAG_FAILED = 1,
+  MGRID_TAG_HERE = 2,
+  MGRID_TAG_MISSING = 3,
+  MGRID_TAG_MOVE = 4,
+  MGRID_TAG_THERE = 5,
+  MGRID_TAG_MEMBERS = 6
+};
+
+/* Who has come to one call: mpi_roll.c. */
+typedef struct mpi_roll {
+  mpi_backend   *m;
+  const int32_t *ranks; /* [size] that take part; NULL: all */
+  int64_t        size;
+  uint64_t       number;                    /* of the call: equal on all of them, different from others' */
+  double         begun, seconds, look;      /* now; at most; when to look again */
+  bool           hurry, reported, answered; /* report at once; has done so; and the first is there */
+} mpi_roll;
+mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
+void          mgrid_roll_look(mpi_roll *r); /* what a rank does for it while it waits */
+mgrid_missing mgrid_roll_end(mpi_roll *r);  /* after the deadline: who did not come */
+
+/* The number of the nth call over a group of this name (FNV-1a); those over all ranks have small numbers. */
+static inline uint64_t mgrid_mpi_number(const char *name, uint64_t nth) {
+  uint64_t h = UINT64_C(0xcbf29ce484222325) ^ nth;
+  for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+  return h | UINT64_C(1) << 63;
+}
+
+/* A non-blocking call of MPI. */
+typedef struct mpi_request {
+  MPI_Request request;
+  int         rc; /* result of MPI */
+} mpi_request;
+mgrid_outcome mgrid_mpi_through(void *request); /* mgrid_look: has it finished? */
+/* Wait for a call over a group, of which it names the missing. Its buffers outlive a failure: MPI may write there. */
+mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                    double seconds, const char *name, mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
 /* May MPI be called now, here? Not when it is finalized, from a thread that may not, or after a call that did not end. */
@@ -64,11 +119,13 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
 /* Duplicate a communicator. Collective over it; the missing are not known by name before there are `notes`. */
 mgrid_status                   mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err);
+int64_t                        mgrid_mpi_heard(mgrid_backend *b);
+void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
-/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing (an mgrid_missing);
-** the data of a move. */
-enum { MGRID_TAG_FAILED = 1, MGRID_TAG_HERE = 2, MGRID_TAG_MISSING = 3, MGRID_TAG_MOVE = 4 };
+/* mpi_create.c */
+mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
+                               mgrid_error *err);
 
 /* mpi_move.c */
 extern const mgrid_transport_ops mgrid_mpi_transport;

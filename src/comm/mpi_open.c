@@ -53,6 +53,10 @@ static mgrid_status check_options(const mgrid_mpi_options *o, int level, mgrid_e
     if (levels[i].level == level) is = levels[i].name;
   if ((unsigned)o->threads >= LEVELS)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads", (int)o->threads);
+  if ((unsigned)o->on_deadline > MGRID_DEADLINE_ABORT)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of mgrid_on_deadline", (int)o->on_deadline);
+  if (o->communicators < 0)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0", o->communicators);
   if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
   return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI was initialized with %s",
                     levels[o->threads].name, is);
@@ -120,6 +124,7 @@ void mgrid_mpi_close(mgrid_backend *b) {
   if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
+  if (!m->broken) free(m->here);
   if (!m->broken) free(m); /* else MPI may still write to it */
 }
 
@@ -172,6 +177,8 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   if (!made && !s) s = mgrid_oom(&mine);
   m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
   m->main = level < MPI_THREAD_SERIALIZED;
+  m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
+  m->most = o.communicators;
   s = begin(m, parent, o.duplicate, s, &mine, &why);
   if (!s) return made ? &made->base : NULL;
   if (!m->broken) end(m);

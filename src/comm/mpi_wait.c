@@ -11,104 +11,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct message { /* or any other non-blocking call of MPI */
-  MPI_Request request;
-  int         rc; /* result of MPI */
-} message;
-
-/* mgrid_look: has it finished? */
-static mgrid_outcome is_through(void *ud) {
-  message *w = ud;
-  int      done = 0;
+mgrid_outcome mgrid_mpi_through(void *ud) {
+  mpi_request *w = ud;
+  int          done = 0;
   if (!w->rc) w->rc = MPI_Test(&w->request, &done, MPI_STATUS_IGNORE);
   return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
 }
 
-/* ------------------------------------------------------------------ roll call
-** When a call over all ranks takes long, every rank in it reports to rank 0. Rank 0 collects reports
-** while it waits itself, and at its deadline tells the others who is missing. So a rank is called
-** missing because it did not report, not because its own clock ran out first. */
-
-typedef struct waiting { /* one call over all ranks */
-  message      call;
-  mpi_backend *m;
-  uint64_t     number; /* of the call: equal on all ranks */
-  double       begun;
-  bool         reported;
-  char        *here; /* rank 0: [world], which ranks have reported; NULL before the first */
+typedef struct waiting { /* one call over all ranks, or over a group */
+  mpi_request call;
+  mpi_roll    roll;
 } waiting;
 
-static void report(waiting *w) {
-  MPI_Request sent;
-  if (w->reported || w->m->base.rank == 0) return;
-  w->reported = true;
-  if (!MPI_Isend(&w->number, sizeof w->number, MPI_BYTE, 0, MGRID_TAG_HERE, w->m->notes, &sent))
-    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
-}
-
-/* Rank 0: take the reports that have arrived. */
-static void take_reports(waiting *w) {
-  mpi_backend *m = w->m;
-  for (int there = 1; there && m->base.rank == 0;) {
-    MPI_Status from;
-    uint64_t   number = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->notes, &there, &from) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
-    if (!w->here) w->here = calloc((size_t)m->base.world, 1);
-    if (w->here && number == w->number) w->here[from.MPI_SOURCE] = 1;
-  }
-}
-
-/* After the deadline: rank 0 tells all that reported who is missing. A rank that comes after rank 0's
-** deadline gets no answer, and reports rank 0 as missing. */
-static mgrid_missing end_roll(waiting *w) {
-  mpi_backend  *m = w->m;
-  mgrid_missing missing = { 0 };
-  message       answer;
-  if (m->base.rank != 0) {
-    double until = mgrid_now() + m->seconds + 1; /* one second more, because rank 0 may have begun later */
-    answer.rc = MPI_Irecv(&missing, sizeof missing, MPI_BYTE, 0, MGRID_TAG_MISSING, m->notes, &answer.request);
-    if (mgrid_wait(is_through, &answer, until, NULL, NULL) == MGRID_OK) return missing;
-    if (!answer.rc) {
-      MPI_Cancel(&answer.request);
-      MPI_Wait(&answer.request, MPI_STATUS_IGNORE);
-    }
-    return (mgrid_missing){ 1, { 0 } };
-  }
-  for (int64_t r = 1; r < m->base.world; r++)
-    if (!w->here || !w->here[r]) mgrid_missing_add(&missing, r);
-  for (int64_t r = 1; r < m->base.world; r++)
-    if (w->here && w->here[r]
-        && !MPI_Isend(&missing, sizeof missing, MPI_BYTE, (int)r, MGRID_TAG_MISSING, m->notes, &answer.request))
-      MPI_Wait(&answer.request, MPI_STATUS_IGNORE); /* small, and its receiver waits for it */
-  return missing;
-}
-
-/* mgrid_look: what a rank does for the roll call while it waits. */
+/* mgrid_look: while it waits, a rank takes part in the roll call. */
 static mgrid_outcome have_all_come(void *ud) {
   waiting      *w = ud;
-  mgrid_outcome through = is_through(&w->call);
-  if (through != MGRID_NOT_YET) return through;
-  if (mgrid_now() - w->begun > w->m->seconds / 4) report(w);
-  take_reports(w);
-  return MGRID_NOT_YET;
+  mgrid_outcome through = mgrid_mpi_through(&w->call);
+  if (through == MGRID_NOT_YET) mgrid_roll_look(&w->roll);
+  return through;
 }
 
 /* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
 ** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
-static mgrid_status finish(mpi_backend *m, message call, const void *own, const char *name, mgrid_error *err) {
-  waiting       w = { call, m, ++m->calls, mgrid_now(), false, NULL };
-  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? w.begun + m->seconds : INFINITY, NULL, NULL);
+static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
+  waiting w = { call, mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds) };
+  double  seconds = m->hurry ? m->seconds / 4 : m->seconds;
+  w.roll.hurry = m->hurry;
+  m->hurry = false;
+  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? w.roll.begun + seconds : INFINITY, NULL, NULL);
   mgrid_status  s = MGRID_OK;
   if (w.call.rc) {
     s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
   } else if (came == MGRID_LATE) {
-    mgrid_missing missing = end_roll(&w);
+    mgrid_missing missing = mgrid_roll_end(&w.roll);
     s = mgrid_missing_fail(&missing, m->seconds, err);
   }
   m->broken |= s != MGRID_OK;
-  free(w.here);
   return s;
+}
+
+mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                    double seconds, const char *name, mgrid_error *err) {
+  uint64_t number = mgrid_mpi_number(spec->name, ++c->calls);
+  waiting  w = { call, mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds) };
+  if (mgrid_wait(have_all_come, &w, w.roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
+  m->hurry = m->pending = c->stuck = true;
+  if (w.call.rc) return mgrid_mpi_failed(err, w.call.rc, name, spec->name);
+  mgrid_missing missing = mgrid_roll_end(&w.roll);
+  mgrid_error   who = MGRID_ERROR_INIT;
+  mgrid_missing_fail(&missing, seconds, &who);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "%.700s, in %s over %s", who.message, name, spec->name);
 }
 
 /* --------------------------------------------------------------- over all ranks
@@ -119,10 +71,10 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
-  message   call;
-  bool      fits = n <= sizeof m->few / sizeof *m->few;
-  uint64_t *own = fits ? m->few : malloc(n * sizeof *own);
-  uint64_t *at = own ? own : words;
+  mpi_request call;
+  bool        fits = n <= sizeof m->few / sizeof *m->few;
+  uint64_t   *own = fits ? m->few : malloc(n * sizeof *own);
+  uint64_t   *at = own ? own : words;
   if (own) memcpy(own, words, n * sizeof *words);
   mgrid_mpi_turn(at, n);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
@@ -141,7 +93,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
   size_t whole = bytes * (size_t)b->world;
   char  *own = malloc(whole + bytes);
   if (own) memcpy(own + whole, mine, bytes);
-  message call;
+  mpi_request call;
   call.rc = MPI_Iallgather(own ? own + whole : mine, (int)bytes, MPI_BYTE, own ? own : all, (int)bytes, MPI_BYTE,
                            m->comm, &call.request);
   s = finish(m, call, own, "MPI_Iallgather", err);
@@ -154,7 +106,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
 static mgrid_status bcast_piece(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
   char *own = malloc((size_t)bytes + 1);
   if (own) memcpy(own, data, (size_t)bytes);
-  message call;
+  mpi_request call;
   call.rc = MPI_Ibcast(own ? own : data, bytes, MPI_BYTE, root, m->comm, &call.request);
   mgrid_status s = finish(m, call, own, "MPI_Ibcast", err);
   if (s) return s;
@@ -172,10 +124,10 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
 }
 
 mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
-  message       call;
+  mpi_request   call;
   mgrid_missing unknown = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
-  mgrid_outcome came = mgrid_wait(is_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
   if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Comm_idup", "the channel of the library");
@@ -209,10 +161,10 @@ static void carrier_deadline(mgrid_backend *b, double seconds) {
 static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
 
 /* Wait until the message is sent or received. */
-static mgrid_outcome finish_message(mpi_backend *m, message *w, const char *call, int64_t peer, double seconds,
+static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *call, int64_t peer, double seconds,
                                     mgrid_error *err) {
   int64_t       who;
-  mgrid_outcome outcome = mgrid_wait(is_through, w, mgrid_now() + seconds, &m->base, &who);
+  mgrid_outcome outcome = mgrid_wait(mgrid_mpi_through, w, mgrid_now() + seconds, &m->base, &who);
   if (w->rc) return mgrid_mpi_failed(err, w->rc, call, "the channel of the library");
   if (outcome == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
@@ -223,7 +175,7 @@ static mgrid_outcome finish_message(mpi_backend *m, message *w, const char *call
 static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  message      w;
+  mpi_request  w;
   void        *own = malloc(bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
@@ -236,7 +188,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
 static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  message      w;
+  mpi_request  w;
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
   if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
@@ -246,7 +198,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
   return outcome;
 }
 
-static void carrier_tell(mgrid_backend *b, int64_t to) {
+void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
   uint64_t     phase = m->phase;
   MPI_Request  request;
@@ -254,7 +206,7 @@ static void carrier_tell(mgrid_backend *b, int64_t to) {
   MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
 }
 
-static int64_t carrier_heard(mgrid_backend *b) {
+int64_t mgrid_mpi_heard(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   int          there = 0;
   uint64_t     phase = 0;
@@ -268,6 +220,6 @@ const mgrid_carrier_ops mgrid_mpi_carrier = { .start = carrier_start,
                                               .deadline = carrier_deadline,
                                               .send = carrier_send,
                                               .recv = carrier_recv,
-                                              .tell = carrier_tell,
-                                              .heard = carrier_heard,
+                                              .tell = mgrid_mpi_tell,
+                                              .heard = mgrid_mpi_heard,
                                               .phase = carrier_phase };

@@ -26,6 +26,7 @@ static bool same_members(const mgrid_shared *a, const mgrid_shared *b) {
 }
 
 static mgrid_shared *find(mgrid_backend *b, const mgrid_shared *wanted) {
+  if (!mgrid_choice_shares(wanted->options, wanted->options)) return NULL; /* one of its own: no need to look */
   for (mgrid_shared *c = b->pool; c; c = c->next)
     if (mgrid_choice_shares(c->options, wanted->options) && same_members(c, wanted)) return c;
   return NULL;
@@ -66,6 +67,7 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
   }
   if (c->ranks) mgrid_family_members(c->family, c->group, c->ranks);
   c->next = b->pool;
+  if (b->pool) b->pool->before = c;
   b->pool = c;
   return c;
 }
@@ -186,11 +188,8 @@ void mgrid_pool_lose(mgrid_backend *b, mgrid_shared *c) {
 }
 
 static void unlink_entry(mgrid_backend *b, const mgrid_shared *c) {
-  for (mgrid_shared **at = &b->pool; *at; at = &(*at)->next)
-    if (*at == c) {
-      *at = c->next;
-      return;
-    }
+  *(c->before ? &c->before->next : &b->pool) = c->next;
+  if (c->next) c->next->before = c->before;
 }
 
 void mgrid_pool_release(mgrid_backend *b, size_t n, mgrid_shared **c, mgrid_batch *batch) {

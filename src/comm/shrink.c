@@ -82,7 +82,8 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
   mgrid_plan   *p = left ? plan_of(e, left, err) : NULL;
   mgrid_state  *now = p ? mgrid_state_new(s->backend, err) : NULL;
   mgrid_error   why = MGRID_ERROR_INIT;
-  bool          whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
+  if (now) now->partial = true;
+  bool whole = s->backend->whole; /* a creation over all ranks would include the lost ones */
   s->backend->whole = false;
   mgrid_status status = now ? mgrid_state_prepare(now, p, "shrunk", &why) : MGRID_NO_MEMORY;
   s->backend->whole = whole;

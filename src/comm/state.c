@@ -3,7 +3,7 @@
 ** state.c - a plan made real: agree, create in schedule order, all or nothing; destroy in
 ** the opposite order.
 */
-#include "comm/state.h"
+#include "comm/compare.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -228,6 +228,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     double longest = plan->content.entry[i].choice->asked.timeout;
     if (longest > b->longest) b->longest = longest;
   }
+  const uint64_t  call = mgrid_meet_call(b, true, "%s '%.64s'", old ? "reload" : "materialize", name ? name : "");
   mgrid_status    status = plan ? check_name(b, plan, name ? name : "", old, &mine) : mine.status;
   mgrid_state    *s = plan && !status ? mgrid_state_new(b, &mine) : NULL;
   mgrid_location *locations = NULL;
@@ -236,7 +237,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
-  status = mgrid_agree(b, status ? NULL : plan, &mine, &mine);
+  status = mgrid_agree_in(b, call, status ? NULL : plan, &mine, &mine);
   if (!status) status = create(s, locations, growing, &mine);
   free(locations);
   mgrid_growing_free(growing);
@@ -282,6 +283,12 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
   }
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
+  uint64_t    call = mgrid_meet_call(s->backend, false, "create '%.32s' of '%.32s'", family ? family : "", s->name);
+  mgrid_error unlike = MGRID_ERROR_INIT;
+  if (mgrid_meet(s->backend, call, &unlike)) {
+    s->batch.n = 0;
+    return mgrid_error_pass(err, &unlike);
+  }
   status = mgrid_verdict(s->backend, status, &mine, &mine);
   if (!status) status = create(s, NULL, NULL, &mine);
   s->batch.n = 0;
@@ -294,6 +301,8 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   mgrid_error   mine = MGRID_ERROR_INIT;
   mgrid_outcome own = MGRID_OK;
   int64_t       n = 0;
+  if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%.64s'", s->name), &mine))
+    return mgrid_error_pass(err, &mine);
   for (size_t i = 0; i < s->view.ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
     own = first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));

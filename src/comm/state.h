@@ -13,7 +13,7 @@
 /* A communicator in the pool of a backend. Groups with equal members in equal order and equal options use
 ** one entry, also across states, unless they are unique. */
 struct mgrid_shared {
-  mgrid_shared           *next;                  /* in the pool */
+  mgrid_shared           *next, *before;         /* in the pool */
   int                     users;                 /* groups and states that hold it; at 0 it is destroyed */
   bool                    real;                  /* create has succeeded, native is valid */
   uint64_t                hash;                  /* of members and options: what the pool is searched by */
@@ -116,6 +116,7 @@ struct mgrid_state {
   mgrid_batch    batch;    /* memory to create and release all of them */
   mgrid_group   *group;    /* [view.nmembers]: the handles */
   size_t        *first;    /* [nentries + 1]: where the groups of a family begin in `group` */
+  bool           partial;  /* of mgrid_state_shrink: not every rank has it */
   json_t        *settings; /* by name, as the host set them for the recipe's queries; NULL: none */
 };
 

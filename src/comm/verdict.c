@@ -11,6 +11,11 @@
 ** that failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
 
+void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err) {
+  if (err->status == MGRID_TIMED_OUT && *b->doing)
+    mgrid_error_reword(err, "%.800s, in call %" PRIu64 " over all ranks: %s", err->message, b->meetings, b->doing);
+}
+
 uint64_t mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine) {
   return mine ? (uint64_t)b->rank + (mine == MGRID_GAVE_UP ? LATER : 0) : UINT64_MAX;
 }
@@ -32,6 +37,7 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   mgrid_error  lost = MGRID_ERROR_INIT, own = MGRID_ERROR_INIT;
   mgrid_status s = b->ops->allreduce_min(b, words, n, &lost);
   if (!s) return MGRID_OK;
+  mgrid_doing_add(b, &lost);
   if (mine && failed) own = *failed;
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank, own.message);

@@ -82,6 +82,13 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
                      int argc, char **argv);
 
+/* guard.c. On a rank of a launcher: say what it is in when the launcher ends the job; `in` NULL: say nothing, as an
+** error was said. The text must live on. */
+void cli_guard(const cli *c, const char *in);
+/* Say "after N seconds <what>: ..." and end with status 4, unless cli_guard_end comes before. */
+void cli_guard_alarm(const cli *c, double seconds, const char *what);
+void cli_guard_end(void);
+
 /* Print "moongrid: message" on stderr; return the status. cli_say is for errors that all ranks have: only rank
 ** 0 prints. cli_say_own is for errors that this rank may have alone: every rank prints, rank 0 first, whose exit
 ** may end the job before the others repeat it. cli_usage is a cli_say_own with MGRID_USAGE. */

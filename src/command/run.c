@@ -3,6 +3,7 @@
 ** run.c - moongrid run: materialize a recipe on the launcher's ranks and prove every
 ** communicator.
 */
+#include "comm/compare.h"
 #include "comm/open.h"
 #include "command/cli.h"
 #include "plan/plan.h"
@@ -172,6 +173,27 @@ static mgrid_backend *choose(options *c, const mgrid_descriptor *wanted, mgrid_b
   return wanted ? mgrid_nccl_backend(b, &o, err) : mgrid_backend_best(b, &o);
 }
 
+/* The options of this command that all ranks must share, as the name of its first call over all ranks. */
+static uint64_t call_of(const options *c, mgrid_backend *b) {
+  char   text[96];
+  size_t at = (size_t)snprintf(text, sizeof text, "run --backend %s", c->backend);
+  if (c->carrier) at += (size_t)snprintf(text + at, sizeof text - at, " --carrier %s", c->carrier);
+  if (c->timeout) at += (size_t)snprintf(text + at, sizeof text - at, " --timeout %" PRId64, c->timeout);
+  if (c->gpu_memory) at += (size_t)snprintf(text + at, sizeof text - at, " --gpu-memory %" PRId64, c->gpu_memory);
+  if (c->share_gpu) at += (size_t)snprintf(text + at, sizeof text - at, " --share-gpu");
+  if (c->move) at += (size_t)snprintf(text + at, sizeof text - at, " --move");
+  if (c->bandwidth) snprintf(text + at, sizeof text - at, " --bandwidth");
+  return mgrid_meet_call(b, true, "%s", text);
+}
+
+/* All ranks have it, so rank 0 speaks; of rank 0 that is not there, or was stopped, the others. */
+static void say(const cli *c, const mgrid_error *err) {
+  if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there"))
+    cli_say_own(c, err);
+  else
+    cli_say(c, err);
+}
+
 /* --world on a side, else as many as the launcher started. */
 static mgrid_plan *plan_of(const options *c, mgrid_runtime *rt, int64_t launched, mgrid_error *err) {
   return rt ? cli_plan(&c->cli, rt, c->world ? c->world : launched, err) : NULL;
@@ -187,24 +209,29 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
   else
     p = plan_of(c, rt, world, planning);
   /* A rank without a plan takes part too, because the others wait for it; they get its error. */
-  mgrid_status   s = mgrid_agree(b, p, planning, err);
+  mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
+  if (chosen) cli_guard(&c->cli, chosen->doing);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;
   mgrid_plan_free(p);
+  if (chosen) cli_guard(&c->cli, b->doing);
   mgrid_backend_free(chosen);
   return s;
 }
 
 static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime **rt,
                                mgrid_error *planning, mgrid_error *err) {
-  int64_t        world = mgrid_backend_world(b);
-  mgrid_plan    *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
-  mgrid_status   s = mgrid_verdict(b, planning->status, planning, err);
+  int64_t      world = mgrid_backend_world(b);
+  mgrid_plan  *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
+  mgrid_status s = mgrid_meet(b, call_of(side, b), err);
+  if (!s) s = mgrid_verdict(b, planning->status, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(&side[0], wanted, b, from, err);
+  if (chosen) cli_guard(&side->cli, chosen->doing);
   side[0].moving.timeout = side[0].timeout;
   if (!s) s = chosen ? cli_run_move(&side[0].moving, chosen, from, to, planning, err) : err->status;
   mgrid_plan_free(from);
   mgrid_plan_free(to);
+  if (chosen) cli_guard(&side->cli, b->doing);
   mgrid_backend_free(chosen);
   return s;
 }
@@ -218,13 +245,23 @@ static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, 
                                                              : mgrid_backends[MGRID_NATIVE_NCCL].carrier;
   mgrid_mpi_options       o = MGRID_MPI_OPTIONS_INIT;
   if (c->timeout) o.timeout = (double)c->timeout;
+  o.on_deadline = MGRID_DEADLINE_ABORT;
+  cli_guard(&c->cli, "the start of the job");
+  cli_guard_alarm(&c->cli, o.timeout, "the job has not started");
   mgrid_backend *b = mgrid_backend_open(first->name, &o, err);
+  cli_guard_end();
+  if (!b) cli_guard(&c->cli, NULL);
   if (!b) return cli_say_own(&c->cli, err);
+  cli_guard(&c->cli, b->doing);
   mgrid_status s = c->move ? prove_move(side, wanted, b, rt, planning, err)
                            : prove_plan(c, wanted, b, rt[0], planning, err);
+  if (!s && first->native) s = mgrid_meet(b, mgrid_meet_call(b, false, "the end of the job"), err);
+  cli_guard(&c->cli, NULL);
   /* Print now, not after MPI_Finalize, because the launcher kills all ranks when the first exits with an error. */
-  if (s) cli_say(&c->cli, err);
+  if (s) say(&c->cli, err);
+  if (!s) cli_guard_alarm(&c->cli, o.timeout, "the job has not ended"); /* else aborts have deadlines of their own */
   mgrid_backend_free(b);
+  cli_guard_end();
   return s;
 }
 

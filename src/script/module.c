@@ -176,22 +176,27 @@ static mgrid_backend **new_job(lua_State *L) {
   return box;
 }
 
-/* Read { timeout, threads } at `at`, which may be absent; pmix has no threads. */
+/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; pmix has no threads. */
 static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mpi) {
-  static const char *const known[] = { "timeout", "threads" };
+  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators" };
+  static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
   static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
   mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
   if (lua_isnoneornil(L, at)) return o;
   luaL_checktype(L, at, LUA_TTABLE);
-  mgrid_lua_check_keys(L, at, what, known, mpi ? 2 : 1, false);
+  mgrid_lua_check_keys(L, at, what, known, mpi ? 4 : 1, false);
   if (lua_getfield(L, at, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
   const char *level = lua_getfield(L, at, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
   while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
   if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
+  const char *end = lua_getfield(L, at, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
+  if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
+  o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
+  if (lua_getfield(L, at, "communicators") != LUA_TNIL) o.communicators = luaL_checkinteger(L, -1);
   return o;
 }
 
-/* moongrid.mpi([{ timeout, threads }]) -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
+/* moongrid.mpi([options]) -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
 static int mpi(lua_State *L) {
   mgrid_mpi_options o = opening(L, 1, "option of mpi", true);
   mgrid_backend   **box = new_job(L);

@@ -112,7 +112,8 @@ describe("over pmix", function()
     local started = os.time()
     local _, err, code = on(8, but(5, "exec sleep 20", "build/moongrid run picotron --backend pmix --timeout 2"))
     assert.equal(4, code)
-    assert.equal("after 2 seconds not all ranks had come: rank 5 is not there", said(err))
+    assert.equal("after 2 seconds not all ranks had come: rank 5 is not there, in call 1 over all ranks: run --backend pmix "
+      .. "--timeout 2", said(err))
     assert.is_true(os.time() - started < 15)
   end)
 
@@ -271,7 +272,8 @@ describe("over a host's own carrier", function()
 
   it("a rank that never comes is named on all others", function()
     local out, seconds = host(8, MOE, "", 5, "true")
-    assert.equal(7, count(out, "after 3 seconds not all ranks had come: rank 5 is not there\n%d: code 4\n"), out)
+    assert.equal(7, count(out, "after 3 seconds not all ranks had come: rank 5 is not there, in call 1 over all ranks: "
+      .. "materialize 'train'\n%d: code 4\n"), out)
     assert.is_true(seconds < 15)
   end)
 
@@ -300,7 +302,8 @@ describe("over a host's own carrier", function()
     local out, seconds = host(8, "nccl " .. MOE, "NCCL_COMM_BLOCKING=0 STANDIN_DIE=2:1")
     -- 3 seconds for the creation, 3 for the verdict, and 10 that aborts may take between
     assert.equal(7, count(out, "after 1?6 seconds not all ranks had come: rank 2 is not there"), out)
-    assert.truthy(out:find("is not there; and on rank 3 nccl: train/tp[1] was not made within 3 seconds", 1, true), out)
+    assert.truthy(out:find("is not there, in call 1 over all ranks: materialize 'train'; and on rank 3 nccl: train/tp[1] "
+      .. "was not made within 3 seconds", 1, true), out)
     assert.equal(7, count(out, "code 4\n"), out)
     assert.is_true(seconds < 40)
   end)

@@ -101,7 +101,8 @@ describe("mgrid_move_run with a timeout", function()
   it("names a rank that hangs on the way, and goes no further", function()
     local out = launch(4, "build/tests/mpi/move late")
     -- whichever rank's clock ran out first has told the others
-    local why = out:match "^403: after 1 seconds not all ranks had come: rank 1 is not there; and on rank 0 ([^\n]*)\n"
+    local why = out:match("^403: after 1 seconds not all ranks had come: rank 1 is not there, in call %d over all ranks: a move "
+      .. "of tensors; and on rank 0 ([^\n]*)\n")
     assert.truthy(why and (why:find "^rank [23] gave up$"
       or why:find "^nothing moved for 1 seconds: rank %d has not sent all, and %d+ messages are on their way$"), out)
     assert.truthy(out:find("\n403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", 1, true), out)
@@ -109,7 +110,7 @@ describe("mgrid_move_run with a timeout", function()
 
   it("ends where a rank never comes", function()
     local out = launch(4, "build/tests/mpi/move absent")
-    assert.equal("403: after 1 seconds not all ranks had come: rank 1 is not there\n"
+    assert.equal("403: after 1 seconds not all ranks had come: rank 1 is not there, in call 1 over all ranks: a move of tensors\n"
       .. "403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", out)
   end)
 end)

@@ -149,7 +149,8 @@ describe("stock Lua under mpirun", function()
     ]]
     local out = support.run("scripts/launch 2 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
     os.remove(script)
-    assert.truthy(out:find("unknown option of mpi 'timeuot'; nearest is 'timeout' (timeout, threads)", 1, true), out)
+    assert.truthy(out:find("unknown option of mpi 'timeuot'; nearest is 'timeout' (timeout, threads, on_deadline, "
+      .. "communicators)", 1, true), out)
     assert.truthy(out:find("unknown level of threads 'multi'; nearest is 'multiple' ", 1, true), out)
     assert.truthy(out:find("unknown option of pmix 'threads'; known: timeout", 1, true), out)
     assert.truthy(out:find("\n2\n"), out)
@@ -274,6 +275,65 @@ describe("stock Lua under mpirun", function()
       end
       if job.rank == 0 then print("fine") end
       state:close()
+      job:close()
+    ]]
+    local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)
+    os.remove(script)
+    assert.equal("fine\n", out, err)
+    assert.equal(0, code)
+  end)
+
+  -- What rank 3 of 4 does in place of the others (RUN: what they do); their deadline; the status, and what rank 0 or 1
+  -- says. Launchers may end a job themselves in which one rank has ended.
+  local ENDED = "the launcher ends the job, while this rank was in: the start of the job; another rank has died or failed, "
+    .. "whom the launcher names"
+  local LATE = "after 2 seconds the job has not started: some rank is late, stopped or dead, or was not started as this one"
+  for name, row in pairs {
+    ["another backend"] = { "exec RUN --backend mpi", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
+      .. "--timeout 20, rank 3 is in run --backend mpi --timeout 20; all make the same calls in one order" } },
+    ["another option"] = { "exec RUN --bandwidth", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
+      .. "--timeout 20, rank 3 is in run --backend auto --timeout 20 --bandwidth; all make the same calls in one order" } },
+    ["another carrier"] = { "exec RUN --backend pmix", 2, { [4] = LATE } },
+    ["nothing"] = { "exec build/moongrid --version", 2, { [4] = LATE, [0] = ENDED, [1] = ENDED } },
+    ["a nap"] = { "exec sleep 30", 2, { [4] = LATE } },
+    ["its death"] = { "kill -9 $$", 2, { [137] = ENDED } },
+  } do
+    it("tells in time when one rank's job is " .. name, function()
+      local started, run = os.time(), "build/moongrid run picotron tp=2 --timeout " .. row[2]
+      local _, err, code = launch(4, ([[bash -c 'if [ $OMPI_COMM_WORLD_RANK = 3 ]; then %s; fi; exec %s']]):format(
+        (row[1]:gsub("RUN", run)), run))
+      assert.truthy(row[3][code], code .. err)
+      assert.truthy(err:find(row[3][code], 1, true) or (row[3][0] and err:find(row[3][0], 1, true)), err)
+      assert.is_true(os.time() - started < 12)
+    end)
+  end
+
+  it("a limit of communicators is told on all ranks before the first is made, also where few are near it", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.mpi { communicators = 20, on_deadline = "abort" })
+      local g = mg.grid(mg.world(job.world), "a", { a = job.world })
+      local function plan(n, few)
+        local t = mg.topology(mg.world(job.world))
+        for i = 1, n do
+          local f = few and g "a":pick { 0, 1 } or g "a"
+          t["f" .. i] = f:with { unique = true }
+        end
+        return mg.plan(t)
+      end
+      for _ = 1, 3 do
+        local first = assert(job:materialize(plan(15, true), "few")) -- on ranks 0 and 1
+        local second, message, status = job:materialize(plan(10), "all")
+        assert(not second and status == 500, status) -- ranks 2 and 3 have room
+        assert(message:find("ranks do not have the same plan: rank 0 and others has none (mpi: this rank has 15 communicators "
+          .. "and wants 10 more; MPI numbers at most 20 of ours; free a state first, or share groups)", 1, true)
+          or message:find("mpi: this rank has 15", 1, true), message)
+        first:close()
+        second = assert(job:materialize(plan(20), "all"))
+        assert(second:prove() == 20)
+        second:close()
+      end
+      if job.rank == 0 then print("fine") end
       job:close()
     ]]
     local out, err, code = support.run("scripts/launch 4 env LUA_CPATH_5_4=build/?.so lua5.4 " .. script)

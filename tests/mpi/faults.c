@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+**
+** faults.c - one fault of some ranks in one place of a job, for tests/faults, which starts it for each row of its table:
+** faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come to the stage and fall asleep, stop, die,
+** leave, or do something else than the others. Every other rank prints what it was told, and after how long:
+** "told RANK SECONDS STATUS MESSAGE", and ends without MPI_Finalize.
+*/
+#include "../anew.h"
+#include "moongrid_mpi.h"
+#include "moongrid_recipe.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double deadline = 2;
+
+static int         me, world;
+static bool        odd; /* this rank is at fault */
+static const char *kind, *stage;
+static double      begun;
+static pid_t      *pids;
+static char        path[64];
+static bool       *odds;
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
+
+static void fault(void) {
+  if (is(kind, "sleep")) sleep(30);
+  if (is(kind, "stop")) raise(SIGSTOP);
+  if (is(kind, "kill")) raise(SIGKILL);
+  _exit(0); /* leave */
+}
+
+/* ------------------------------------------------- where MPI is called in the library
+** `at` calls of that function after arm() the fault comes. */
+
+static const char *where = "";
+static int         at;
+
+static void arm(const char *function, int nth) {
+  begun = now();
+  if (odd && !is(kind, "wrong")) where = function, at = nth;
+}
+
+static void passes(const char *function) {
+  if (is(where, function) && --at == 0) fault();
+}
+
+int MPI_Iallreduce(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *r) {
+  passes("Iallreduce");
+  return PMPI_Iallreduce(send, recv, n, type, op, comm, r);
+}
+int MPI_Ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *r) {
+  passes("Ibcast");
+  return PMPI_Ibcast(data, n, type, root, comm, r);
+}
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *made) {
+  passes("create_group");
+  return PMPI_Comm_create_group(comm, group, tag, made);
+}
+int MPI_Comm_set_name(MPI_Comm comm, const char *name) {
+  int rc = PMPI_Comm_set_name(comm, name);
+  passes("set_name");
+  return rc;
+}
+
+/* ---------------------------------------------------------------------- the job */
+
+static void told(const mgrid_error *e) {
+  char line[1400];
+  int  n = snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
+  if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
+  if (me == world - 1 || odds[world - 1]) unlink(path);
+  sleep(2); /* until all have said it; then let none be left */
+  for (int r = 0; r < world; r++)
+    if (odds[r]) kill(pids[r], SIGKILL);
+  _exit(0);
+}
+
+#define STEP(x) \
+  do { \
+    if (!(x)) told(&e); \
+  } while (0)
+
+static void write_recipe(void) {
+  FILE *f = me == 0 ? fopen(path, "w") : NULL;
+  if (f)
+    fputs("return recipe { params = { tp = 2 }, build = function(world, p)\n"
+          "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world)\n"
+          "  t.tp, t.dp, t.all = g 'tp', g 'dp', g { 'tp', 'dp' } return t end,\n"
+          "policy = { of_all = function() return 1 end, of_group = function() return 2 end, other = function() return "
+          "1 end },\n"
+          "agreed = { of_all = 'world', of_group = 'all', other = 'world' } }\n",
+          f);
+  if (f) fclose(f);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 5) return 2;
+  kind = argv[1], stage = argv[2];
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  o.timeout = deadline;
+  o.on_deadline = MGRID_DEADLINE_ABORT;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &me);
+  MPI_Comm_size(MPI_COMM_WORLD, &world);
+  int first = atoi(argv[3]);
+  odd = me == first || (is(argv[4], "half") && me % 2 == first % 2);
+  pids = calloc((size_t)world, sizeof *pids), odds = calloc((size_t)world, sizeof *odds);
+  pid_t pid = getpid();
+  MPI_Allgather(&pid, sizeof pid, MPI_BYTE, pids, sizeof pid, MPI_BYTE, MPI_COMM_WORLD);
+  MPI_Allgather(&odd, sizeof odd, MPI_BYTE, odds, sizeof odd, MPI_BYTE, MPI_COMM_WORLD);
+  snprintf(path, sizeof path, "/tmp/moongrid-faults-%ld.lua", (long)pids[0]);
+  write_recipe();
+  bool              wrong = odd && is(kind, "wrong");
+  const char *const other[] = { "tp=1" };
+  mgrid_runtime    *rt = mgrid_runtime_new(NULL, NULL, &e), *new_rt = NULL;
+  mgrid_backend    *b = mgrid_mpi_backend(MPI_COMM_WORLD, &o, &e);
+  if (mgrid_runtime_load(rt, path, &e)) told(&e);
+  bool        first_stage = is(stage, "agreement");
+  mgrid_plan *p = mgrid_runtime_plan(rt, world, first_stage && wrong, other, &e);
+  MPI_Barrier(MPI_COMM_WORLD);
+  arm(first_stage ? "Iallreduce" : is(stage, "between") ? "set_name" : is(stage, "inside") ? "create_group" : "", 1);
+  mgrid_state *s = mgrid_materialize(p, b, "train", &e), *new_s = NULL;
+  STEP(s);
+  arm(is(stage, "prove") ? "Ibcast" : is(stage, "before_prove") ? "Iallreduce" : "", is(stage, "prove") ? 2 : 1);
+  if (is(stage, "before_prove") && wrong) STEP(mgrid_agree(b, p, NULL, &e) == MGRID_OK);
+  STEP(mgrid_state_prove(s, NULL, &e) == MGRID_OK);
+  bool          group = is(stage, "policy_of_group"), policy = group || is(stage, "policy");
+  mgrid_policy *all = mgrid_policy_new(rt, s, policy && wrong ? "other" : "of_all", &e);
+  mgrid_policy *some = mgrid_policy_new(rt, s, "of_group", &e);
+  arm(policy ? "Iallreduce" : "", 1);
+  STEP(mgrid_policy_call(group ? some : all, 0, NULL, &e) == MGRID_OK);
+  bool reload = is(stage, "reload");
+  arm(reload ? "Iallreduce" : "", 1);
+  STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_rt, &new_s, NULL, &e) == MGRID_OK);
+  mgrid_policy_free(all);
+  mgrid_policy_free(some);
+  bool destroy = is(stage, "destroy");
+  begun = now();
+  if (destroy && odd && !wrong) fault();
+  if (!destroy || !wrong) mgrid_state_free(s); /* waits for nobody; the next call tells */
+  mgrid_state *again = mgrid_materialize(p, b, "again", &e);
+  STEP(again);
+  STEP(false);
+}
