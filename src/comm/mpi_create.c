@@ -95,11 +95,12 @@ static void end_watch(watchdog *w) {
 }
 
 /* ------------------------------------------------------------- the members meet
-** In rounds: in the k-th each tells the member 2^k further on, and hears from the one 2^k before. */
+** In rounds: in the k-th each tells the member 2^k further on, and hears from the one 2^k before. A member without memory
+** for the communicator says so there, and all of them leave it out. */
 
 typedef struct meeting {
   mpi_roll    roll;
-  uint64_t    out, in; /* which communicator */
+  uint64_t    out, in; /* which communicator; ~ of that: a member that has told this one, or itself, has no memory */
   mpi_request sent, got;
   int64_t     who; /* that gave up */
 } meeting;
@@ -120,23 +121,25 @@ static void cancel(mpi_request *r) {
   MPI_Wait(&r->request, MPI_STATUS_IGNORE);
 }
 
-static mgrid_outcome meet_members(mpi_backend *m, const mgrid_comm_spec *spec, mgrid_error *err) {
+static mgrid_outcome meet_members(mpi_backend *m, const mgrid_comm_spec *spec, bool *lacks, mgrid_error *err) {
   const double share = 0.75; /* of the deadline; the rest is for the verdict */
   uint64_t     number = mgrid_mpi_number(spec->name, m->creations);
-  meeting      t = { .roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, share * m->seconds), .out = number };
+  meeting      t = { .roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, share * m->seconds) };
   double       until = t.roll.begun + share * m->seconds;
   int          round = 0;
   for (int64_t step = 1; step < spec->size; step *= 2, round++) {
     int to = spec->ranks[(spec->position + step) % spec->size];
     int from = spec->ranks[(spec->position + spec->size - step) % spec->size];
+    t.out = *lacks ? ~number : number;
     t.got.rc = MPI_Irecv(&t.in, sizeof t.in, MPI_BYTE, from, MGRID_TAG_MEMBERS + round, m->notes, &t.got.request);
     t.sent.rc = MPI_Isend(&t.out, sizeof t.out, MPI_BYTE, to, MGRID_TAG_MEMBERS + round, m->notes, &t.sent.request);
     mgrid_outcome o = mgrid_wait(have_met, &t, until, NULL, NULL);
-    if (o == MGRID_OK && t.in != number)
+    if (o == MGRID_OK && t.in != number && t.in != ~number)
       return mgrid_fail(err, MGRID_DISAGREE,
                         "mpi: rank %d makes another communicator where rank %" PRId64
                         " makes %s; all ranks make theirs in one order",
                         from, m->base.rank, spec->name);
+    *lacks |= o == MGRID_OK && t.in != number;
     if (o == MGRID_OK) continue;
     cancel(&t.got); /* of the 8 bytes sent MPI needs no memory of ours any more */
     if (o == MGRID_GAVE_UP) return mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", t.who), o;
@@ -165,7 +168,7 @@ static int attach_shape(const mgrid_shape *shape, MPI_Comm *comm) {
   return rc ? rc : MPI_Comm_free(&plain);
 }
 
-static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, watchdog *w, void **native,
+static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, watchdog *w, mpi_comm *box,
                                mgrid_error *err) {
   MPI_Group   group;
   MPI_Comm    comm = MPI_COMM_NULL;
@@ -185,26 +188,22 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, watc
   if (rc) return mgrid_mpi_failed(err, rc, call, spec->name);
   if (comm == MPI_COMM_NULL)
     return mgrid_fail(err, MGRID_BACKEND, "mpi: %s gave rank %" PRId64 " no communicator", spec->name, m->base.rank);
-  mpi_comm *box =
-      calloc(1, sizeof *box);      /* allocated only now: a rank without memory still takes part in the call above */
-  if (!box) return mgrid_oom(err); /* comm is not freed: that would be a call over its members */
   char name[MPI_MAX_OBJECT_NAME];
   snprintf(name, sizeof name, "%.*s", MPI_MAX_OBJECT_NAME - 1, spec->name);
   MPI_Comm_set_name(comm, name);
   MPI_Comm_set_errhandler(comm, m->handler);
   m->made++;
   box->comm = comm;
-  *native = box;
   return MGRID_OK;
 }
 
 /* Tell those that wait for this rank in the creations it will not come to. */
 static void tell_members(mpi_backend *m, size_t n, const mgrid_comm_spec *spec) {
-  char *told = calloc((size_t)m->base.world, 1);
-  for (size_t i = 0; i < n && told; i++)
+  char *told = calloc((size_t)m->base.world, 1); /* without memory some are told more than once */
+  for (size_t i = 0; i < n; i++)
     for (int64_t k = 0; k < spec[i].size; k++) {
-      if (!told[spec[i].ranks[k]]) mgrid_mpi_tell(&m->base, spec[i].ranks[k]);
-      told[spec[i].ranks[k]] = 1;
+      if (!told || !told[spec[i].ranks[k]]) mgrid_mpi_tell(&m->base, spec[i].ranks[k]);
+      if (told) told[spec[i].ranks[k]] = 1;
     }
   free(told);
 }
@@ -221,14 +220,26 @@ mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec
   m->phase = ++m->creations | UINT64_C(1) << 62; /* of notices: those of nccl have others */
   if (n > 0) start_watch(&w, m);
   for (size_t i = 0; i < n; i++) {
-    mgrid_outcome one = meet_members(m, &spec[i], s ? NULL : err);
+    mpi_comm     *box = calloc(1, sizeof *box);
+    bool          lacks = !box;
+    mgrid_outcome one = meet_members(m, &spec[i], &lacks, s ? NULL : err);
     if (one) {
+      free(box);
       tell_members(m, n - i, spec + i);
       m->hurry = true;
       if (!s) s = one;
       break;
     }
-    one = create_one(m, &spec[i], &w, &native[i], s ? NULL : err);
+    if (!lacks)
+      one = create_one(m, &spec[i], &w, box, s ? NULL : err);
+    else if (box)
+      one = mgrid_fail(s ? NULL : err, MGRID_OTHER_RANK, "a rank of %s is out of memory", spec[i].name);
+    else
+      one = mgrid_oom(s ? NULL : err);
+    if (one)
+      free(box);
+    else
+      native[i] = box;
     if (!s) s = one;
   }
   if (n > 0) end_watch(&w);
