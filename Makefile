@@ -280,7 +280,7 @@ install-lua: all
 
 uninstall:
 	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,moongrid.h $(patsubst %,moongrid_%.h,recipe backend carrier resources tensor lua $(ALL_BACKENDS)))
+	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,$(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
 	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)

@@ -121,7 +121,7 @@ static bool is_deep(const mgrid_text *t, size_t *line) {
   int           depth = 0;
   bool          end = false;
   if (!yaml_parser_initialize(&parser)) return false; /* as it will be again */
-  yaml_parser_set_input_string(&parser, (const unsigned char *)t->data, t->len);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)(t->data ? t->data : ""), t->len);
   while (!end && depth <= DEPTH_MAX + 1 && yaml_parser_parse(&parser, &event)) {
     yaml_event_type_t type = event.type;
     depth += (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)

@@ -71,8 +71,11 @@ void *mgrid_lua_check_box(lua_State *L, int i, const char *class) {
   return box;
 }
 
+/* With the debug library programs can call it, too, with any value. */
 int mgrid_lua_free_box(lua_State *L) {
-  mgrid_lua_held **owner = lua_touserdata(L, 1), *h = owner ? *owner : NULL;
+  bool ours = lua_type(L, 1) == LUA_TUSERDATA && luaL_getmetafield(L, 1, "__gc") != LUA_TNIL
+              && lua_tocfunction(L, -1) == mgrid_lua_free_box;
+  mgrid_lua_held **owner = ours ? lua_touserdata(L, 1) : NULL, *h = owner ? *owner : NULL;
   if (!h) return 0;
   *owner = NULL;
   drop(h);

@@ -19,33 +19,36 @@ typedef struct pool {
 } pool;
 
 typedef struct fuzz {
-  bytes               b;
-  pool                grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
-  bool                null;     /* an argument of this call is NULL, which need not be told */
-  void               *of_state; /* the state drawn last */
-  mgrid_error         err, was;
-  mgrid_error        *given;
-  char               *texts[TEXTS];
-  size_t              ntexts;
-  mgrid_error         failed;
-  mgrid_options       options;
-  mgrid_hooks         hooks;
-  mgrid_limits        limits;
-  mgrid_site          site;
-  mgrid_carrier       carrier;
-  mgrid_nccl_options  nccl;
-  mgrid_mpi_options   mpi;
-  mgrid_move_options  moves;
-  mgrid_dim           dims[ROOM];
-  mgrid_mode          modes[2][ROOM];
-  mgrid_arg           args[ROOM], inner[ROOM];
-  mgrid_tensor_axis   axes[ROOM];
-  const mgrid_family *families[ROOM];
-  const char         *names[2][ROOM];
-  int64_t             numbers[2][ROOM], starts[ROOM];
-  int32_t             ranks[ROOM];
-  double              doubles[FIELDS];
-  int                 turn;
+  bytes                  b;
+  pool                   grid, family, topology, plan, backend, state, runtime, policy, group, tensor, move;
+  bool                   null;     /* an argument of this call is NULL, which need not be told */
+  void                  *of_state; /* the state drawn last */
+  mgrid_error            err, was;
+  mgrid_error           *given;
+  char                  *texts[TEXTS];
+  size_t                 ntexts;
+  mgrid_error            failed;
+  mgrid_options          options;
+  mgrid_hooks            hooks;
+  mgrid_limits           limits;
+  mgrid_site             site;
+  mgrid_carrier          carrier;
+  mgrid_nccl_options     nccl;
+  mgrid_mpi_options      mpi;
+  mgrid_move_options     moves;
+  mgrid_buffer           buffers[2][ROOM];
+  char                   parts[2][1 << 16];
+  mgrid_move_run_options runs_of_moves;
+  mgrid_dim              dims[ROOM];
+  mgrid_mode             modes[2][ROOM];
+  mgrid_arg              args[ROOM], inner[ROOM];
+  mgrid_tensor_axis      axes[ROOM];
+  const mgrid_family    *families[ROOM];
+  const char            *names[2][ROOM];
+  int64_t                numbers[2][ROOM], starts[ROOM];
+  int32_t                ranks[ROOM];
+  double                 doubles[FIELDS];
+  int                    turn;
   /* results */
   mgrid_family  *out_families[ROOM];
   mgrid_runtime *out_runtime;
@@ -55,6 +58,7 @@ typedef struct fuzz {
   int64_t        out_numbers[ROOM];
   int32_t        out_ranks[RANKS];
   size_t         out_size;
+  int            out_int;
   bool           out_bool;
   double         out_doubles[ROOM];
   mgrid_run      runs[ROOM];
@@ -359,6 +363,21 @@ static const mgrid_move_options *draw_how_to_move(fuzz *z) {
   z->moves = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT;
   z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
   return below(&z->b, 4) ? &z->moves : NULL;
+}
+
+static const mgrid_move_run_options *draw_how_to_run(fuzz *z) {
+  z->runs_of_moves = (mgrid_move_run_options)MGRID_MOVE_RUN_OPTIONS_INIT;
+  z->runs_of_moves.window = draw_number(z), z->runs_of_moves.timeout = (double)below(&z->b, 3);
+  return below(&z->b, 2) ? &z->runs_of_moves : NULL;
+}
+
+/* Parts of tensors, of a side: before the move or after it. */
+static const mgrid_buffer *draw_buffers(fuzz *z, int side) {
+  for (int i = 0; i < ROOM; i++) {
+    size_t bytes = below(&z->b, 5) * sizeof z->parts[side] / 4;
+    z->buffers[side][i] = (mgrid_buffer){ bytes ? z->parts[side] : NULL, (int64_t)bytes };
+  }
+  return z->buffers[side];
 }
 
 /* A store that this process has, in which other ranks never put anything. */

@@ -17,6 +17,7 @@ local inputs = {
   ["mgrid_site *"] = "draw_site(z)", ["mgrid_error *"] = "draw_failed(z)", ["mgrid_carrier *"] = "draw_carrier(z)",
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_mpi_options *"] = "draw_mpi(z)",
+  ["mgrid_move_run_options *"] = "draw_how_to_run(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
@@ -29,10 +30,10 @@ local outputs = {
   ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
   ["int64_t *"] = "z->out_numbers", ["int32_t *"] = "z->out_ranks", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",
-  ["mgrid_error *"] = "err",
+  ["int *"] = "&z->out_int", ["mgrid_error *"] = "err",
 }
 for _, struct in ipairs { "plan_counts", "change", "segment", "rehearsal", "plan_checked", "machine", "gpu_memory",
-  "resources", "tensor_part", "move_peer", "move_sums" } do
+  "resources", "tensor_part", "move_peer", "move_sums", "held_memory", "nccl_window" } do
   outputs[("mgrid_%s *"):format(struct)] = ("&(mgrid_%s)MGRID_%s_INIT"):format(struct, struct:upper())
 end
 
@@ -44,7 +45,8 @@ local special = {
   ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
   ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
   ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
-  ["mgrid_nccl_backend.carrier"] = "draw_dry(z)",
+  ["mgrid_nccl_backend.carrier"] = "draw_dry(z)", ["mgrid_move_run.from"] = "draw_buffers(z, 0)",
+  ["mgrid_move_run.to"] = "draw_buffers(z, 1)",
 }
 
 -- Calls whose results have room for what they write only sometimes: the condition under which they are made.

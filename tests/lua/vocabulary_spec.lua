@@ -549,3 +549,17 @@ describe("module", function()
     { "s:close() picotron:ask(s, 'str', {})", "the state is closed" },
   }
 end)
+
+describe("A finalizer", function()
+  it("that a program calls by hand, which takes the debug library, frees what is of its kind, and nothing else", function()
+    local g = mg.grid(mg.world(8), "x", { x = 8 })
+    local free = debug.getmetatable(g).__gc
+    free()
+    free(nil)
+    for _, value in ipairs { mg.fill, io.stdout, 5, "x", {} } do free(value) end
+    assert.are.equal(8, #g)
+    free(g)
+    free(g)
+    assert.has_error(function() return #g end, "this Grid is freed")
+  end)
+end)
