@@ -348,7 +348,7 @@ static void test_every_allocation_of_a_recipe(void **state) {
 }
 
 static void test_every_allocation_of_an_agreement(void **state) {
-  char  path[] = "/tmp/moongrid-agreed-XXXXXX";
+  char  path[] = P_tmpdir "/moongrid-agreed-XXXXXX";
   FILE *f = fdopen(mkstemp(path), "w");
   (void)state;
   assert_non_null(f);

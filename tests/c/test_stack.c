@@ -117,10 +117,10 @@ static void test_deep_recipes(void **unused) {
     BUILDING("local x = " S180("- ") "1"),
     BUILDING("local x = " S180("'' .. ") "''"),
   };
-  char name[] = "/tmp/moongrid-stack-XXXXXX";
+  char name[] = P_tmpdir "/moongrid-stack-XXXXXX";
   (void)unused;
   for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
-    strcpy(name, "/tmp/moongrid-stack-XXXXXX");
+    strcpy(name, P_tmpdir "/moongrid-stack-XXXXXX");
     int   fd = mkstemp(name);
     FILE *f = fdopen(fd, "w");
     assert_non_null(f);
