@@ -45,7 +45,7 @@
 **   checked once, at the end: a call whose argument is NULL because an earlier call failed returns
 **   NULL, -1 or MGRID_USAGE and leaves *err alone; questions to NULL answer NULL, -1, 0, false or "".
 **   No other pointer may be NULL unless the call says so: that is MGRID_USAGE, and names what is NULL. The library
-**   never prints, exits or aborts.
+**   never prints, exits or aborts, but where MPI gives no way back (mgrid_on_deadline).
 **
 ** OWNERSHIP
 **   What a constructor (_new, mgrid_grid_along, mgrid_family_..., mgrid_materialize, ...) returns
@@ -712,8 +712,8 @@ typedef struct mgrid_segment {
 MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const int64_t *sizes, mgrid_segment *out,
                                            mgrid_error *err);
 /* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
-** option `backend`); of a state without communicators "dry", "pmix" or "carrier"; "none" where the family asked for that, "" for another group of one
-** rank, which needs none. */
+** option `backend`); of a state without communicators "dry", "pmix" or "carrier"; "none" where the family asked for
+** that, "" for another group of one rank, which needs none. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
 /* The communicator, or NULL: a group of one rank, a lazy family not created yet, backend "none", a dry state. See
 ** mgrid_mpi_comm in moongrid_mpi.h and mgrid_nccl_comm in moongrid_nccl.h, which read it. */

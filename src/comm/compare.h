@@ -22,9 +22,8 @@ enum { MGRID_MET = 4 };
 /* The begin of a call of ours over all ranks: its name, which errors have, and a digest of the name, of the states that
 ** are there and of the library's version. plans: ranks agree on a plan in it. Local. */
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-enum {
-  MGRID_ANY_PLAN = 1
-}; /* a digest that goes with every call in which ranks agree on a plan: of one that has none */
+/* A digest that goes with every call in which ranks agree on a plan: of a rank that has none. */
+enum { MGRID_ANY_PLAN = 1 };
 /* All ranks meet, in one all-reduce of 64 bytes if they have the same; each also learns whether they are on one machine.
 ** MGRID_DISAGREE if they are in unlike calls, told on all. Collective. meet.c */
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err);

@@ -11,10 +11,8 @@
 
 struct mgrid_growing {
   const mgrid_state *from;   /* NULL: this rank is new */
-  size_t             n;      /* entries of the batch */
-  mgrid_origin      *origin; /* [room], as the next two */
+  mgrid_origin      *origin; /* [entries of the batch], as the next */
   mgrid_shared     **was;    /* the old state's communicator of origin.native */
-  size_t            *some;   /* indices */
 };
 
 /* ---------------------------------------------------------------------- the old ones */
@@ -45,12 +43,11 @@ mgrid_status mgrid_growing_new(const mgrid_state *from, const mgrid_state *s, mg
   size_t         room = s->batch.n + 1;
   mgrid_growing *g = *out = calloc(1, sizeof *g);
   if (!g) return mgrid_oom(err);
-  g->from = from, g->n = s->batch.n;
+  g->from = from;
   g->origin = calloc(room, sizeof *g->origin);
   g->was = calloc(room, sizeof(mgrid_shared *));
-  g->some = calloc(room, sizeof *g->some);
-  if (!g->origin || !g->was || !g->some) return mgrid_oom(err);
-  for (size_t i = 0; from && !s->backend->whole && i < g->n; i++)
+  if (!g->origin || !g->was) return mgrid_oom(err);
+  for (size_t i = 0; from && !s->backend->whole && i < s->batch.n; i++)
     for (size_t k = 0; k < s->view.ncomms; k++)
       if (s->comm[k] == s->batch.entry[i] && s->comm[k]->ranks)
         find_origin(g, i, s->plan->content.entry[s->view.comm[k].entry].name, s->comm[k]);
@@ -61,7 +58,6 @@ void mgrid_growing_free(mgrid_growing *g) {
   if (!g) return;
   free(g->origin);
   free(g->was);
-  free(g->some);
   free(g);
 }
 

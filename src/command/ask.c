@@ -144,15 +144,12 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   bool        policy = strcmp(self->name, "policy") == 0;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe)
-    return cli_usage(&c.cli, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", self->name);
-  if (!c.world) return cli_usage(&c.cli, "%s wants --world N, the number of ranks", self->name);
+  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
   if (!c.cli.nwords)
     return cli_usage(&c.cli, "%s wants the name of a %s; 'moongrid recipes %s' lists them", self->name,
                      policy ? "policy" : "query or getter", c.cli.recipe);
   if (c.rank == NONE) return cli_usage(&c.cli, "%s wants --rank R, or --rank all", self->name);
-  if (c.rank >= c.world)
-    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
+  if (cli_beyond(&c.cli, c.rank, c.world)) return MGRID_USAGE;
   mgrid_status s = answer(&c, policy, &err);
   if (s) cli_say(&c.cli, &err);
   return cli_finish(&c.cli, s);

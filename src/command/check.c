@@ -75,7 +75,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error  err = MGRID_ERROR_INIT;
   mgrid_status worst = MGRID_OK;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "check wants a recipe: a file, or one that 'moongrid recipes' lists");
+  if (cli_wants(&c.cli, 1)) return MGRID_USAGE;
   if (!c.worlds.n) return cli_usage(&c.cli, "check wants --world N[,N...], the numbers of ranks");
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   if (!rt) return cli_finish(&c.cli, cli_say(&c.cli, &err));

@@ -77,7 +77,12 @@ typedef struct cli_command {
 ** because help was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
 
-/* The same for "A ... vs B ...", two structs and where each has its world. What one side leaves out, the recipe of B or
+/* MGRID_USAGE, and said, where there is no recipe, or no world (0). */
+mgrid_status cli_wants(const cli *c, int64_t world);
+/* MGRID_USAGE, and said, for a rank beyond the world. */
+mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world);
+
+/* cli_parse for "A ... vs B ...", two structs and where each has its world. What one side leaves out, the recipe of B or
 ** a world, is that of the other; with `launched` a world may be left out, as the launcher has one. False as above. */
 bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
                      int argc, char **argv);
@@ -104,6 +109,8 @@ mgrid_status cli_finish(const cli *c, mgrid_status s);
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
 mgrid_plan *cli_plan(const cli *c, mgrid_runtime *rt, int64_t world, mgrid_error *err);
+/* Both of these; the caller frees *rt as well, also on failure. */
+mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
 
 /* Budgets of `moongrid plan`; 0: none. */
 typedef struct cli_budgets {
@@ -119,9 +126,6 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
 /* Print what NCCL takes of any rank. b may be NULL. */
 mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site,
                                 mgrid_error *err);
-
-/* Both of these; the caller frees *rt as well, also on failure. */
-mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_error *err);
 
 /* The error about a family that the plan has not, with the nearest name. */
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err);

@@ -8,7 +8,6 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,12 +113,10 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1 };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "draw wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.worlds.n) return cli_usage(&c.cli, "draw wants --world N, the number of ranks");
+  if (cli_wants(&c.cli, c.worlds.at[0])) return MGRID_USAGE;
   int64_t world = c.worlds.at[0];
   bool    html = c.output && ends_with(c.output, ".html");
-  if (c.rank >= world)
-    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, world - 1);
+  if (cli_beyond(&c.cli, c.rank, world)) return MGRID_USAGE;
   if (c.output && !html && !ends_with(c.output, ".svg") && !ends_with(c.output, ".txt"))
     return cli_usage(&c.cli, "--output is a file that ends with .svg, .html or .txt, not '%s'", c.output);
   if (html && (c.family || c.rank >= 0)) return cli_usage(&c.cli, "a page takes no --family and no --rank: it has all");

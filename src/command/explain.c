@@ -234,8 +234,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   json_t     *trail = NULL;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "explain wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.world) return cli_usage(&c.cli, "explain wants --world N, the number of ranks");
+  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
   mgrid_runtime *rt = cli_load(&c.cli, &err);
   mgrid_status   s = rt ? mgrid_runtime_trail(rt, &trail, &err) : err.status;
   mgrid_plan    *p = s ? NULL : cli_plan(&c.cli, rt, c.world, &err);

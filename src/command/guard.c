@@ -27,8 +27,8 @@ static void say(const char *text) {
 }
 
 static void on_alarm(int nr) {
-  const struct timespec first = { 0,
-                                  500000000 }; /* for ranks 0 and 1, whose end may end the others before they speak */
+  /* ranks 0 and 1 speak first: the end of another may end them before they do */
+  const struct timespec first = { 0, 500000000 };
   const struct timespec forwarded = { 0, 200000000 }; /* launchers may drop what a rank says as it ends */
   (void)nr;
   if (!speaks) nanosleep(&first, NULL);

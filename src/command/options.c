@@ -236,6 +236,17 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   return !s && !c->help;
 }
 
+mgrid_status cli_wants(const cli *c, int64_t world) {
+  if (!c->recipe)
+    return cli_usage(c, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", c->command->name);
+  return world ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks", c->command->name);
+}
+
+mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {
+  if (rank < world) return MGRID_OK;
+  return cli_usage(c, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank, world - 1);
+}
+
 bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool launched, const cli_command *command,
                      int argc, char **argv) {
   int at = 1;
@@ -248,11 +259,7 @@ bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool la
   }
   argv[at] = argv[0];
   bool read = cli_parse(b, command, argc - at, argv + at);
-  a->code = b->code;
-  if (read && !a->recipe)
-    a->code = cli_usage(a, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", command->name);
-  else if (read && !launched && !*a_world && !*b_world)
-    a->code = cli_usage(a, "%s wants --world N, the number of ranks", command->name);
+  a->code = read ? cli_wants(a, launched || *a_world || *b_world) : b->code;
   if (!b->recipe) b->recipe = a->recipe;
   if (!*b_world && !launched) *b_world = *a_world;
   if (!*a_world && !launched) *a_world = *b_world;

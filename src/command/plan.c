@@ -92,19 +92,17 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options     c = { .rank = -1, .site = MGRID_SITE_INIT };
   mgrid_error err = MGRID_ERROR_INIT;
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "plan wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.world) return cli_usage(&c.cli, "plan wants --world N, the number of ranks");
+  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
   if (c.groups && (c.json + c.schedule + c.text || c.tensor || c.rank >= 0))
     return cli_usage(&c.cli, "--groups takes no --rank, --json, --schedule, --text or --tensor");
   if (c.json + c.schedule + c.text > 1) return cli_usage(&c.cli, "--json, --schedule and --text exclude each other");
   if (c.text && c.rank >= 0) return cli_usage(&c.cli, "--text is the whole plan's; it takes no --rank");
   if (c.tensor && c.json + c.schedule + c.text)
     return cli_usage(&c.cli, "--tensor is shown as lines; --json has all tensors");
-  if (c.rank >= c.world)
-    return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, c.rank, c.world - 1);
+  if (cli_beyond(&c.cli, c.rank, c.world)) return MGRID_USAGE;
   cli_site(&c.cli, &c.site);
-  mgrid_runtime *rt = cli_load(&c.cli, &err);
-  mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
+  mgrid_runtime *rt;
+  mgrid_plan    *p = cli_evaluate(&c.cli, c.world, &rt, &err);
   mgrid_status   s = p ? cli_check_budgets(&c.budgets, p, c.rank, &c.site, &err) : err.status;
   if (!s) s = show(&c, p, &err);
   if (!s) cli_note_unheeded(&c.cli, p, "mpi");

@@ -285,9 +285,8 @@ static bool parse(options *side, const cli_command *self, int argc, char **argv)
   for (int i = 1; i < argc; i++) two |= strcmp(argv[i], "vs") == 0;
   if (!two) {
     if (!cli_parse(&a->cli, self, argc, argv)) return false;
-    if (!a->cli.recipe)
-      a->cli.code = cli_usage(&a->cli, "run wants a recipe: a file, or one that 'moongrid recipes' lists");
-    else if (a->move)
+    a->cli.code = cli_wants(&a->cli, 1);
+    if (!a->cli.code && a->move)
       a->cli.code = cli_usage(&a->cli, "--move wants two sides with 'vs' between: moongrid run A vs B --move");
     return !a->cli.code;
   }

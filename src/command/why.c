@@ -4,8 +4,6 @@
 */
 #include "command/cli.h"
 
-#include <inttypes.h>
-
 static const char help[] =
     "usage: moongrid why RECIPE --world N [NAME=VALUE ...] A B [--json]\n"
     "\n"
@@ -30,16 +28,14 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_error err = MGRID_ERROR_INIT;
   int64_t     rank[2] = { 0, 0 };
   if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
-  if (!c.cli.recipe) return cli_usage(&c.cli, "why wants a recipe: a file, or one that 'moongrid recipes' lists");
-  if (!c.world) return cli_usage(&c.cli, "why wants --world N, the number of ranks");
+  if (cli_wants(&c.cli, c.world)) return MGRID_USAGE;
   if (c.cli.nwords != 2) return cli_usage(&c.cli, "why wants two ranks: moongrid why RECIPE --world N A B");
   for (int i = 0; i < 2; i++) {
     if (cli_index(&c.cli, "a rank", c.cli.words[i], &rank[i])) return MGRID_USAGE;
-    if (rank[i] >= c.world)
-      return cli_usage(&c.cli, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank[i], c.world - 1);
+    if (cli_beyond(&c.cli, rank[i], c.world)) return MGRID_USAGE;
   }
-  mgrid_runtime *rt = cli_load(&c.cli, &err);
-  mgrid_plan    *p = rt ? cli_plan(&c.cli, rt, c.world, &err) : NULL;
+  mgrid_runtime *rt;
+  mgrid_plan    *p = cli_evaluate(&c.cli, c.world, &rt, &err);
   mgrid_status   s = p ? mgrid_plan_why(p, rank[0], rank[1], c.json, cli_sink, stdout, &err) : err.status;
   if (s) cli_say(&c.cli, &err);
   mgrid_plan_free(p);
