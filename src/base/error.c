@@ -90,6 +90,11 @@ mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from) {
   return mgrid_error_replace(err, from);
 }
 
+mgrid_status mgrid_error_of(mgrid_error *err, const mgrid_error *own, const char *what) {
+  if (own->status) return mgrid_error_pass(err, own);
+  return mgrid_fail(err, MGRID_REFUSED, "%s failed and did not say why", what);
+}
+
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from) {
   if (!err || err == from) return from->status;
   err->status = from->status, err->line = from->line;

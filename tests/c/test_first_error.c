@@ -121,10 +121,43 @@ static void test_success_after_error(void **state) {
   mgrid_grid_free(grid);
 }
 
+/* Functions of a host that fail: by a word written over what is there, or by none. */
+static int64_t says_why(void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
+  (void)ud, (void)size, (void)positions, (void)cap;
+  *err = (mgrid_error)MGRID_ERROR_INIT;
+  err->status = MGRID_BAD_VALUE;
+  snprintf(err->message, sizeof err->message, "the host's reason");
+  return -1;
+}
+
+static int64_t says_nothing(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+  (void)ud, (void)group, (void)ranks, (void)n, (void)cap, (void)err;
+  return -1;
+}
+
+static void test_functions_of_the_host(void **state) {
+  mgrid_grid   *grid = grid_of(8);
+  mgrid_family *f = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, NULL);
+  mgrid_error   e = MGRID_ERROR_INIT, first = MGRID_ERROR_INIT;
+  (void)state;
+  assert_null(mgrid_family_pick_by(f, says_why, NULL, &e));
+  assert_string_equal(e.message, "the host's reason");
+  assert_int_equal(e.status, MGRID_BAD_VALUE);
+  assert_null(mgrid_family_map(f, says_nothing, NULL, &first));
+  assert_string_equal(first.message, "the function of a map failed and did not say why");
+  assert_int_equal(first.status, MGRID_REFUSED);
+  assert_null(mgrid_family_pick_by(f, says_why, NULL, &first)); /* the first error stays */
+  assert_string_equal(first.message, "the function of a map failed and did not say why");
+  assert_null(mgrid_family_pick_by(f, says_why, NULL, NULL));
+  mgrid_family_free(f);
+  mgrid_grid_free(grid);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_misspelt_dim),
     cmocka_unit_test(test_broken_topology),
+    cmocka_unit_test(test_functions_of_the_host),
     cmocka_unit_test(test_success_after_error),
   };
   return run_program("first error", tests, argc, argv);
