@@ -339,7 +339,7 @@ static void test_printed(void **unused) {
 static void test_names_in_lists(void **unused) {
   enum { EACH = 64, LISTS = MGRID_CONCURRENT_MAX / EACH };
   (void)unused;
-  char            name[EACH][8];
+  char            name[EACH][16];
   const char     *names[EACH];
   const mgrid_dim dim = { "x", 8 };
   const char     *along = dim.name;
