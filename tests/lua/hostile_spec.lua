@@ -246,6 +246,22 @@ describe("a limit is where the table says:", function()
       { out, err, code })
   end)
 
+  it("what a recipe says of itself", function()
+    local function said(params)
+      local path = file(([[
+        local s, params = ("x"):rep(65536), {}
+        for _ = 1, 4 do s = s .. s end
+        for i = 1, %d do params["p" .. i] = param.size(1, s) end
+        return recipe { params = params, build = function(w) return topology(w) end }]]):format(params))
+      local _, err, code = run(("build/moongrid recipes %s"):format(path))
+      os.remove(path)
+      return code .. err
+    end
+    assert.are.equal("0", said(3))
+    assert.are.equal("1moongrid: the recipe describes itself in a value of more than 262144 values or 4194304 bytes of text, "
+      .. "or nested too deep\n", said(5))
+  end)
+
   it("the depth of a value", function()
     local function said(value)
       local code, message = outcome("return recipe { params = { l = param.any(" .. value .. ") }, build = topology }")
