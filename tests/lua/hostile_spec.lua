@@ -246,6 +246,28 @@ describe("a limit is where the table says:", function()
       { out, err, code })
   end)
 
+  it("the text of a plan in a recipe", function()
+    local path = file [[
+      return recipe {
+        build = function(w)
+          local t, groups = topology(w), {}
+          for i = 1, 10 do groups[i] = {} end
+          for r = 0, w.size - 1 do table.insert(groups[r * r % 10 + 1], r) end
+          local some = {}
+          for _, group in ipairs(groups) do if #group > 0 then table.insert(some, group) end end
+          t.squares = w:table(some)
+          return t
+        end,
+        queries = { text = function(state) return #state.plan:text() end } }]]
+    local function said(world)
+      local out, err, code = run(("build/moongrid ask %s --world %d --rank 0 text"):format(path, world))
+      return out .. err:gsub("^.*/[^:]*:", "") .. code
+    end
+    assert.is_truthy(said(100000):find("^%d+\n0$"))
+    assert.are.equal("11: the text has more than 1048576 bytes; a recipe's have no more\n1", said(200000))
+    os.remove(path)
+  end)
+
   it("what a recipe says of itself", function()
     local function said(params)
       local path = file(([[

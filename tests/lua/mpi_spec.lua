@@ -180,6 +180,7 @@ describe("stock Lua under mpirun", function()
 
       local t = mg.topology(mg.world(job.world))
       t.all = mg.grid(mg.world(job.world), "a", { a = mg.fill }) "a"
+      t.later = t.all:twin():with { lazy = true }
       local state = assert(job:materialize(mg.plan(t)))
       local b, small = state.all:buffer(3, "int64"):set(job.rank), state.all:buffer(2, "int64")
       assert(job:broadcast(b, 3) == b and b:get()[1] == 3 and b:get()[3] == 3)
@@ -224,6 +225,13 @@ describe("stock Lua under mpirun", function()
       ok, told = pcall(five.get, five)
       assert(not ok and told:find("the buffer is closed", 1, true), told)
       assert(tostring(job) == ("Job: rank %d of 4"):format(job.rank), tostring(job))
+      local second = assert(mg.mpi())
+      local apart = assert(second:materialize(mg.plan(t), "apart"))
+      raises("the buffer is mpi's; make it with group:buffer of this group", "allreduce", apart.all:buffer(1))
+      local nothing, lazy = state.later:barrier()
+      assert(nothing == nil and lazy == "later is lazy and not created yet; state:create, in C mgrid_state_create, makes it", lazy)
+      apart:close()
+      second:close()
       other:close()
       state:close()
       if job.rank == 0 then print("fine") end

@@ -298,6 +298,32 @@ describe("on the stand-in", function()
     assert.truthy(messages(err):find("rank 1: nccl: host %S+ has 1 GPU for 4 ranks; start fewer, or let ranks share one "), err)
   end)
 
+  it("all ranks let others share a GPU, or none; a GPU without memory is told", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local rank = tonumber(os.getenv "PMIX_RANK" or os.getenv "PMI_RANK")
+      if arg[1] == "share" then
+        print((select(2, mg.nccl { share_gpu = rank == 1 })))
+        return
+      end
+      local job = assert(mg.nccl())
+      local t = mg.topology(mg.world(2))
+      t.all = mg.grid(mg.world(2), "a", { a = 2 }) "a"
+      local state = assert(job:materialize(mg.plan(t)))
+      local buffer, said = state.all:buffer(1 << 30)
+      assert(not buffer and said:find("^nccl: cudaMalloc.* on GPU %d: cudaErrorMemoryAllocation %(.*%)$"), said)
+      state:close()
+      job:close()
+      if rank == 0 then print "fine" end
+    ]]
+    local out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " share")
+    local refused = "rank 0: nccl: rank 0 does not let ranks share a GPU, rank 1 does\n"
+    assert.are.same({ refused .. refused, 0 }, { out, code }, err)
+    out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_MEMORY=1024")
+    os.remove(script)
+    assert.are.same({ "fine\n", 0 }, { out, code }, err)
+  end)
+
   it("ranks are of different hosts only where they really share a GPU", function()
     local script = os.tmpname()
     local file = assert(io.open(script, "w"))
@@ -338,6 +364,8 @@ describe("on the stand-in", function()
     assert.truthy(messages(err):find("ranks 1 and 2 both are on GPU", 1, true), err)
     _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1,2,9")
     assert.truthy(messages(err):find("rank 3: nccl: rank 3 is to use GPU 9; host ", 1, true), err)
+    _, err = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1")
+    assert.truthy(messages(err):find("rank [23]: nccl: the list of GPUs has 2 for the 4 ranks of host "), err)
     assert.equal(2, code)
   end)
 

@@ -23,7 +23,7 @@ local function scene()
 end
 
 -- what makes d1 to dn, names of dims
-local function names(n) return ("local d, s = {}, { more = 1 } for i = 1, %d do d[i] = 'd' .. i s['d' .. i] = 1 end "):format(n) end
+local function many_dims(n) return ("local d, s = {}, { more = 1 } for i = 1, %d do d[i] = 'd' .. i s['d' .. i] = 1 end "):format(n) end
 
 local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
 local gives, refuses = cases.gives, cases.refuses
@@ -142,10 +142,10 @@ describe("Grid", function()
     { "g:rank { tq = 1 }", "unknown dim 'tq'; nearest is 'tp' (tp, dp, pp)" },
     { "g:rank { 1 }", "dims are by name; a key is a number" },
     { "g:rank(5)", "bad argument #1 to 'rank' (table expected, got number)" },
-    { names(65) .. "g(table.unpack(d))", "a grid has at most 64 dims" },
-    { names(65) .. "g:flatten('x', table.unpack(d))", "a grid has at most 64 dims" },
-    { names(65) .. "s.more = nil mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
-    { names(64) .. "mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
+    { many_dims(65) .. "g(table.unpack(d))", "a grid has at most 64 dims" },
+    { many_dims(65) .. "g:flatten('x', table.unpack(d))", "a grid has at most 64 dims" },
+    { many_dims(65) .. "s.more = nil mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
+    { many_dims(64) .. "mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
     { "g.along(w)", "bad argument #1 to 'along' (moongrid.Grid expected, got moongrid.World)" },
   }
 end)
