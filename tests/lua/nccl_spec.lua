@@ -324,6 +324,28 @@ describe("on the stand-in", function()
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
   end)
 
+  it("what a failed collective leaves is of no use, nor can its memory be given back", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.nccl { timeout = 5 })
+      local t = mg.topology(mg.world(4))
+      t.all = mg.grid(mg.world(4), "a", { a = 4 }) "a"
+      local state = assert(job:materialize(mg.plan(t)))
+      local buffer = state.all:buffer(1)
+      local lost = "nccl: all[0] is of no use after a failure"
+      assert(not state.all:allreduce(buffer))
+      local done, why = state.all:allreduce(buffer)
+      assert(not done and why == lost, why)
+      done, why = state:suspend()
+      assert(not done and why == "rank 0: " .. lost, why)
+      io.write "fine\n"
+      os.exit(true)
+    ]]
+    local out, err = on(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_NCCL_VERSION=22907 STANDIN_ASYNC_ERROR=1:1")
+    os.remove(script)
+    assert.equal(("fine\n"):rep(4), out, err)
+  end)
+
   it("ranks are of different hosts only where they really share a GPU", function()
     local script = os.tmpname()
     local file = assert(io.open(script, "w"))
