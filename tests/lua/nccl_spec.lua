@@ -302,8 +302,8 @@ describe("on the stand-in", function()
     local script = support.file [[
       local mg = require "moongrid"
       local rank = tonumber(os.getenv "PMIX_RANK" or os.getenv "PMI_RANK")
-      if arg[1] == "share" then
-        print((select(2, mg.nccl { share_gpu = rank == 1 })))
+      if arg[1] then
+        print((select(2, mg.nccl(arg[1] == "share" and { share_gpu = rank == 1 } or { device = 99 }))))
         return
       end
       local job = assert(mg.nccl())
@@ -319,6 +319,8 @@ describe("on the stand-in", function()
     local out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " share")
     local refused = "rank 0: nccl: rank 0 does not let ranks share a GPU, rank 1 does\n"
     assert.are.same({ refused .. refused, 0 }, { out, code }, err)
+    out = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " device")
+    assert.truthy(out:find "^rank ([01]): nccl: rank %1 is to use GPU 99; host %S+ has GPUs 0 to 7\n", out)
     out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_MEMORY=1024")
     os.remove(script)
     assert.are.same({ "fine\n", 0 }, { out, code }, err)
