@@ -76,11 +76,11 @@
 **
 ** LIMITS. What goes beyond is refused, and a recipe that spends its budget ends with MGRID_LIMIT.
 **   ranks of a world                                   2^31 - 1
-**   dims of a grid; modes of a family                  64; 31
+**   dims of a grid; modes of a family; tensor's axes   64; 30; 8
 **   families one over the other; parts of a family     64; 4096
 **   rounds of a cover, and so groups of a rank in it   1024
 **   ranks of a rehearsal (a check samples more)        2^20
-**   a name of a dim, grid or family                    31 bytes
+**   a name of a dim, grid, family, tensor or axis      31 bytes
 **   a file that is read; a text in a recipe            2^20 bytes
 **   values of a value that is copied or is JSON        2^18, 32 deep, 2^22 bytes of text
 **   values of a call's mgrid_arg                       2^18, tables 16 deep, 2^22 bytes of text

@@ -75,7 +75,7 @@ bool mgrid_modes_of(const int64_t *offsets, int64_t n, mgrid_modes *out) {
     int64_t stride = offsets[unit], run = 1, left = n / unit;
     if (stride <= 0) return false;
     while (run < left && offsets[run * unit] == run * stride) run++;
-    if (left % run != 0 || out->n == MGRID_MODES_MAX) return false;
+    if (left % run != 0) return false;
     for (int64_t start = 0; start < left; start += run)
       for (int64_t i = 1; i < run; i++)
         if (offsets[(start + i) * unit] != offsets[start * unit] + i * stride) return false;

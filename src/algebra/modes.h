@@ -7,14 +7,14 @@
 ** Lists are kept canonical: no mode of size 1, no two neighbours that are one run
 ** (stride_{i+1} == size_i * stride_i). The canonical list of given offsets is unique:
 ** its first mode is the longest run at the front. Sizes are 2 or more and their product
-** is below 2^31, so 31 modes are always enough.
+** is below 2^31, so 30 modes are always enough.
 */
 #ifndef MGRID_MODES_H
 #define MGRID_MODES_H
 
 #include "base/base.h"
 
-enum { MGRID_MODES_MAX = 31 }; /* modes of a list, at most */
+enum { MGRID_MODES_MAX = 30 }; /* modes of a list, at most */
 
 /* The array belongs to whoever made the list: a family, or a function that fills one. */
 typedef struct mgrid_modes {

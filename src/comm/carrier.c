@@ -36,11 +36,6 @@ static mgrid_outcome relay_create(mgrid_backend *b, size_t n, const mgrid_comm_s
 
 static void relay_destroy(mgrid_backend *b, size_t n, void **native) { (void)b, (void)n, (void)native; }
 
-static mgrid_outcome relay_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
-  (void)native;
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators to prove", spec->name, b->kind->name);
-}
-
 /* ------------------------------------------------------------------ a carrier */
 
 static double own_deadline(const mgrid_relay *m) { return m->host.timeout > 0 ? m->host.timeout : MGRID_NCCL_TIMEOUT; }
@@ -88,7 +83,6 @@ mgrid_backend *mgrid_carrier_backend(const mgrid_carrier *carrier, mgrid_error *
                                          .check = relay_check,
                                          .create = relay_create,
                                          .destroy = relay_destroy,
-                                         .prove = relay_prove,
                                          .close = relay_close,
                                          .carrier = &carry };
   mgrid_carrier                  c = MGRID_CARRIER_INIT;

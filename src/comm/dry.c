@@ -38,11 +38,6 @@ static mgrid_status dry_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
   return MGRID_OK;
 }
 
-static mgrid_outcome dry_prove(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err) {
-  (void)b, (void)native;
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a dry state has no communicators to prove", spec->name);
-}
-
 static void dry_close(mgrid_backend *b) { free(b); }
 
 mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) {
@@ -53,7 +48,6 @@ mgrid_backend *mgrid_backend_dry(int64_t world, int64_t rank, mgrid_error *err) 
     .check = dry_check,
     .create = dry_create,
     .destroy = dry_destroy,
-    .prove = dry_prove,
     .close = dry_close,
   };
   if (world < 1 || world > MGRID_WORLD_MAX || rank < 0 || rank >= world)

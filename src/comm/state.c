@@ -464,10 +464,10 @@ const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g) {
 
 mgrid_status mgrid_group_work(const mgrid_group *g, const mgrid_work *w, mgrid_error *err) {
   mgrid_backend *b = g->state->backend;
-  if (!b->ops->collective)
-    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators", g->name, b->kind->name);
   if (g->none)
     return mgrid_fail(err, MGRID_UNSUPPORTED, "%s has no communicator: the backend of its family is 'none'", g->name);
+  if (!b->ops->collective)
+    return mgrid_fail(err, MGRID_UNSUPPORTED, "%s: a %s state has no communicators", g->name, b->kind->name);
   if (g->comm && !g->comm->real)
     return mgrid_fail(err, MGRID_NOT_NOW,
                       "%s is lazy and not created yet; state:create, in C mgrid_state_create, makes it", g->name);

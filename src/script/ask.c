@@ -79,8 +79,8 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
   if (!*answer && !mgrid_value_fits(rt->L, -1))
-    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a value of more than %d values, or nested too deep",
-                        query, MGRID_VALUES_MAX);
+    status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave " MGRID_TOO_MUCH, query, MGRID_VALUES_MAX,
+                        MGRID_VALUES_TEXT_MAX);
   else if (!*answer)
     status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
   lua_settop(rt->L, 0);

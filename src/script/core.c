@@ -180,14 +180,12 @@ static int core_settings(lua_State *L) {
   return 1;
 }
 
-/* encode(value [, parameter]) -> JSON text with sorted keys, equal for equal values. An error says whose value it is. */
+/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error says whose value it is. */
 static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
-    char why[96] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
-    if (!mgrid_value_fits(L, 1))
-      snprintf(why, sizeof why, "a value of more than %d values, or nested too deep", MGRID_VALUES_MAX);
-    if (!lua_istable(L, 2)) return mgrid_lua_raise(L, "%s", why);
+    char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
+    if (!mgrid_value_fits(L, 1)) snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");
     lua_getfield(L, 2, "name");
     lua_pushfstring(L, "%sparameter '%s': %s", lua_tostring(L, -2), lua_tostring(L, -1), why);

@@ -28,7 +28,8 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   if (s) return s;
   *info = mgrid_json_shown(rt->L, -1);
   if (!*info && !mgrid_value_fits(rt->L, -1))
-    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in more than %d values", MGRID_VALUES_MAX);
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in " MGRID_TOO_MUCH, MGRID_VALUES_MAX,
+                   MGRID_VALUES_TEXT_MAX);
   else if (!*info)
     s = mgrid_oom(err);
   lua_settop(rt->L, 0);

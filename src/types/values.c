@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16, VALUE_TEXT_MAX = 4 * MGRID_TEXT_MAX };
+enum { DEPTH = MGRID_VALUES_DEEP, ARGS_DEPTH = 16 };
 
 static int put_piece(const char *text, size_t len, void *out) {
   mgrid_text_put(out, text, len);
@@ -26,7 +26,7 @@ typedef struct room {
   bool    shown; /* of text alone: what is not UTF-8 is written out */
 } room;
 
-static room whole_room(void) { return (room){ MGRID_VALUES_MAX, VALUE_TEXT_MAX, false }; }
+static room whole_room(void) { return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, false }; }
 
 /* Take from the room what the value itself, without its members, needs. */
 static bool fits(lua_State *L, int i, room *r) {
@@ -240,7 +240,7 @@ static mgrid_status take(size_t n, bool given, const char *text, room *left, mgr
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments of more than %d values", MGRID_VALUES_MAX);
   size_t len = text ? strnlen(text, (size_t)left->bytes + 1) : 0;
   if (len > (size_t)left->bytes)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes", VALUE_TEXT_MAX);
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "arguments with texts of more than %d bytes", MGRID_VALUES_TEXT_MAX);
   left->values -= (int64_t)n;
   left->bytes -= (int64_t)len;
   return MGRID_OK;

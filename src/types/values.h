@@ -11,9 +11,11 @@
 #include <jansson.h>
 #include <lua.h>
 
-/* Values in a value that is copied or written, with all members of its tables; their texts have at most 4 MiB. A table
-** in two others is written twice: shared ones could make a small value fill any memory. */
-enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_DEEP = 32 };
+/* Values in a value that is copied or written, with all members of its tables; bytes of their texts. A table in
+** two others is written twice: shared ones could make a small value fill any memory. */
+enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_TEXT_MAX = 1 << 22, MGRID_VALUES_DEEP = 32 };
+#define MGRID_TOO_MUCH \
+  "a value of more than %d values or %d bytes of text, or nested too deep" /* the first two of these */
 
 /* Is the value at i no larger than that, and not nested too deep, or in itself? Never raises. */
 bool mgrid_value_fits(lua_State *L, int i);

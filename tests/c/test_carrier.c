@@ -37,6 +37,7 @@ typedef struct end { /* of one rank */
   int64_t rank;
   int     gathers; /* calls of its all-gather */
   bool    breaks;  /* nothing can be added any more */
+  bool    full;    /* nobody takes a message any more */
 } end;
 
 static void until_of(double seconds, struct timespec *t) {
@@ -126,6 +127,7 @@ static mgrid_status hub_send(void *ud, int64_t to, int tag, const void *data, si
   end *e = ud;
   char name[192];
   (void)seconds;
+  if (e->full) return MGRID_TIMED_OUT;
   assert(to != e->rank && to >= 0 && to < e->hub->world && tag >= 0);
   snprintf(name, sizeof name, "%lld to %lld: %d", (long long)e->rank, (long long)to, tag);
   return add(e, name, data, bytes, false);
@@ -522,9 +524,23 @@ static void test_a_host_that_fails(void **state) {
   }
 }
 
+static void full_host(rank *r) {
+  uint64_t word = 1;
+  r->end.full = r->end.rank == 0;
+  r->b->ops->allreduce_min(r->b, &word, 1, &r->err);
+}
+
+static void test_a_message_that_nobody_takes(void **state) {
+  rank r[MOST];
+  (void)state;
+  run(MESSAGES, 3, 0.3, -1, 0, full_host, r);
+  assert_int_equal(r[0].err.status, MGRID_TIMED_OUT);
+  assert_string_equal(r[0].err.message, "rank 1 did not take a message within 0.3 seconds");
+}
+
 static void test_refusals(void **state) {
   hub           h = { .kind = STORE, .world = 4 };
-  end           e = { &h, 1, 0, false };
+  end           e = { &h, 1, 0, false, false };
   mgrid_error   err;
   mgrid_carrier c;
   (void)state;
@@ -569,6 +585,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_notices),
     cmocka_unit_test(test_backends_over_one_store_are_kept_apart),
     cmocka_unit_test(test_a_host_that_fails),
+    cmocka_unit_test(test_a_message_that_nobody_takes),
     cmocka_unit_test(test_refusals),
     cmocka_unit_test(test_by_name),
   };

@@ -335,11 +335,41 @@ static void test_printed(void **unused) {
   mgrid_plan_free(q);
 }
 
+/* As many names as there may be in all lists, and one more. */
+static void test_names_in_lists(void **unused) {
+  enum { EACH = 64, LISTS = MGRID_CONCURRENT_MAX / EACH };
+  (void)unused;
+  char            name[EACH][16];
+  const char     *names[EACH];
+  const mgrid_dim dim = { "x", 8 };
+  const char     *along = dim.name;
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(8), 1, &dim, anew(&why));
+  mgrid_family   *f = mgrid_grid_along(g, 1, &along, MGRID_GRID_ORDER, anew(&why));
+  mgrid_topology *t = mgrid_topology_new(8, anew(&why));
+  for (int i = 0; i < EACH; i++) {
+    snprintf(name[i], sizeof name[i], "f%d", i);
+    names[i] = name[i];
+    assert_int_equal(mgrid_topology_add(t, name[i], f, NULL, anew(&why)), MGRID_OK);
+  }
+  for (int i = 0; i < LISTS; i++) assert_int_equal(mgrid_topology_concurrent(t, EACH, names, anew(&why)), MGRID_OK);
+  mgrid_plan *p = mgrid_plan_new(t, anew(&why));
+  assert_text(p, "f63", " lane=63");
+  assert_int_equal(mgrid_topology_concurrent(t, 2, names, anew(&why)), MGRID_OUT_OF_RANGE);
+  assert_string_equal(why.message, "concurrent: more than 4096 names in all lists");
+  assert_int_equal(mgrid_topology_concurrent(t, SIZE_MAX, names, anew(&why)), MGRID_OUT_OF_RANGE);
+  assert_int_equal(t->content.nconcurrent, LISTS);
+  mgrid_plan_free(p);
+  mgrid_topology_free(t);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_refused),  cmocka_unit_test(test_removed),        cmocka_unit_test(test_apart),
-    cmocka_unit_test(test_priority), cmocka_unit_test(test_states),         cmocka_unit_test(test_random),
-    cmocka_unit_test(test_launch),   cmocka_unit_test(test_launch_differs), cmocka_unit_test(test_printed),
+    cmocka_unit_test(test_refused),        cmocka_unit_test(test_removed),        cmocka_unit_test(test_apart),
+    cmocka_unit_test(test_priority),       cmocka_unit_test(test_states),         cmocka_unit_test(test_random),
+    cmocka_unit_test(test_launch),         cmocka_unit_test(test_launch_differs), cmocka_unit_test(test_printed),
+    cmocka_unit_test(test_names_in_lists),
   };
   return run_program("concurrent", tests, argc, argv);
 }

@@ -345,6 +345,33 @@ static int64_t grow_or_shrink(void *ud, int64_t group, int32_t *ranks, int64_t n
   return wanted;
 }
 
+/* A thousand ranks, where one came in. */
+static int64_t thousand(void *ud, int64_t group, int32_t *ranks, int64_t n, int64_t cap, mgrid_error *err) {
+  (void)ud, (void)n, (void)cap, (void)err;
+  for (int32_t i = 0; i < 1000; i++) ranks[i] = (int32_t)(1000 * group) + i;
+  return 1000;
+}
+
+static void test_map_grows(void **unused) {
+  (void)unused;
+  mgrid_error   err = MGRID_ERROR_INIT;
+  const char   *a = "a";
+  const int64_t first = 0;
+  mgrid_dim     dims[] = { { "a", 1024 }, { "b", 8 } };
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(8192), 2, dims, anew(&err));
+  mgrid_family *f = mgrid_grid_along(g, 1, &a, MGRID_GRID_ORDER, &err), *heads = mgrid_family_pick(f, 1, &first, &err),
+               *wide = mgrid_family_map(heads, thousand, NULL, &err);
+  assert_int_equal(err.status, MGRID_OK);
+  for (int64_t group = 0; group < 8; group++) {
+    assert_int_equal(mgrid_family_size(wide, group), 1000);
+    for (int64_t i = 0; i < 1000; i++) assert_int_equal(mgrid_family_rank(wide, group, i), 1000 * group + i);
+  }
+  mgrid_family_free(wide);
+  mgrid_family_free(heads);
+  mgrid_family_free(f);
+  mgrid_grid_free(g);
+}
+
 static void test_map_changes_sizes(void **unused) {
   (void)unused;
   mgrid_error   err = MGRID_ERROR_INIT;
@@ -387,6 +414,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_table_recognized),
     cmocka_unit_test(test_table_irregular),
     cmocka_unit_test(test_map_changes_sizes),
+    cmocka_unit_test(test_map_grows),
     cmocka_unit_test(test_without),
   };
   return run_program("operations", tests, argc, argv);

@@ -236,7 +236,7 @@ static void test_schedule_text(void **unused) {
                               "    1  pp               4 communicators at once, 2 ranks each\n"
                               "       embedding        shares with pp\n"
                               "    2  ring             round 1: 4 communicators at once, 2 ranks each\n"
-                              "    3  own              1 communicators at once, up to 3 ranks\n"
+                              "    3  own              1 communicator at once, up to 3 ranks\n"
                               "    4  later            2 communicators at once, 4 ranks each, when asked for\n");
   mgrid_text_free(&t);
   assert_int_equal(mgrid_plan_print_schedule(p, 6, collect, &t, anew(&why)), MGRID_OK);

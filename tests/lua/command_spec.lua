@@ -136,6 +136,7 @@ describe("moongrid plan", function()
     assert.equal((run("build/moongrid plan picotron --world 8 --groups=dp")), (run("build/moongrid plan picotron --groups dp --world 8")))
     refuses("plan picotron --world 8 --groups ddp", 1,
       "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, pp_dp, world_group)")
+    refuses("plan picotron --world 8 --tensor x --json", 2, "moongrid: --tensor is shown as lines; --json has all tensors")
     refuses("plan picotron --world 8 --groups --rank 1", 2,
       "moongrid: --groups takes no --rank, --json, --schedule, --text or --tensor")
   end)
@@ -515,6 +516,68 @@ describe("moongrid explain", function()
     refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
       .. "expert_data, all_gather, stages)")
     refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
+  end)
+end)
+
+describe("families of every form", function()
+  local recipe = support.file [[return recipe { build = function(world)
+    local t, half = topology(world), world.size // 2
+    local g = grid(world, "tp-dp", { tp = 4, dp = fill })
+    local low = grid(world:window(0, half), "a-b", { a = 2, b = fill })
+    local high = grid(world:window(half), "a-b", { a = half // 2, b = fill })
+    t.dp = g "dp"
+    t.some = g "tp":pick(0, 1, 3)
+    t.ring = g "tp":neighbours(1, "wrap")
+    t.cut = g "tp":segments { 3, 1 }
+    t.both = union(low "a", high "a")
+    t.joined = zip(low "a", high "b")
+    t.asked = g "tp":with { backend = "none" }
+    t.first = low "a"
+    t.star = world:table({ { 0, 1 }, { 0, 2 }, { 0, 3 }, { 0, 4 }, { 0, 5 } }, "cover")
+    return t
+  end }]]
+  teardown(function() os.remove(recipe) end)
+
+  for family, want in pairs {
+    some = "rule pick{0,1,3} of (4:1) x (4:4) some positions of the groups of a rule, in an order that is none of steps made by",
+    ring = "rule neighbours(1, wrap) of [(4:1) x (4:4)] pairs: each position of a group of a rule with the one 1 further, also "
+      .. "around the end made by",
+    cut = "rule segments{3,1} of [(4:1) x (4:4)] 2 pieces of each group of a rule made by",
+    both = "rule union[(2:1) x (4:2) | (4:1) x (2:4) + 8] the groups of 2 rules, one rule after the other made by",
+    joined = "rule zip[(2:1) x (4:2) | (2:4) x (4:1) + 8] group i of each of 2 rules, joined to one made by",
+    asked = "options backend=none communicator none: the recipe asks for none ",
+    first = "communicator those of ring, which is made before, has the same groups in the same order, and the same options cost "
+      .. "nothing more; apart it would be ",
+    star = "communicator 4 of its own; 1 of its groups are groups of families that are made before cost",
+  } do
+    it("explain " .. family, function()
+      local out = flat(run("build/moongrid explain " .. recipe .. " --world 16 " .. family))
+      assert.truthy(out:find(want, 1, true), out)
+    end)
+  end
+
+  it("bring two ranks together", function()
+    assert.equal([[
+ranks 0 and 1 are together in 8 groups
+  some[0]: positions 0 and 1 of 3, neighbours
+  ring[0]: positions 0 and 1 of 2, a pair
+  cut[0]: positions 0 and 1 of 3, neighbours
+  both[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
+  joined[0]: positions 0 and 1 of 4, neighbours
+  asked[0]: positions 0 and 1 of 4, neighbours; no communicator
+  first[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
+  star[0]: positions 0 and 1 of 2, a pair; communicator of ring[0]
+they first meet in some[0]: step 1 of rank 0, step 1 of rank 1
+]], (run("build/moongrid why " .. recipe .. " --world 16 0 1")))
+  end)
+
+  it("are made in an order that check proves, round by round, and that the schedule tells", function()
+    local out, _, code = run("build/moongrid check " .. recipe .. " --world 16")
+    assert.truthy(code == 0 and out:find("^ +16  ok +9 families, 142 members checked, 38 communicators in order "), out)
+    out = run("build/moongrid plan " .. recipe .. " --world 16 --schedule")
+    local rounds = {} -- {0,1} is ring's
+    for round in out:gmatch "star +round (%d): 1 communicator at once, 2 ranks each\n" do rounds[#rounds + 1] = round end
+    assert.are.same({ "1", "2", "3", "4" }, rounds)
   end)
 end)
 

@@ -220,6 +220,14 @@ describe("moongrid draw as SVG", function()
 end)
 
 describe("moongrid draw", function()
+  it("says that a rank is in no group of a family", function()
+    local line = "picotron --world 8 tp=2 pp=4 --family pp_dp --rank 3"
+    assert.falsy(draw(line):find("is in none", 1, true))
+    line = "examples/moe.lua --world 8 tp=2 pp=4 --family embedding --rank 3"
+    assert.truthy(draw(line):find("^embedding: 2 groups of 2; rank 3 is in none\n"))
+    assert.truthy(svg(line):find("2 groups of 2; rank 3 is in none<", 1, true))
+  end)
+
   it("refuses bad input with one line", function()
     refuses("", 2, "draw wants a recipe: a file, or one that 'moongrid recipes' lists")
     refuses(moe, 2, "draw wants --world N, the number of ranks")
@@ -227,6 +235,10 @@ describe("moongrid draw", function()
     refuses(moe .. " --world 8 -o", 2, "option '-o' wants a value")
     refuses(moe .. " --world 8 -o x.png", 2, "--output is a file that ends with .svg, .html or .txt, not 'x.png'")
     refuses(moe .. " --world 8 -o /nowhere/x.svg", 3, "cannot write /nowhere/x.svg: No such file or directory")
+    local path = os.tmpname()
+    os.execute(("ln -s /dev/full %s.svg"):format(path))
+    refuses(moe .. " --world 8 -o " .. path .. ".svg", 3, "cannot write " .. path .. ".svg: No space left on device")
+    os.execute(("rm %s %s.svg"):format(path, path))
     refuses(moe .. " --world 8 --family ''", 2, "--family is a list of families, F,G; not ''")
     refuses("picotron --world 8 --family tp,dpp", 1, "unknown family 'dpp'; nearest is 'dp' (tp, cp, pp, dp, cp_dp, "
       .. "pp_dp, world_group)")

@@ -289,4 +289,28 @@ describe("doctor --ras", function()
       assert.equal("moongrid: " .. message .. "\n", err)
     end
   end)
+
+  it("says that somebody else is there", function()
+    if select(3, support.run "command -v python3") ~= 0 then pending "no python3" return end
+    local server = support.file [[
+import socket, sys
+here = socket.create_server(("localhost", int(sys.argv[1])))
+print("ready", flush=True)
+for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
+    client = here.accept()[0]
+    for answer in answers:
+        client.recv(100)
+        client.sendall(answer.encode())
+    client.close()
+]]
+    local process = io.popen(("timeout 60 python3 %s %d"):format(server, port))
+    assert.equal("ready", process:read())
+    for _, what in ipairs { "localhost:%d is no RAS of NCCL, or does not answer within 15 seconds",
+                            "the RAS of NCCL at localhost:%d gave JSON that cannot be read: line 1: string or '}' expected near '1'" } do
+      local out, err, code = doctor()
+      assert.are.same({ "", "moongrid: " .. what:format(port) .. "\n", 4 }, { out, err, code })
+    end
+    process:close()
+    os.remove(server)
+  end)
 end)

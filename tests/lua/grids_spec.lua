@@ -255,6 +255,7 @@ describe("A grid out of a grid", function()
     { "g:rename { dp = 'tp' }", "dim 'tp' occurs twice in the grid" },
     { "g:rename { dq = 'x' }", "unknown dim 'dq'; nearest is 'dp' (tp, dp, pp)" },
     { "g:rename { dp = 5 }", "the new name of dim 'dp' is a number, not a name" },
+    { "local d = {} for i = 1, 65 do d[i] = 'd' .. i end s.mesh:submesh(table.unpack(d))", "a grid has at most 64 dims" },
     { "g:rename { dp = '' }", "'' is no name of a dim (a letter or _, then letters, digits or _; at most 31)" },
     { "g:rename('dp')", "bad argument #1 to 'rename' (table expected, got string)" },
     { "g:at { pp = 2 }", "coordinate 2 of dim 'pp' is out of range (0 to 1)" },

@@ -109,7 +109,7 @@ describe("memory that is not of the Lua heap counts:", function()
       deep(190)]], { memory, count, clock }, world = 100000 },
     ["a parameter of tables that are shared"] = { "local t = { 1 } for i = 1, 24 do t = { t, t } end\n"
       .. "return recipe { params = { t = param.any(t) }, build = function(w) return topology(w) end }",
-      "parameter 't': a value of more than 262144 values, or nested too deep", 1 },
+      "parameter 't': a value of more than 262144 values or 4194304 bytes of text, or nested too deep", 1 },
   }
 
   it("garbage does not", function()
@@ -211,7 +211,77 @@ describe("a limit is where the table says:", function()
     local code, message = outcome(of((1 << 18) - 1))
     assert.are.same({ 0, "" }, { code, message })
     code, message = outcome(of(1 << 18))
-    assert.are.same({ 1, "parameter 'l': a value of more than 262144 values, or nested too deep" }, { code, message })
+    assert.are.same({ 1, "parameter 'l': a value of more than 262144 values or 4194304 bytes of text, or nested too deep" }, { code, message })
+  end)
+
+  it("the values of a file", function()
+    local recipe = "return recipe { params = { l = param.list({}) }, build = function(w, p) return topology(w, p.l) end }"
+    for name, form in pairs { ["a.json"] = '{"l":[%s]}', ["a.yaml"] = "l: [%s]" } do
+      local function said(n)
+        local folder, path = written(name, form:format(("1,"):rep(n - 1) .. "1"))
+        local code, message = outcome(recipe, 8, "--params " .. path)
+        os.execute("rm -r " .. folder)
+        return code .. message:gsub(folder .. "/", "")
+      end
+      assert.are.equal("0", said((1 << 18) - 2)) -- and the list, and the table that it is in
+      local one_more = said(name == "a.json" and 1 << 18 or (1 << 18) - 1)
+      assert.are.equal(name == "a.json" and "1parameter 'l': a value of more than 262144 values or 4194304 bytes of text, "
+        .. "or nested too deep" or "1a.yaml:1: too many values", one_more)
+    end
+  end)
+
+  it("the text of a value", function()
+    local recipe = [[
+      local s = ("x"):rep(65536)
+      for _ = 1, 4 do s = s .. s end
+      return recipe {
+        build = function(w) return topology(w) end,
+        queries = { whole = function() return { s, s, s, s } end, more = function() return { s, s, s, s, "x" } end } }]]
+    local path = file(recipe)
+    local out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 whole | wc -c"):format(path))
+    assert.are.same({ "4194321\n", "", 0 }, { out, err, code }) -- 4 MiB with quotes, commas, brackets
+    out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 more"):format(path))
+    os.remove(path)
+    assert.are.same({ "", "moongrid: query 'more' gave a value of more than 262144 values or 4194304 bytes of text, or nested too deep\n", 1 },
+      { out, err, code })
+  end)
+
+  it("the text of a plan in a recipe", function()
+    local path = file [[
+      return recipe {
+        build = function(w)
+          local t, groups = topology(w), {}
+          for i = 1, 10 do groups[i] = {} end
+          for r = 0, w.size - 1 do table.insert(groups[r * r % 10 + 1], r) end
+          local some = {}
+          for _, group in ipairs(groups) do if #group > 0 then table.insert(some, group) end end
+          t.squares = w:table(some)
+          return t
+        end,
+        queries = { text = function(state) return #state.plan:text() end } }]]
+    local function said(world)
+      local out, err, code = run(("build/moongrid ask %s --world %d --rank 0 text"):format(path, world))
+      return out .. err:gsub("^.*/[^:]*:", "") .. code
+    end
+    assert.is_truthy(said(100000):find("^%d+\n0$"))
+    assert.are.equal("11: the text has more than 1048576 bytes; a recipe's have no more\n1", said(200000))
+    os.remove(path)
+  end)
+
+  it("what a recipe says of itself", function()
+    local function said(params)
+      local path = file(([[
+        local s, params = ("x"):rep(65536), {}
+        for _ = 1, 4 do s = s .. s end
+        for i = 1, %d do params["p" .. i] = param.size(1, s) end
+        return recipe { params = params, build = function(w) return topology(w) end }]]):format(params))
+      local _, err, code = run(("build/moongrid recipes %s"):format(path))
+      os.remove(path)
+      return code .. err
+    end
+    assert.are.equal("0", said(3))
+    assert.are.equal("1moongrid: the recipe describes itself in a value of more than 262144 values or 4194304 bytes of text, "
+      .. "or nested too deep\n", said(5))
   end)
 
   it("the depth of a value", function()
@@ -219,7 +289,7 @@ describe("a limit is where the table says:", function()
       local code, message = outcome("return recipe { params = { l = param.any(" .. value .. ") }, build = topology }")
       return code .. message
     end
-    local too_much = "1parameter 'l': a value of more than 262144 values, or nested too deep"
+    local too_much = "1parameter 'l': a value of more than 262144 values or 4194304 bytes of text, or nested too deep"
     assert.are.equal("0", said(("{"):rep(32) .. "1" .. ("}"):rep(32)))
     assert.are.equal(too_much, said(("{"):rep(33) .. "1" .. ("}"):rep(33)))
   end)

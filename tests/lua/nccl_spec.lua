@@ -298,6 +298,56 @@ describe("on the stand-in", function()
     assert.truthy(messages(err):find("rank 1: nccl: host %S+ has 1 GPU for 4 ranks; start fewer, or let ranks share one "), err)
   end)
 
+  it("all ranks let others share a GPU, or none; a GPU without memory is told", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local rank = tonumber(os.getenv "PMIX_RANK" or os.getenv "PMI_RANK")
+      if arg[1] then
+        print((select(2, mg.nccl(arg[1] == "share" and { share_gpu = rank == 1 } or { device = 99 }))))
+        return
+      end
+      local job = assert(mg.nccl())
+      local t = mg.topology(mg.world(2))
+      t.all = mg.grid(mg.world(2), "a", { a = 2 }) "a"
+      local state = assert(job:materialize(mg.plan(t)))
+      local buffer, said = state.all:buffer(1 << 30)
+      assert(not buffer and said:find("^nccl: cudaMalloc.* on GPU %d: cudaErrorMemoryAllocation %(.*%)$"), said)
+      state:close()
+      job:close()
+      if rank == 0 then print "fine" end
+    ]]
+    local out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " share")
+    local refused = "rank 0: nccl: rank 0 does not let ranks share a GPU, rank 1 does\n"
+    assert.are.same({ refused .. refused, 0 }, { out, code }, err)
+    out = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script .. " device")
+    assert.truthy(out:find "^rank ([01]): nccl: rank %1 is to use GPU 99; host %S+ has GPUs 0 to 7\n", out)
+    out, err, code = on(2, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_MEMORY=1024")
+    os.remove(script)
+    assert.are.same({ "fine\n", 0 }, { out, code }, err)
+  end)
+
+  it("what a failed collective leaves is of no use, nor can its memory be given back", function()
+    local script = support.file [[
+      local mg = require "moongrid"
+      local job = assert(mg.nccl { timeout = 5 })
+      local t = mg.topology(mg.world(4))
+      t.all = mg.grid(mg.world(4), "a", { a = 4 }) "a"
+      local state = assert(job:materialize(mg.plan(t)))
+      local buffer = state.all:buffer(1)
+      local lost = "nccl: all[0] is of no use after a failure"
+      assert(not state.all:allreduce(buffer))
+      local done, why = state.all:allreduce(buffer)
+      assert(not done and why == lost, why)
+      done, why = state:suspend()
+      assert(not done and why == "rank 0: " .. lost, why)
+      io.write "fine\n"
+      os.exit(true)
+    ]]
+    local out, err = on(4, "env LUA_CPATH_5_4=build/?.so lua5.4 " .. script, "STANDIN_NCCL_VERSION=22907 STANDIN_ASYNC_ERROR=1:1")
+    os.remove(script)
+    assert.equal(("fine\n"):rep(4), out, err)
+  end)
+
   it("ranks are of different hosts only where they really share a GPU", function()
     local script = os.tmpname()
     local file = assert(io.open(script, "w"))
@@ -338,6 +388,8 @@ describe("on the stand-in", function()
     assert.truthy(messages(err):find("ranks 1 and 2 both are on GPU", 1, true), err)
     _, err, code = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1,2,9")
     assert.truthy(messages(err):find("rank 3: nccl: rank 3 is to use GPU 9; host ", 1, true), err)
+    _, err = on(4, "build/moongrid run examples/moe.lua tp=2 --backend nccl --devices 0,1")
+    assert.truthy(messages(err):find("rank [23]: nccl: the list of GPUs has 2 for the 4 ranks of host "), err)
     assert.equal(2, code)
   end)
 
@@ -356,6 +408,16 @@ describe("on the stand-in", function()
     assert.equal(0, code, err)
     assert.truthy(io.open(trace .. ".0"):read("a"):find("device=5", 1, true))
     os.execute("rm -f " .. trace .. "* " .. recipe)
+    file = assert(io.open(recipe, "w"))
+    file:write "return recipe { params = { devices = param.text '0;1' }, build = function(world) return topology(world) end }"
+    file:close()
+    _, err, code = on(1, "build/moongrid run " .. recipe .. " --backend nccl")
+    assert.equal(1, code)
+    assert.truthy(messages(err):find("parameter 'devices' is a list of GPUs, not '0;1'", 1, true), err)
+    os.remove(recipe)
+    _, err, code = on(1, "build/moongrid run picotron --devices 1,x")
+    assert.equal(2, code)
+    assert.truthy(messages(err):find("--devices is a list of GPUs, one for each rank of a machine, as 0,1,2,3; not '1,x'", 1, true), err)
   end)
 
   it("a plan above the budget of memory is refused before anything is made", function()

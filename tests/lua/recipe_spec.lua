@@ -94,6 +94,21 @@ describe("a recipe", function()
   end)
 end)
 
+describe("a query", function()
+  for answer, message in pairs {
+    ["s.tp:buffer(1)"] = "r.lua:2: a query or policy cannot communicate: one rank asks it alone",
+    ["function() end"] = "query 'q' gave a function",
+    ["s.tp"] = "query 'q' gave a userdata",
+    ["(function() local t = {} t[1] = t return t end)()"] = "query 'q' gave a table",
+  } do
+    it("does not answer with " .. answer, function()
+      local r = recipe("return recipe { base = 'picotron', queries = { q = function(s)\nreturn " .. answer .. " end } }")
+      local ok, said = pcall(r.ask, r, r:plan(8, { tp = 2 }):dry(0), "q")
+      assert.are.same({ false, message }, { ok, (said:gsub("^.*/r%.lua", "r.lua"):gsub("^%S+_spec.lua:%d+: ", "")) })
+    end)
+  end
+end)
+
 describe("parameters", function()
   local kinds = [[
     size = param.size(2), int = param.integer(-3), num = param.number(0.5), flag = param.flag(true),

@@ -116,6 +116,9 @@ hostile.error_nil = { "error()", 1, "(error object is a nil value)" }
 hostile.error_recipe = { "error(recipe 'picotron')", 1, "(error object is a table value)" }
 hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, "(error object is a userdata value)" }
 hostile.error_number = { "error(5)", 1, "5" }
+hostile.error_half = { "error(5.5)", 1, "5.5" }
+hostile.odd_key = { "for _ in pairs { [true] = 1 } do end", 1, "1: pairs: keys are integers or strings, one is boolean" }
+hostile.insert_nothing = { "table.insert {}", 1, "1: table.insert takes a list, maybe a position, and a value" }
 
 -- addresses: none may be shown, in whatever way a recipe asks for it
 for name, code in pairs {

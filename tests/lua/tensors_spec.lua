@@ -62,6 +62,18 @@ describe("tensor { ... }", function()
     assert.is_truthy(out:find("~ tensor   x: bf16 layer 8 by pp, qkv 48 by tp unit 2", 1, true), out)
   end)
 
+  it("goes again", function()
+    local with = recipe_of(qkv)
+    local text = io.open(with):read "a"
+    local out = assert(io.open(with, "w"))
+    out:write((text:gsub("return t\n", "t.x = nil return t\n")))
+    out:close()
+    local plan = moongrid.load(with):plan(8)
+    os.remove(with)
+    assert.are.same({}, plan.tensors)
+    assert.is_nil(plan:text():find("tensor", 1, true))
+  end)
+
   it("is held by some ranks alone", function()
     local some = recipe_of([[axes = { { "vocab", 7 } }, type = "f32", cut = { vocab = { "tp", sizes = "ceil" } },
       on = g "pp":pick(0, -1)]])
@@ -114,6 +126,18 @@ describe("tensor { ... }", function()
       "tensor 'x': axis 'a': 'unit' is a string, not an integer of 1 or more",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, "x" } } }'] =
       "tensor 'x': axis 'a': element 2 of 'parts' is a string, not an integer",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { 5, -1 } } }'] =
+      "tensor 'x': axis 'a': piece 1 has -1 elements; pieces have 0 or more",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { math.maxinteger, 1 } } }'] =
+      "tensor 'x': axis 'a': its sizes overflow 64 bits",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { { "tp", 5 } } }'] =
+      "tensor 'x': axis 'a': element 1 of its cut is a table, not the name of a dim",
+    ['axes = { { "a", 1 }, { "b", 1 }, { "c", 1 }, { "d", 1 }, { "e", 1 }, { "f", 1 }, { "g", 1 }, { "h", 1 }, { "i", 1 } }, type = "i8"'] =
+      "tensor 'x': a tensor has 1 to 8 axes, not 9",
+    ['axes = { { "a", 4 } }, type = "f32", cut = "tp"'] =
+      "tensor 'x': its cut is a string; it names the dims by axis, { layer = \"pp\" }",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = (function() local l = {} for i = 0, 62 do l[1 << i], l[(1 << i) + 1] = 1, 1 end return l end)() } }'] =
+      "tensor 'x': axis 'a': 'parts' has more than 2147483647 elements",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", bounds = function() return 3 end } }'] =
       "tensor 'x': axis 'a': 'bounds' is a number, not a list of integers",
   } do
@@ -125,6 +149,14 @@ describe("tensor { ... }", function()
       assert.are.equal(file .. ":5: " .. message, text)
     end)
   end
+
+  it("refuses the name of a grid where there is none yet", function()
+    local file = recipe_of([[axes = { { "a", 4 } }, type = "f32", over = "dense"]], "")
+    local ok, text = pcall(function() return moongrid.load(file):plan(8) end)
+    os.remove(file)
+    assert.are.same({ false, file .. ":5: tensor 'x': there is no grid 'dense' in the topology yet: assign it before the tensor" },
+      { ok, text })
+  end)
 
   it("refuses a grid that comes later, and a choice between several", function()
     local body = [[axes = { { "a", 4 } }, type = "f32"]]
@@ -173,6 +205,17 @@ describe("moongrid move", function()
       local m = move(line .. " --json")
       assert.are.equal(line:find "map" and 3072 or 0, m.all and m.all.sent or m.send, line)
     end
+  end)
+
+  it("shows all of them as a table", function()
+    local out, err, code = run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --list --node 4")
+    local all = move "--world 8 vs tp=4 pp=1 --list --node 4 --json"
+    assert.are.same({ "", 0 }, { err, code })
+    assert.is_truthy(out:find("^tensor +stays +sent +minimum +max send +max recv +peers +rounds +by gather +crossing\n"), out)
+    local x = all.tensors[1]
+    assert.is_truthy(out:find(("\nx  [^\n]* %d +%d +%%S+ %%S+ +%%S+ %%S+\n"):format(x.peers, x.rounds)), out)
+    local _, lines = out:gsub("\n +%d+ %-> %d+ +x +%d+ +%d+", "")
+    assert.are.equal(#all.messages, lines)
   end)
 
   it("shows one rank", function()
@@ -232,11 +275,14 @@ describe("moongrid.move", function()
     assert.is_true(moongrid.move(from, from, { rank = 0, ranks = { 7, 6, 5, 4, 3, 2, 1, 0 } }).send > 0)
   end)
 
+  local holes = {}
+  for i = 0, 62 do holes[1 << i], holes[(1 << i) + 1] = 1, 1 end -- a list that seems to have 2^62 members
   for message, options in pairs {
     ["a move between plans is seen from a rank: { rank = r }"] = {},
     ["rank 8 is out of range; ranks are 0 to 7"] = { rank = 8 },
     ["unknown tensor 'y'; known: x"] = { rank = 0, tensors = { "y" } },
     ["tensors is a list of names; number 1 is number"] = { rank = 0, tensors = { 1 } },
+    ["ranks has more than 2147483647 elements"] = { rank = 0, ranks = holes },
     ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
     ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
     ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks)"] = { runk = 0 },

@@ -22,6 +22,9 @@ local function scene()
                         picotron = mg.load "picotron", text = tostring }
 end
 
+-- what makes d1 to dn, names of dims
+local function many_dims(n) return ("local d, s = {}, { more = 1 } for i = 1, %d do d[i] = 'd' .. i s['d' .. i] = 1 end "):format(n) end
+
 local cases = assert(loadfile("tests/lua/cases.lua", "t", _ENV))()(scene) -- with busted's names
 local gives, refuses = cases.gives, cases.refuses
 
@@ -67,6 +70,8 @@ describe("World", function()
     { "w:table({ {0}, {} }, 'partial')", "group 1 of the table is empty" },
     { "w:table({ {0} }, 'parted')", "bad argument #2 to 'table' (invalid option 'parted')" },
     { "w:table(5)", "bad argument #1 to 'table' (table expected, got number)" },
+    { "w:table({ {0,1 << 31} }, 'partial')", "rank 2147483648 of group 0 is out of range; ranks are 0 to 7" },
+    { "w:order { 0, 1 << 31 }", "rank 2147483648 at position 1 of the order is out of range; ranks are 0 to 7" },
   }
 end)
 
@@ -137,6 +142,10 @@ describe("Grid", function()
     { "g:rank { tq = 1 }", "unknown dim 'tq'; nearest is 'tp' (tp, dp, pp)" },
     { "g:rank { 1 }", "dims are by name; a key is a number" },
     { "g:rank(5)", "bad argument #1 to 'rank' (table expected, got number)" },
+    { many_dims(65) .. "g(table.unpack(d))", "a grid has at most 64 dims" },
+    { many_dims(65) .. "g:flatten('x', table.unpack(d))", "a grid has at most 64 dims" },
+    { many_dims(65) .. "s.more = nil mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
+    { many_dims(64) .. "mg.grid(w, table.concat(d, '-'), s)", "a grid has at most 64 dims" },
     { "g.along(w)", "bad argument #1 to 'along' (moongrid.Grid expected, got moongrid.World)" },
   }
 end)
@@ -252,6 +261,9 @@ describe("Family", function()
     { "mg.same(tp, g 'dp')", "the families are not the same: position 1 of group 0 is rank 1 in (2:1) x (4:2) and rank 2 "
       .. "in (2:2) x (2:1)(2:4)" },
     { "mg.same(tp, four)", "the families are not the same: 4 groups (2:1) x (4:2), 2 groups (4:1) x (2:4)" },
+    { "mg.same(w:table { {0,1}, {2,3}, {4,5}, {6,7} }, w:table { {0,1,2}, {3}, {4,5}, {6,7} })",
+      "the families are not the same: group 0 has 2 ranks in (2:1) x (4:2) and 3 in {0,1,2}{3}{4,5}{6,7}" },
+    { "mg.within(tp, small 'x')", "within: the families are of worlds of 8 and 4 ranks" },
     { "mg.same(tp)", "bad argument #2 to 'same' (moongrid.Family expected, got no value)" },
   }
 end)
@@ -332,6 +344,8 @@ describe("options", function()
     { "tp:with { nccl = { net_name = 'eth0\\nmax_ctas=4' } }",
       "nccl field 'net_name' is text without blanks and commas, not 'eth0\\nmax_ctas=4'" },
     { "tp:with { nccl = { max_ctas = {} } }", "nccl field 'max_ctas' is table" },
+    { "tp:with { nccl = { net_name = ('x'):rep(64) } }", "nccl field 'net_name' has at most 63 characters" },
+    { "local many = {} for i = 1, 17 do many['w' .. i] = 4096 end tp:with { windows = many }", "option 'windows' has at most 16 numbers" },
     { "tp:with { nccl = { max_ctas = 2, min_ctas = 4 } }",
       "nccl field 'min_ctas' is 4, above 'max_ctas', which is 2" },
     { "tp:with { 5 }", "options are by name; a key is a number" },

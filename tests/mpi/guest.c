@@ -219,6 +219,12 @@ static void test_wrong_options(void) {
   o.size = sizeof o;
   o.threads = rank == 0 ? (mgrid_threads)77 : MGRID_THREADS_ANY;
   ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e)) && e.status == MGRID_OUT_OF_RANGE;
+  o.threads = MGRID_THREADS_ANY, o.on_deadline = rank == 0 ? (mgrid_on_deadline)77 : MGRID_DEADLINE_ERROR;
+  ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e))
+       && strcmp(e.message, "rank 0: mpi: 77 is none of mgrid_on_deadline") == 0;
+  o.on_deadline = MGRID_DEADLINE_ERROR, o.communicators = rank == 0 ? -1 : 0;
+  ok = ok && !mgrid_mpi_backend(MPI_COMM_WORLD, &o, anew(&e))
+       && strcmp(e.message, "rank 0: mpi: communicators is -1, less than 0") == 0;
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, anew(&e));
   ok = ok && b && cycle(b, 1, "job", &e);
   mgrid_backend_free(b);
