@@ -6,9 +6,11 @@
 # make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
+# make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
 
+# The version is said in src/moongrid.h, and nowhere else.
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
 SOVER   := $(basename $(VERSION))
 PREFIX  ?= /usr/local
@@ -239,7 +241,7 @@ docs: $(B)/moongrid.so
 
 # The C style, by .clang-format.
 format:
-	git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+	scripts/files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
@@ -287,11 +289,20 @@ uninstall:
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
 	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
 
+# --------------------------------------------------------------------- release
+# What is linked, with versions and licences, as SPDX.
+$(B)/moongrid.spdx: scripts/licences $(OUT)
+	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a,$(OUT)) > $@
+
+dist: $(B)/moongrid.spdx
+	scripts/dist $(VERSION)
+	install -m 644 $< build/dist/moongrid-$(VERSION).spdx
+
 clean:
 	rm -rf build
 
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
-.PHONY: all man check lint docs format install install-lua uninstall clean
+.PHONY: all man check lint docs format install install-lua uninstall dist clean
 .DELETE_ON_ERROR:

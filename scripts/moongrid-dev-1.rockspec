@@ -1,8 +1,8 @@
--- luarocks --lua-version=5.4 make scripts/moongrid-0.1.0-1.rockspec
+-- luarocks --lua-version=5.4 make scripts/moongrid-dev-1.rockspec
 -- Debian's packages come first: scripts/setup (a C compiler, Lua 5.4, jansson, xxhash, libyaml, an MPI).
 rockspec_format = "3.0"
 package = "moongrid"
-version = "0.1.0-1"
+version = "dev-1"
 source = { url = "git+file:///./moongrid" }
 description = {
   summary = "Process groups of parallel training, from a recipe to communicators",
