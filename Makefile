@@ -6,6 +6,7 @@
 # make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
+# make deb        build/deb/*.deb, packages for Debian (scripts/debian/)
 # make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
@@ -18,6 +19,9 @@ LIBDIR  ?= $(PREFIX)/lib
 LUA_CMOD ?= $(LIBDIR)/lua/5.4
 LUA_LMOD ?= $(PREFIX)/share/lua/5.4
 MANDIR  ?= $(PREFIX)/share/man
+# RUNPATH=      libraries are found where the loader looks, as distributions want it, not beside each other
+RUNPATH ?= yes
+, := ,
 
 CC         ?= cc
 AR         ?= ar
@@ -179,7 +183,7 @@ $(B)/libmoongrid.a: $(OBJ)
 # What speaks Lua: it stands on libmoongrid, so that there is one copy of what makes and frees plans and states.
 $(B)/libmoongrid_lua.so.$(SOVER): $(LUA_OBJ) $(LIB) $(MAP)
 	$(call SAY,LD,$@)
-	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) -Wl,-rpath,'$$ORIGIN' -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
+	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN') -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_lua.so
 
 $(B)/libmoongrid_lua.a: $(LUA_OBJ)
@@ -213,7 +217,7 @@ $(B)/gen/module.o: $(B)/script/luaopen.o $(LUA_OBJ)
 $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	$(call SAY,LD,$@)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
-	$(SHARED) -Wl,--version-script=$(B)/gen/module.map -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
+	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
 
 # The command links the archives: it is one file to copy, and can use symbols that are not exported.
 $(B)/moongrid: $(COMMAND) $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
@@ -294,6 +298,10 @@ uninstall:
 $(B)/moongrid.spdx: scripts/licences $(OUT)
 	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a,$(OUT)) > $@
 
+# The packages of this version, from its tarball.
+deb: dist
+	scripts/deb $(VERSION) $(BACKENDS)
+
 dist: $(B)/moongrid.spdx
 	scripts/dist $(VERSION)
 	install -m 644 $< build/dist/moongrid-$(VERSION).spdx
@@ -304,5 +312,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
-.PHONY: all man check lint docs format install install-lua uninstall dist clean
+.PHONY: all man check lint docs format install install-lua uninstall dist deb clean
 .DELETE_ON_ERROR:
