@@ -251,6 +251,7 @@ format:
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
+MODULES = $(PREFIX)/share/modulefiles/moongrid
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
@@ -277,6 +278,14 @@ install: all man
 	chmod 644 $(PC)/moongrid*.pc $(CMAKE)/*
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
+	install -d $(D)$(MODULES)
+	scripts/modulefile $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD) $(MANDIR) > $(D)$(MODULES)/$(VERSION).lua
+	chmod 644 $(D)$(MODULES)/$(VERSION).lua
+# the loader's list of libraries is anew where it looks here, and this is no staging for a package
+ifeq ($(DESTDIR),)
+	if scripts/searched $(LIBDIR) && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
+	LUA=$(LUA) scripts/installed $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD)
+endif
 
 # For LuaRocks: the Lua module alone, with the libraries in its folder, where it finds them.
 install-lua: all
@@ -291,7 +300,8 @@ uninstall:
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
-	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
+	rm -f $(D)$(MODULES)/$(VERSION).lua
+	-rmdir $(D)$(LUA_LMOD)/moongrid $(D)$(MODULES) 2>/dev/null
 
 # --------------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.
