@@ -6,6 +6,7 @@
 # make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
+# make rock       build/dist/moongrid-VERSION-1.src.rock, for luarocks install
 # make deb        build/deb/*.deb, packages for Debian (scripts/debian/)
 # make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
@@ -55,9 +56,11 @@ endif
 
 DEPS     := jansson libxxhash
 LUA_DEPS := lua5.4 yaml-0.1
+# LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
+LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua5.4)
 
 BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
-ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) $(LUA_DEPS)) $(CFLAGS)
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1) $(LUA_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
@@ -288,7 +291,9 @@ ifeq ($(DESTDIR),)
 endif
 
 # For LuaRocks: the Lua module alone, with the libraries in its folder, where it finds them.
-install-lua: all
+lua: $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS)
+
+install-lua: lua
 	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
@@ -308,6 +313,10 @@ uninstall:
 $(B)/moongrid.spdx: scripts/licences $(OUT)
 	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a,$(OUT)) > $@
 
+# The same for LuaRocks: the tarball, and how to build it.
+rock: dist
+	scripts/rock $(VERSION)
+
 # The packages of this version, from its tarball.
 deb: dist
 	scripts/deb $(VERSION) $(BACKENDS)
@@ -322,5 +331,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
-.PHONY: all man check lint docs format install install-lua uninstall dist deb clean
+.PHONY: all man check lint docs format install lua install-lua uninstall dist rock deb clean
 .DELETE_ON_ERROR:

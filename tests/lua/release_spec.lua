@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- make dist: the tarball is the project, file by file; unpacked elsewhere it builds and passes tests without git; what
--- is linked is listed with its licence.
+-- is linked is listed with its licence. make rock: installed by LuaRocks, the module finds its libraries.
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run
@@ -78,5 +78,41 @@ describe("make dist", function()
     assert.equal("", out)
     assert.equal("licences: linked, and without a licence in the table of scripts/licences: libstrange.so.7\n", err)
     assert.equal(1, code)
+  end)
+end)
+
+describe("make rock", function()
+  it("gives a rock that LuaRocks builds and installs, whose module finds its libraries from any folder", function()
+    if select(3, run "command -v luarocks zip unzip") ~= 0 then return pending "no luarocks, zip or unzip here" end
+    local out, err, code = run "make -s rock"
+    local rock = ("build/dist/moongrid-%s-1.src.rock"):format(support.version)
+    assert.equal(0, code, err)
+    assert.truthy(out:find(rock .. "\n", 1, true), out)
+    local tree = run "mktemp -d":gsub("\n", "")
+    local luarocks = ("luarocks --lua-version=5.4 --tree %s "):format(tree)
+    out, err, code = run("CCACHE_NOHASHDIR=1 MAKEFLAGS=-j2 " .. luarocks .. "install " .. rock)
+    assert.equal(0, code, out .. err)
+    assert.truthy(run(luarocks .. "list --porcelain"):find("^moongrid\t" .. support.version .. "%-1\tinstalled"))
+    local root, there = io.popen "pwd":read "l", ("eval \"$(%spath)\"; cd /; "):format(luarocks)
+    out, err = run(there .. [[lua5.4 -e 'local m = require "moongrid"
+      print(package.searchpath("moongrid", package.cpath), m._VERSION, #m.load("megatron"):plan(64, { tp = 4 }),
+            require "moongrid.jax_mesh" ~= nil)']])
+    assert.equal(("%s/lib/lua/5.4/moongrid.so\tmoongrid %s\t32\ttrue\n"):format(tree, support.version), out, err)
+    if run "ls build":find "libmoongrid_mpi" then
+      out, err = run(there .. root .. [[/scripts/launch 2 lua5.4 -e 'local j = assert(require "moongrid".mpi())
+        if j.rank == 0 then print(j.backend, j.world) end j:close()']])
+      assert.equal("mpi\t2\n", out, err)
+    end
+    _, err, code = run(luarocks .. "remove moongrid")
+    assert.equal(0, code, err)
+    assert.equal("", (run("find " .. tree .. " -name '*moongrid*'")))
+    run("rm -rf " .. tree)
+  end)
+
+  it("is refused under another Lua", function()
+    if select(3, run "command -v luarocks zip unzip") ~= 0 then return pending "no luarocks, zip or unzip here" end
+    local _, err, code = run(("luarocks --lua-version=5.3 --tree /nowhere install --deps-only build/dist/moongrid-%s-1.src.rock")
+      :format(support.version))
+    assert.truthy(code ~= 0 and err:find("lua ~> 5.4", 1, true), err)
   end)
 end)
