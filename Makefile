@@ -255,6 +255,9 @@ HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongr
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
 MODULES = $(PREFIX)/share/modulefiles/moongrid
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
@@ -281,7 +284,10 @@ install: all man
 	chmod 644 $(PC)/moongrid*.pc $(CMAKE)/*
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
-	install -d $(D)$(MODULES)
+	install -d $(D)$(BASHDIR) $(D)$(ZSHDIR) $(D)$(FISHDIR) $(D)$(MODULES)
+	install -m 644 scripts/complete/moongrid.bash $(D)$(BASHDIR)/moongrid
+	install -m 644 scripts/complete/_moongrid $(D)$(ZSHDIR)/
+	install -m 644 scripts/complete/moongrid.fish $(D)$(FISHDIR)/
 	scripts/modulefile $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD) $(MANDIR) > $(D)$(MODULES)/$(VERSION).lua
 	chmod 644 $(D)$(MODULES)/$(VERSION).lua
 # the loader's list of libraries is anew where it looks here, and this is no staging for a package
@@ -305,7 +311,7 @@ uninstall:
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
-	rm -f $(D)$(MODULES)/$(VERSION).lua
+	rm -f $(D)$(BASHDIR)/moongrid $(D)$(ZSHDIR)/_moongrid $(D)$(FISHDIR)/moongrid.fish $(D)$(MODULES)/$(VERSION).lua
 	-rmdir $(D)$(LUA_LMOD)/moongrid $(D)$(MODULES) 2>/dev/null
 
 # --------------------------------------------------------------------- release
