@@ -21,8 +21,8 @@ double mgrid_processor_now(void) {
 
 void mgrid_pause(int look) {
   struct timespec t = { 0, look < 1000 ? 50000 : 1000000 };
-  if (look < 200)
-    sched_yield();
-  else
+  if (look >= 200)
     nanosleep(&t, NULL);
+  else if (look >= 16)
+    sched_yield();
 }

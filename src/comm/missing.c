@@ -19,7 +19,7 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
     len += (size_t)snprintf(text + len, sizeof text - len, "%s%" PRId64, i > 0 ? ", " : "", m->rank[i]);
   if (m->n > MGRID_MISSING_SHOWN)
     snprintf(text + len, sizeof text - len, " and %" PRId64 " more", m->n - MGRID_MISSING_SHOWN);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "after %g seconds not all ranks had come: %s%s %s not there", seconds,
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s%s %s not there", seconds,
                     m->n == 0  ? "some rank"
                     : m->n > 1 ? "ranks "
                                : "rank ",

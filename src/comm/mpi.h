@@ -48,15 +48,15 @@ typedef struct mpi_comm {
 } mpi_comm;
 
 /* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
-** (tests/mpi/move.c knows it); the first has heard of a call; members of a group meet before it is created (one tag for
-** each round). */
+** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created. */
 enum {
   MGRID_TAG_FAILED = 1,
   MGRID_TAG_HERE = 2,
   MGRID_TAG_MISSING = 3,
   MGRID_TAG_MOVE = 4,
   MGRID_TAG_THERE = 5,
-  MGRID_TAG_MEMBERS = 6
+  MGRID_TAG_COME = 6,
+  MGRID_TAG_ALL_COME = 7
 };
 
 /* Who has come to one call: mpi_roll.c. */

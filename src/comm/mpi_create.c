@@ -95,61 +95,75 @@ static void end_watch(watchdog *w) {
 }
 
 /* ------------------------------------------------------------- the members meet
-** In rounds: in the k-th each tells the member 2^k further on, and hears from the one 2^k before. A member without memory
-** for the communicator says so there, and all of them leave it out. */
+** In a tree: each hears from its children that all below are there, tells its parent, and hears from it that all are:
+** two messages for each member, where MPI's own creation takes six. A member without memory for the communicator says
+** so there, and all of them leave it out. */
+
+enum { CHILDREN = 16 };
 
 typedef struct meeting {
-  mpi_roll    roll;
-  uint64_t    out, in; /* which communicator; ~ of that: a member that has told this one, or itself, has no memory */
-  mpi_request sent, got;
-  int64_t     who; /* that gave up */
+  const mgrid_comm_spec *spec;
+  mpi_roll               roll;
+  double                 until;
+  uint64_t               number, in; /* of the communicator; ~ of that: a member below, or any, has no memory */
+  mpi_request            request;
+  int64_t                who; /* that gave up */
 } meeting;
 
-static mgrid_outcome have_met(void *ud) { /* mgrid_look */
+static mgrid_outcome has_come(void *ud) { /* mgrid_look */
   meeting      *t = ud;
-  mgrid_outcome got = mgrid_mpi_through(&t->got), sent = got == MGRID_OK ? mgrid_mpi_through(&t->sent) : got;
-  if (sent != MGRID_NOT_YET) return sent;
+  mgrid_outcome through = mgrid_mpi_through(&t->request);
+  if (through != MGRID_NOT_YET) return through;
   double before = t->roll.look;
   mgrid_roll_look(&t->roll);
   if (t->roll.look != before && (t->who = mgrid_mpi_heard(&t->roll.m->base)) >= 0) return MGRID_GAVE_UP;
   return MGRID_NOT_YET;
 }
 
-static void cancel(mpi_request *r) {
-  if (r->rc) return;
-  MPI_Cancel(&r->request);
-  MPI_Wait(&r->request, MPI_STATUS_IGNORE);
+static mgrid_outcome hear_member(meeting *t, int64_t position, int tag, bool *lacks, mgrid_error *err) {
+  const mgrid_comm_spec *spec = t->spec;
+  mpi_backend           *m = t->roll.m;
+  int                    from = spec->ranks[position];
+  t->request.rc = MPI_Irecv(&t->in, sizeof t->in, MPI_BYTE, from, tag, m->notes, &t->request.request);
+  mgrid_outcome o = mgrid_wait(has_come, t, t->until, NULL, NULL);
+  if (o == MGRID_OK && t->in != t->number && t->in != ~t->number)
+    return mgrid_fail(err, MGRID_DISAGREE,
+                      "mpi: rank %d makes another communicator where rank %" PRId64
+                      " makes %s; all ranks make theirs in one order",
+                      from, m->base.rank, spec->name);
+  *lacks |= o == MGRID_OK && t->in != t->number;
+  if (o == MGRID_OK) return o;
+  if (t->request.rc) return mgrid_mpi_failed(err, t->request.rc, "MPI_Irecv", spec->name);
+  MPI_Cancel(&t->request.request);
+  MPI_Wait(&t->request.request, MPI_STATUS_IGNORE);
+  if (o == MGRID_GAVE_UP) return mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", t->who), o;
+  mgrid_missing missing = mgrid_roll_end(&t->roll);
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_missing_fail(&missing, t->roll.seconds, &why);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: %.700s, to create %s", why.message, spec->name);
+}
+
+static mgrid_outcome tell_member(const meeting *t, int64_t position, int tag, bool lacks, mgrid_error *err) {
+  uint64_t    out = lacks ? ~t->number : t->number;
+  MPI_Request sent;
+  int         rc = MPI_Isend(&out, sizeof out, MPI_BYTE, t->spec->ranks[position], tag, t->roll.m->notes, &sent);
+  if (!rc) rc = MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Isend", t->spec->name) : MGRID_OK;
 }
 
 static mgrid_outcome meet_members(mpi_backend *m, const mgrid_comm_spec *spec, bool *lacks, mgrid_error *err) {
-  const double share = 0.75; /* of the deadline; the rest is for the verdict */
-  uint64_t     number = mgrid_mpi_number(spec->name, m->creations);
-  meeting      t = { .roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, share * m->seconds) };
-  double       until = t.roll.begun + share * m->seconds;
-  int          round = 0;
-  for (int64_t step = 1; step < spec->size; step *= 2, round++) {
-    int to = spec->ranks[(spec->position + step) % spec->size];
-    int from = spec->ranks[(spec->position + spec->size - step) % spec->size];
-    t.out = *lacks ? ~number : number;
-    t.got.rc = MPI_Irecv(&t.in, sizeof t.in, MPI_BYTE, from, MGRID_TAG_MEMBERS + round, m->notes, &t.got.request);
-    t.sent.rc = MPI_Isend(&t.out, sizeof t.out, MPI_BYTE, to, MGRID_TAG_MEMBERS + round, m->notes, &t.sent.request);
-    mgrid_outcome o = mgrid_wait(have_met, &t, until, NULL, NULL);
-    if (o == MGRID_OK && t.in != number && t.in != ~number)
-      return mgrid_fail(err, MGRID_DISAGREE,
-                        "mpi: rank %d makes another communicator where rank %" PRId64
-                        " makes %s; all ranks make theirs in one order",
-                        from, m->base.rank, spec->name);
-    *lacks |= o == MGRID_OK && t.in != number;
-    if (o == MGRID_OK) continue;
-    cancel(&t.got); /* of the 8 bytes sent MPI needs no memory of ours any more */
-    if (o == MGRID_GAVE_UP) return mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", t.who), o;
-    if (o != MGRID_LATE) return mgrid_mpi_failed(err, t.got.rc ? t.got.rc : t.sent.rc, "MPI_Isend", spec->name);
-    mgrid_missing missing = mgrid_roll_end(&t.roll);
-    mgrid_error   why = MGRID_ERROR_INIT;
-    mgrid_missing_fail(&missing, share * m->seconds, &why);
-    return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: %.700s, to create %s", why.message, spec->name);
-  }
-  return MGRID_OK;
+  const double  share = 0.75; /* of the deadline; the rest is for the verdict */
+  uint64_t      number = mgrid_mpi_number(spec->name, m->creations);
+  meeting       t = { .spec = spec, .roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, share * m->seconds) };
+  int64_t       me = spec->position, first = me * CHILDREN + 1, end = first + CHILDREN;
+  mgrid_outcome o = MGRID_OK;
+  t.number = number, t.until = t.roll.begun + t.roll.seconds;
+  if (end > spec->size) end = spec->size;
+  for (int64_t i = first; i < end && !o; i++) o = hear_member(&t, i, MGRID_TAG_COME, lacks, err);
+  if (me > 0 && !o) o = tell_member(&t, (me - 1) / CHILDREN, MGRID_TAG_COME, *lacks, err);
+  if (me > 0 && !o) o = hear_member(&t, (me - 1) / CHILDREN, MGRID_TAG_ALL_COME, lacks, err);
+  for (int64_t i = first; i < end && !o; i++) o = tell_member(&t, i, MGRID_TAG_ALL_COME, *lacks, err);
+  return o;
 }
 
 /* --------------------------------------------------------------------- creation */

@@ -2,8 +2,9 @@
 **
 ** faults.c - one fault of some ranks in one place of a job, for tests/faults, which starts it for each row of its table:
 ** faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come to the stage and fall asleep, stop, die,
-** leave, or do something else than the others. Every other rank prints what it was told, and after how long:
-** "told RANK SECONDS STATUS MESSAGE", and ends without MPI_Finalize.
+** leave, or do something else than the others; or, in a cluster (scripts/cluster), the host of rank ODD is cut off from the
+** others or gone. Every other rank prints what it was told, and after how long: "told RANK SECONDS STATUS MESSAGE", and
+** ends without MPI_Finalize.
 */
 #include "../anew.h"
 #include "moongrid_mpi.h"
@@ -19,7 +20,8 @@
 static const double deadline = 2;
 
 static int         me, world;
-static bool        odd; /* this rank is at fault */
+static bool        odd;                 /* this rank is at fault */
+static char        host[64], whose[64]; /* this rank's; in a cluster that of the ranks at fault */
 static const char *kind, *stage;
 static double      begun;
 static pid_t      *pids;
@@ -34,7 +36,18 @@ static double now(void) {
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 
+static void on_cluster(const char *what, const char *which) {
+  char line[160];
+  snprintf(line, sizeof line, "scripts/cluster %s %s", what, which);
+  if (system(line)) _exit(1);
+}
+
 static void fault(void) {
+  if (is(kind, "cut")) {
+    on_cluster("--link down", host);
+    return;
+  }
+  if (is(kind, "gone")) on_cluster("--gone", host);
   if (is(kind, "sleep")) sleep(30);
   if (is(kind, "stop")) raise(SIGSTOP);
   if (is(kind, "kill")) raise(SIGKILL);
@@ -81,7 +94,8 @@ static void told(const mgrid_error *e) {
   int  n = snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
   if (me == world - 1 || odds[world - 1]) unlink(path);
-  sleep(2); /* until all have said it; then let none be left */
+  sleep(2);                                          /* until all have said it; then let none be left */
+  if (whose[0] && me == 0) kill(getppid(), SIGKILL); /* the launcher would wait for its daemon there */
   for (int r = 0; r < world; r++)
     if (odds[r]) kill(pids[r], SIGKILL);
   _exit(0);
@@ -118,6 +132,12 @@ int main(int argc, char **argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &world);
   int first = atoi(argv[3]);
   odd = me == first || (is(argv[4], "half") && me % 2 == first % 2);
+  gethostname(host, sizeof host - 1);
+  if (is(argv[4], "host")) {
+    memcpy(whose, host, sizeof whose);
+    MPI_Bcast(whose, sizeof whose, MPI_BYTE, first, MPI_COMM_WORLD);
+    odd = is(whose, host);
+  }
   pids = calloc((size_t)world, sizeof *pids), odds = calloc((size_t)world, sizeof *odds);
   pid_t pid = getpid();
   MPI_Allgather(&pid, sizeof pid, MPI_BYTE, pids, sizeof pid, MPI_BYTE, MPI_COMM_WORLD);

@@ -1,0 +1,76 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Several hosts: scripts/cluster plays them on this machine. That ranks of different hosts create, prove and are
+-- placed, with the MPI library of the build; and that a cluster ends with all that it has started.
+
+local support = dofile("tests/lua/support.lua")
+local run = support.run
+
+local skipped = run("scripts/cluster 1 0 true"):match("# SKIP (.*)")
+
+-- The same text as often as it is in the list.
+local function counted(text)
+  local count = {}
+  for line in text:gmatch("[^\n]+") do count[line] = (count[line] or 0) + 1 end
+  return count
+end
+
+describe("a cluster", function()
+  if skipped then
+    pending("of several hosts: " .. skipped)
+    return
+  end
+
+  it("has hosts with names, boot ids and memory of their own", function()
+    local names = run("scripts/cluster 3 6 hostname")
+    assert.same({ node0 = 2, node1 = 2, node2 = 2 }, counted(names))
+    local boots, n = counted(run("scripts/cluster 3 6 cat /proc/sys/kernel/random/boot_id")), 0
+    for _, ranks in pairs(boots) do
+      n = n + 1
+      assert.equal(2, ranks)
+    end
+    assert.equal(3, n)
+    assert.equal("0\n", (run("touch /dev/shm/moongrid-cluster; scripts/cluster 1 0 ls /dev/shm | wc -l")))
+    os.remove("/dev/shm/moongrid-cluster")
+  end)
+
+  it("proves every communicator between hosts", function()
+    local out, err, code = run("scripts/cluster 4 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
+  end)
+
+  it("gives the exit code of its command", function()
+    local _, _, code = run("scripts/cluster 2 0 bash -c 'exit 7'")
+    assert.equal(7, code)
+  end)
+
+  for _, signal in ipairs { "TERM", "KILL" } do
+    it("leaves nothing behind when it is sent SIG" .. signal, function()
+      local out = run(([[
+        scripts/cluster 2 4 sleep 4711 & p=$!
+        for i in $(seq 100); do [ "$(pgrep -fc '^sleep 4711$')" -eq 4 ] && break; sleep 0.1; done
+        pgrep -fc '^sleep 4711$'
+        kill -%s $p
+        wait $p 2> /dev/null
+        for i in $(seq 50); do pgrep -f '^sleep 4711$' > /dev/null || break; sleep 0.1; done
+        pgrep -fc '^sleep 4711$']]):format(signal))
+      assert.equal("4\n0\n", out)
+    end)
+  end
+
+  for line, words in pairs {
+    ["0 4 true"] = "'0' is no number of hosts, 1 to 64",
+    ["65 4 true"] = "'65' is no number of hosts, 1 to 64",
+    ["2 four true"] = "'four' is no number of ranks, 0 to 1024",
+    ["--gone node1"] = "no cluster here; it is called by what scripts/cluster runs",
+    ["--link sideways node1"] = "--link up|down HOST",
+    ["1 0 scripts/cluster --link down node1"] = "no host 'node1'; there are node0",
+  } do
+    it("refuses " .. line, function()
+      local _, err, code = run("scripts/cluster " .. line)
+      assert.equal("cluster: " .. words .. "\n", err)
+      assert.equal(2, code)
+    end)
+  end
+end)

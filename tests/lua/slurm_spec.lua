@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Under Slurm, on four hosts played by this machine (scripts/slurm): srun starts the command, the trainer and jobs without
+-- MPI; an allocation's mpirun does, too. Skipped where Slurm is not installed.
+
+local run = dofile("tests/lua/support.lua").run
+
+local skipped = run("scripts/slurm 1 true"):match("# SKIP (.*)")
+
+describe("under Slurm", function()
+  if skipped then
+    pending("the command and the trainer: " .. skipped)
+    return
+  end
+
+  it("srun --mpi=pmix runs and proves a recipe over the hosts", function()
+    local out, err, code = run("scripts/slurm 4 srun --mpi=pmix -N 4 -n 16 build/moongrid run examples/moe.lua tp=2 pp=2 ep=4")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
+  end)
+
+  it("an allocation's mpirun does the same", function()
+    local out, err, code = run("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 scripts/slurm 2 salloc -N 2 -n 4 "
+      .. "scripts/launch 4 build/moongrid run examples/moe.lua tp=2")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved +every communicator on all 4 ranks"), out)
+  end)
+
+  it("the trainer has the curve of one rank", function()
+    os.execute("make -s -C examples/trainer")
+    local function losses(line, arguments)
+      local out, err, code = run(line .. " build/trainer/trainer --steps 5 examples/trainer/layout.lua " .. (arguments or ""))
+      assert.equal(0, code, err)
+      local last = out:match(".*loss +([0-9.]+)")
+      return assert(last, out)
+    end
+    local one = losses("scripts/launch 1")
+    local two = losses("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4", "tp=2")
+    assert.is_true(math.abs(one - two) < 1e-9)
+  end)
+
+  it("a job without MPI finds its ranks by Slurm's PMIx", function()
+    local _, err, code = run("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4 build/moongrid run examples/moe.lua --backend nccl --carrier pmix")
+    assert.equal(4, code)
+    assert.truthy(err:find("^moongrid: %[rank 0/4%] rank 0: nccl: "), err) -- it has met the others, and finds no GPU
+  end)
+
+  it("a rank with other parameters is told", function()
+    local _, err, code = run("scripts/slurm 2 srun --mpi=pmix -N 2 -n 4 bash -c "
+      .. "'[ $SLURM_PROCID = 3 ] && tp=tp=2; exec build/moongrid run examples/moe.lua $tp'")
+    assert.equal(5, code)
+    assert.truthy(err:find("moongrid: [rank 0/4]", 1, true), err)
+  end)
+end)
