@@ -6,9 +6,13 @@
 # make docs       the tables of options in lua/, after a change of options
 # make install    PREFIX=/usr/local DESTDIR=; make uninstall takes the same
 # make install-lua  the Lua module alone, for LuaRocks (scripts/*.rockspec)
+# make rock       build/dist/moongrid-VERSION-1.src.rock, for luarocks install
+# make deb        build/deb/*.deb, packages for Debian (scripts/debian/)
+# make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
 
+# The version is said in src/moongrid.h, and nowhere else.
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
 SOVER   := $(basename $(VERSION))
 PREFIX  ?= /usr/local
@@ -16,6 +20,9 @@ LIBDIR  ?= $(PREFIX)/lib
 LUA_CMOD ?= $(LIBDIR)/lua/5.4
 LUA_LMOD ?= $(PREFIX)/share/lua/5.4
 MANDIR  ?= $(PREFIX)/share/man
+# RUNPATH=      libraries are found where the loader looks, as distributions want it, not beside each other
+RUNPATH ?= yes
+, := ,
 
 CC         ?= cc
 AR         ?= ar
@@ -49,9 +56,11 @@ endif
 
 DEPS     := jansson libxxhash
 LUA_DEPS := lua5.4 yaml-0.1
+# LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
+LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua5.4)
 
 BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
-ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) $(LUA_DEPS)) $(CFLAGS)
+ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1) $(LUA_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
@@ -177,7 +186,7 @@ $(B)/libmoongrid.a: $(OBJ)
 # What speaks Lua: it stands on libmoongrid, so that there is one copy of what makes and frees plans and states.
 $(B)/libmoongrid_lua.so.$(SOVER): $(LUA_OBJ) $(LIB) $(MAP)
 	$(call SAY,LD,$@)
-	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) -Wl,-rpath,'$$ORIGIN' -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
+	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN') -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_lua.so
 
 $(B)/libmoongrid_lua.a: $(LUA_OBJ)
@@ -211,7 +220,7 @@ $(B)/gen/module.o: $(B)/script/luaopen.o $(LUA_OBJ)
 $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	$(call SAY,LD,$@)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
-	$(SHARED) -Wl,--version-script=$(B)/gen/module.map -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..' -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
+	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
 
 # The command links the archives: it is one file to copy, and can use symbols that are not exported.
 $(B)/moongrid: $(COMMAND) $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
@@ -239,12 +248,16 @@ docs: $(B)/moongrid.so
 
 # The C style, by .clang-format.
 format:
-	git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+	scripts/files '*.c' '*.h' | xargs clang-format -i
 
 # --------------------------------------------------------------------- install
 HEADERS := $(CORE_HEADERS) src/moongrid_lua.h $(wildcard $(BACKENDS:%=src/moongrid_%.h))
 PC      = $(D)$(LIBDIR)/pkgconfig
 CMAKE   = $(D)$(LIBDIR)/cmake/moongrid
+MODULES = $(PREFIX)/share/modulefiles/moongrid
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
@@ -271,9 +284,22 @@ install: all man
 	chmod 644 $(PC)/moongrid*.pc $(CMAKE)/*
 	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
+	install -d $(D)$(BASHDIR) $(D)$(ZSHDIR) $(D)$(FISHDIR) $(D)$(MODULES)
+	install -m 644 scripts/complete/moongrid.bash $(D)$(BASHDIR)/moongrid
+	install -m 644 scripts/complete/_moongrid $(D)$(ZSHDIR)/
+	install -m 644 scripts/complete/moongrid.fish $(D)$(FISHDIR)/
+	scripts/modulefile $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD) $(MANDIR) > $(D)$(MODULES)/$(VERSION).lua
+	chmod 644 $(D)$(MODULES)/$(VERSION).lua
+# the loader's list of libraries is anew where it looks here, and this is no staging for a package
+ifeq ($(DESTDIR),)
+	if scripts/searched $(LIBDIR) && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
+	LUA=$(LUA) scripts/installed $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD)
+endif
 
 # For LuaRocks: the Lua module alone, with the libraries in its folder, where it finds them.
-install-lua: all
+lua: $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS)
+
+install-lua: lua
 	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
 	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) $(D)$(LUA_CMOD)/
 	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
@@ -285,7 +311,25 @@ uninstall:
 	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf $(CMAKE)
 	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
-	-rmdir $(D)$(LUA_LMOD)/moongrid 2>/dev/null
+	rm -f $(D)$(BASHDIR)/moongrid $(D)$(ZSHDIR)/_moongrid $(D)$(FISHDIR)/moongrid.fish $(D)$(MODULES)/$(VERSION).lua
+	-rmdir $(D)$(LUA_LMOD)/moongrid $(D)$(MODULES) 2>/dev/null
+
+# --------------------------------------------------------------------- release
+# What is linked, with versions and licences, as SPDX.
+$(B)/moongrid.spdx: scripts/licences $(OUT)
+	PKG_CONFIG='$(PKG_CONFIG)' scripts/licences $(VERSION) $(filter-out %.a,$(OUT)) > $@
+
+# The same for LuaRocks: the tarball, and how to build it.
+rock: dist
+	scripts/rock $(VERSION)
+
+# The packages of this version, from its tarball.
+deb: dist
+	scripts/deb $(VERSION) $(BACKENDS)
+
+dist: $(B)/moongrid.spdx
+	scripts/dist $(VERSION)
+	install -m 644 $< build/dist/moongrid-$(VERSION).spdx
 
 clean:
 	rm -rf build
@@ -293,5 +337,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
-.PHONY: all man check lint docs format install install-lua uninstall clean
+.PHONY: all man check lint docs format install lua install-lua uninstall dist rock deb clean
 .DELETE_ON_ERROR:

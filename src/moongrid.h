@@ -113,7 +113,7 @@
 extern "C" {
 #endif
 
-/* Version of the library that runs, "0.1.0"; MGRID_VERSION is that of the header. */
+/* Version of the library that runs; MGRID_VERSION is that of the header. */
 MGRID_API const char *mgrid_version(void);
 
 /* ------------------------------------------------------------------ errors */

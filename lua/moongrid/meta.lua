@@ -493,7 +493,7 @@ function Job:close() end
 
 ---@class moongrid
 ---@field fill lightuserdata the size of the one dim that takes what the others leave
----@field _VERSION string "moongrid 0.1.0"
+---@field _VERSION string "moongrid", a space and the version
 local moongrid = {}
 
 ---@param size integer 1 to 2147483647

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16, CLI_NAMES_MAX = 2 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
+enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
@@ -76,6 +77,9 @@ typedef struct cli_command {
 /* Read the command line of `command` into the struct that begins with *c. False when nothing is left to do,
 ** because help was printed or the line was refused; c->code is the status then. */
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv);
+
+/* The options of a command, its own first; how many. */
+size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]);
 
 /* MGRID_USAGE, and said, where there is no recipe, or no world (0). */
 mgrid_status cli_wants(const cli *c, int64_t world);

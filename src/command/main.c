@@ -4,6 +4,7 @@
 */
 #include "base/base.h"
 #include "command/cli.h"
+#include "command/complete.h"
 
 #include <string.h>
 
@@ -51,6 +52,7 @@ int main(int argc, char **argv) {
     printf("moongrid %s\n", mgrid_version());
     return exit_code(MGRID_OK);
   }
+  if (strcmp(word, "complete") == 0) return exit_code(cli_complete(commands, COUNT, argc - 2, argv + 2));
   if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
     argv[1] = argv[2];
     argv[2] = option_help;

@@ -120,10 +120,10 @@ static const cli_option common[] = {
   { "color", cli_text, offsetof(cli, color) },
   { "help", cli_flag, offsetof(cli, help) },
 };
-enum { COMMON = sizeof common / sizeof common[0], KNOWN_MAX = CLI_OPTIONS_MAX + COMMON };
+enum { COMMON = sizeof common / sizeof common[0] };
+_Static_assert((int)COMMON <= (int)CLI_COMMON_MAX, "CLI_KNOWN_MAX has room for all");
 
-/* The options of a command, its own first. */
-static size_t options_of(const cli_command *command, const cli_option *known[KNOWN_MAX]) {
+size_t cli_options_of(const cli_command *command, const cli_option *known[CLI_KNOWN_MAX]) {
   size_t n = 0;
   for (const cli_option *o = command->options; n < CLI_OPTIONS_MAX && o->name; o++) known[n++] = o;
   for (size_t i = command->recipe ? 0 : 2; i < COMMON; i++) known[n++] = &common[i];
@@ -131,9 +131,9 @@ static size_t options_of(const cli_command *command, const cli_option *known[KNO
 }
 
 static mgrid_status unknown_option(const cli *c, const char *option) {
-  const cli_option *known[KNOWN_MAX];
-  const char       *names[KNOWN_MAX];
-  size_t            n = options_of(c->command, known);
+  const cli_option *known[CLI_KNOWN_MAX];
+  const char       *names[CLI_KNOWN_MAX];
+  size_t            n = cli_options_of(c->command, known);
   char              tail[256], word[64];
   for (size_t i = 0; i < n; i++) names[i] = known[i]->name;
   snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
@@ -167,10 +167,10 @@ static bool has_letter(const cli_command *command, const cli_option *o) {
 
 static mgrid_status parse(cli *c, int argc, char **argv) {
   enum { POSITIONAL = 1, LONG }; /* getopt_long's result for a word that is no option is 1 */
-  const cli_option *known[KNOWN_MAX];
-  struct option     longs[KNOWN_MAX + 1] = { 0 };
-  char              letters[2 * KNOWN_MAX + 4] = "-:h";
-  size_t            n = options_of(c->command, known), end = strlen(letters);
+  const cli_option *known[CLI_KNOWN_MAX];
+  struct option     longs[CLI_KNOWN_MAX + 1] = { 0 };
+  char              letters[2 * CLI_KNOWN_MAX + 4] = "-:h";
+  size_t            n = cli_options_of(c->command, known), end = strlen(letters);
   for (size_t i = 0; i < n; i++) {
     int value = known[i]->read == cli_flag    ? no_argument
                 : known[i]->read == cli_maybe ? optional_argument

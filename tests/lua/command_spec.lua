@@ -44,7 +44,7 @@ describe("moongrid", function()
   end)
 
   it("tells its version", function()
-    assert.equal("moongrid 0.1.0\n", (run "build/moongrid --version"))
+    assert.equal("moongrid " .. support.version .. "\n", (run "build/moongrid --version"))
   end)
 
   it("refuses what it does not know, naming the nearest", function()
@@ -860,7 +860,7 @@ describe("moongrid recipes and doctor", function()
     assert.is_true(found.planning.works)
     assert.is_false(found.launcher.works)
     assert.truthy(found.nccl.works or found.nccl.text:find "^nccl: " or found.nccl.text:find "^the nccl backend is not here: ")
-    assert.truthy((run "build/moongrid doctor"):find("^planning +yes  moongrid 0.1.0, Lua 5.4"))
+    assert.truthy((run "build/moongrid doctor"):find("^planning +yes  moongrid " .. support.version .. ", Lua 5.4"))
   end)
 end)
 

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- make install into a staging folder: a C program through pkg-config, shared and static, and
--- stock Lua through require; uninstall leaves nothing.
+-- stock Lua through require; uninstall leaves nothing. Then into a prefix of one's own, without environment variables.
 
 local support = dofile("tests/lua/support.lua")
 local run = support.run
@@ -83,7 +83,7 @@ describe("make install", function()
       local _, err, code = run(("cc -Wall -Werror %s.c -o %s $(%s --cflags moongrid) %s"):format(source, source, pkg, libs))
       assert.equal(0, code, err)
       local out = run(("LD_LIBRARY_PATH=%s/lib %s"):format(prefix, source))
-      assert.equal("0.1.0 7 families\n", out)
+      assert.equal(support.version .. " 7 families\n", out)
     end
     run(("rm -f %s %s.c"):format(source, source))
   end)
@@ -97,7 +97,7 @@ describe("make install", function()
     _, err, code = run(("cc %s.c -o %s $(PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config --cflags --libs moongrid_mpi)")
       :format(source, source, own))
     assert.equal(0, code, err)
-    _, _, code = run(("LD_LIBRARY_PATH=%s/lib scripts/launch 2 %s"):format(own, source))
+    _, _, code = run("scripts/launch 2 " .. source) -- it knows where its libraries are
     run(("rm -rf %s %s %s.c"):format(own, source, source))
     assert.equal(0, code)
   end)
@@ -150,7 +150,7 @@ describe("make install", function()
     write("CMakeLists.txt", [[
       cmake_minimum_required(VERSION 3.13)
       project(trainer C)
-      find_package(moongrid 0.1 REQUIRED COMPONENTS mpi)
+      find_package(moongrid ]] .. support.interface .. [[ REQUIRED COMPONENTS mpi)
       add_executable(plain plain.c)
       target_link_libraries(plain moongrid::moongrid)
       add_executable(mpi mpi.c)
@@ -160,12 +160,12 @@ describe("make install", function()
     assert.equal(0, code, err)
     local out
     out, err = run(folder .. "/plain")
-    assert.equal("0.1.0 7 families\n", out, err)
+    assert.equal(support.version .. " 7 families\n", out, err)
     _, err, code = run(("scripts/launch 2 %s/mpi"):format(folder))
     assert.equal(0, code, err)
-    write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid 0.2 REQUIRED)\n")
+    write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid 99.1 REQUIRED)\n")
     _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s ."):format(folder, prefix))
-    assert.truthy(code ~= 0 and err:find "0.1.0", err)
+    assert.truthy(code ~= 0 and err:find(support.version, 1, true), err)
     write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid REQUIRED COMPONENTS ucc)\n")
     _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s ."):format(folder, prefix))
     assert.truthy(code ~= 0 and err:find "without its ucc%s+backend", err)
@@ -210,7 +210,7 @@ describe("make install", function()
       }]]
     file:close()
     _, err, code = run(("export PKG_CONFIG_PATH=%s/lib/pkgconfig; c++ %s.cc -o %s $(pkg-config --cflags --libs moongrid_mpi) "
-      .. "-Wl,-rpath,%s/lib && %s"):format(own, source, source, own, source))
+      .. "&& %s"):format(own, source, source, source))
     run(("rm -rf %s %s %s.cc"):format(own, source, source))
     assert.equal("", err)
     assert.equal(0, code)
@@ -233,7 +233,7 @@ describe("make install", function()
     local _, _, have = run "command -v luarocks"
     if have ~= 0 then return pending "no luarocks here" end
     local tree = stage .. "/rocks"
-    local _, err, code = run(("luarocks --lua-version=5.4 --tree %s make scripts/moongrid-0.1.0-1.rockspec"):format(tree))
+    local _, err, code = run(("luarocks --lua-version=5.4 --tree %s make scripts/moongrid-dev-1.rockspec"):format(tree))
     assert.equal(0, code, err)
     local env = ("cd / && LUA_PATH_5_4='%s/share/lua/5.4/?.lua;;' LUA_CPATH_5_4='%s/lib/lua/5.4/?.so;;' "):format(tree, tree)
     local out
@@ -250,7 +250,7 @@ describe("make install", function()
 
   it("serves require in stock Lua, and the command finds its backend", function()
     local out = run(("LUA_CPATH_5_4='%s/lib/lua/5.4/?.so' lua5.4 -e 'print(require(\"moongrid\")._VERSION)'"):format(prefix))
-    assert.equal("moongrid 0.1.0\n", out)
+    assert.equal("moongrid " .. support.version .. "\n", out)
     out = run(prefix .. "/bin/moongrid doctor")
     assert.truthy(out:find("\nmpi +yes "), out)
   end)
@@ -265,7 +265,7 @@ describe("make install", function()
       end
     end
     assert.truthy(n > 100)
-    assert.truthy((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("SONAME +libmoongrid.so.0.1\n"))
+    assert.truthy((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("SONAME +libmoongrid.so." .. support.interface .. "\n"))
     assert.is_nil((run(("objdump -p %s/lib/libmoongrid.so"):format(prefix))):find("libmpi"))
   end)
 
@@ -284,5 +284,95 @@ describe("make install", function()
     local _, err, code = run("make -s uninstall DESTDIR=" .. stage .. " PREFIX=/usr/local")
     assert.equal(0, code, err)
     assert.equal("", (run("find " .. stage .. " -type f -o -type l")))
+  end)
+end)
+
+describe("make install into a prefix of one's own", function()
+  local own, printed
+
+  setup(function()
+    own = run "mktemp -d":gsub("\n", "")
+    local err, code
+    printed, err, code = run("make -s install PREFIX=" .. own)
+    assert.equal(0, code, err)
+  end)
+
+  teardown(function() run("rm -rf " .. own) end)
+
+  -- no variable of this shell's helps
+  local function bare(line) return run("env -i HOME=/ PATH=/usr/bin:/bin " .. line) end
+
+  it("prints the lines for the shell, pkg-config and Lua, and nothing else", function()
+    assert.equal((([[
+moongrid VERSION is in PREFIX, and runs and links from there. For the shell, pkg-config and Lua to find it:
+  export PATH=PREFIX/bin:$PATH
+  export PKG_CONFIG_PATH=PREFIX/lib/pkgconfig:$PKG_CONFIG_PATH
+  export LUA_PATH_5_4='PREFIX/share/lua/5.4/?.lua;;'
+  export LUA_CPATH_5_4='PREFIX/lib/lua/5.4/?.so;;'
+or, where there is Lmod: module use PREFIX/share/modulefiles && module load moongrid
+]]):gsub("PREFIX", own):gsub("VERSION", support.version)), printed)
+  end)
+
+  it("says nothing where all is found anyway", function()
+    local out, err, code = run(([[export PATH=%s/bin:$PATH PKG_CONFIG_PATH=%s/lib/pkgconfig LUA_PATH_5_4='%s/share/lua/5.4/?.lua;;'
+      LUA_CPATH_5_4='%s/lib/lua/5.4/?.so;;' scripts/installed 1 %s %s/lib %s/lib/lua/5.4 %s/share/lua/5.4]])
+      :gsub("%%s", own))
+    assert.equal("", out .. err)
+    assert.equal(0, code)
+  end)
+
+  it("the command loads what lies beside it", function()
+    local out = bare(own .. "/bin/moongrid doctor")
+    assert.truthy(out:find "^planning +yes ", out)
+    if run "ls build":find "libmoongrid_mpi" then assert.truthy(out:find "\nmpi +yes ", out) end
+  end)
+
+  it("a program linked by pkg-config knows where its libraries are; one for the system's folders need not", function()
+    local source = support.file(program):gsub("%.lua$", "")
+    run(("mv %s.lua %s.c; cc %s.c -o %s $(PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config --cflags --libs moongrid)")
+      :format(source, source, source, source, own))
+    local out, err = bare(source)
+    run(("rm -f %s %s.c"):format(source, source))
+    assert.equal(support.version .. " 7 families\n", out, err)
+    assert.truthy(run("scripts/pkgconfig moongrid 1 /opt/x /opt/x/lib"):find("\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lmoongrid\n", 1, true))
+    assert.truthy(run("scripts/pkgconfig moongrid 1 /usr /usr/lib"):find("\nLibs: -L${libdir} -lmoongrid\n", 1, true))
+  end)
+
+  it("the printed lines serve stock Lua from any folder", function()
+    local lines = printed:gsub("^[^\n]*\n", ""):gsub("or, where[^\n]*\n", "")
+    local out, err = run("cd / && " .. lines:gsub("^%s+", "") ..
+      [[lua5.4 -e 'print(#require "moongrid".load("megatron"):plan(64, { tp = 4 }), require "moongrid.jax_mesh" ~= nil)']])
+    assert.equal("32\ttrue\n", out, err)
+  end)
+
+  it("is a module of Lmod, which goes as it came", function()
+    local init = run("ls /usr/share/lmod/lmod/init/bash"):gsub("\n", "")
+    if init == "" then return pending "no lmod here" end
+    -- loaded(SET): after these settings, Lua's path before, with the module, and after it
+    local function loaded(set)
+      local out, err = run(([[unset LUA_PATH LUA_CPATH LUA_PATH_5_4 LUA_CPATH_5_4; . %s
+        module use %s/share/modulefiles
+        %s
+        path() { lua5.4 -e 'print(package.path)'; }
+        path; module load moongrid; path
+        cd / && moongrid --version && lua5.4 -e 'print(require "moongrid"._VERSION)' && pkg-config --modversion moongrid
+        echo $MOONGRID_ROOT; echo ${MANPATH%%%%:*}
+        module unload moongrid; path; echo $MOONGRID_ROOT; command -v moongrid]]):format(init, own, set))
+      local before, with, version, module, pc, root, man, after, rest =
+        out:match "^([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n(.*)$"
+      assert.equal(before, after, err)
+      assert.equal(own .. "/share/lua/5.4/?.lua;" .. before, with)
+      assert.equal("moongrid " .. support.version, version)
+      assert.equal(version, module)
+      assert.equal(support.version, pc)
+      assert.equal(own, root)
+      assert.equal(own .. "/share/man", man)
+      assert.equal("\n", rest)
+      return before
+    end
+    assert.truthy(loaded "":find "^/usr/local/share/lua")
+    assert.truthy(loaded "export LUA_PATH='/y/?.lua;;'":find "^/y/%?%.lua;/usr/local")
+    assert.equal("/y/?.lua;/z/?.lua", loaded "export LUA_PATH='/y/?.lua;/z/?.lua'")
+    assert.truthy(loaded "export LUA_PATH_5_4='/x/?.lua;;' LUA_PATH='/y/?.lua'":find "^/x/%?%.lua;/usr/local")
   end)
 end)

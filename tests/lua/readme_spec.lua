@@ -82,7 +82,7 @@ local env = "export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
 
 describe("what a README shows", function()
   local c, lua = {}, 0
-  for path in run("git ls-files '*README.md'"):gmatch "[^\n]+" do
+  for path in run("scripts/files '*README.md'"):gmatch "[^\n]+" do
     for _, block in ipairs(blocks(path)) do
       local where = ("%s:%d"):format(path, block.line)
       if block.language == "c" then

@@ -45,4 +45,8 @@ function M.file(text)
   return name .. ".lua"
 end
 
+-- The version, which src/moongrid.h says, and that of the interface, which is in the names of the libraries.
+M.version = read "src/moongrid.h":match '#define MGRID_VERSION +"([%d.]+)"'
+M.interface = M.version:match "^%d+%.%d+"
+
 return M

@@ -3,6 +3,7 @@
 -- The vocabulary in stock Lua: results of every method, field and operator, and the whole message of
 -- each refusal. A case is one line of a program "v.lua", which sees:
 
+local support = dofile "tests/lua/support.lua"
 local mg = require "moongrid"
 
 -- ranks 0..7 as tp 2 (fastest) x dp 2 x pp 2; T and p have a family of each kind, s is rank 5
@@ -530,7 +531,7 @@ describe("module", function()
     bundled[#bundled + 1] = path:match "([^/]+)%.lua$"
   end
   gives {
-    { "mg._VERSION, mg.recipes()", "moongrid 0.1.0", bundled },
+    { "mg._VERSION, mg.recipes()", "moongrid " .. support.version, bundled },
     { "text(picotron), text(picotron:plan(8))", "Recipe", "Plan of 7 families over 8 ranks, digest 8fd3250b..." },
     { "picotron:plan(8, { tp = 2 }) == picotron:plan(w, { tp_size = '2' }), picotron:plan(8).recipe", true, "picotron" },
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'str')", "TP(2)-CP(1)-PP(1)-DP(4)-Rank(3)" },

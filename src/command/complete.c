@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT
+**
+** complete.c - moongrid complete WORD ...: what may stand for the last of these words, for the shells (scripts/complete).
+**
+** The words are those of a command line, without "moongrid" before them; the last is what was typed of a word, and may be
+** empty. Each candidate is a line, the whole word, with a tab and a few words about it where there are some. One that ends
+** in "=" or "/" goes on. Subcommands and options come from their rows, parameters from the recipe on the line. Sizes and
+** words are offered as far as the recipe takes them, with the parameters that stand before them, in the world of the line.
+** Nothing is ever said of a line that is wrong, or of a recipe that does not load: then there are no candidates.
+*/
+#include "command/cli.h"
+#include "command/complete.h"
+#include "moongrid_tensor.h"
+#include "script/runtime.h"
+
+#include <glob.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the words before the last say. */
+typedef struct line {
+  cli         cli;    /* command, recipe, parameters, words after the recipe */
+  int64_t     world;  /* 0: not said */
+  const char *before; /* the recipe before "vs" */
+  bool        vs;
+  const char *awaited; /* the option whose value the last word is, without dashes; NULL: none */
+  const char *last;    /* of it, what was typed */
+  const char *head;    /* what stands before it in its word: "--color=" */
+  size_t      nhead;
+} line;
+
+/* ---------------------------------------------------------------- candidates */
+
+/* Offer a word that begins as what was typed does; `about` may be NULL. */
+static void offer(const line *l, const char *word, const char *about) {
+  if (strncmp(word, l->last, strlen(l->last)) != 0) return;
+  printf("%.*s%s", (int)l->nhead, l->head, word);
+  if (about && *about) printf("\t%.*s", (int)strcspn(about, "\n\t"), about);
+  printf("\n");
+}
+
+static void offer_each(const line *l, const char *words) {
+  char word[64];
+  for (int n = 0; sscanf(words, "%63s%n", word, &n) == 1; words += n) offer(l, word, NULL);
+}
+
+/* Folders, and files with this ending; NULL: any. */
+static void offer_files(const line *l, const char *ending) {
+  mgrid_text pattern = { 0 };
+  glob_t     found;
+  for (const char *at = l->last; *at; at++) mgrid_text_add(&pattern, strchr("*?[]\\", *at) ? "\\%c" : "%c", *at);
+  mgrid_text_add(&pattern, "*");
+  if (pattern.data && glob(pattern.data, GLOB_MARK, NULL, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+      const char *path = found.gl_pathv[i];
+      size_t      len = strlen(path), n = ending ? strlen(ending) : 0;
+      if (path[len - 1] == '/' || (len >= n && strcmp(path + len - n, ending ? ending : "") == 0)) offer(l, path, NULL);
+    }
+    globfree(&found);
+  }
+  mgrid_text_free(&pattern);
+}
+
+static void offer_recipes(const line *l) {
+  for (const char *const *name = mgrid_recipe_names(); *name; name++) {
+    cli     one = { .recipe = *name, .quiet = true };
+    json_t *info = NULL;
+    if (strncmp(*name, l->last, strlen(l->last)) != 0) continue;
+    mgrid_runtime *rt = cli_load(&one, NULL);
+    if (rt) mgrid_runtime_info_json(rt, &info, NULL);
+    offer(l, *name, json_string_value(json_object_get(info, "doc")));
+    json_decref(info);
+    mgrid_runtime_free(rt);
+  }
+  offer_files(l, ".lua");
+}
+
+/* ------------------------------------------------------------ of a recipe */
+
+static const char *text_at(const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text ? text : "";
+}
+
+/* Does the recipe take NAME=VALUE behind the parameters of the line? */
+static bool takes(const line *l, mgrid_runtime *rt, int64_t world, const char *name, const char *value) {
+  char        arg[256];
+  cli         with = l->cli;
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (with.nargs == CLI_ARGS_MAX) return false;
+  if (snprintf(arg, sizeof arg, "%s=%s", name, value) >= (int)sizeof arg) return false;
+  with.args[with.nargs++] = arg;
+  mgrid_plan *p = cli_plan(&with, rt, world, &e);
+  mgrid_plan_free(p);
+  return p != NULL;
+}
+
+/* The families or tensors of the plan, at the world of the line or the smallest that the recipe takes. */
+static mgrid_plan *any_plan(const line *l, mgrid_runtime *rt) {
+  mgrid_plan *p = l->world ? cli_plan(&l->cli, rt, l->world, NULL) : NULL;
+  for (int64_t world = 1; world <= 4096 && !p && !l->world; world *= 2) p = cli_plan(&l->cli, rt, world, NULL);
+  return p;
+}
+
+/* The divisors of the world that the recipe takes; where it takes none, as other parameters have to come first, all.
+** Without a world, powers of two. */
+static void offer_sizes(const line *l, mgrid_runtime *rt, const char *name) {
+  enum { MOST = 64 };
+  char size[32];
+  for (int all = 0, offered = 0; all < 2 && !offered; all++)
+    for (int64_t n = 1, tried = 0; n <= (l->world ? l->world : 64) && n <= 1 << 20 && tried < MOST; n++) {
+      if (l->world ? l->world % n != 0 : (n & (n - 1)) != 0) continue;
+      snprintf(size, sizeof size, "%" PRId64, n), tried++;
+      if (l->world && !all && !takes(l, rt, l->world, name, size)) continue;
+      offer(l, size, NULL), offered++;
+    }
+}
+
+/* The words of its documentation that the recipe takes, if it does not take just any. */
+static void offer_choices(const line *l, mgrid_runtime *rt, const json_t *param, const char *name) {
+  mgrid_plan *p = any_plan(l, rt);
+  int64_t     world = p ? mgrid_plan_world(p) : 0;
+  const char *usual = text_at(param, "default");
+  mgrid_plan_free(p);
+  if (*usual) offer(l, usual, "if nothing is said");
+  if (!world || takes(l, rt, world, name, "no-such-word")) return;
+  for (const char *at = text_at(param, "doc"); *at; at += strcspn(at, " ,;()")) {
+    char word[64];
+    at += strspn(at, " ,;()");
+    int n = (int)strcspn(at, " ,;()");
+    if (n == 0 || n >= (int)sizeof word) continue;
+    snprintf(word, sizeof word, "%.*s", n, at);
+    if (strcmp(word, usual) != 0 && takes(l, rt, world, name, word)) offer(l, word, NULL);
+  }
+}
+
+/* Is it the name of the parameter, or another name? */
+static bool is_called(const json_t *param, const char *name, size_t len) {
+  const char *own = text_at(param, "name");
+  if (strlen(own) == len && strncmp(own, name, len) == 0) return true;
+  const json_t *names = json_object_get(param, "aliases");
+  for (size_t i = 0; i < json_array_size(names); i++) {
+    const char *other = json_string_value(json_array_get(names, i));
+    if (strlen(other) == len && strncmp(other, name, len) == 0) return true;
+  }
+  return false;
+}
+
+/* The values of NAME=. */
+static void offer_values(line *l, mgrid_runtime *rt, const json_t *params) {
+  size_t n = strcspn(l->last, "=");
+  for (size_t i = 0; i < json_array_size(params); i++) {
+    const json_t *param = json_array_get(params, i);
+    const char   *kind = text_at(param, "kind"), *name = text_at(param, "name");
+    if (!is_called(param, l->last, n)) continue;
+    l->head = l->last, l->nhead = n + 1, l->last += n + 1;
+    if (strcmp(kind, "flag") == 0)
+      offer_each(l, "true false");
+    else if (strcmp(kind, "size") == 0)
+      offer_sizes(l, rt, name);
+    else if (strcmp(kind, "file") == 0)
+      offer_files(l, NULL);
+    else if (strcmp(kind, "text") == 0)
+      offer_choices(l, rt, param, name);
+    else
+      offer(l, text_at(param, "default"), "if nothing is said");
+    return;
+  }
+}
+
+/* NAME= of all that the line has not yet, and their other names. */
+static void offer_names(const line *l, const json_t *params) {
+  char word[128];
+  for (size_t i = 0; i < json_array_size(params); i++) {
+    const json_t *param = json_array_get(params, i), *names = json_object_get(param, "aliases");
+    bool          given = false;
+    for (size_t k = 0; k < l->cli.nargs && !given; k++)
+      given = is_called(param, l->cli.args[k], strcspn(l->cli.args[k], "="));
+    for (size_t k = 0; k <= json_array_size(names) && !given; k++) {
+      const char *name = k ? json_string_value(json_array_get(names, k - 1)) : text_at(param, "name");
+      if (snprintf(word, sizeof word, "%s=", name) < (int)sizeof word) offer(l, word, text_at(param, "doc"));
+    }
+  }
+}
+
+static void offer_families(const line *l, mgrid_runtime *rt) {
+  mgrid_plan *p = any_plan(l, rt);
+  for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) offer(l, mgrid_plan_family_name(p, i), NULL);
+  mgrid_plan_free(p);
+}
+
+static void offer_tensors(const line *l, mgrid_runtime *rt) {
+  mgrid_plan *p = any_plan(l, rt);
+  for (size_t i = 0; p && i < mgrid_plan_ntensors(p); i++) offer(l, mgrid_plan_tensor_name(p, i), NULL);
+  mgrid_plan_free(p);
+}
+
+/* Texts, or objects with names. */
+static void offer_named(const line *l, const json_t *list) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i);
+    offer(l, json_is_string(one) ? json_string_value(one) : text_at(one, "name"), text_at(one, "doc"));
+  }
+}
+
+/* What stands after the recipe: the words that the subcommand takes, "vs", parameters and their values. */
+static void offer_of_recipe(line *l, mgrid_runtime *rt) {
+  json_t     *info = NULL;
+  const char *command = l->cli.command->name;
+  bool        asks = strcmp(command, "ask") == 0, decides = strcmp(command, "policy") == 0;
+  bool        sides = strstr(l->cli.command->takes, " vs ") || strcmp(command, "run") == 0;
+  if (mgrid_runtime_info_json(rt, &info, NULL)) return;
+  const json_t *params = json_object_get(info, asks && l->cli.nwords ? "arguments" : "params");
+  if (strcmp(command, "recipes") != 0 && strchr(l->last, '=')) {
+    offer_values(l, rt, params);
+  } else if (strcmp(command, "recipes") != 0) {
+    bool word = l->cli.nwords < l->cli.command->words;
+    if (word && strcmp(command, "explain") == 0) offer_families(l, rt);
+    if (word && asks)
+      offer_named(l, json_object_get(info, "queries")), offer_named(l, json_object_get(info, "getters"));
+    if (word && decides) offer_named(l, json_object_get(info, "policies"));
+    if (sides && !l->vs) offer(l, "vs", "the other side");
+    if (!decides || !l->cli.nwords) offer_names(l, params);
+  }
+  json_decref(info);
+}
+
+/* ------------------------------------------------------------------- options */
+
+/* Options with a text of which some are known; those of a plan in capitals. */
+static const struct {
+  const char *option, *values;
+} known_values[] = {
+  { "color", "auto always never" },
+  { "backend", "auto mpi nccl pmix dry" },
+  { "carrier", "mpi pmix" },
+  { "print", "rank0 all none" },
+  { "family", "FAMILY" },
+  { "groups", "FAMILY" },
+  { "tensor", "TENSOR" },
+  { "params", "FILE" },
+  { "output", "FILE" },
+};
+
+static void offer_option_values(const line *l, mgrid_runtime *rt) {
+  for (size_t i = 0; i < sizeof known_values / sizeof known_values[0]; i++) {
+    const char *values = known_values[i].values;
+    if (strcmp(known_values[i].option, l->awaited) != 0) continue;
+    if (strcmp(values, "FILE") == 0)
+      offer_files(l, NULL);
+    else if (strcmp(values, "FAMILY") == 0 && rt)
+      offer_families(l, rt);
+    else if (strcmp(values, "TENSOR") == 0 && rt)
+      offer_tensors(l, rt);
+    else if (*values != 'F' && *values != 'T')
+      offer_each(l, values);
+  }
+}
+
+static void offer_options(const line *l) {
+  const cli_option *known[CLI_KNOWN_MAX];
+  char              word[64];
+  size_t            n = cli_options_of(l->cli.command, known);
+  for (size_t i = 0; i < n; i++) {
+    snprintf(word, sizeof word, "--%s", known[i]->name);
+    offer(l, word, NULL);
+  }
+}
+
+/* The option that a word is, with one dash or two, or with "=VALUE" behind it. */
+static const cli_option *option_of(const cli_command *command, const char *word) {
+  const cli_option *known[CLI_KNOWN_MAX];
+  size_t            n = cli_options_of(command, known), len = strcspn(word, "=");
+  for (size_t i = 0; i < n; i++) {
+    if (strncmp(word, "--", 2) == 0 && strlen(known[i]->name) == len - 2
+        && strncmp(known[i]->name, word + 2, len - 2) == 0)
+      return known[i];
+    if (command->letters && word[1] == *known[i]->name && word[2] == '\0' && strchr(command->letters, word[1]))
+      return known[i];
+  }
+  return NULL;
+}
+
+/* ----------------------------------------------------------------- the line */
+
+static void read_value(line *l, const char *option, const char *value) {
+  if (strcmp(option, "world") == 0) l->world = strtoll(value, NULL, 10);
+  if (strcmp(option, "params") == 0) l->cli.params = value;
+  if (strcmp(option, "option") == 0 && l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = value;
+}
+
+static void read_word(line *l, const char *word) {
+  const cli_option *o = *word == '-' ? option_of(l->cli.command, word) : NULL;
+  const char       *eq = strchr(word, '=');
+  if (l->awaited) {
+    read_value(l, l->awaited, word);
+    l->awaited = NULL;
+  } else if (o && eq) {
+    read_value(l, o->name, eq + 1);
+  } else if (o) {
+    l->awaited = o->read == cli_flag || o->read == cli_maybe ? NULL : o->name;
+  } else if (strcmp(word, "vs") == 0) {
+    l->vs = true, l->before = l->cli.recipe;
+    l->cli.recipe = NULL, l->cli.nargs = 0;
+  } else if (eq && !memchr(word, '/', (size_t)(eq - word))) {
+    if (l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = word;
+  } else if (*word != '-' && !l->cli.recipe) {
+    l->cli.recipe = word;
+  } else if (*word != '-' && l->cli.nwords < l->cli.command->words) {
+    l->cli.words[l->cli.nwords++] = word;
+  }
+}
+
+static void complete_command(line *l) {
+  const cli_option *o = *l->last == '-' ? option_of(l->cli.command, l->last) : NULL;
+  const char       *eq = strchr(l->last, '=');
+  if (o && eq && !l->awaited) {
+    l->awaited = o->name;
+    l->head = l->last, l->nhead = (size_t)(eq + 1 - l->last), l->last = eq + 1;
+  }
+  if (*l->last == '-' && !l->awaited) {
+    offer_options(l);
+    return;
+  }
+  bool bare = !l->cli.recipe;
+  if (bare) l->cli.recipe = l->before; /* of B: that of A, if there is none */
+  l->cli.quiet = true;
+  mgrid_runtime *rt = l->cli.recipe ? cli_load(&l->cli, NULL) : NULL;
+  if (l->awaited)
+    offer_option_values(l, rt);
+  else if (bare && l->cli.command->recipe && !strchr(l->last, '='))
+    offer_recipes(l);
+  if (!l->awaited && rt) offer_of_recipe(l, rt);
+  mgrid_runtime_free(rt);
+}
+
+mgrid_status cli_complete(const cli_command *const *commands, size_t n, int argc, char **argv) {
+  line        l = { .last = argc > 0 ? argv[argc - 1] : "", .head = "" };
+  const char *name = argc > 1 && strcmp(argv[0], "help") != 0 ? argv[0] : NULL;
+  for (size_t i = 0; i < n && !name && argc < 3; i++) offer(&l, commands[i]->name, commands[i]->does);
+  if (!name && argc < 2) offer_each(&l, "help --help --version");
+  for (size_t i = 0; i < n && name; i++)
+    if (strcmp(commands[i]->name, name) == 0) l.cli.command = commands[i];
+  if (!l.cli.command) return cli_finish(&l.cli, MGRID_OK);
+  for (int i = 1; i < argc - 1; i++) read_word(&l, argv[i]);
+  complete_command(&l);
+  return cli_finish(&l.cli, MGRID_OK);
+}

@@ -1,0 +1,118 @@
+-- SPDX-License-Identifier: MIT
+--
+-- make dist: the tarball is the project, file by file; unpacked elsewhere it builds and passes tests without git; what
+-- is linked is listed with its licence. make rock: installed by LuaRocks, the module finds its libraries.
+
+local support = dofile "tests/lua/support.lua"
+local run = support.run
+
+-- The objects do not depend on where they are compiled, so ccache may give those of the clone.
+local make = "CCACHE_NOHASHDIR=1 make -s -j2 SAY= "
+
+describe("make dist", function()
+  local stage, name, tarball
+
+  setup(function()
+    stage = run "mktemp -d":gsub("\n", "")
+    name = "moongrid-" .. support.version
+    tarball = "build/dist/" .. name .. ".tar.gz"
+    local out, err, code = run "make -s dist"
+    assert.equal(0, code, err)
+    assert.truthy(out:find(tarball .. "\n", 1, true), out)
+  end)
+
+  teardown(function() run("rm -rf " .. stage) end)
+
+  it("packs every file once, in a folder with the version, and nothing that was built", function()
+    local packed = run(("tar -tzf %s | sed 's,^%s/,,' | LC_ALL=C sort"):format(tarball, name))
+    assert.equal(run "scripts/files | LC_ALL=C sort", packed)
+    assert.truthy(packed:find "\nMakefile\n" and packed:find "^%.busted\n" and packed:find "\nsrc/moongrid.h\n")
+    assert.is_nil(("\n" .. packed):find "\nbuild/" or packed:find "%.git/")
+  end)
+
+  it("gives the same bytes twice, whatever the clock and the mask say", function()
+    local first = run("sha256sum < " .. tarball)
+    run(("umask 077; SOURCE_DATE_EPOCH=$(tar -tvzf %s --full-time --utc | awk 'NR == 1 { print $4 \" \" $5 \" UTC\" }' "
+      .. "| xargs -I{} date -d {} +%%s) scripts/dist %s"):format(tarball, support.version))
+    assert.equal(first, run("sha256sum < " .. tarball))
+  end)
+
+  it("unpacked elsewhere it builds, passes tests and packs itself again without git", function()
+    run(("tar -xzf %s -C %s; mkdir %s/bin; printf '#!/bin/sh\\nexit 99\\n' > %s/bin/git; chmod +x %s/bin/git")
+      :format(tarball, stage, stage, stage, stage))
+    local there = ("cd %s/%s && export PATH=%s/bin:$PATH && "):format(stage, name, stage)
+    assert.equal(99, select(3, run(there .. "git status")))
+    for _, line in ipairs { make .. "all build/tests/test_plan build/tests/test_operations", "build/tests/test_plan",
+                            "build/tests/test_operations", "busted -o TAP tests/lua/recipe_spec.lua" } do
+      local out, err, code = run(there .. line)
+      assert.equal(0, code, line .. "\n" .. out .. err)
+    end
+    assert.equal(run "build/moongrid plan megatron --world 64 --text", (run(there .. "build/moongrid plan megatron --world 64 --text")))
+    local _, err, code = run(there .. "scripts/dist " .. support.version)
+    assert.equal(0, code, err)
+    local list = "tar -tzf %s | LC_ALL=C sort"
+    assert.equal(run(list:format(tarball)), (run(list:format(stage .. "/" .. name .. "/" .. tarball))))
+  end)
+
+  it("lists the licences of what is linked, and of what is opened", function()
+    local text = io.open(("build/dist/%s.spdx"):format(name)):read "a"
+    assert.truthy(text:find "^SPDXVersion: SPDX%-2.3\nDataLicense: CC0%-1.0\n")
+    local licences = {}
+    for package, rest in text:gmatch "PackageName: (%S+)\n(.-PackageLicenseDeclared: [^\n]+)" do
+      licences[package] = rest:match "PackageLicenseDeclared: (.+)"
+      assert.truthy(text:find("SPDXRef-" .. package .. "\n", 1, true))
+    end
+    assert.equal("MIT", licences.moongrid)
+    assert.equal("MIT", licences.Jansson)
+    assert.equal("BSD-2-Clause", licences.xxHash)
+    assert.equal("MIT", licences.Lua)
+    assert.equal((run "build/moongrid doctor | sed -n 's/^mpi  *yes.*/yes/p'" ~= ""), (licences.OpenMPI or licences.MPICH) ~= nil)
+    assert.truthy(text:find "\nRelationship: SPDXRef%-moongrid DYNAMIC_LINK SPDXRef%-Jansson\n")
+  end)
+
+  it("refuses to list a library whose licence nobody wrote down", function()
+    run(("echo 'int strange(void) { return 1; }' > %s/strange.c; cc -shared -fPIC -Wl,-soname,libstrange.so.7 %s/strange.c -o %s/libstrange.so; "
+      .. "echo 'int strange(void); int main(void) { return strange(); }' > %s/main.c; cc %s/main.c -L%s -lstrange -o %s/main")
+      :format(stage, stage, stage, stage, stage, stage, stage))
+    local out, err, code = run(("scripts/licences %s %s/main"):format(support.version, stage))
+    assert.equal("", out)
+    assert.equal("licences: linked, and without a licence in the table of scripts/licences: libstrange.so.7\n", err)
+    assert.equal(1, code)
+  end)
+end)
+
+describe("make rock", function()
+  it("gives a rock that LuaRocks builds and installs, whose module finds its libraries from any folder", function()
+    if select(3, run "command -v luarocks zip unzip") ~= 0 then return pending "no luarocks, zip or unzip here" end
+    local out, err, code = run "make -s rock"
+    local rock = ("build/dist/moongrid-%s-1.src.rock"):format(support.version)
+    assert.equal(0, code, err)
+    assert.truthy(out:find(rock .. "\n", 1, true), out)
+    local tree = run "mktemp -d":gsub("\n", "")
+    local luarocks = ("luarocks --lua-version=5.4 --tree %s "):format(tree)
+    out, err, code = run("CCACHE_NOHASHDIR=1 MAKEFLAGS=-j2 " .. luarocks .. "install " .. rock)
+    assert.equal(0, code, out .. err)
+    assert.truthy(run(luarocks .. "list --porcelain"):find("^moongrid\t" .. support.version .. "%-1\tinstalled"))
+    local root, there = io.popen "pwd":read "l", ("eval \"$(%spath)\"; cd /; "):format(luarocks)
+    out, err = run(there .. [[lua5.4 -e 'local m = require "moongrid"
+      print(package.searchpath("moongrid", package.cpath), m._VERSION, #m.load("megatron"):plan(64, { tp = 4 }),
+            require "moongrid.jax_mesh" ~= nil)']])
+    assert.equal(("%s/lib/lua/5.4/moongrid.so\tmoongrid %s\t32\ttrue\n"):format(tree, support.version), out, err)
+    if run "ls build":find "libmoongrid_mpi" then
+      out, err = run(there .. root .. [[/scripts/launch 2 lua5.4 -e 'local j = assert(require "moongrid".mpi())
+        if j.rank == 0 then print(j.backend, j.world) end j:close()']])
+      assert.equal("mpi\t2\n", out, err)
+    end
+    out, err, code = run(luarocks .. "remove moongrid")
+    assert.equal(0, code, out .. err)
+    assert.equal("", (run("find " .. tree .. " -name '*moongrid*'")))
+    run("rm -rf " .. tree)
+  end)
+
+  it("is refused under another Lua", function()
+    if select(3, run "command -v luarocks zip unzip") ~= 0 then return pending "no luarocks, zip or unzip here" end
+    local _, err, code = run(("luarocks --lua-version=5.3 --tree /nowhere install --deps-only build/dist/moongrid-%s-1.src.rock")
+      :format(support.version))
+    assert.truthy(code ~= 0 and err:find("lua ~> 5.4", 1, true), err)
+  end)
+end)
