@@ -140,6 +140,11 @@ typedef struct mgrid_move_options {
 ** copies O(ranks that need the slice). */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
+/* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those of
+** the new one, seen from the rank of the old. A NULL state gives NULL, so that the error that made it so can be passed on
+** to mgrid_move_run with it. */
+MGRID_API mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
+                                       const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 MGRID_API void        mgrid_move_free(mgrid_move *m);
 MGRID_API size_t      mgrid_move_ntensors(const mgrid_move *m);
 MGRID_API const char *mgrid_move_tensor(const mgrid_move *m, size_t i); /* its name; NULL: no such tensor */

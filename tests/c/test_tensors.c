@@ -212,6 +212,42 @@ static void test_move_refusals(void **state) {
   mgrid_plan_free(half);
 }
 
+/* Between states the move is that between their plans, seen from their rank. */
+static void test_move_of_states(void **state) {
+  (void)state;
+  mgrid_error              err;
+  mgrid_plan              *plan[2] = { NULL };
+  mgrid_state             *s[2] = { NULL };
+  mgrid_backend           *dry = mgrid_backend_dry(4, 3, anew(&err));
+  mgrid_tensor_axis        axis = AXIS(.ndims = 1);
+  static const char *const by[] = { "a", "b" };
+  const mgrid_dim          dims[2][2] = { { { "a", 2 }, { "b", 2 } }, { { "a", 4 }, { "b", 1 } } };
+  for (int i = 0; i < 2; i++) {
+    axis.dims = by;
+    mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims[i], &err);
+    mgrid_tensor   *t = mgrid_tensor_new(g, "f32", 1, &axis, NULL, &err);
+    mgrid_topology *topology = mgrid_topology_new(4, &err);
+    mgrid_topology_add_tensor(topology, "w", t, &err);
+    plan[i] = mgrid_plan_new(topology, &err);
+    s[i] = mgrid_materialize(plan[i], dry, i ? "new" : "old", &err);
+    mgrid_topology_free(topology);
+    mgrid_tensor_free(t);
+    mgrid_grid_free(g);
+  }
+  mgrid_move     *m = mgrid_state_move(s[0], s[1], 0, NULL, NULL, &err);
+  mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+  assert_int_equal(mgrid_move_bytes(m, &sums, &err), MGRID_OK);
+  assert_true(sums.stay == 12 && sums.receive == 0 && sums.send == 0); /* 6..11, then 9..11 */
+  assert_null(mgrid_state_move(s[0], s[1], 1, (const char *const[]){ "v" }, NULL, &err));
+  assert_string_equal(err.message, "unknown tensor 'v'; known: w");
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) {
+    mgrid_state_free(s[i]);
+    mgrid_plan_free(plan[i]);
+  }
+  mgrid_backend_free(dry);
+}
+
 static void test_flat_refusals(void **state) {
   (void)state;
   static const char *const by_tp[] = { "tp" }, *const by_dp[] = { "dp" }, *const by_dq[] = { "dq" },
@@ -297,6 +333,7 @@ static void test_flat_refusals(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_holder_refusals),
-                                      cmocka_unit_test(test_move_refusals), cmocka_unit_test(test_flat_refusals) };
+                                      cmocka_unit_test(test_move_refusals), cmocka_unit_test(test_flat_refusals),
+                                      cmocka_unit_test(test_move_of_states) };
   return run_program("tensors", tests, argc, argv);
 }
