@@ -49,6 +49,37 @@ mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at) {
   return low < high ? (mgrid_run){ low, high - low } : (mgrid_run){ 0, 0 };
 }
 
+/* With many uneven parts: as if each member had its largest one. */
+static int64_t bound_of(const mgrid_tensor *t) {
+  int64_t sum = 0, mine = 0;
+  for (size_t i = 0; i < t->flat->n; i++) {
+    int64_t n = mgrid_tensor_largest(t->flat->member[i]) / t->width;
+    if (i == t->at) mine = n;
+    sum += n;
+  }
+  int64_t each = slice_of(t->flat, sum);
+  return mine < each ? mine : each;
+}
+
+int64_t mgrid_flat_largest(const mgrid_tensor *t) {
+  enum { LOOKED_AT = 4096 };
+  int64_t most = 0, tuples = 1; /* where parts are alike the first will do */
+  for (size_t i = 0; i < t->naxes && !t->flat->even; i++) tuples *= t->axis[i].pieces;
+  if (tuples > LOOKED_AT) return bound_of(t);
+  for (int64_t k = 0; k < tuples; k++) {
+    mgrid_seat at = { { 0 }, 0, 0 };
+    int64_t    rest = k, each;
+    for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces) at.piece[i] = rest % t->axis[i].pieces;
+    int64_t start = mgrid_flat_start(t, &at, &each);
+    at.slice = each ? start / each : 0; /* it begins there, and fills the next one or ends in it */
+    for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
+      int64_t n = mgrid_tensor_range(t, &at).length;
+      if (n > most) most = n;
+    }
+  }
+  return most;
+}
+
 void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text) {
   const mgrid_flat *f = t->flat;
   mgrid_text_add(text, " flat %zu of %zu by ", t->at + 1, f->n);

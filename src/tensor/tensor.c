@@ -293,27 +293,9 @@ int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at) {
   return n;
 }
 
-/* The largest slice of a flat tensor: of each tuple of pieces, or where they are alike of the first. */
-static int64_t largest_slice(const mgrid_tensor *t) {
-  int64_t most = 0, tuples = 1;
-  for (size_t i = 0; i < t->naxes && !t->flat->even; i++) tuples *= t->axis[i].pieces;
-  for (int64_t k = 0; k < tuples; k++) {
-    mgrid_seat at = { { 0 }, 0, 0 };
-    int64_t    rest = k, each;
-    for (size_t i = t->naxes; i-- > 0; rest /= t->axis[i].pieces) at.piece[i] = rest % t->axis[i].pieces;
-    int64_t start = mgrid_flat_start(t, &at, &each);
-    at.slice = each ? start / each : 0; /* it begins there, and fills the next one or ends in it */
-    for (int next = 0; next < 2 && at.slice < t->flat->slices; next++, at.slice++) {
-      int64_t n = mgrid_tensor_range(t, &at).length;
-      if (n > most) most = n;
-    }
-  }
-  return most;
-}
-
 int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
   int64_t bytes = t->width;
-  if (t->flat) return bytes * largest_slice(t);
+  if (t->flat) return bytes * mgrid_flat_largest(t);
   for (size_t i = 0; i < t->naxes; i++) {
     int64_t most = 0; /* piece 0 has as many as any, but where bounds say so */
     int64_t look = t->axis[i].bounds ? t->axis[i].pieces : 1;

@@ -127,6 +127,8 @@ bool mgrid_flat_cuts(const mgrid_flat *f, size_t dim);
 /* Where the tensor begins in the array of a rank, and the elements of a slice. O(1), and where parts are uneven O(members
 ** x dims). */
 int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);
+/* Elements of the largest part. Where parts are uneven, and of more than 4096 sizes in all, no less than that. */
+int64_t mgrid_flat_largest(const mgrid_tensor *t);
 /* Which elements of its pieces' part, in C order, a seat has: all of them without a flat. */
 mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at);
 

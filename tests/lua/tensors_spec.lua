@@ -176,6 +176,14 @@ end }
     os.remove(path)
   end)
 
+  it("is listed at once on the largest worlds, also where parts are uneven", function()
+    local path = flat_of [[local c = tensor { axes = { { "x", (1 << 30) + 7 } }, type = "f32", cut = { x = "tp" } }
+      t.c, t.d = flat { c, c, over = "dp", pad = 16 }]]
+    local out = run("build/moongrid plan " .. path .. " --world " .. (1 << 30) .. " tp=" .. (1 << 24))
+    os.remove(path)
+    assert.is_truthy(out:find("\nd +4294967324 +64 +1 +0  f32 x"), out)
+  end)
+
   it("has another digest when its order, its dim or its pad is another", function()
     local seen = {}
     for _, text in ipairs { 'flat { a, b, over = "dp" }', 'flat { a, b, over = "dp", pad = 2 }', "a, b", 'flat { a, over = "dp" }, b' } do
