@@ -234,7 +234,8 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
 ** not used any more. On failure, of this rank or another, every rank gets the error and what runs is
 ** untouched. change may be NULL. Parameters are not carried over: args are all there are. With parameters
 ** from a file or as C values do the same by mgrid_runtime_new, _load, _plan_file or _plan_values, and
-** mgrid_materialize, under another name, over the same backend while the old state still exists. */
+** mgrid_materialize, under another name, over the same backend while the old state still exists. mgrid_state_move
+** (moongrid_tensor.h) then tells how tensors go from the old state to the new one. */
 MGRID_API mgrid_status mgrid_reload(const mgrid_runtime *rt, mgrid_state *s, const char *recipe, size_t n,
                                     const char *const *args, mgrid_runtime **new_rt, mgrid_state **new_s,
                                     mgrid_change *change, mgrid_error *err);

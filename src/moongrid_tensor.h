@@ -58,6 +58,14 @@ typedef struct mgrid_tensor mgrid_tensor;
 ** some of its coordinates there counts as that many. Immutable and counted. O(axes x dims), with `on` O(its members). */
 MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
                                          const mgrid_tensor_axis *axes, const mgrid_family *on, mgrid_error *err);
+/* What ZeRO and FSDP do: the parts that each rank would have of n tensors lie one after the other in an array of one
+** dimension, which `ndims` dims of the grid cut, outermost first. Slices have one size, a multiple of `pad` elements, so
+** that padding is at the end of the last ones, and a slice may begin and end inside of a tensor. out[i] is the ith tensor
+** so held: its part is what the slice has of it, a range in C order. The tensors are of one grid and one type, not flat
+** themselves, and not cut by these dims; a dim along which parts differ in size (or are absent) cuts all of them, so
+** that ranks with equal parts have equal ranges. On failure they are NULL. O(n x dims), with bounds O(bounds). */
+MGRID_API mgrid_status  mgrid_tensor_flatten(size_t n, const mgrid_tensor *const *tensors, size_t ndims,
+                                             const char *const *dims, int64_t pad, mgrid_tensor **out, mgrid_error *err);
 MGRID_API mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t); /* another owner; never fails */
 MGRID_API void          mgrid_tensor_free(mgrid_tensor *t);
 
@@ -87,18 +95,22 @@ typedef struct mgrid_tensor_part {
   int64_t shape[MGRID_AXES_MAX]; /* elements of the part on each axis; one may be 0 */
   int64_t elements, bytes;       /* of the part */
   int64_t copy;                  /* which of the copies this rank has, 0 to mgrid_tensor_copies - 1 */
+  int64_t slice;                 /* of a flat tensor: elements of the rank's slice, padding included. `shape` is that of
+                                    the part before it is cut into slices, and the rank has only `elements` of it: */
+  int64_t first, offset;         /* from this one on, in C order; where they begin in the slice. 0 where it has none */
 } mgrid_tensor_part;
 #define MGRID_TENSOR_PART_INIT \
-  { sizeof(mgrid_tensor_part), false, 0, { 0 }, 0, 0, 0 }
+  { sizeof(mgrid_tensor_part), false, 0, { 0 }, 0, 0, 0, 0, 0, 0 }
 /* What a rank holds of a plan's tensor. MGRID_UNKNOWN_NAME with the nearest name, MGRID_OUT_OF_RANGE for the rank.
-** Local, O(dims), no allocation. */
+** Local, O(dims), of flat tensors with uneven parts O(tensors x dims); no allocation. */
 MGRID_API mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,
                                           mgrid_error *err);
 typedef struct mgrid_run { /* never changes */
   int64_t start, length;   /* indices of the tensor's axis */
 } mgrid_run;
-/* The runs of a rank's part on an axis, ascending, at most `cap` of them; returns how many there are, 0 where the
-** rank holds none, or -1 after filling *err. Local, O(dims + runs), no allocation. */
+/* The runs of a rank's part on an axis (of a flat tensor: before it is cut into slices), ascending, at most `cap` of
+** them; returns how many there are, 0 where the rank holds none, or -1 after filling *err. Local, O(dims + runs), no
+** allocation. */
 MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, size_t axis, size_t cap,
                                     mgrid_run *runs, mgrid_error *err);
 
@@ -124,9 +136,15 @@ typedef struct mgrid_move_options {
 ** further ones that only `to` has. The plans may have different worlds. Tensors keep their order as they are named, or
 ** that of `from`. Refused where a tensor is in one plan alone, or has other axes or another type in the other. options
 ** may be NULL. Local, no messages; O(dims) for each message of this rank, whatever the worlds. Grids that do not fit into
-** each other, as 6 x 4 and 4 x 6 ranks, cost O(copies of the tensor) more for each message. */
+** each other, as 6 x 4 and 4 x 6 ranks, cost O(copies of the tensor) more for each message; flat tensors whose slices have
+** copies O(ranks that need the slice). */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
+/* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those of
+** the new one, seen from the rank of the old. A NULL state gives NULL, so that the error that made it so can be passed on
+** to mgrid_move_run with it. */
+MGRID_API mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
+                                       const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 MGRID_API void        mgrid_move_free(mgrid_move *m);
 MGRID_API size_t      mgrid_move_ntensors(const mgrid_move *m);
 MGRID_API const char *mgrid_move_tensor(const mgrid_move *m, size_t i); /* its name; NULL: no such tensor */

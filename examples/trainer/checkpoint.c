@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
 **
-** checkpoint.c - the whole model in one file, or in memory, whose bytes do not depend on the layout.
+** checkpoint.c - the whole model in one file, whose bytes do not depend on the layout.
 **
 ** A parameter's place in the file is its place in the whole model: three arrays (weights and the
 ** optimizer's two moments) of doubles after a head. Every rank writes the rows that it has; if
 ** several ranks have the same rows, only one writes them. Reading goes through the same steps, so a model
-** saved under one layout can go on under another. In a reload the same bytes go from the old model to the
-** new one through memory.
+** saved under one layout can go on under another.
 */
 #include "model.h"
 
@@ -24,25 +23,12 @@ typedef struct head {
 
 static const char magic[8] = "mgtrain1";
 
-/* Where the bytes are: a file, or memory. */
-typedef struct place {
-  int   file;
-  char *memory;
-} place;
-
-static int transfer(place to, bool write_it, void *data, size_t n, size_t at) {
-  if (to.memory) {
-    if (write_it)
-      memcpy(to.memory + at, data, n);
-    else
-      memcpy(data, to.memory + at, n);
-    return 0;
-  }
-  ssize_t done = write_it ? pwrite(to.file, data, n, (off_t)at) : pread(to.file, data, n, (off_t)at);
+static int transfer(int file, bool write_it, void *data, size_t n, size_t at) {
+  ssize_t done = write_it ? pwrite(file, data, n, (off_t)at) : pread(file, data, n, (off_t)at);
   return done == (ssize_t)n ? 0 : done < 0 ? errno : EIO;
 }
 
-static int walk(model *m, place to, bool write_it) {
+static int walk(model *m, int file, bool write_it) {
   int     code = 0;
   double *row = room((size_t)m->c.width + (size_t)m->c.hidden, sizeof *row);
   for (int i = 0; i < m->nparams && !code; i++) {
@@ -57,7 +43,7 @@ static int walk(model *m, place to, bool write_it) {
         real  *mine = arrays[k] + (size_t)r * p->ncols;
         size_t at = (size_t)k * m->whole + p->place + (size_t)(p->row0 + r) * (size_t)p->cols + (size_t)p->col0;
         for (int c = 0; c < p->ncols; c++) row[c] = mine[c];
-        code = transfer(to, write_it, row, (size_t)p->ncols * sizeof *row, sizeof(head) + at * sizeof *row);
+        code = transfer(file, write_it, row, (size_t)p->ncols * sizeof *row, sizeof(head) + at * sizeof *row);
         for (int c = 0; c < p->ncols && !write_it && !code; c++) mine[c] = (real)row[c];
       }
   }
@@ -70,9 +56,8 @@ int checkpoint_write(model *m, const char *path, int64_t step) {
   if (file < 0) return errno;
   head h = { .whole = m->whole, .step = step };
   memcpy(h.magic, magic, sizeof magic);
-  int code = walk(m, (place){ file, NULL }, true);
-  if (!code && m->first && m->l.dp_cp.rank == 0 && m->l.tp.rank == 0)
-    code = transfer((place){ file, NULL }, true, &h, sizeof h, 0);
+  int code = walk(m, file, true);
+  if (!code && m->first && m->l.dp_cp.rank == 0 && m->l.tp.rank == 0) code = transfer(file, true, &h, sizeof h, 0);
   if (close(file) && !code) code = errno;
   return code;
 }
@@ -81,20 +66,10 @@ int checkpoint_read(model *m, const char *path, int64_t *step) {
   int file = open(path, O_RDONLY);
   if (file < 0) return errno;
   head h;
-  int  code = transfer((place){ file, NULL }, false, &h, sizeof h, 0);
+  int  code = transfer(file, false, &h, sizeof h, 0);
   if (!code && (memcmp(h.magic, magic, sizeof magic) || h.whole != m->whole)) code = EINVAL;
-  if (!code) code = walk(m, (place){ file, NULL }, false);
+  if (!code) code = walk(m, file, false);
   if (!code) *step = h.step;
   close(file);
   return code;
-}
-
-/* Every value has one writer and is zero elsewhere: their sum is the value. */
-void model_carry(model *from, model *to) {
-  size_t n = 3 * from->whole;
-  char  *memory = room(sizeof(head) + n * sizeof(double), 1);
-  walk(from, (place){ -1, memory }, true);
-  group_sum_double(&from->l.job, (double *)(memory + sizeof(head)), (int)n);
-  walk(to, (place){ -1, memory }, false);
-  free(memory);
 }

@@ -4,7 +4,7 @@
 **
 ** A reload builds the new model beside the one that trains: moongrid evaluates and agrees on the
 ** recipe and keeps the communicators that did not change; then the ranks check that all have a new model;
-** then the values are copied. A failure before that leaves the old model training.
+** then each value goes from where it is to where it is needed. A failure before that leaves the old model training.
 */
 #include "model.h"
 
@@ -65,7 +65,10 @@ mgrid_status job_reload(job *j, size_t n, const char *const *args, mgrid_change 
     part_close(&new);
     return s;
   }
-  model_carry(j->part.model, new.model);
+  if ((s = model_carry(j->part.model, new.model, j->mpi, j->rank, err))) {
+    part_close(&new);
+    return s;
+  }
   policies_set_rate(new.policies, policies_rate(j->part.policies));
   part_close(&j->part);
   j->part = new;

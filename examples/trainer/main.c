@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -198,6 +199,12 @@ static bool changed(const job *j, const char *path, struct timespec *last) {
   return yes != 0;
 }
 
+/* MiB that this process has held at most. */
+static double peak(void) {
+  struct rusage r;
+  return getrusage(RUSAGE_SELF, &r) ? 0 : (double)r.ru_maxrss / 1024;
+}
+
 /* After `step` steps: reload if --switch asks for it now or the recipe has changed. */
 static void boundary(job *j, const options *o, int64_t step, report *r, const change_at **now, struct timespec *last) {
   const change_at *was = *now;
@@ -207,6 +214,7 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
   for (int i = 0; i < o->nswitches; i++)
     if (o->switches[i].step == step) *now = &o->switches[i], asked = true;
   if (!asked) return;
+  double       before = peak();
   mgrid_status s = job_reload(j, (*now)->n, (*now)->args, &c, &e);
   if (s)
     *now = was;
@@ -218,8 +226,9 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
             e.message);
   else if (!r->quiet)
     printf("%sstep %" PRId64 ": reloaded as %s; communicators of rank 0: %" PRId64 " kept, %" PRId64
-           " created, %" PRId64 " dropped\n",
-           r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped);
+           " created, %" PRId64 " dropped; its peak of memory grew by %.0f MiB, %.0f of them parameters\n",
+           r->line ? "\r\033[K" : "", step, r->name, c.kept, c.created, c.dropped, peak() - before,
+           (double)(j->part.model->nvalues * 4 * sizeof(real)) / (1 << 20));
   fflush(stdout);
 }
 

@@ -27,10 +27,12 @@
 #ifdef TRAINER_F32
 typedef float real;
 #define REAL_NAME "single"
+#define REAL_TYPE "f32"
 #define REAL_MPI  MPI_FLOAT
 #else
 typedef double real;
 #define REAL_NAME "double"
+#define REAL_TYPE "f64"
 #define REAL_MPI  MPI_DOUBLE
 #endif
 
@@ -62,7 +64,8 @@ typedef struct group {
 } group;
 
 typedef struct layout {
-  group tp, cp, dp, pp, ep, dp_cp, expert_data, embedding, job;
+  group             tp, cp, dp, pp, ep, dp_cp, expert_data, embedding, job;
+  const mgrid_grid *dense, *experts; /* the state's: ranks that share dense parameters, and experts */
 } layout;
 
 /* All collectives are over one group and return at once where it has one rank. Sums are taken
@@ -120,8 +123,10 @@ void data_sample(const char *text, size_t length, const config *c, int64_t step,
 
 /* -------------------------------------------------------------- weights.c */
 
+enum { PARAM_NAME = 40 };
+
 typedef struct param {
-  char   name[40];
+  char   name[PARAM_NAME];
   int    rows, cols;               /* in the whole model */
   int    row0, nrows, col0, ncols; /* on this rank */
   size_t place;                    /* of its first value in the whole model */
@@ -183,27 +188,30 @@ typedef struct chunk {  /* neighbouring layers: a stage of the pipeline */
 
 /* One rank's part of the model. */
 typedef struct model {
-  config        c;
-  layout        l;
-  const char   *text;
-  size_t        length;
-  bool          first, last;                         /* has the first, the last stage of the pipeline */
-  chunk        *chunks;                              /* stages of this rank: rank + i x ranks of the pipeline */
-  int           nchunks, nlayers;                    /* nlayers: of all of them */
-  int           samples, microbatches;               /* of this rank's share of the batch */
-  int           b, s, T;                             /* of a microbatch: samples, positions, tokens */
-  int           heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
-  param        *params;
-  int           nparams;
-  size_t        nvalues, whole; /* on this rank; of the whole model */
-  real         *memory;
-  param        *embedding, *position;
-  norm_params   norm;
-  layer_params *layers;
-  slot         *slots;
-  int           nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
-  real         *a, *b1, *b2, *b3; /* scratch */
-  size_t        scratch;
+  config          c;
+  layout          l;
+  const char     *text;
+  size_t          length;
+  mgrid_topology *topology;                            /* while the model is made: its parameters as tensors, */
+  mgrid_plan     *tensors;                             /* and then who has which part of them */
+  bool            first, last;                         /* has the first, the last stage of the pipeline */
+  chunk          *chunks;                              /* stages of this rank: rank + i x ranks of the pipeline */
+  int             nchunks, nlayers;                    /* nlayers: of all of them */
+  int            *place;                               /* [layers of the whole model] the rank of pp that has each */
+  int             samples, microbatches;               /* of this rank's share of the batch */
+  int             b, s, T;                             /* of a microbatch: samples, positions, tokens */
+  int             heads, mine, hidden, vocab, experts; /* this rank's part; mine is heads x head width */
+  param          *params;
+  int             nparams;
+  size_t          nvalues, whole; /* on this rank; of the whole model */
+  real           *memory;
+  param          *embedding, *position;
+  norm_params     norm;
+  layer_params   *layers;
+  slot           *slots;
+  int             nslots, warmup;   /* slots of each chunk, one chunk's after the other's */
+  real           *a, *b1, *b2, *b3; /* scratch */
+  size_t          scratch;
 } model;
 
 void *room(size_t n, size_t size); /* zeroed; ends the program where there is none */
@@ -258,8 +266,21 @@ void optimizer_update(model *m, int64_t step, double rate);
 /* One file for the whole model, the same bytes whatever the layout. 0, or errno. */
 int checkpoint_write(model *m, const char *path, int64_t step);
 int checkpoint_read(model *m, const char *path, int64_t *step);
-/* Copy all values of a model to one of the same config under another layout; collective over `job`. */
-void model_carry(model *from, model *to);
+
+/* -------------------------------------------------------------- tensors.c */
+
+typedef enum cut { WHOLE, BY_ROWS, BY_COLUMNS } cut; /* by tp */
+
+typedef struct holders { /* which ranks have a parameter */
+  int pp[2];             /* those of this stage of the pipeline, or this */
+  int ep;                /* and of an expert, this coordinate; -1: all */
+} holders;
+
+/* Put a parameter into m->topology, on all ranks. Nothing after an error. */
+void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
+/* Carry all values of a model to one of the same config under another layout. Collective over `mpi`, whose rank this
+** is; errors are those of all ranks. */
+mgrid_status model_carry(model *from, model *to, mgrid_backend *mpi, int rank, mgrid_error *err);
 
 /* ------------------------------------------------------------------ job.c */
 

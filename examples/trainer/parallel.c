@@ -31,6 +31,9 @@ mgrid_status layout_open(const mgrid_state *state, layout *l, mgrid_error *err) 
       names[i], mgrid_mpi_comm(g), g ? (int)mgrid_group_position(g) : -1, g ? (int)mgrid_group_size(g) : 0, 0, NULL
     };
   }
+  l->dense = mgrid_plan_grid(mgrid_state_plan(state), "dense");
+  l->experts = mgrid_plan_grid(mgrid_state_plan(state), "expert");
+  if (!l->dense || !l->experts) return refuse(err, "the layout has no grid '%s'", l->dense ? "expert" : "dense");
   return MGRID_OK;
 }
 

@@ -12,15 +12,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum cut { WHOLE, BY_ROWS, BY_COLUMNS } cut;
+/* What declaring parameters needs to know, and its first error. */
+typedef struct declaring {
+  model       *m;
+  holders      where; /* of the next ones */
+  mgrid_error *err;
+} declaring;
+
+static bool is_here(const declaring *d) {
+  const layout *l = &d->m->l;
+  return (d->where.pp[0] == l->pp.rank || d->where.pp[1] == l->pp.rank)
+         && (d->where.ep < 0 || d->where.ep == l->ep.rank);
+}
 
 /* A parameter of the whole model; NULL where this rank has nothing of it. */
-static param *declare(model *m, bool here, cut how, int rows, int cols, real middle, double range, const char *name,
+static param *declare(const declaring *d, cut how, int rows, int cols, real middle, double range, const char *format,
                       ...) {
+  model  *m = d->m;
   size_t  place = m->whole;
+  char    name[PARAM_NAME];
   va_list args;
+  va_start(args, format);
+  vsnprintf(name, sizeof name, format, args);
+  va_end(args);
+  tensor_declare(m, name, how, rows, cols, d->where, d->err);
   m->whole += (size_t)rows * (size_t)cols;
-  if (!here) return NULL;
+  if (!is_here(d)) return NULL;
   int    parts = m->l.tp.size, i = m->l.tp.rank;
   param *p = &m->params[m->nparams++];
   *p = (param){
@@ -28,51 +45,52 @@ static param *declare(model *m, bool here, cut how, int rows, int cols, real mid
   };
   if (how == BY_ROWS) p->nrows = rows / parts, p->row0 = i * p->nrows;
   if (how == BY_COLUMNS) p->ncols = cols / parts, p->col0 = i * p->ncols;
-  va_start(args, name);
-  vsnprintf(p->name, sizeof p->name, name, args);
-  va_end(args);
+  memcpy(p->name, name, sizeof name);
   m->nvalues += (size_t)p->nrows * (size_t)p->ncols;
   return p;
 }
 
-static norm_params declare_norm(model *m, bool here, const char *name) {
+static norm_params declare_norm(const declaring *d, const char *name) {
   norm_params n;
-  n.gain = declare(m, here, WHOLE, 1, m->c.width, 1, 0, "%s.gain", name);
-  n.bias = declare(m, here, WHOLE, 1, m->c.width, 0, 0, "%s.bias", name);
+  n.gain = declare(d, WHOLE, 1, d->m->c.width, 1, 0, "%s.gain", name);
+  n.bias = declare(d, WHOLE, 1, d->m->c.width, 0, 0, "%s.bias", name);
   return n;
 }
 
-static void declare_layer(model *m, int layer) {
+static void declare_layer(declaring *d, int layer) {
+  model       *m = d->m;
   layer_params none, *p = &none;
   for (int i = 0; i < m->nchunks; i++) {
     const chunk *k = &m->chunks[i];
     if (layer >= k->layer0 && layer < k->layer0 + k->nlayers) p = &m->layers[k->at + layer - k->layer0];
   }
-  bool   here = p != &none;
+  bool here = p != &none;
+  d->where = (holders){ { m->place[layer], m->place[layer] }, -1 };
   int    D = m->c.width, H = m->c.hidden, E = m->c.experts, first = m->l.ep.rank * m->experts;
   double in = sqrt(3.0 / D), out = sqrt(3.0 / H) / sqrt(2.0 * m->c.layers);
   char   name[32];
   memset(p, 0, sizeof *p);
   snprintf(name, sizeof name, "layer%d.norm1", layer);
-  p->norm1 = declare_norm(m, here, name);
-  p->q = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.q", layer);
-  p->k = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.k", layer);
-  p->v = declare(m, here, BY_ROWS, D, D, 0, in, "layer%d.v", layer);
-  p->out = declare(m, here, BY_COLUMNS, D, D, 0, in / sqrt(2.0 * m->c.layers), "layer%d.out", layer);
+  p->norm1 = declare_norm(d, name);
+  p->q = declare(d, BY_ROWS, D, D, 0, in, "layer%d.q", layer);
+  p->k = declare(d, BY_ROWS, D, D, 0, in, "layer%d.k", layer);
+  p->v = declare(d, BY_ROWS, D, D, 0, in, "layer%d.v", layer);
+  p->out = declare(d, BY_COLUMNS, D, D, 0, in / sqrt(2.0 * m->c.layers), "layer%d.out", layer);
   snprintf(name, sizeof name, "layer%d.norm2", layer);
-  p->norm2 = declare_norm(m, here, name);
+  p->norm2 = declare_norm(d, name);
   p->moe = m->c.moe_every && (layer + 1) % m->c.moe_every == 0;
   if (!p->moe) {
-    p->up = declare(m, here, BY_ROWS, H, D, 0, in, "layer%d.up", layer);
-    p->down = declare(m, here, BY_COLUMNS, D, H, 0, out, "layer%d.down", layer);
+    p->up = declare(d, BY_ROWS, H, D, 0, in, "layer%d.up", layer);
+    p->down = declare(d, BY_COLUMNS, D, H, 0, out, "layer%d.down", layer);
     return;
   }
-  p->router = declare(m, here, WHOLE, E, D, 0, in, "layer%d.router", layer);
+  p->router = declare(d, WHOLE, E, D, 0, in, "layer%d.router", layer);
   if (here) p->experts = room((size_t)m->experts * 2, sizeof *p->experts);
   for (int e = 0; e < E; e++) {
-    bool   mine = here && e >= first && e < first + m->experts;
-    param *up = declare(m, mine, BY_ROWS, H, D, 0, in, "layer%d.expert%d.up", layer, e);
-    param *down = declare(m, mine, BY_COLUMNS, D, H, 0, out, "layer%d.expert%d.down", layer, e);
+    bool mine = here && e >= first && e < first + m->experts;
+    d->where.ep = e / m->experts;
+    param *up = declare(d, BY_ROWS, H, D, 0, in, "layer%d.expert%d.up", layer, e);
+    param *down = declare(d, BY_COLUMNS, D, H, 0, out, "layer%d.expert%d.down", layer, e);
     if (!mine) continue;
     up->expert = down->expert = true;
     p->experts[2 * (e - first)] = up;
@@ -161,7 +179,9 @@ static void cut_up(model *m, policies *ask, mgrid_error *err) {
   int64_t *each = room((size_t)stages, sizeof *each);
   bool     ok = !policy_layers(ask, c->layers, stages, each, err);
   m->chunks = room((size_t)m->nchunks, sizeof *m->chunks);
+  m->place = room((size_t)c->layers, sizeof *m->place);
   for (int i = 0; ok && i < stages; layers += (int)each[i++]) {
+    for (int k = 0; k < each[i]; k++) m->place[layers + k] = i % ranks;
     if (i % ranks != l->pp.rank) continue;
     m->chunks[i / ranks] = (chunk){ layers, (int)each[i], m->nlayers, i == 0, i == stages - 1 };
     m->nlayers += (int)each[i];
@@ -202,7 +222,7 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
   layout_ask(&m->l, ask);
   cut_up(m, ask, err);
   if (!everybody(&l->job, err)) {
-    free(m->chunks);
+    free(m->chunks), free(m->place);
     free(m);
     return NULL;
   }
@@ -213,10 +233,16 @@ model *model_new(const config *c, const layout *l, policies *ask, const char *te
 
   m->params = room((size_t)(4 + m->nlayers * (9 + 2 * m->experts)), sizeof *m->params);
   m->layers = room((size_t)m->nlayers, sizeof *m->layers);
-  m->embedding = declare(m, m->first || m->last, BY_ROWS, VOCAB, c->width, 0, 0.1, "embedding");
-  m->position = declare(m, m->first, WHOLE, c->seq, c->width, 0, 0.1, "position");
-  for (int i = 0; i < c->layers; i++) declare_layer(m, i);
-  m->norm = declare_norm(m, m->last, "norm");
+  int       end = l->pp.size - 1;
+  declaring d = { m, { { 0, end }, -1 }, err };
+  m->topology = mgrid_topology_new(mgrid_grid_window(l->dense).world, err);
+  m->embedding = declare(&d, BY_ROWS, VOCAB, c->width, 0, 0.1, "embedding");
+  d.where = (holders){ { 0, 0 }, -1 };
+  m->position = declare(&d, WHOLE, c->seq, c->width, 0, 0.1, "position");
+  for (int i = 0; i < c->layers; i++) declare_layer(&d, i);
+  d.where = (holders){ { end, end }, -1 };
+  m->norm = declare_norm(&d, "norm");
+  m->tensors = mgrid_plan_new(m->topology, err);
   place_values(m);
   make_slots(m);
 
@@ -251,6 +277,8 @@ void model_free(model *m) {
     free(s->layers), free(s->x), free(s->d), free(s->symbols), free(s->targets), free(s->dlogits);
   }
   for (int k = 0; k < m->nlayers; k++) free(m->layers[k].experts);
-  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a);
+  free(m->slots), free(m->chunks), free(m->layers), free(m->params), free(m->memory), free(m->a), free(m->place);
+  mgrid_topology_free(m->topology);
+  mgrid_plan_free(m->tensors);
   free(m);
 }

@@ -525,6 +525,13 @@ function moongrid.zip(...) end
 ---@return moongrid.Tensor
 function moongrid.tensor(tensor) end
 
+---What ZeRO and FSDP do: tensors whose parts lie one after the other on each rank, and the whole cut by dims that cut none
+---of them, so that a slice may end inside a tensor: `t.a, t.b = flat { tensor {...}, tensor {...}, over = "dp" }`. They are
+---of one grid and type; a dim along which parts differ in size cuts all of them. Read where one of them is assigned.
+---@param flat moongrid.FlatTable
+---@return moongrid.Tensor ... as many as it was given, in their order
+function moongrid.flat(flat) end
+
 ---The move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises where a
 ---tensor is in one plan alone, or has other axes or another type in the other. Local.
 ---@param from moongrid.Plan|moongrid.State

@@ -24,14 +24,22 @@
 ---@field on? moongrid.Family the ranks that hold it at all, every combination of some coordinates of each dim, as
 ---`g "pp":pick(0, -1)`. O(its members)
 
+---@class moongrid.FlatTable
+---@field [integer] moongrid.Tensor in the order in which they lie, none of them flat
+---@field over string|string[] the dims that cut the array, outermost first
+---@field pad? integer slices are multiples of that many elements, 1 or more (1); padding is behind the last tensor
+
 ---A tensor that waits for its topology: `t.weights = tensor {...}` reads it, and raises what is wrong with it.
 ---@class moongrid.Tensor
 local Tensor = {} -- luacheck: ignore
 
 ---The part of a tensor that a rank holds.
 ---@class moongrid.TensorPart
----@field shape integer[] elements on each axis
+---@field shape integer[] elements on each axis; of a flat tensor those before it is cut into slices
 ---@field elements integer
+---@field first? integer of a flat tensor: of the part of that shape, in C order, the rank has `elements` from this one on
+---@field offset? integer of a flat tensor: where they begin in the rank's slice
+---@field slice? integer of a flat tensor: elements of the slice, padding included
 ---@field bytes integer
 ---@field copy integer which of the copies this is, 0 to copies - 1
 ---@field copies integer ranks that hold the same part

@@ -10,6 +10,7 @@
 */
 #include "comm/compare.h"
 #include "comm/parcels.h"
+#include "comm/state.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -318,6 +319,12 @@ static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *
 }
 
 /* --------------------------------------------------------------------- run */
+
+mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
+                             const char *const *tensors, const mgrid_move_options *options, mgrid_error *err) {
+  if (!from || !to) return NULL;
+  return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, options, err);
+}
 
 /* Carry the data; a rank that fails tells its peers, which would wait for it. */
 static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {

@@ -15,6 +15,7 @@ typedef struct part { /* a rank's part of a tensor, and where its elements are i
   int64_t             shape[MGRID_AXES_MAX];  /* all 0: it holds none */
   int64_t             stride[MGRID_AXES_MAX]; /* of the whole, in elements */
   int64_t            *index[MGRID_AXES_MAX];  /* [shape], on each axis */
+  int64_t             first; /* of its elements, in C order of that shape: flats have a range of them */
   int64_t             bytes;
   void               *host, *buffer; /* the same, where the backend's memory is that of the CPU */
 } part;
@@ -34,10 +35,12 @@ static int64_t walk(const part *p, bool check, int64_t *wrong) {
   size_t              last = t->naxes - 1;
   int64_t             at[MGRID_AXES_MAX] = { 0 }, width = t->width, offset = 0;
   char               *to = p->host;
+  for (int64_t i = (int64_t)last, rest = p->first; i >= 0 && p->bytes > 0; rest /= p->shape[i--])
+    at[i] = rest % p->shape[i];
   while (offset * width < p->bytes) {
     int64_t base = 0;
     for (size_t i = 0; i < last; i++) base += p->index[i][at[i]] * p->stride[i];
-    for (int64_t k = 0; k < p->shape[last]; k++, offset++) {
+    for (int64_t k = at[last]; k < p->shape[last] && offset * width < p->bytes; k++, offset++) {
       uint64_t value = stamp(p->number, base + p->index[last][k]);
       char     bytes[sizeof value * 2];
       memcpy(bytes, &value, sizeof value);
@@ -50,6 +53,7 @@ static int64_t walk(const part *p, bool check, int64_t *wrong) {
         return offset;
       }
     }
+    at[last] = 0;
     for (size_t i = last; i-- > 0 && ++at[i] == p->shape[i];) at[i] = 0;
   }
   return -1;
@@ -58,13 +62,17 @@ static int64_t walk(const part *p, bool check, int64_t *wrong) {
 static mgrid_status open_part(part *p, const mgrid_tensor *t, const mgrid_seat *seat, mgrid_error *err) {
   int64_t stride = 1;
   p->tensor = t;
-  p->bytes = seat ? t->width : 0;
+  if (seat) {
+    mgrid_run range = mgrid_tensor_range(t, seat);
+    p->first = range.start;
+    p->bytes = range.length * t->width;
+  }
   for (size_t i = t->naxes; i-- > 0;) {
     p->stride[i] = stride;
     stride *= mgrid_tensor_length(t, i);
     if (!seat) continue;
     int64_t n = 0;
-    p->bytes *= p->shape[i] = mgrid_piece_size(&t->axis[i], seat->piece[i]);
+    p->shape[i] = mgrid_piece_size(&t->axis[i], seat->piece[i]);
     if (!(p->index[i] = malloc(((size_t)p->shape[i] + 1) * sizeof *p->index[i]))) return mgrid_oom(err);
     mgrid_run  run;
     mgrid_walk w = mgrid_walk_begin(&t->axis[i], seat->piece[i]);

@@ -67,6 +67,9 @@ static mgrid_status show_part(const options *c, const mgrid_plan *p, int64_t ran
     printf("%s %s", i ? "," : "", mgrid_tensor_axis_name(t, i));
     s = show_runs(c, p, rank, i, err);
   }
+  if (part.slice > 0)
+    printf("; of these %" PRId64 " elements from %" PRId64 " on, at %" PRId64 " of a slice of %" PRId64, part.elements,
+           part.first, part.offset, part.slice);
   printf("\n");
   return s;
 }

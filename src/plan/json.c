@@ -205,6 +205,10 @@ static void put_tensors(writer *w, const mgrid_plan *p, int64_t rank) {
       put_integers(w, "shape", part.naxes, part.shape);
       put_field(w, "bytes", json_integer(part.bytes));
       put_field(w, "copy", json_integer(part.copy));
+      if (t->flat)
+        put_field(w, "flat",
+                  json_pack("{sI sI sI sI}", "first", (json_int_t)part.first, "elements", (json_int_t)part.elements,
+                            "offset", (json_int_t)part.offset, "slice", (json_int_t)part.slice));
       put_runs(w, t, rank);
     } else {
       put_field(w, "type", json_string(t->type));

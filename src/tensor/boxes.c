@@ -7,49 +7,61 @@
 
 #include <stdlib.h>
 
-/* The runs that two pieces have in common, into out, which may be NULL; returns how many. */
-static size_t shared_runs(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q, mgrid_shared_run *out) {
-  mgrid_walk wa = mgrid_walk_begin(a, p), wb = mgrid_walk_begin(b, q);
-  mgrid_run  x, y;
-  int64_t    x_at = 0, y_at = 0; /* where they begin in their pieces */
-  size_t     n = 0;
-  bool       more = mgrid_walk_next(&wa, &x) && mgrid_walk_next(&wb, &y);
-  while (more) {
-    int64_t x_end = x.start + x.length, y_end = y.start + y.length;
-    int64_t start = x.start > y.start ? x.start : y.start, end = x_end < y_end ? x_end : y_end;
-    if (start < end) {
-      if (out) out[n] = (mgrid_shared_run){ x_at + start - x.start, y_at + start - y.start, end - start };
-      n++;
+/* Find the runs on each axis that the two boxes have in common: neighbours in the list. */
+static void meet(mgrid_boxes *w) {
+  w->left = 1;
+  for (size_t i = 0; i < w->naxes; i++) {
+    w->low[i] = w->met[i] = w->at[i] = 0;
+    for (size_t k = 0; k < w->n[i]; k++) {
+      mgrid_shared_run run = w->run[i][k];
+      mgrid_shared_clip(&run, &w->from, &w->to, i);
+      if (run.length > 0 && w->met[i]++ == 0) w->low[i] = k;
     }
-    if (x_end < y_end) {
-      x_at += x.length;
-      more = mgrid_walk_next(&wa, &x);
-    } else {
-      y_at += y.length;
-      more = mgrid_walk_next(&wb, &y);
-    }
+    w->left *= (int64_t)w->met[i];
   }
-  return n;
+}
+
+/* Go to the next two boxes: each of the shard with each of the part. */
+static bool next_boxes(mgrid_boxes *w) {
+  if (!mgrid_blocks_next(&w->to)) {
+    if (!mgrid_blocks_next(&w->from)) return false;
+    w->to = w->first;
+    mgrid_blocks_next(&w->to);
+  }
+  meet(w);
+  return true;
 }
 
 bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part) {
   const mgrid_slicing *from = p->from->axis, *to = p->to->axis;
   int64_t              from_stride = 1, to_stride = 1;
-  *w = (mgrid_boxes){ .naxes = p->from->naxes, .width = p->from->width, .left = 1 };
+  *w = (mgrid_boxes){ .naxes = p->from->naxes, .width = p->from->width };
+  w->from = mgrid_blocks_begin(p->from, shard);
+  w->to = w->first = mgrid_blocks_begin(p->to, part);
+  w->from_begin = w->from.at;
+  w->to_begin = w->to.at;
   for (size_t i = w->naxes; i-- > 0;) {
+    mgrid_sharing    both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
+    mgrid_shared_run run;
     w->from_strides[i] = from_stride;
     w->to_strides[i] = to_stride;
-    from_stride *= mgrid_piece_size(&from[i], shard->piece[i]);
-    to_stride *= mgrid_piece_size(&to[i], part->piece[i]);
-    w->n[i] = shared_runs(&from[i], shard->piece[i], &to[i], part->piece[i], NULL);
-    w->left *= (int64_t)w->n[i];
+    from_stride *= w->from.shape[i];
+    to_stride *= w->to.shape[i];
+    while (mgrid_sharing_next(&both, &run)) w->n[i]++;
     w->run[i] = malloc((w->n[i] ? w->n[i] : 1) * sizeof *w->run[i]);
     if (!w->run[i]) {
       mgrid_boxes_end(w);
       return false;
     }
-    shared_runs(&from[i], shard->piece[i], &to[i], part->piece[i], w->run[i]);
+    both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
+    for (size_t k = 0; mgrid_sharing_next(&both, &run); k++) w->run[i][k] = run;
   }
+  if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one has none */
+    w->from.at = w->from.end;
+    w->to.at = w->to.end;
+    return true;
+  }
+  meet(w);
   return true;
 }
 
@@ -59,20 +71,23 @@ void mgrid_boxes_end(mgrid_boxes *w) {
 }
 
 bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece) {
-  if (w->left == 0) return false;
+  while (w->left == 0)
+    if (!next_boxes(w)) return false;
   w->left--;
   piece->naxes = w->naxes;
-  piece->from_offset = piece->to_offset = 0;
+  piece->from_offset = -w->from_begin;
+  piece->to_offset = -w->to_begin;
   piece->bytes = w->width;
   for (size_t i = 0; i < w->naxes; i++) {
-    const mgrid_shared_run *run = &w->run[i][w->at[i]];
-    piece->lengths[i] = run->length;
+    mgrid_shared_run run = w->run[i][w->low[i] + w->at[i]];
+    mgrid_shared_clip(&run, &w->from, &w->to, i);
+    piece->lengths[i] = run.length;
     piece->from_strides[i] = w->from_strides[i];
     piece->to_strides[i] = w->to_strides[i];
-    piece->from_offset += run->from * w->from_strides[i];
-    piece->to_offset += run->to * w->to_strides[i];
-    piece->bytes *= run->length;
+    piece->from_offset += run.from * w->from_strides[i];
+    piece->to_offset += run.to * w->to_strides[i];
+    piece->bytes *= run.length;
   }
-  for (size_t i = w->naxes; i-- > 0 && ++w->at[i] == w->n[i];) w->at[i] = 0;
+  for (size_t i = w->naxes; i-- > 0 && ++w->at[i] == w->met[i];) w->at[i] = 0;
   return true;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool append(mgrid_messages *list, mgrid_message m) {
+bool mgrid_append_message(mgrid_messages *list, mgrid_message m) {
   if (list->n == list->room) {
     size_t         room = list->room ? 2 * list->room : 16;
     mgrid_message *more = realloc(list->at, room * sizeof *more);
@@ -19,28 +19,24 @@ static bool append(mgrid_messages *list, mgrid_message m) {
   return true;
 }
 
-/* Bytes that a shard and a part of `to` have in common. */
-static int64_t common(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part) {
-  int64_t bytes = p->from->width;
-  for (size_t i = 0; i < p->from->naxes; i++)
-    bytes *= mgrid_pieces_common(&p->from->axis[i], shard->piece[i], &p->to->axis[i], part->piece[i]);
-  return bytes;
-}
-
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
   mgrid_seat shard, part;
-  return mgrid_tensor_seat(p->from, rank, &shard) && mgrid_pair_seat(p, rank, &part) ? common(p, &shard, &part) : 0;
+  return mgrid_tensor_seat(p->from, rank, &shard) && mgrid_pair_seat(p, rank, &part)
+             ? mgrid_common_bytes(p, &shard, &part)
+             : 0;
 }
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_seat  shard, part;
   mgrid_needs d = { 0 };
   if (!mgrid_tensor_seat(p->from, rank, &shard)) return true;
+  if (p->flat) return mgrid_flats_send(p, rank, &shard, tensor, list);
   int64_t copies = p->from->copies, first = (shard.copy - p->turn % copies + copies) % copies;
   bool    ok = mgrid_needs_of(&d, p, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
     mgrid_needs_seat(&d, i, &part);
-    ok = append(list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, common(p, &shard, &part) });
+    ok = mgrid_append_message(
+        list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, mgrid_common_bytes(p, &shard, &part) });
   }
   mgrid_needs_free(&d);
   return ok;
@@ -49,7 +45,7 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
 bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b) {
   for (size_t i = 0; i < p->from->naxes; i++)
     if (a->piece[i] != b->piece[i]) return false;
-  return true;
+  return a->slice == b->slice;
 }
 
 /* The copy that sends a shard to a part. */
@@ -62,6 +58,7 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
   mgrid_seat  own;
   mgrid_needs d = { 0 };
   bool        ok = true;
+  if (p->flat) return mgrid_flats_go(p, shard, part, goes);
   *goes = !(mgrid_tensor_seat(p->from, mgrid_pair_rank(p, part), &own) && mgrid_same_shard(p, &own, shard));
   if (*goes && (ok = mgrid_needs_of(&d, p, shard)))
     *goes = mgrid_needs_number(&d, part) >= 0 && sender_of(&d, part) == shard->copy;
@@ -70,12 +67,13 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
 }
 
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
-  mgrid_seat  own, shard = { { 0 }, 0 }, part;
+  mgrid_seat  own, shard = { .slice = 0 }, part;
   mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
   mgrid_needs d = { 0 };
   int64_t     shards = 1;
   bool        ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
+  if (p->flat) return mgrid_flats_receive(p, rank, &part, tensor, list);
   for (size_t i = 0; i < p->to->naxes && ok; i++) {
     ok = mgrid_meets_find(&meets[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
     shards *= meets[i].n;
@@ -87,7 +85,8 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
     if (holds && mgrid_same_shard(p, &own, &shard)) continue;
     if (!(ok = mgrid_needs_of(&d, p, &shard))) break;
     shard.copy = sender_of(&d, &part);
-    ok = append(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, common(p, &shard, &part) });
+    ok = mgrid_append_message(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor,
+                                                     mgrid_common_bytes(p, &shard, &part) });
   }
   for (size_t i = 0; i < p->to->naxes; i++) free(meets[i].room);
   mgrid_needs_free(&d);

@@ -12,6 +12,8 @@
 ** Both sides compute it alone. All but one of the steps are divisions: how many holders have a smaller number. Where
 ** the dims of both grids fit into each other, so that a rank has digits of which some are fixed by the shard, that is
 ** counted digit by digit; else by a list of the copies of the shard (`from` in a recipe on 6 x 4 ranks, `to` on 4 x 6).
+** With a flat on a side a shard or a part is a slice of a tuple's array, and who meets whom is no product any more: the
+** slices of each tuple that meet are walked, in the same order (flats.c). A shard with one holder needs no numbers.
 */
 #ifndef MGRID_MOVE_H
 #define MGRID_MOVE_H
@@ -41,6 +43,7 @@ typedef struct mgrid_pair {
   const mgrid_tensor   *from, *to; /* of equal axes and type; not owned */
   const mgrid_renaming *names;
   int64_t               turn;
+  bool                  flat;                      /* a flat is on one side or both */
   bool                  apart;                     /* no rank is of both grids */
   bool                  closed;                    /* the digits are there */
   int                   begin[MGRID_AXES_MAX + 2]; /* of the digits of each axis of `to`, then of its copies */
@@ -105,21 +108,59 @@ int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
 
 /* Do two seats of `from` have the same shard? */
 bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat *b);
+bool mgrid_append_message(mgrid_messages *list, mgrid_message m); /* false: no memory */
 
-/* ----------------------------------------------------------------- boxes.c */
+/* --------------------------------------------------------------- common.c */
 
 typedef struct mgrid_shared_run { /* a run of an axis, and where it is in both pieces */
   int64_t from, to, length;
 } mgrid_shared_run;
 
+/* Walks the runs that two pieces of an axis have in common. */
+typedef struct mgrid_sharing {
+  mgrid_walk a, b;
+  mgrid_run  x, y;       /* the runs it is at, */
+  int64_t    x_at, y_at; /* and where they begin in their pieces */
+  bool       more;
+} mgrid_sharing;
+mgrid_sharing mgrid_sharing_begin(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
+bool          mgrid_sharing_next(mgrid_sharing *w, mgrid_shared_run *run);
+/* Cut a run to the indices that a box of each side has on the axis; its length may become 0 or less. */
+void mgrid_shared_clip(mgrid_shared_run *run, const mgrid_blocks *from, const mgrid_blocks *to, size_t axis);
+
+/* What a shard and a part have in common, and the first and last index of it in either's tuple, in C order. */
+typedef struct mgrid_common {
+  int64_t elements;
+  int64_t from_first, from_last, to_first, to_last;
+} mgrid_common;
+/* `shard` and `part` say which elements of the tuples: those of a seat, or all of them. O(runs). */
+mgrid_common mgrid_common_of(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part,
+                             const mgrid_blocks *of_shard, const mgrid_blocks *of_part);
+/* Bytes that a shard and a part of `to` have in common. */
+int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
+
+/* ----------------------------------------------------------------- flats.c */
+
+/* The same as mgrid_pair_sends, _receives and _goes, of pairs with a flat. For each message O(slices that it meets), and where a
+** shard has several holders O(ranks that need it). */
+bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor, mgrid_messages *list);
+bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *part, int64_t tensor,
+                         mgrid_messages *list);
+bool mgrid_flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes);
+
+/* ----------------------------------------------------------------- boxes.c */
+
 /* The boxes that a shard and a part of `to` have in common, one after the other. Memory grows with the runs of the
 ** axes, not with the boxes. */
 typedef struct mgrid_boxes {
   size_t            naxes;
-  int64_t           width, left; /* bytes of an element; boxes to come */
+  int64_t           width, left; /* bytes of an element; boxes to come of the two that are met */
   size_t            n[MGRID_AXES_MAX], at[MGRID_AXES_MAX];
-  mgrid_shared_run *run[MGRID_AXES_MAX]; /* [n] */
-  int64_t           from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
+  mgrid_shared_run *run[MGRID_AXES_MAX];            /* [n] */
+  mgrid_blocks      from, to, first;                /* which boxes of the shard and the part; the first one of `to` */
+  size_t  low[MGRID_AXES_MAX], met[MGRID_AXES_MAX]; /* the runs that these have in common: low, and how many */
+  int64_t from_begin, to_begin;                     /* where the ranges begin in C order */
+  int64_t from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
 } mgrid_boxes;
 /* False: no memory, and nothing to end. */
 bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);

@@ -140,8 +140,9 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   p->to = to;
   p->names = names;
   p->turn = turn;
+  p->flat = from->flat || to->flat;
   p->apart = !names->n && (a.offset + a.size <= b.offset || b.offset + b.size <= a.offset);
-  p->closed = !p->apart && find_digits(p);
+  p->closed = !p->apart && !p->flat && find_digits(p);
   return MGRID_OK;
 }
 
@@ -214,7 +215,7 @@ static void begin_digits(mgrid_needs *d) {
 /* Or list the numbers of the copies of the shard. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
-  mgrid_seat        shard, at;
+  mgrid_seat        shard = { .slice = 0 }, at;
   if (d->room < p->from->copies) {
     int64_t *more = realloc(d->list, (size_t)p->from->copies * sizeof *more);
     if (!more) return false;

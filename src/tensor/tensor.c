@@ -204,6 +204,11 @@ mgrid_tensor *mgrid_tensor_ref(const mgrid_tensor *t) {
 
 void mgrid_tensor_free(mgrid_tensor *t) {
   if (!t || atomic_fetch_sub(&t->refs, 1) != 1) return;
+  if (t->flat) {
+    mgrid_flat_free(t->flat);
+    free(t);
+    return;
+  }
   for (size_t i = 0; i < t->naxes; i++) mgrid_slicing_free(&t->axis[i]);
   for (size_t d = 0; d < t->grid->n; d++) free(t->some[d]);
   mgrid_grid_free(t->grid);
@@ -212,7 +217,7 @@ void mgrid_tensor_free(mgrid_tensor *t) {
 }
 
 size_t mgrid_tensor_held(const mgrid_tensor *t) {
-  size_t numbers = 0;
+  size_t numbers = t->flat ? sizeof *t / sizeof(int64_t) + 2 : 0; /* its member's, and a share of the flat */
   for (size_t i = 0; i < t->naxes; i++)
     numbers += t->axis[i].nparts + 1 + (t->axis[i].bounds ? (size_t)t->axis[i].pieces + 1 : 0);
   for (size_t d = 0; d < t->grid->n; d++) numbers += t->some[d] ? (size_t)t->grid->axis[d].size : 0;
@@ -239,6 +244,7 @@ int64_t mgrid_tensor_copies(const mgrid_tensor *t) { return t ? t->copies : -1; 
 
 int64_t mgrid_tensor_holders(const mgrid_tensor *t) {
   int64_t n = t ? t->copies : -1;
+  if (t && t->flat) n *= t->flat->slices;
   for (size_t i = 0; t && i < t->naxes; i++) n *= t->axis[i].pieces;
   return n;
 }
@@ -257,6 +263,9 @@ bool mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at) {
   }
   at->copy = 0;
   for (size_t i = 0; i < t->nfree; i++) at->copy = at->copy * t->count[t->free_dim[i]] + place[t->free_dim[i]];
+  at->slice = 0;
+  for (size_t i = 0; t->flat && i < t->flat->ndims; i++)
+    at->slice = at->slice * t->count[t->flat->dim[i]] + place[t->flat->dim[i]];
   return true;
 }
 
@@ -269,6 +278,9 @@ int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
   }
   for (size_t i = t->nfree; i-- > 0; copy /= t->count[t->free_dim[i]])
     coord[t->free_dim[i]] = copy % t->count[t->free_dim[i]];
+  if (t->flat)
+    for (int64_t i = (int64_t)t->flat->ndims, slice = at->slice; i-- > 0; slice /= t->count[t->flat->dim[i]])
+      coord[t->flat->dim[i]] = slice % t->count[t->flat->dim[i]];
   for (size_t d = 0; d < t->grid->n; d++)
     if (t->some[d]) coord[d] = t->some[d][coord[d]];
   return mgrid_grid_rank(t->grid, coord);
@@ -276,12 +288,14 @@ int64_t mgrid_tensor_rank(const mgrid_tensor *t, const mgrid_seat *at) {
 
 int64_t mgrid_tensor_elements(const mgrid_tensor *t, const mgrid_seat *at) {
   int64_t n = 1;
+  if (t->flat) return mgrid_tensor_range(t, at).length;
   for (size_t i = 0; i < t->naxes; i++) n *= mgrid_piece_size(&t->axis[i], at->piece[i]);
   return n;
 }
 
 int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
   int64_t bytes = t->width;
+  if (t->flat) return bytes * mgrid_flat_largest(t);
   for (size_t i = 0; i < t->naxes; i++) {
     int64_t most = 0; /* piece 0 has as many as any, but where bounds say so */
     int64_t look = t->axis[i].bounds ? t->axis[i].pieces : 1;
@@ -305,8 +319,15 @@ void mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part
     out->shape[i] = mgrid_piece_size(&t->axis[i], at.piece[i]);
     out->elements *= out->shape[i];
   }
-  out->bytes = out->elements * t->width;
   out->copy = at.copy;
+  if (t->flat) {
+    mgrid_run range = mgrid_tensor_range(t, &at);
+    int64_t   start = mgrid_flat_start(t, &at, &out->slice);
+    out->elements = range.length;
+    out->first = range.start;
+    out->offset = range.length ? start + range.start - at.slice * out->slice : 0;
+  }
+  out->bytes = out->elements * t->width;
 }
 
 /* --------------------------------------------------------------------- text */
@@ -328,6 +349,7 @@ void mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text) {
       mgrid_text_int(text, t->some[d][i]);
     }
   }
+  if (t->flat) mgrid_flat_text(t, text);
 }
 
 size_t mgrid_tensor_describe(const mgrid_tensor *t, char *buf, size_t len) {

@@ -5,6 +5,8 @@
 ** A tensor's axes are cut independently, each over dims of its own. So a part is a tuple of pieces, one of each axis,
 ** its elements are every combination of theirs, and a rank's tuple is read off its coordinates. Dims that cut no axis
 ** number the copies of a part. Nothing here loops over ranks.
+** A flat cuts the parts once more: those that a rank would have of several tensors lie one after the other, and each
+** rank has a slice of that array. What it has of one tensor is a range of the part in C order: some boxes.
 */
 #ifndef MGRID_TENSOR_H
 #define MGRID_TENSOR_H
@@ -65,8 +67,12 @@ int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece);
 
 /* ---------------------------------------------------------------- tensor.c */
 
+typedef struct mgrid_flat mgrid_flat;
+
 struct mgrid_tensor {
   atomic_int    refs;
+  mgrid_flat   *flat; /* or NULL. With one, all that is pointed to below is its member's */
+  size_t        at;   /* which of its tensors this is */
   mgrid_grid   *grid;
   mgrid_family *on;                    /* as it was given; NULL: all ranks of the grid */
   const char   *type;                  /* a static name */
@@ -81,10 +87,11 @@ struct mgrid_tensor {
   mgrid_slicing axis[MGRID_AXES_MAX]; /* [naxes], slowest first */
 };
 
-/* A rank's place: its piece of each axis, and which copy it has. */
+/* A rank's place: its piece of each axis, its slice of the flat, and which copy it has. */
 typedef struct mgrid_seat {
   int64_t piece[MGRID_AXES_MAX];
   int64_t copy;
+  int64_t slice; /* 0 without a flat */
 } mgrid_seat;
 
 bool    mgrid_tensor_seat(const mgrid_tensor *t, int64_t rank, mgrid_seat *at); /* false: it holds nothing */
@@ -98,5 +105,42 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 bool mgrid_tensor_equal(const mgrid_tensor *a, const mgrid_tensor *b); /* by their canonical texts; no memory: false */
+
+/* ------------------------------------------------------------------ flat.c */
+
+struct mgrid_flat {
+  atomic_int     refs;
+  size_t         n;
+  mgrid_tensor **member;              /* [n], owned, none of them flat */
+  size_t         ndims;               /* that cut it, */
+  uint8_t        dim[MGRID_DIMS_MAX]; /* outermost first: no member is cut by them */
+  int64_t        slices;              /* pieces that they make */
+  int64_t        pad;                 /* of whose multiples slices are */
+  bool           even;                /* a member has as many elements on each rank: then */
+  int64_t        each, *start;        /* elements of a slice; [n], where the members begin */
+  uint64_t       rule;                /* digest of its members and how it is cut */
+};
+
+void mgrid_flat_free(mgrid_flat *f); /* of one owner */
+void mgrid_flat_text(const mgrid_tensor *t, mgrid_text *text);
+bool mgrid_flat_cuts(const mgrid_flat *f, size_t dim);
+/* Where the tensor begins in the array of a rank, and the elements of a slice. O(1), and where parts are uneven O(members
+** x dims). */
+int64_t mgrid_flat_start(const mgrid_tensor *t, const mgrid_seat *at, int64_t *each);
+/* Elements of the largest part. Where parts are uneven, and of more than 4096 sizes in all, no less than that. */
+int64_t mgrid_flat_largest(const mgrid_tensor *t);
+/* Which elements of its pieces' part, in C order, a seat has: all of them without a flat. */
+mgrid_run mgrid_tensor_range(const mgrid_tensor *t, const mgrid_seat *at);
+
+/* Elements of an array in C order, as boxes of it: 2 x naxes - 1 at most, ascending. */
+typedef struct mgrid_blocks {
+  size_t  naxes;
+  int64_t shape[MGRID_AXES_MAX];
+  int64_t at, end;
+  int64_t low[MGRID_AXES_MAX], high[MGRID_AXES_MAX]; /* the last box: indices low to high - 1 */
+} mgrid_blocks;
+mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at); /* what the seat has, */
+mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at); /* or all slices of its pieces */
+bool         mgrid_blocks_next(mgrid_blocks *w);
 
 #endif

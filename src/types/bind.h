@@ -19,6 +19,7 @@
 #define MGRID_LUA_MESH     "moongrid.Mesh"
 #define MGRID_LUA_FAMILY   "moongrid.Family"
 #define MGRID_LUA_TENSOR   "moongrid.Tensor"
+#define MGRID_LUA_FLAT     "moongrid.Flat"
 #define MGRID_LUA_MOVE     "moongrid.Move"
 #define MGRID_LUA_TOPOLOGY "moongrid.Topology"
 #define MGRID_LUA_PLAN     "moongrid.Plan"
@@ -170,8 +171,16 @@ void mgrid_lua_weigh_topology(lua_State *L, int i);
 /* Read the Tensor at `tensor` with the grids of a topology, and add it there. Raises. tensor.c has these; the latter
 ** two are a field and a method of Plan. */
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor);
-int  mgrid_lua_plan_tensors(lua_State *L);
-int  mgrid_lua_plan_tensor(lua_State *L);
+/* Read a tensor's table with the grids of a topology; `what` begins messages. The caller owns it. Raises. */
+mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table);
+int           mgrid_lua_plan_tensors(lua_State *L);
+int           mgrid_lua_plan_tensor(lua_State *L);
+
+/* flat { ... }. _member: a Tensor that it made, as its flat holds it, which the caller owns; NULL where it is no flat's.
+** Raises. flat.c */
+int           mgrid_lua_flat(lua_State *L);
+mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
+void          mgrid_lua_open_flat(lua_State *L);
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);

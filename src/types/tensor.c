@@ -3,7 +3,7 @@
 ** tensor.c - tensor { ... } for Lua. What it says is kept as a table until it is assigned to a topology, whose
 ** grids it may name; then it is read, axis by axis. What a plan answers about its tensors.
 **
-** Arrays are userdata that stay on the stack while a tensor is read: an error in between leaks nothing.
+** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in between leaks nothing.
 */
 #include "types/bind.h"
 
@@ -30,7 +30,7 @@ static int new_tensor(lua_State *L) {
 /* A tensor that is being read: its table at `table`, its topology. */
 typedef struct reading {
   lua_State        *L;
-  const char       *name; /* in the topology */
+  const char       *what; /* "tensor 'x'", for messages */
   int               table;
   const mgrid_grid *grid;
   mgrid_family     *on;
@@ -47,7 +47,7 @@ static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) 
   va_start(args, fmt);
   vsnprintf(text, sizeof text, fmt, args);
   va_end(args);
-  mgrid_lua_raise_as(r->L, status, "tensor '%s': %s", r->name, text);
+  mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
 }
 
 /* How many are in the list on the top. The topology will have copies of them, and their text. */
@@ -296,20 +296,31 @@ static void read_type(reading *r) {
   r->type = lua_tostring(L, -1);
 }
 
-void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
-  mgrid_topology *t = mgrid_lua_check_topology(L, topology);
-  int             top = lua_gettop(L);
-  mgrid_error     e = MGRID_ERROR_INIT;
-  reading         r = { .L = L, .name = name, .table = top + 1 };
+mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table) {
+  int         top = lua_gettop(L);
+  mgrid_error e = MGRID_ERROR_INIT;
+  reading     r = { .L = L, .what = what, .table = table };
   mgrid_lua_stack(L, 32);
-  lua_getiuservalue(L, tensor, 1);
-  read_grid(&r, &t->content);
+  read_grid(&r, c);
   read_type(&r);
   read_on(&r);
   read_axes(&r);
   read_cuts(&r);
   mgrid_tensor *made = mgrid_tensor_new(r.grid, r.type, r.naxes, r.axis, r.on, &e);
   if (!made) refuse(&r, e.status, "%s", e.message);
+  lua_settop(L, top);
+  return made;
+}
+
+void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, topology);
+  int             top = lua_gettop(L);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_tensor   *made = mgrid_lua_flat_member(L, topology, name, tensor);
+  if (!made) {
+    lua_getiuservalue(L, tensor, 1);
+    made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
+  }
   mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
   mgrid_tensor_free(made);
   if (s) mgrid_lua_raise_error(L, &e);
@@ -360,6 +371,11 @@ int mgrid_lua_plan_tensor(lua_State *L) {
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   lua_setfield(L, -2, "shape");
+  if (t->flat) {
+    set_integer(L, "first", part.first);
+    set_integer(L, "offset", part.offset);
+    set_integer(L, "slice", part.slice);
+  }
   lua_createtable(L, (int)t->naxes, 0);
   for (size_t i = 0; i < t->naxes; i++) {
     mgrid_run   run;
@@ -392,7 +408,8 @@ static const luaL_Reg        tensor_meta[] = { { "__tostring", tensor_tostring }
 static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
 
 void mgrid_lua_open_tensor(lua_State *L) {
-  static const luaL_Reg functions[] = { { "tensor", new_tensor }, { NULL, NULL } };
+  static const luaL_Reg functions[] = { { "tensor", new_tensor }, { "flat", mgrid_lua_flat }, { NULL, NULL } };
   mgrid_lua_open_class(L, &tensor_class);
+  mgrid_lua_open_flat(L);
   luaL_setfuncs(L, functions, 0);
 }

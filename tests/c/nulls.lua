@@ -18,6 +18,7 @@ local inputs = {
   ["mgrid_tensor *"] = "f->tensor", ["mgrid_tensor_axis *"] = "&f->axis", ["mgrid_move *"] = "f->move",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
+  ["mgrid_tensor *const *"] = "f->tensors_of",
   mgrid_sink = "sink", mgrid_pick_fn = "pick", mgrid_map_fn = "map",
 }
 
@@ -33,7 +34,7 @@ local outputs = {
   ["mgrid_resources *"] = "&f->resources", ["mgrid_error *"] = "err",
   ["mgrid_nccl_window *"] = "&f->window", ["mgrid_held_memory *"] = "&f->held",
   ["mgrid_tensor_part *"] = "&f->part", ["mgrid_run *"] = "f->runs", ["mgrid_move_peer *"] = "&f->peer",
-  ["mgrid_move_sums *"] = "&f->sums",
+  ["mgrid_move_sums *"] = "&f->sums", ["mgrid_tensor **"] = "f->out_tensors",
 }
 
 -- Results that are lists, of which nothing is written.
@@ -49,7 +50,8 @@ local special = {
   ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
   ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
   ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
-  ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",
+  ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors",
+  ["mgrid_state_move.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",
   ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',
   ["mgrid_runtime_load.recipe"] = '"picotron"', ["mgrid_reload.recipe"] = '"picotron"',
   ["mgrid_runtime_plan_file.path"] = '"none.json"', ["mgrid_runtime_plan.args"] = "f->settings",
@@ -87,6 +89,9 @@ end
 
 local callers, rows = {}, {}
 
+local lists = { ["mgrid_family *const *"] = "families", ["mgrid_tensor *const *"] = "tensors",
+  ["char *const *"] = "names" }
+
 -- The expression of an argument, whether it is a pointer, whether its object must be there, what it writes.
 local function argument(call, ret_type, name, is_array)
   local key = call .. "." .. name
@@ -100,7 +105,7 @@ local function argument(call, ret_type, name, is_array)
   -- a struct has been set by its INIT macro, so a failed call may leave it
   local writes = not constant and not object and not left[value] and not type:find "^mgrid_[a-z_]+ %*$"
     and (outputs[type] == value or type:find "%*%*$")
-  local list = type == "mgrid_family *const *" and "families" or type == "char *const *" and "names"
+  local list = lists[type]
   return { value = value, pointer = true, list = list, object = object, writes = writes and value,
     error = value == "err" }
 end
@@ -123,7 +128,7 @@ for _, header in ipairs(arg) do
           if a.list then -- and a list of NULLs
             n = n + 1
             place = ("null == %d ? f->nothing_%s : %s"):format(n, a.list, place)
-            places[n] = ('{ "%s[0]", %s, false }'):format(name, a.list == "families" and "true" or "false")
+            places[n] = ('{ "%s[0]", %s, false }'):format(name, a.list ~= "names" and "true" or "false")
           end
           if a.writes then writes[#writes + 1] = ("(null != %d && !is_set(%s))"):format(n, a.writes) end
         end

@@ -10,7 +10,7 @@
 
 #include "tensor/move.h"
 
-enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96 };
+enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96, DEALT_ELEMENTS = DEALT_LENGTH * DEALT_LENGTH };
 
 typedef struct dealt_axis {
   mgrid_tensor_axis given;
@@ -25,6 +25,9 @@ typedef struct dealt {
   dealt_axis    axis[DEALT_AXES];
   bool          on[DEALT_WORLD];                            /* by rank: holds it at all */
   bool          has[DEALT_AXES][DEALT_WORLD][DEALT_LENGTH]; /* by axis, rank and index */
+  bool          flat;                                       /* then this, too: */
+  bool          slice[DEALT_WORLD][DEALT_ELEMENTS];         /* by rank and element: is it in the rank's slice? */
+  int64_t       first[DEALT_WORLD], offset[DEALT_WORLD], each[DEALT_WORLD];
 } dealt;
 
 static inline void dealt_free(dealt *t) {
@@ -202,6 +205,106 @@ static inline void draw_tensor(rng *r, dealt *t, size_t naxes, const int64_t *le
   if (!t->tensor) fail_msg("%s; MOONGRID_SEED=%" PRIu64, err.message, r->seed);
   mgrid_family_free(on);
   deal_all(t, some);
+}
+
+/* --------------------------------------------------------------------- flats */
+
+/* Does the tensor hold an element before it is cut into slices? */
+static inline bool dealt_whole(const dealt *t, int64_t rank, int64_t element) {
+  if (!t->on[rank]) return false;
+  for (size_t i = t->naxes; i-- > 0; element /= t->axis[i].given.length)
+    if (!t->has[i][rank][element % t->axis[i].given.length]) return false;
+  return true;
+}
+
+static inline int64_t dealt_elements(const dealt *t) {
+  int64_t n = 1;
+  for (size_t i = 0; i < t->naxes; i++) n *= t->axis[i].given.length;
+  return n;
+}
+
+static inline int64_t dealt_count(const dealt *t, int64_t rank) {
+  int64_t n = 0, all = dealt_elements(t);
+  for (int64_t e = 0; e < all; e++) n += dealt_whole(t, rank, e);
+  return n;
+}
+
+static inline bool dealt_cut_by(const dealt *t, const char *dim) {
+  for (size_t i = 0; i < t->naxes; i++)
+    for (size_t k = 0; k < t->axis[i].given.ndims; k++)
+      if (strcmp(t->axis[i].dims[k], dim) == 0) return true;
+  return false;
+}
+
+/* Walk the array of a rank from its beginning: its slice is that of its coordinates. */
+static inline void deal_slice(dealt *t, const dealt *member, size_t n, size_t at, const size_t *dim, size_t ndims,
+                              int64_t pad, int64_t rank) {
+  int64_t total = 0, slices = 1, mine = 0, each = 0, before = 0, k = 0;
+  for (size_t i = 0; i < ndims; i++) {
+    int64_t rest = rank - t->d.window.offset;
+    for (size_t d = 0; d < dim[i]; d++) rest /= t->d.dim[d].size;
+    mine = mine * t->d.dim[dim[i]].size + rest % t->d.dim[dim[i]].size;
+    slices *= t->d.dim[dim[i]].size;
+  }
+  for (size_t i = 0; i < n; i++) {
+    if (i == at) before = total;
+    total += dealt_count(&member[i], rank);
+  }
+  while (each * slices < total) each += pad;
+  t->each[rank] = each;
+  t->first[rank] = t->offset[rank] = -1;
+  for (int64_t e = 0, all = dealt_elements(t); e < all; e++) {
+    if (!dealt_whole(t, rank, e)) continue;
+    int64_t place = before + k++;
+    if (place < mine * each || place >= (mine + 1) * each) continue;
+    if (t->first[rank] < 0) t->first[rank] = k - 1, t->offset[rank] = place - mine * each;
+    t->slice[rank][e] = true;
+  }
+}
+
+/* Lay the tensor between others and cut all by dims that are left, if there are any and the parts allow it. */
+static inline void draw_flat(rng *r, dealt *t) {
+  size_t  n = (size_t)rng_between(r, 1, 3), at = (size_t)rng_between(r, 0, (int64_t)n - 1), dim[DRAWN_DIMS], ndims = 0;
+  int64_t pad = rng_between(r, 1, 5);
+  dealt  *member = calloc(n, sizeof *member);
+  assert_non_null(member);
+  for (size_t i = 0; i < n; i++) {
+    int64_t length[DEALT_AXES];
+    size_t  naxes = (size_t)rng_between(r, 1, 2);
+    if (i == at) {
+      member[i] = *t;
+      continue;
+    }
+    for (size_t a = 0; a < naxes; a++) length[a] = rng_between(r, 1, 12);
+    member[i].d = t->d;
+    draw_tensor(r, &member[i], naxes, length, false);
+  }
+  const mgrid_tensor *tensors[3] = { NULL };
+  const char         *names[DRAWN_DIMS];
+  mgrid_tensor       *out[3] = { NULL };
+  mgrid_error         err;
+  for (size_t i = 0; i < n; i++) tensors[i] = member[i].tensor;
+  for (size_t d = 0; d < t->d.n && ndims < 2; d++) {
+    bool cut = false;
+    for (size_t i = 0; i < n; i++) cut = cut || dealt_cut_by(&member[i], t->d.dim[d].name);
+    if (cut || rng_chance(r, 20)) continue;
+    names[ndims] = t->d.dim[d].name;
+    dim[ndims++] = d;
+  }
+  mgrid_status s = ndims ? mgrid_tensor_flatten(n, tensors, ndims, names, pad, out, anew(&err)) : MGRID_REFUSED;
+  check(r, s == MGRID_OK || s == MGRID_REFUSED);
+  if (!s) {
+    mgrid_tensor_free(t->tensor);
+    t->tensor = out[at];
+    t->flat = true;
+    for (size_t i = 0; i < n; i++)
+      if (i != at) mgrid_tensor_free(out[i]); /* the flat keeps what it needs of them */
+    for (int64_t rank = 0; rank < DEALT_WORLD; rank++)
+      if (t->on[rank]) deal_slice(t, member, n, at, dim, ndims, pad, rank);
+  }
+  for (size_t i = 0; i < n; i++)
+    if (i != at) mgrid_tensor_free(member[i].tensor);
+  free(member);
 }
 
 #endif

@@ -289,7 +289,15 @@ static mgrid_plan *tensor_plan(const mgrid_dim *dims, bool cyclic, mgrid_error *
   mgrid_family   *on = g ? mgrid_grid_along(g, 3, all, MGRID_GRID_ORDER, err) : NULL;
   mgrid_tensor   *tensor = on ? mgrid_tensor_new(g, "f32", 2, axis, cyclic ? on : NULL, err) : NULL;
   mgrid_topology *t = tensor ? mgrid_topology_new(12, err) : NULL;
-  mgrid_plan     *p = t && !mgrid_topology_add_tensor(t, "w", tensor, err) ? mgrid_plan_new(t, err) : NULL;
+  mgrid_status    s = t ? mgrid_topology_add_tensor(t, "w", tensor, err) : MGRID_LIMIT;
+  axis[0].ndims = cyclic; /* and one that is laid behind itself, with ends inside, or cut by a dim more */
+  mgrid_tensor *twice[2] = { NULL }, *half = s ? NULL : mgrid_tensor_new(g, "f32", 2, axis, NULL, err),
+               *flat[2] = { half, half };
+  if (half) s = mgrid_tensor_flatten(2, (const mgrid_tensor *const *)flat, 1, by + cyclic, 5, twice, err);
+  if (half && !s) s = mgrid_topology_add_tensor(t, "flat", twice[1], err);
+  mgrid_plan *p = half && !s ? mgrid_plan_new(t, err) : NULL;
+  for (int i = 0; i < 2; i++) mgrid_tensor_free(twice[i]);
+  mgrid_tensor_free(half);
   mgrid_topology_free(t);
   mgrid_tensor_free(tensor);
   mgrid_family_free(on);

@@ -9,8 +9,14 @@ enum { PAIRS = 4000, MOVES = 500 };
 
 /* ------------------------------------------------------------------- tensors */
 
+static bool holds(const dealt *t, int64_t rank, int64_t element) {
+  if (rank < 0 || rank >= DEALT_WORLD) return false;
+  return dealt_whole(t, rank, element) && (!t->flat || t->slice[rank][element]);
+}
+
 /* The part of every rank: its runs are the indices that it was dealt. */
 static void check_parts(const rng *r, const dealt *t) {
+  int64_t largest = 0;
   for (int64_t rank = 0; rank < t->d.window.world; rank++) {
     mgrid_seat        at;
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
@@ -34,7 +40,15 @@ static void check_parts(const rng *r, const dealt *t) {
       check(r, memcmp(seen, t->has[i][rank], (size_t)t->axis[i].given.length) == 0);
       check(r, n == part.shape[i] && n == mgrid_piece_size(&t->tensor->axis[i], at.piece[i]));
     }
+    int64_t elements = 0, all = dealt_elements(t);
+    for (int64_t e = 0; e < all; e++) elements += holds(t, rank, e);
+    check(r, part.elements == elements && part.bytes == 4 * elements);
+    largest = part.bytes > largest ? part.bytes : largest;
+    if (!t->flat) continue;
+    check(r, part.slice == t->each[rank]);
+    if (elements) check(r, part.first == t->first[rank] && part.offset == t->offset[rank]);
   }
+  check(r, mgrid_tensor_largest(t->tensor) == largest);
 }
 
 /* --------------------------------------------------------------------- moves */
@@ -45,13 +59,6 @@ typedef struct world {
   int32_t names[DEALT_WORLD], back[DEALT_WORLD];
   bool    renamed;
 } world;
-
-static bool holds(const dealt *t, int64_t rank, int64_t element) {
-  if (rank < 0 || rank >= DEALT_WORLD || !t->on[rank]) return false;
-  for (size_t i = t->naxes; i-- > 0; element /= t->axis[i].given.length)
-    if (!t->has[i][rank][element % t->axis[i].given.length]) return false;
-  return true;
-}
 
 static bool needs(const world *w, int64_t rank, int64_t element) {
   return holds(&w->to, w->renamed ? w->back[rank] : rank, element);
@@ -68,7 +75,7 @@ static void check_balance(const rng *r, const world *w, const int64_t *sent) {
     for (int64_t b = 0; b < a; b++) {
       mgrid_seat x, y;
       if (!mgrid_tensor_seat(w->from.tensor, a, &x) || !mgrid_tensor_seat(w->from.tensor, b, &y)) continue;
-      bool same = true;
+      bool same = x.slice == y.slice;
       for (size_t i = 0; i < w->from.naxes; i++) same = same && x.piece[i] == y.piece[i];
       if (same) check(r, sent[a] - sent[b] <= 1 && sent[b] - sent[a] <= 1);
     }
@@ -154,7 +161,7 @@ static void draw_names(rng *r, world *w, mgrid_renaming *names) {
 
 static void test_random_pairs(void **state) {
   (void)state;
-  int64_t kinds[3] = { 0, 0, 0 };
+  int64_t kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
   world  *w = malloc(sizeof *w);
   assert_non_null(w);
   for (uint64_t seed = first_seed(); seed < first_seed() + PAIRS; seed++) {
@@ -171,19 +178,22 @@ static void test_random_pairs(void **state) {
     bool odd = rng_chance(&r, 40);
     draw_tensor(&r, &w->from, naxes, length, odd);
     draw_tensor(&r, &w->to, naxes, length, odd);
+    if (rng_chance(&r, 35)) draw_flat(&r, &w->from);
+    if (rng_chance(&r, 35)) draw_flat(&r, &w->to);
     draw_names(&r, w, &names);
     check_parts(&r, &w->from);
     check_parts(&r, &w->to);
     check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, rng_between(&r, 0, 5), "t", anew(&err))
                   == MGRID_OK);
     check_move(&r, w, &p);
-    kinds[p.apart ? 0 : p.closed ? 1 : 2]++;
+    kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.closed ? 1 : 2]++;
     dealt_free(&w->from);
     dealt_free(&w->to);
   }
   free(w);
   if (!getenv("MOONGRID_SEED"))
-    assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500); /* all ways were tried */
+    assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100
+                && kinds[5] > 20); /* all ways were tried */
 }
 
 /* --------------------------------------------------- whole moves, with data */
@@ -319,6 +329,8 @@ static void test_data_arrives(void **state) {
     for (size_t i = 0; i < naxes; i++) w->elements *= length[i] = rng_between(&r, 1, naxes > 2 ? 8 : DEALT_LENGTH);
     draw_tensor(&r, &w->from, naxes, length, true);
     draw_tensor(&r, &w->to, naxes, length, true);
+    if (rng_chance(&r, 40)) draw_flat(&r, &w->from);
+    if (rng_chance(&r, 40)) draw_flat(&r, &w->to);
     draw_names(&r, w, &names);
     options.rounds = true;
     options.nranks = (size_t)names.n;

@@ -30,6 +30,7 @@ typedef struct fixture {
   mgrid_move            *move;
   const char            *tensors[1];
   const mgrid_family    *families[1], *nothing_families[4];
+  const mgrid_tensor    *tensors_of[1], *nothing_tensors[1];
   const char            *nothing_names[4];
   const char            *names[2], *settings[1];
   mgrid_dim              dims[2];
@@ -65,6 +66,7 @@ typedef struct fixture {
   mgrid_move_sums        sums;
   /* results, 0xa5 before the call */
   mgrid_family  *out_families[4];
+  mgrid_tensor  *out_tensors[1];
   mgrid_runtime *out_runtime;
   mgrid_state   *out_state;
   const char    *out_names[4];
@@ -131,6 +133,7 @@ static void open_fixture(fixture *f) {
   f->names[0] = "tp", f->names[1] = "dp", f->settings[0] = "tp=2";
   f->dims[0] = (mgrid_dim){ "tp", 2 }, f->dims[1] = (mgrid_dim){ "dp", 4 };
   memset(f->nothing_families, 0, sizeof f->nothing_families);
+  f->nothing_tensors[0] = NULL;
   memset(f->nothing_names, 0, sizeof f->nothing_names);
   f->modes[0] = (mgrid_mode){ 2, 1 };
   f->arg = mgrid_arg_integer("tp", 2);
@@ -163,7 +166,7 @@ static void open_fixture(fixture *f) {
   f->running = (mgrid_move_run_options)MGRID_MOVE_RUN_OPTIONS_INIT;
   f->peer = (mgrid_move_peer)MGRID_MOVE_PEER_INIT, f->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
   f->buffers[0] = (mgrid_buffer){ f->text, sizeof f->text };
-  f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
+  f->tensors_of[0] = f->tensor = mgrid_tensor_new(f->grid, "f32", 1, &f->axis, NULL, &e);
   const char    *other = "cut=dp";
   mgrid_runtime *again = mgrid_runtime_new(NULL, NULL, &e);
   mgrid_runtime_load(again, recipe_path, &e);
@@ -176,6 +179,7 @@ static void open_fixture(fixture *f) {
 static void close_fixture(fixture *f) {
   for (int i = 0; i < 4; i++)
     if (is_set(&f->out_families[i])) mgrid_family_free(f->out_families[i]);
+  if (is_set(&f->out_tensors[0])) mgrid_tensor_free(f->out_tensors[0]);
   if (is_set(&f->out_state)) mgrid_state_free(f->out_state);
   if (is_set(&f->out_runtime)) mgrid_runtime_free(f->out_runtime);
   mgrid_move_free(f->move);

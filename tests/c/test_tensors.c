@@ -212,8 +212,128 @@ static void test_move_refusals(void **state) {
   mgrid_plan_free(half);
 }
 
+/* Between states the move is that between their plans, seen from their rank. */
+static void test_move_of_states(void **state) {
+  (void)state;
+  mgrid_error              err;
+  mgrid_plan              *plan[2] = { NULL };
+  mgrid_state             *s[2] = { NULL };
+  mgrid_backend           *dry = mgrid_backend_dry(4, 3, anew(&err));
+  mgrid_tensor_axis        axis = AXIS(.ndims = 1);
+  static const char *const by[] = { "a", "b" };
+  const mgrid_dim          dims[2][2] = { { { "a", 2 }, { "b", 2 } }, { { "a", 4 }, { "b", 1 } } };
+  for (int i = 0; i < 2; i++) {
+    axis.dims = by;
+    mgrid_grid     *g = mgrid_grid_new(mgrid_world(4), 2, dims[i], &err);
+    mgrid_tensor   *t = mgrid_tensor_new(g, "f32", 1, &axis, NULL, &err);
+    mgrid_topology *topology = mgrid_topology_new(4, &err);
+    mgrid_topology_add_tensor(topology, "w", t, &err);
+    plan[i] = mgrid_plan_new(topology, &err);
+    s[i] = mgrid_materialize(plan[i], dry, i ? "new" : "old", &err);
+    mgrid_topology_free(topology);
+    mgrid_tensor_free(t);
+    mgrid_grid_free(g);
+  }
+  mgrid_move     *m = mgrid_state_move(s[0], s[1], 0, NULL, NULL, &err);
+  mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+  assert_int_equal(mgrid_move_bytes(m, &sums, &err), MGRID_OK);
+  assert_true(sums.stay == 12 && sums.receive == 0 && sums.send == 0); /* 6..11, then 9..11 */
+  assert_null(mgrid_state_move(s[0], s[1], 1, (const char *const[]){ "v" }, NULL, &err));
+  assert_string_equal(err.message, "unknown tensor 'v'; known: w");
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) {
+    mgrid_state_free(s[i]);
+    mgrid_plan_free(plan[i]);
+  }
+  mgrid_backend_free(dry);
+}
+
+static void test_flat_refusals(void **state) {
+  (void)state;
+  static const char *const by_tp[] = { "tp" }, *const by_dp[] = { "dp" }, *const by_dq[] = { "dq" },
+                           *const twice[] = { "dp", "dp" };
+  const mgrid_dim                 dims[] = { { "tp", 2 }, { "dp", 4 } }, other[] = { { "tp", 4 }, { "dp", 2 } };
+  mgrid_error                     err;
+  mgrid_grid                     *g = mgrid_grid_new(mgrid_world(8), 2, dims, anew(&err));
+  mgrid_grid                     *h = mgrid_grid_new(mgrid_world(8), 2, other, &err);
+  mgrid_family                   *dp = mgrid_grid_along(g, 1, by_dp, MGRID_GRID_ORDER, &err);
+  mgrid_family                   *some = mgrid_family_pick(dp, 1, (const int64_t[]){ 0 }, &err);
+  mgrid_tensor_axis               axis = AXIS(.ndims = 0), cut = CUT(.unit = 1), huge = AXIS(.ndims = 0);
+  huge.length = INT64_MAX / 8;
+  mgrid_tensor *whole = mgrid_tensor_new(g, "f32", 1, &axis, NULL, &err);
+  mgrid_tensor *by_tp_even = mgrid_tensor_new(g, "f32", 1, &cut, NULL, &err);
+  cut.length = 13;
+  mgrid_tensor *by_tp_odd = mgrid_tensor_new(g, "f32", 1, &cut, NULL, &err);
+  mgrid_tensor *half = mgrid_tensor_new(g, "bf16", 1, &axis, NULL, &err);
+  mgrid_tensor *elsewhere = mgrid_tensor_new(h, "f32", 1, &axis, NULL, &err);
+  mgrid_tensor *large = mgrid_tensor_new(g, "f32", 1, &huge, NULL, &err);
+  mgrid_tensor *first = mgrid_tensor_new(g, "f32", 1, &axis, some, &err);
+  mgrid_tensor *flat[1];
+  assert_int_equal(err.status, MGRID_OK);
+  assert_int_equal(mgrid_tensor_flatten(1, (const mgrid_tensor *const[]){ whole }, 1, by_dp, 1, flat, &err), MGRID_OK);
+  const struct {
+    size_t              n;
+    const mgrid_tensor *tensor[3];
+    size_t              ndims;
+    const char *const  *dims;
+    int64_t             pad;
+    const char         *message;
+  } cases[] = {
+    { 0, { NULL }, 1, by_dp, 1, "a flat has no tensors" },
+    { 1, { whole }, 0, by_dp, 1, "a flat has no dim that cuts it" },
+    { 2, { whole, NULL }, 1, by_dp, 1, "tensor 2 of the flat is NULL" },
+    { 1, { whole }, 1, by_dp, 0, "pad is 0; it is 1 or more" },
+    { 1, { whole }, 1, by_dq, 1, "unknown dim 'dq'; nearest is 'dp' (tp, dp)" },
+    { 1, { whole }, 2, twice, 1, "dim 'dp' cuts the flat twice" },
+    { 2, { whole, half }, 1, by_dp, 1, "tensor 2 of the flat is bf16, tensor 1 f32; a flat has one type" },
+    { 2, { whole, elsewhere }, 1, by_dp, 1, "tensor 2 of the flat is over another grid than tensor 1" },
+    { 2, { whole, flat[0] }, 1, by_dp, 1, "tensor 2 of the flat is flat already" },
+    { 2,
+      { whole, by_tp_even },
+      1,
+      by_tp,
+      1,
+      "dim 'tp' cuts axis 'x' of tensor 2; a flat is cut by dims that cut none of its tensors" },
+    { 2, { whole, first }, 1, by_dp, 1, "dim 'dp' cuts the flat, and tensor 2 is not on all of its coordinates" },
+    { 2,
+      { whole, first },
+      1,
+      by_tp,
+      1,
+      "parts of tensor 2 differ along 'dp', which does not cut tensor 1 of the flat; cut them evenly, or put these "
+      "tensors into different flats" },
+    { 3,
+      { by_tp_even, by_tp_odd, whole },
+      1,
+      by_dp,
+      1,
+      "parts of tensor 2 differ along 'tp', which does not cut tensor 3 of the flat; cut them evenly, or put these "
+      "tensors into different flats" },
+    { 1, { large }, 1, by_dp, INT64_MAX / 4, "the flat overflows 64 bits: 4 slices, padded to 2305843009213693951" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    mgrid_tensor *out[3] = { whole, whole, whole };
+    mgrid_status  s =
+        mgrid_tensor_flatten(cases[i].n, cases[i].tensor, cases[i].ndims, cases[i].dims, cases[i].pad, out, anew(&err));
+    assert_string_equal(err.message, cases[i].message);
+    assert_int_equal(err.status, s);
+    for (size_t k = 0; k < cases[i].n; k++) assert_null(out[k]);
+  }
+  mgrid_tensor *uneven[2]; /* a dim that cuts both may do so unevenly */
+  assert_int_equal(
+      mgrid_tensor_flatten(2, (const mgrid_tensor *const[]){ by_tp_even, by_tp_odd }, 1, by_dp, 3, uneven, anew(&err)),
+      MGRID_OK);
+  mgrid_tensor *all[] = { whole, by_tp_even, by_tp_odd, half, elsewhere, large, first, flat[0], uneven[0], uneven[1] };
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) mgrid_tensor_free(all[i]);
+  mgrid_family_free(some);
+  mgrid_family_free(dp);
+  mgrid_grid_free(g);
+  mgrid_grid_free(h);
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = { cmocka_unit_test(test_tensor_refusals), cmocka_unit_test(test_holder_refusals),
-                                      cmocka_unit_test(test_move_refusals) };
+                                      cmocka_unit_test(test_move_refusals), cmocka_unit_test(test_flat_refusals),
+                                      cmocka_unit_test(test_move_of_states) };
   return run_program("tensors", tests, argc, argv);
 }

@@ -44,6 +44,7 @@ typedef struct fuzz {
   mgrid_arg              args[ROOM], inner[ROOM];
   mgrid_tensor_axis      axes[ROOM];
   const mgrid_family    *families[ROOM];
+  const mgrid_tensor    *tensors[ROOM];
   const char            *names[2][ROOM];
   int64_t                numbers[2][ROOM], starts[ROOM];
   int32_t                ranks[ROOM];
@@ -51,6 +52,7 @@ typedef struct fuzz {
   int                    turn;
   /* results */
   mgrid_family  *out_families[ROOM];
+  mgrid_tensor  *out_tensors[ROOM];
   mgrid_runtime *out_runtime;
   mgrid_state   *out_state;
   const char    *out_names[ROOM];
@@ -228,6 +230,11 @@ static const char *const *draw_names(fuzz *z) {
 static const mgrid_family *const *draw_families(fuzz *z) {
   for (int i = 0; i < ROOM; i++) z->families[i] = i < FIELDS ? draw_family(z) : NULL;
   return z->families;
+}
+
+static const mgrid_tensor *const *draw_tensors(fuzz *z) {
+  for (int i = 0; i < ROOM; i++) z->tensors[i] = i < FIELDS ? draw_tensor(z) : NULL;
+  return z->tensors;
 }
 
 static const mgrid_dim *draw_dims(fuzz *z) {
@@ -543,6 +550,7 @@ static void touch(const char *text) {
 static void put_outputs(fuzz *z) {
   for (int i = 0; i < ROOM; i++)
     if (z->out_families[i]) put_family(z, z->out_families[i]), z->out_families[i] = NULL;
+  if (z->out_tensors[i]) put_tensor(z, z->out_tensors[i]), z->out_tensors[i] = NULL;
   if (z->out_runtime) put_runtime(z, z->out_runtime), z->out_runtime = NULL;
   if (z->out_state) put_state(z, z->out_state), z->out_state = NULL;
 }

@@ -10,7 +10,8 @@ local objects = { grid = 1, family = 1, topology = 1, plan = 1, backend = 1, sta
 
 -- How an argument is drawn, by its type without const.
 local inputs = {
-  ["mgrid_family *const *"] = "draw_families(z)", ["char *const *"] = "draw_names(z)", ["char *"] = "draw_text(z)",
+  ["mgrid_family *const *"] = "draw_families(z)", ["mgrid_tensor *const *"] = "draw_tensors(z)",
+  ["char *const *"] = "draw_names(z)", ["char *"] = "draw_text(z)",
   ["mgrid_dim *"] = "draw_dims(z)", ["mgrid_mode *"] = "draw_modes(z)", ["mgrid_arg *"] = "draw_args(z)",
   ["int64_t *"] = "draw_numbers(z)", ["int32_t *"] = "draw_ranks(z)", ["void *"] = "z",
   ["mgrid_options *"] = "draw_options(z)", ["mgrid_hooks *"] = "draw_hooks(z)", ["mgrid_limits *"] = "draw_limits(z)",
@@ -26,7 +27,8 @@ local inputs = {
 
 -- Where a call writes.
 local outputs = {
-  ["mgrid_family **"] = "z->out_families", ["mgrid_runtime **"] = "&z->out_runtime",
+  ["mgrid_family **"] = "z->out_families", ["mgrid_tensor **"] = "z->out_tensors",
+  ["mgrid_runtime **"] = "&z->out_runtime",
   ["mgrid_state **"] = "&z->out_state", ["const char **"] = "z->out_names", ["char *"] = "z->text",
   ["int64_t *"] = "z->out_numbers", ["int32_t *"] = "z->out_ranks", ["size_t *"] = "&z->out_size",
   ["bool *"] = "&z->out_bool", ["double *"] = "z->out_doubles", ["mgrid_run *"] = "z->runs", ["void *"] = "z",

@@ -6,15 +6,16 @@ local support = dofile "tests/lua/support.lua"
 local launch = support.launch
 
 local recipe = support.file [[
-return recipe { doc = "three tensors", params = { tp = 2, pp = 2, off = 0, n = 0, wide = 4 }, build = function(world, p)
+return recipe { doc = "three tensors", params = { tp = 2, pp = 2, off = 0, n = 0, wide = 4, flat = 0 }, build = function(world, p)
   local w = p.n > 0 and world:window(p.off, p.n) or world
   local g = grid(w, "tp-pp-dp", { tp = p.tp, pp = p.pp, dp = fill })
   local t = topology(world)
   t.dense = g
   t.qkv = tensor { axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", p.wide } }, type = "bf16",
     cut = { layer = "pp", qkv = { "tp", parts = { 32, 8, 8 }, unit = 2 } } }
-  t.out = tensor { axes = { { "layer", 8 }, { "hidden", p.wide }, { "out", 96 } }, type = "f32",
+  local out = tensor { axes = { { "layer", 8 }, { "hidden", p.wide }, { "out", 96 } }, type = "f32",
     cut = { layer = "pp", out = "tp" } }
+  t.out = p.flat > 0 and flat { out, over = "dp", pad = p.flat } or out
   t.deal = tensor { axes = { { "a", 100 }, { "b", 101 } }, type = "f64",
     cut = { a = { "tp", cyclic = 3 }, b = { "dp", cyclic = 2 } } }
   return t
@@ -29,6 +30,7 @@ describe("moongrid run A vs B --move", function()
     { 1, "tp=1 pp=1 vs tp=1 pp=1" }, { 2, "tp=2 pp=1 vs tp=1 pp=2" }, { 4, "vs tp=4 pp=1" }, { 6, "tp=3 vs tp=1 pp=6" },
     { 8, "vs tp=4 pp=1" }, { 8, "vs tp=4 pp=1 --rounds" }, { 8, "vs tp=1 pp=1 wide=4 --window 1" },
     { 8, "n=4 vs tp=1 off=4 n=4 --timeout 60" }, { 8, "--world 4 vs tp=4" }, { 8, "tp=8 pp=1 vs --world 4" },
+    { 8, "vs tp=4 pp=1 flat=7" }, { 8, "flat=1000 pp=1 vs tp=4" }, { 8, "tp=1 flat=1 vs flat=64 pp=1 --window 4096" },
     { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --window 1" }, { 4, "tp=4 pp=1 vs tp=4 pp=1 --map 3,2,1,0 --tensor qkv" },
   } do
     it(("proves every element on %d ranks: %s"):format(case[1], case[2]), function()

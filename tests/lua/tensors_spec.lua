@@ -174,6 +174,95 @@ describe("tensor { ... }", function()
   end)
 end)
 
+describe("flat { ... }", function()
+  local function flat_of(text)
+    return support.file(([[
+return recipe { doc = "flats", params = { tp = 2 }, build = function(world, p)
+  local g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+  local t = topology(world)
+  t.dense = g
+  local a = tensor { axes = { { "out", 6 }, { "in", 5 } }, type = "f32", cut = { out = "tp" } }
+  local b = tensor { axes = { { "x", 7 } }, type = "f32" }
+  %s
+  return t
+end }
+]]):format(text))
+  end
+
+  it("cuts what lies one after the other", function()
+    local path = flat_of 't.a, t.b = flat { a, b, over = "dp", pad = 4 }'
+    local plan = moongrid.load(path):plan(6) -- 15 + 7 elements on each of tp 2, slices of 8
+    assert.are.same({ shape = { 3, 5 }, elements = 7, bytes = 28, copy = 0, copies = 1, first = 8, offset = 0, slice = 8,
+                      runs = { { { 3, 3 } }, { { 0, 5 } } } }, plan:tensor("a", 3))
+    assert.are.same({ 1, 0, 7, 8, 2 }, (function(x) return { x.elements, x.first, x.offset, x.slice, x.copies } end)(plan:tensor("b", 3)))
+    assert.are.same({ 6, 1, 0, 8, 2 }, (function(x) return { x.elements, x.first, x.offset, x.slice, x.copies } end)(plan:tensor("b", 4)))
+    assert.are.equal(0, plan:tensor("a", 5).elements)
+    assert.is_truthy(plan:text():find("\ntensor b: f32 x 7 over tp 2 x dp 3 over ranks 0..5 flat 2 of 2 by dp pad 4 as %x+\n"))
+    local out, err, code = run("build/moongrid plan " .. path .. " --world 6 --tensor b --rank 4")
+    assert.are.same({ "        4             24 bytes, copy 0: x 0..6; of these 6 elements from 1 on, at 0 of a slice of 8\n", "", 0 },
+      { out, err, code })
+    local mine = json.decode((run("build/moongrid plan " .. path .. " --world 6 --json --rank 4"))).tensors.b
+    assert.are.same({ first = 1, elements = 6, offset = 0, slice = 8 }, mine.flat)
+    local m = json.decode((run("build/moongrid move " .. path .. " --world 6 vs tp=3 --json")))
+    assert.is_true(m.all.sent == m.all.minimum and m.all.sent > 0)
+    os.remove(path)
+  end)
+
+  it("is listed at once on the largest worlds, also where parts are uneven", function()
+    local path = flat_of [[local c = tensor { axes = { { "x", (1 << 30) + 7 } }, type = "f32", cut = { x = "tp" } }
+      t.c, t.d = flat { c, c, over = "dp", pad = 16 }]]
+    local out = run("build/moongrid plan " .. path .. " --world " .. (1 << 30) .. " tp=" .. (1 << 24))
+    os.remove(path)
+    assert.is_truthy(out:find("\nd +4294967324 +64 +1 +0  f32 x"), out)
+  end)
+
+  it("has another digest when its order, its dim or its pad is another", function()
+    local seen = {}
+    for _, text in ipairs { 'flat { a, b, over = "dp" }', 'flat { a, b, over = "dp", pad = 2 }', "a, b", 'flat { a, over = "dp" }, b' } do
+      local path = flat_of("t.a, t.b = " .. text)
+      local digest = moongrid.load(path):plan(6).digest
+      os.remove(path)
+      assert.is_nil(seen[digest])
+      seen[digest] = true
+    end
+    local path = flat_of 't.b, t.a = flat { b, a, over = "dp" }'
+    assert.is_nil(seen[moongrid.load(path):plan(6).digest])
+    os.remove(path)
+  end)
+
+  for text, message in pairs {
+    ["flat(3)"] = "bad argument #1 to 'flat' (table expected, got number)",
+    ["flat {}"] = 'flat has no tensors: flat { a, b, over = "dp" }',
+    ['flat { a, t.dense, over = "dp" }'] = "flat: element 2 is a userdata, not a tensor",
+    ["flat { a }"] = 'flat: `over` is missing; it is the dim that cuts it, "dp", or a list of them, outermost first',
+    ["flat { a, over = {} }"] = 'flat: `over` is an empty table; it is the dim that cuts it, "dp", or a list of them, outermost first',
+    ["flat { a, over = t.dense }"] = 'flat: `over` is a userdata; it is the dim that cuts it, "dp", or a list of them, outermost first',
+    ["flat { a, over = { 3 } }"] = "flat: element 1 of `over` is a number, not the name of a dim",
+    ['flat { a, over = "dp", pad = 0 }'] = "flat: `pad` is 0, not an integer of 1 or more",
+    ['flat { a, over = "dp", pad = "x" }'] = "flat: `pad` is a string, not an integer of 1 or more",
+    ['flat { a, over = "dp", pat = 3 }'] = "unknown field 'pat'; nearest is 'pad' (over, pad)",
+    ['flat { flat { a, over = "dp" }, over = "dp" }'] = "flat: tensor 1 is flat already",
+    ['t.a = flat { a, over = "dq" }'] = "tensor 'a': unknown dim 'dq'; nearest is 'dp' (tp, dp)",
+    ['t.a = flat { b, a, over = "tp" }'] = "tensor 'a': dim 'tp' cuts axis 'out' of tensor 2; a flat is cut by dims that cut none of its tensors",
+    ['t.a = flat { b, tensor { axes = { { "x", 4 } }, type = "bf16" }, over = "dp" }'] =
+      "tensor 'a': tensor 2 of the flat is bf16, tensor 1 f32; a flat has one type",
+    ['t.a = flat { b, tensor { axes = { { "x", 4 } }, type = "bf61" }, over = "dp" }'] =
+      "tensor 'a': tensor 2 of its flat: unknown type 'bf61'; nearest is 'bf16' (bf16, f16, f32, f64, f8_e4m3, f8_e5m2, "
+      .. "i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128)",
+    ['t.a = flat { b, tensor { axes = { { "x", 5 } }, type = "f32", cut = { x = "tp" } }, over = "dp" }'] =
+      "tensor 'a': parts of tensor 2 differ along 'tp', which does not cut tensor 1 of the flat; cut them evenly, or put "
+      .. "these tensors into different flats",
+  } do
+    it("refuses " .. text, function()
+      local path = flat_of(text:find "^t" and text or "local _ = " .. text)
+      local ok, said = pcall(function() return moongrid.load(path):plan(6) end)
+      os.remove(path)
+      assert.is_false(ok)
+      assert.are.equal(path .. ":7: " .. message, said)
+    end)
+  end
+end)
+
 describe("moongrid move", function()
   local path = recipe_of(qkv)
   teardown(function() os.remove(path) end)

@@ -538,7 +538,7 @@ describe("module", function()
     { "picotron:ask(picotron:plan(8, { tp = 2 }):dry(3), 'tp_group_ids', {})", { 2, 3 } },
   }
   refuses {
-    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, covers, disjoint, fill, grid, load, move, mpi, nccl, "
+    { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, covers, disjoint, fill, flat, grid, load, move, mpi, nccl, "
       .. "options, plan, pmix, recipes, same, tensor, topology, union, within, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
