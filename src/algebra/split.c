@@ -291,11 +291,26 @@ static mgrid_family *bundle_child(const mgrid_family *child, void *n, mgrid_erro
   return mgrid_family_bundle(child, *(const int64_t *)n, err);
 }
 
+bool mgrid_bundle_lists(const mgrid_family *f, int64_t n) {
+  if (f->form == MGRID_TABLE) return true;
+  if (f->form != MGRID_UNION || n < 1) return false;
+  for (size_t i = 0; i < f->as.parts.n; i++)
+    if (f->as.parts.child[i]->count % n != 0 || mgrid_bundle_lists(f->as.parts.child[i], n)) return true;
+  return false;
+}
+
+/* Bundles lie inside the children of a union, or else are listed. */
+static mgrid_family *bundle_union(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  if (!mgrid_bundle_lists(f, n)) return mgrid_union_map(f, bundle_child, &n, err);
+  mgrid_family *lists = mgrid_family_lists(f, err), *bundled = lists ? bundle_table(lists, n, err) : NULL;
+  mgrid_family_free(lists);
+  return bundled;
+}
+
 mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   if (!f) return NULL;
   if (n < 1) return mgrid_null(err, MGRID_OUT_OF_RANGE, "bundle(%" PRId64 "): the number of groups is 1 or more", n);
   if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "bundle: the groups share ranks");
-  if (f->form == MGRID_UNION) return mgrid_union_map(f, bundle_child, &n, err);
   if (f->count % n != 0) {
     int64_t below, above;
     mgrid_nearest_divisors(f->count, n, &below, &above);
@@ -309,6 +324,7 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
   }
   switch (f->form) {
   case MGRID_TABLE: return bundle_table(f, n, err);
+  case MGRID_UNION: return bundle_union(f, n, err);
   case MGRID_STRIDED: return bundle_strided(f, &f->as.strided, n, err);
   case MGRID_PICKED: return bundle_picked(f, n, err);
   case MGRID_CUT: return bundle_cut(f, n, err);

@@ -129,6 +129,14 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
+/* A family of the Grid at 1. */
+static mgrid_lua_family *new_family_of_grid(lua_State *L) {
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  return box;
+}
+
 static int along(lua_State *L, mgrid_order order) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
@@ -150,7 +158,7 @@ static int along(lua_State *L, mgrid_order order) {
   }
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_chosen      c;
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = new_family_of_grid(L);
   mgrid_status      s = chosen ? mgrid_grid_choose_by(g, n, inside, nindex, index, &c, &e)
                                : mgrid_grid_choose(g, n, inside, order, &c, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -207,7 +215,7 @@ static int grid_cartesian(lua_State *L) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_options     o = MGRID_OPTIONS_INIT;
   mgrid_chosen      c;
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = new_family_of_grid(L);
   if (mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge_listed(L, g, &c);
   if (!(box->f = mgrid_grid_family(g, &c, &e))) return mgrid_lua_raise_error(L, &e);

@@ -142,7 +142,7 @@ describe("Grid", function()
 end)
 
 local fields = "(count, size, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, ranks, locate, "
-  .. "groups, split, levels, segments, renumber)"
+  .. "groups, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -246,7 +246,7 @@ describe("Family", function()
     { "mg.union()", "a union of no families" },
     { "mg.union(5)", "bad argument #1 to 'union' (moongrid.Family expected, got number)" },
     { "mg.union(tp, small 'x')", "union: families of worlds of 8 and 4 ranks" },
-    { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle or split one side)" },
+    { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle, split or spread one side)" },
     { "mg.zip(tp, tp)", "zip: rank 0 is in two of the families" },
     { "mg.zip()", "a zip of no families" },
     { "mg.same(tp, g 'dp')", "the families are not the same: position 1 of group 0 is rank 1 in (2:1) x (4:2) and rank 2 "
