@@ -201,6 +201,33 @@ mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool list
   return split_into((splitting){ .k = k, .by_row = true, .lists = lists }, f, inner, outer, err);
 }
 
+/* With the nearest sizes that would do: each the nearest divisor of what the ones before leave, the last one the rest. */
+static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t *sizes, int64_t product,
+                                  mgrid_error *err) {
+  if (f->size < 0)
+    return mgrid_fail(err, MGRID_REFUSED, "levels of groups of different sizes, up to %" PRId64, f->max_size);
+  enum { SHOWN = 8 };
+  mgrid_text t = { 0 };
+  int64_t    left = f->size;
+  for (size_t i = 0; i + 1 < n && i < SHOWN; i++) {
+    int64_t below, above, size = sizes[i];
+    mgrid_nearest_divisors(left, size, &below, &above);
+    if (left % size) size = below && (!above || size - below <= above - size) ? below : above;
+    mgrid_text_add(&t, "%" PRId64 ", ", size);
+    left /= size;
+  }
+  mgrid_text_add(&t, "%" PRId64, left);
+  mgrid_status s =
+      t.failed || n > SHOWN
+          ? mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
+                       product, f->size)
+          : mgrid_fail(err, MGRID_REFUSED,
+                       "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64 "; nearest: %s", product,
+                       f->size, t.data);
+  mgrid_text_free(&t);
+  return s;
+}
+
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
                                  mgrid_error *err) {
   if (mgrid_count_check("levels", n, err)) return MGRID_OUT_OF_RANGE;
@@ -211,9 +238,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
     if (sizes[i] < 1 || __builtin_mul_overflow(product, sizes[i], &product) || product > MGRID_WORLD_MAX)
       return mgrid_fail(err, sizes[i] < 1 ? MGRID_OUT_OF_RANGE : MGRID_OVERFLOW,
                         "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
-  if (n == 0 || product != f->size)
-    return mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
-                      n ? product : 0, f->size);
+  if (n == 0 || product != f->size) return refuse_levels(f, n, sizes, n ? product : 0, err);
   mgrid_status s = MGRID_OK;
   int64_t      below = 1;                /* product of the sizes of the levels before */
   for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */

@@ -25,6 +25,8 @@ size_t mgrid_lua_push_order(lua_State *L, int i, const char **names) {
   }
   const char *s = luaL_checkstring(L, i);
   if (*s == '\0') mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the order is empty");
+  if (strpbrk(s, ", "))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order '%s': a - stands between names, as in \"tp-dp\"", s);
   while (true) {
     size_t len = strcspn(s, "-");
     if (n == MGRID_DIMS_MAX) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
@@ -129,6 +131,17 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
+/* The name of a dim at i, the `nth` of those that g(...) or g:along(...) gets. */
+static const char *dim_name(lua_State *L, int i, int nth) {
+  if (lua_type(L, i) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth, luaL_typename(L, i));
+  const char *name = lua_tostring(L, i);
+  if (strpbrk(name, "-, "))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "'%s' is no name of a dim; several are arguments of their own: (\"tp\", \"dp\")", name);
+  return name;
+}
+
 /* A family of the Grid at 1. */
 static mgrid_lua_family *new_family_of_grid(lua_State *L) {
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
@@ -153,7 +166,7 @@ static int along(lua_State *L, mgrid_order order) {
     for (int i = 2; i <= lua_gettop(L); i++) {
       if (n == MGRID_DIMS_MAX)
         return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
-      inside[n++] = luaL_checkstring(L, i);
+      inside[n++] = dim_name(L, i, i - 1);
     }
   }
   mgrid_error       e = MGRID_ERROR_INIT;

@@ -232,8 +232,8 @@ static void test_levels(void **unused) {
   REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
                                      (int64_t[]){ __VA_ARGS__ }, out, anew(&why)), \
                  text)
-  LEVELS(f, "levels: the sizes multiply to 4, the groups have 6", 2, 2);
-  LEVELS(f, "levels: the sizes multiply to 12, the groups have 6", 2, 3, 2);
+  LEVELS(f, "levels: the sizes multiply to 4, the groups have 6; nearest: 2, 3", 2, 2);
+  LEVELS(f, "levels: the sizes multiply to 12, the groups have 6; nearest: 2, 3, 1", 2, 3, 2);
   LEVELS(f, "levels: size 0 of level 1 does not fit", 6, 0);
   LEVELS(f, "levels: size -6 of level 0 does not fit", -6, -1);
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
