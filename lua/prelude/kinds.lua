@@ -73,7 +73,8 @@ local declared = {
     text = function(v) return string.format(math.type(v) == "integer" and "%d" or "%.17g", v) end,
   },
   flag = {
-    what = "true or false (1 or 0 on a command line)",
+    what = "true or false",
+    written = "true or false (also 1 or 0)", -- as text
     parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
     check = function(v) return type(v) == "boolean" end,
   },

@@ -274,7 +274,7 @@ static void test_settings(void **state) {
   assert_non_null(strstr(err.message, ": unknown setting 'trainin'; nearest is 'training' (training, "));
   assert_string_equal(err.file, "optimum_habana");
   assert_int_equal(mgrid_runtime_set(rt, s, &number, anew(&err)), MGRID_BAD_VALUE);
-  assert_non_null(strstr(err.message, ": setting 'training' is true or false (1 or 0 on a command line), not 1"));
+  assert_non_null(strstr(err.message, ": setting 'training' is true or false, not 1"));
   assert_int_equal(mgrid_runtime_set(rt, s, &none, anew(&err)), MGRID_OUT_OF_RANGE);
   assert_int_equal(mgrid_runtime_set(rt, s, &nameless, anew(&err)), MGRID_USAGE);
   assert_string_equal(err.message, "a setting has no name, no kind, or text that is not UTF-8");

@@ -110,7 +110,7 @@ describe("arguments", function()
   for what, case in pairs {
     ["a negative index"] = { "stage = -1", "argument 'stage' is an index (an integer of 0 or more), not -1; nearest is 0" },
     ["text for an index"] = { "stage = '1'", "argument 'stage' is an index (an integer of 0 or more), not '1'" },
-    ["a number for a flag"] = { "all = 1", "argument 'all' is true or false (1 or 0 on a command line), not 1" },
+    ["a number for a flag"] = { "all = 1", "argument 'all' is true or false, not 1" },
     ["a size of 0"] = { "size = 0", "argument 'size' is a size (an integer of 1 or more), not 0; nearest is 1" },
     ["a wrong name"] = { "stag = 1", "unknown argument 'stag'; nearest is 'stage' (stage, all, size)" },
   } do
@@ -312,7 +312,7 @@ return recipe { base = "picotron",
     r:set(s, "steps", 3)
     assert.are.equal("r.lua:1: unknown setting 'trainin'; nearest is 'training' (training, train, steps, order, scale)",
       refused(r.set, r, s, "trainin", false))
-    assert.are.equal("r.lua:3: setting 'training' is true or false (1 or 0 on a command line), not 'false'", refused(r.set, r, s, "train", "false"))
+    assert.are.equal("r.lua:3: setting 'training' is true or false (also 1 or 0), not 'false'", refused(r.set, r, s, "train", "false"))
     assert.are.equal("r.lua:4: setting 'steps' is a size (an integer of 1 or more), not 0; nearest is 1",
       refused(r.set, r, s, "steps", 0))
     assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))
