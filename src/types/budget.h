@@ -28,6 +28,7 @@ typedef struct mgrid_budget {
   bool            placed;        /* the verdict has the place where the recipe was */
   bool            no_memory;     /* there was none in this call, even after a collection: */
   bool            starved;       /* not for the limit, but because the process or the host's allocator has no more */
+  char            place[80];     /* "file:line: " of the recipe when memory was refused; "": none of it ran */
   size_t          refused;       /* bytes of the last block refused; Lua collects garbage and asks again */
   mgrid_status    status;        /* of the error that C raised last (mgrid_lua_note) */
   size_t          length;        /* of its text in bytes; in a message a position may precede it */

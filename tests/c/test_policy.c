@@ -243,7 +243,7 @@ static void test_errors(void **state) {
   } bad[] = {
     { "raises", ".lua:19: not today", MGRID_REFUSED },
     { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
-    { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
+    { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
     { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
     { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
