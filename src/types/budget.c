@@ -211,7 +211,16 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
   return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
 }
 
+/* Garbage of many calls goes between two of them, while there is room: a call that meets the limit would have it
+** collected without finalizers, and so keep what waits for these. */
+static void tidy(lua_State *L, mgrid_budget *b) {
+  if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  b->settled = b->used;
+}
+
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds) {
+  tidy(L, b);
   b->count = 0, b->seconds = seconds, b->began = b->looked = mgrid_now(), b->processor = -1;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
   b->refused = 0, b->said = 0, b->place[0] = '\0';

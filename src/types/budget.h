@@ -16,6 +16,7 @@ typedef struct mgrid_budget {
   lua_State      *L;             /* whose heap it is */
   mgrid_lua_held *held;          /* the C objects of its userdata, a list (box.c) */
   size_t          used;          /* bytes of the Lua heap and of these */
+  size_t          settled;       /* the same after the last collection between two calls */
   uint64_t        count;         /* instructions of this call */
   int             step;          /* after so many instructions the next look at the clock */
   bool            large;         /* a large block was asked for, so one instruction may take long */
