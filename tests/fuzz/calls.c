@@ -548,9 +548,10 @@ static void touch(const char *text) {
 }
 
 static void put_outputs(fuzz *z) {
-  for (int i = 0; i < ROOM; i++)
+  for (int i = 0; i < ROOM; i++) {
     if (z->out_families[i]) put_family(z, z->out_families[i]), z->out_families[i] = NULL;
-  if (z->out_tensors[i]) put_tensor(z, z->out_tensors[i]), z->out_tensors[i] = NULL;
+    if (z->out_tensors[i]) put_tensor(z, z->out_tensors[i]), z->out_tensors[i] = NULL;
+  }
   if (z->out_runtime) put_runtime(z, z->out_runtime), z->out_runtime = NULL;
   if (z->out_state) put_state(z, z->out_state), z->out_state = NULL;
 }
