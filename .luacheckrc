@@ -12,6 +12,7 @@ local vocabulary = {
   },
 }
 files["examples/*.lua"] = vocabulary
+files["examples/cookbook/*.lua"] = vocabulary
 files["examples/trainer/*.lua"] = vocabulary
 files["scripts/gpu.d/*.lua"] = vocabulary
 files["examples/ports/*.lua"] = vocabulary

@@ -165,8 +165,8 @@ $(MAP): Makefile
 
 $(OBJ): VISIBILITY := -fvisibility=default -fno-semantic-interposition
 # The public header of libmoongrid and its parts, which it includes.
-CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier moongrid_elastic moongrid_resources \
-                                  moongrid_tensor moongrid_recipe)
+CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier moongrid_elastic moongrid_family \
+                                  moongrid_resources moongrid_tensor moongrid_recipe)
 $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 

@@ -82,7 +82,7 @@ else
       body[#body + 1] = line
     end
   end
-  for _, part in ipairs { "carrier", "elastic", "resources", "mpi", "nccl", "lua" } do
+  for _, part in ipairs { "carrier", "elastic", "family", "resources", "mpi", "nccl", "lua" } do
     local name = "moongrid_" .. part .. ".h"
     put(".SH %s", name)
     block((read("src/" .. name):match('extern "C" {\n#endif\n\n(.-)\n#ifdef __cplusplus'):gsub("MGRID_API ", "")))

@@ -99,9 +99,9 @@
 #include <stdint.h>
 
 #define MGRID_VERSION_MAJOR 0
-#define MGRID_VERSION_MINOR 1
+#define MGRID_VERSION_MINOR 2
 #define MGRID_VERSION_PATCH 0
-#define MGRID_VERSION       "0.1.0"
+#define MGRID_VERSION       "0.2.0"
 
 #if defined(__GNUC__)
 #define MGRID_API __attribute__((visibility("default")))
@@ -311,11 +311,12 @@ MGRID_API mgrid_family *mgrid_family_pick_by(const mgrid_family *f, mgrid_pick_f
 /* The same groups in another order: group i of the result is group order[i]. The n elements are all groups, each once.
 ** O(n) time; where the order follows modes the result is a rule as before, else explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_renumber(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err);
-/* n consecutive groups become one: the members of the first, then of the second, ... */
+/* n consecutive groups become one: the members of the first, then of the second, ... Of a union the groups are counted
+** over all its families; where a bundle would have groups of two of them, explicit lists, O(members). */
 MGRID_API mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err);
 /* Pairs (position i, position i + step) of every group; with `wrap` also those that go
-** around the end. A cover: a rank may be in two groups. step in [1, size). Groups of
-** one rank give no pairs. */
+** around the end, but no pair twice: a ring of two ranks is one pair. A cover: a rank may be
+** in two groups. step in [1, size). Groups of one rank give no pairs. */
 MGRID_API mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err);
 /* The groups of all n families, one family after the other; they must not share ranks. */
 MGRID_API mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err);
@@ -733,6 +734,7 @@ MGRID_API mgrid_native mgrid_group_native_kind(const mgrid_group *g);
 #include "moongrid_backend.h"
 #include "moongrid_carrier.h"
 #include "moongrid_elastic.h"
+#include "moongrid_family.h"
 #include "moongrid_resources.h"
 #include "moongrid_recipe.h"
 #include "moongrid_tensor.h"

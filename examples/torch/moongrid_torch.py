@@ -105,7 +105,7 @@ class Library:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         wanted = path or os.environ.get("MOONGRID_LIBRARY")
         clone = Path(__file__).resolve().parents[2] / "build" / "libmoongrid.so"
-        self.path = str(wanted or (clone if clone.exists() else "libmoongrid.so.0.1"))
+        self.path = str(wanted or (clone if clone.exists() else "libmoongrid.so.0.2"))
         try:
             self.c = ctypes.CDLL(self.path)
             for name, result, arguments in _FUNCTIONS:

@@ -179,6 +179,15 @@ function Family:segments(sizes) end
 ---@return moongrid.Family
 function Family:renumber(order) end
 
+---The groups all of whose ranks are at some coordinates of a grid, in their order: `g "tp":where { pp = 0 }` is tp of the
+---first stage, as `g:at { pp = 0 } "tp"` is. It knows the grid that the family was made of, through other operations,
+---too; a union, a zip or a table names one: `f:where(g, { pp = 0 })`. Raises where no group is there, as where the dim
+---varies inside the groups. O(dims) for a family with a rule and a grid over a window; else O(members).
+---@param coords table<string, integer> by name of dim, each 0 to size - 1
+---@return moongrid.Family
+---@overload fun(self: moongrid.Family, grid: moongrid.Grid, coords: table<string, integer>): moongrid.Family
+function Family:where(coords) end
+
 ---Keep some positions of every group, in the order given; duplicates drop. The result leaves
 ---ranks out. A function is asked once per group size, and its answer must depend on that alone.
 ---@param ... integer 0 to size - 1, or -1 to -size from the end; or one list of them, or a function
@@ -187,17 +196,18 @@ function Family:renumber(order) end
 ---@overload fun(self: moongrid.Family, choose: fun(size: integer): integer|integer[], ...): moongrid.Family
 function Family:pick(...) end
 
----n consecutive groups become one: the first one's members, then the second's, and so on.
+---n consecutive groups become one: the first one's members, then the second's, and so on. A bundle of groups of several
+---families of a union is a list, O(members).
 ---@param n integer a divisor of the number of groups
 ---@return moongrid.Family
 function Family:bundle(n) end
 
----Every two neighbours of every group, as pipeline stages need: `neighbours(1, ...)`.
+---Every two neighbours of every group, as pipeline stages need: `neighbours(1, ...)`. A ring of two ranks is one pair.
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also the last with the first
 ---@return moongrid.Family cover a rank may be in two pairs
 function Family:pairs(wrap) end
 
----Pairs of the ranks at positions i and i + step of every group. Groups of one give none.
+---Pairs of the ranks at positions i and i + step of every group, no pair twice. Groups of one give none.
 ---@param step? integer 1 (default) to size - 1
 ---@param wrap? "wrap"|boolean|{ wrap?: boolean } also those that go around the end
 ---@return moongrid.Family cover a rank may be in two pairs
@@ -514,8 +524,11 @@ function moongrid.grid(world, order, sizes) end
 ---@return moongrid.Family
 function moongrid.union(...) end
 
----Group i is group i of each family, joined: equal numbers of groups, no shared ranks.
----@param ... moongrid.Family 1 to 64, of one world
+---Group i is group i of each family, joined: equal numbers of groups, no shared ranks. With "spread" behind the families
+---those with fewer groups serve several: `zip(actors, rollout, "spread")` puts the one group of actors before each group
+---of rollout, and of two groups of actors each before one half of them. The numbers divide the largest. Where they
+---differ the groups are a cover, and cost O(members).
+---@param ... moongrid.Family|"spread" 1 to 64, of one world
 ---@return moongrid.Family
 function moongrid.zip(...) end
 

@@ -25,10 +25,20 @@ local moongrid = require "moongrid"
 ---@return string[]
 function string.split(text, separator) end
 
+---@class moongrid.RecipeWord
+---@overload fun(what: moongrid.Definition|string): moongrid.Definition
+local Word = {}
+
+---The functions that another file returns, `return { name = function, ... }`, for what several recipes share. It runs
+---once, in the same sandbox. Raises inside `build`, for a file outside of the folder of the recipe that the host has
+---loaded, and for one that imports itself or returns something else. An unknown name of it is an error at its use.
+---@param path string relative to this file, ending with .lua: "./helpers.lua"
+---@return table<string, function>
+function Word.import(path) end
+
 ---`recipe { ... }` defines one, `recipe "name"` gets another: bundled, or a file beside or below this, NAME.lua.
----@param what moongrid.Definition|string
----@return moongrid.Definition
-function recipe(what) end
+---@type moongrid.RecipeWord
+recipe = nil
 
 ---@class moongrid.Definition
 ---@field doc? string one line for `moongrid recipes`

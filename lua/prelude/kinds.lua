@@ -74,6 +74,7 @@ local declared = {
   },
   flag = {
     what = "true or false",
+    written = "true or false (also 1 or 0)", -- as text
     parse = function(text) return ({ ["true"] = true, ["1"] = true, ["false"] = false, ["0"] = false })[text] end,
     check = function(v) return type(v) == "boolean" end,
   },

@@ -144,7 +144,8 @@ local function checked(what, p, value, given)
   local kind = kinds[p.kind]
   if value == nil or not kind.check(value) then
     local near = kind.nearest and kind.nearest(value)
-    core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, kind.what, show(given),
+    local is = type(given) == "string" and kind.written or kind.what
+    core.raise_at(p.where, string.format("%s '%s' is %s, not %s%s", what, p.name, is, show(given),
       near and "; nearest is " .. near or ""), near and "out of range" or "bad value")
   end
   return value

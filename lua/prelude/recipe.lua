@@ -77,6 +77,8 @@ local function answers()
   return asking
 end
 
+local recipe -- below
+
 local function define(def, where)
   for key in sorted_pairs(def) do
     local known = false
@@ -90,7 +92,7 @@ local function define(def, where)
     end
   end
   local base = def.base
-  if type(base) == "string" then base = M.recipe(base) end
+  if type(base) == "string" then base = recipe(base) end
   if base ~= nil and not body_of(base) then core.raise_at(where, "field 'base' is a recipe or the name of one") end
   base = body_of(base)
   if not def.build and not base then
@@ -161,9 +163,9 @@ end)
 -- with the arguments of the recipe's file.
 local parts = {}
 
-local function parts_of(recipe)
+local function parts_of(owner)
   local function part(name)
-    local key = recipe .. "." .. name
+    local key = owner .. "." .. name
     if parts[key] == nil then
       local _, chunk = core.load(key)
       parts[key] = chunk(arithmetic, part)
@@ -174,7 +176,7 @@ local function parts_of(recipe)
 end
 
 -- recipe{...} defines a recipe; recipe "name" gets another: a bundled one, or a file beside this one.
-function M.recipe(what)
+function recipe(what)
   local where = core.place() or ""
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
@@ -196,12 +198,20 @@ function M.recipe(what)
   return value
 end
 
+-- recipe.import "./helpers.lua" gets the functions of a file. import.lua is loaded at the first one.
+local import
+local function import_file(name)
+  import = import or core.library("import", core, shared)
+  return import(name, running, core.place())
+end
+M.recipe = shared.vocabulary("word of recipe", function() return { import = import_file } end, recipe)
+
 -- For C -----------------------------------------------------------------------
 
 -- Load the runtime's recipe. Clear these two first, because a load that hit a limit leaves them set.
 function M.load(name)
   loading, running, by_host = {}, {}, true
-  return M.recipe(name)
+  return recipe(name)
 end
 
 -- Refuse policies that name a family which the topology lacks, or agree over one with a rank in two groups.

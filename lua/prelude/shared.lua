@@ -42,11 +42,12 @@ local function fits(name, pattern)
 end
 
 -- A read-only view of the table that all() returns. An unknown name is an error, and so is an
--- assignment. all() is called when a name is first read.
-local function vocabulary(what, all)
+-- assignment. all() is called when a name is first read; to call the view is to call call().
+local function vocabulary(what, all, call)
   return setmetatable({}, {
     __index = function(_, name) return all()[name] or core.unknown(what, word(name), core.keys(all())) end,
     __newindex = function(_, name) core.raise(string.format("%s '%s' cannot be changed", what, word(name))) end,
+    __call = call and function(_, argument) return call(argument) end,
     __metatable = false,
   })
 end

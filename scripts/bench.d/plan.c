@@ -180,7 +180,10 @@ static void once(bool recipe, sizes s, bool gloo) {
   mgrid_plan_free(p);
 }
 #else
-static void once(bool recipe, sizes s, bool gloo) { recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL); }
+static void once(bool recipe, sizes s, bool gloo) {
+  if (recipe) mgrid_runtime_free(mgrid_runtime_new(NULL, NULL, NULL)); /* loads what speaks Lua, which stays */
+  recipe ? from_recipe(s, gloo, NULL) : from_c(s, gloo, NULL);
+}
 #endif
 
 int main(int argc, char **argv) {

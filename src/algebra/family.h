@@ -193,6 +193,11 @@ mgrid_family *mgrid_layout_modes(mgrid_window w, int64_t offset, size_t ninside,
                                  size_t nindex, const mgrid_mode *index, bool lists, mgrid_error *err);
 mgrid_family *mgrid_layout_parse(mgrid_window w, const char *text, bool lists, mgrid_error *err);
 
+/* ------------------------------------------------------------------- split.c */
+
+/* Does a bundle of n groups work on explicit lists? */
+bool mgrid_bundle_lists(const mgrid_family *f, int64_t n);
+
 /* -------------------------------------------------------------------- pick.c */
 
 /* Pick n positions from the groups of a base: STRIDED where they follow modes, else PICKED. They are in range

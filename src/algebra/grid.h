@@ -83,6 +83,11 @@ bool mgrid_grid_modes(const mgrid_grid *g, size_t n, const size_t *dims, mgrid_m
 int64_t       mgrid_grid_listed(const mgrid_grid *g, const mgrid_chosen *c);
 mgrid_family *mgrid_grid_family(const mgrid_grid *g, const mgrid_chosen *c, mgrid_error *err);
 
+/* ------------------------------------------------------------------- where.c */
+
+/* mgrid_family_where without lists; NULL with *err untouched where no rule of modes tells the groups. */
+mgrid_family *mgrid_where_by_rule(const mgrid_family *f, const mgrid_grid *g, const int64_t *coords, mgrid_error *err);
+
 /* ----------------------------------------------------------------- reshape.c */
 
 /* The dims that coords[0 .. ndims) leave free (-1), as the inside of *c, and its nix = 0. */

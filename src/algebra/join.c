@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** join.c - families out of several families: union, zip, and an operation on every child of a union.
+** join.c - families out of several families: union, zip, also of unequal numbers, and an operation on every child of a
+** union.
 */
 #include "algebra/family.h"
 
@@ -96,28 +97,41 @@ static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b) {
   return -1;
 }
 
-static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+/* Are these families of one world, of which no two share a rank? Those of a zip share none among their own groups, and
+** have `even` numbers of groups. */
+static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
   const char *what = form == MGRID_UNION ? "union" : "zip";
-  if (mgrid_count_check(what, n, err)) return NULL;
-  if (mgrid_lacks_list(n, fs, "families", err)) return NULL;
+  if (mgrid_count_check(what, n, err) || mgrid_lacks_list(n, fs, "families", err)) return false;
   for (size_t i = 0; i < n; i++) {
-    if (!fs[i]) return NULL;
-    if (fs[i]->world != fs[0]->world)
-      return mgrid_null(err, MGRID_REFUSED, "%s: families of worlds of %" PRId64 " and %" PRId64 " ranks", what,
-                        fs[0]->world, fs[i]->world);
-    if (form == MGRID_ZIP && fs[i]->count != fs[0]->count)
-      return mgrid_null(err, MGRID_REFUSED,
-                        "zip: %" PRId64 " groups meet %" PRId64
-                        "; the numbers must be equal (bundle or split one side)",
-                        fs[0]->count, fs[i]->count);
-    if (form == MGRID_ZIP && fs[i]->overlapping)
-      return mgrid_null(err, MGRID_REFUSED, "zip: the groups of a family share ranks");
+    if (!fs[i]) return false;
+    if (fs[i]->world != fs[0]->world) {
+      mgrid_fail(err, MGRID_REFUSED, "%s: families of worlds of %" PRId64 " and %" PRId64 " ranks", what, fs[0]->world,
+                 fs[i]->world);
+      return false;
+    }
+    if (even && fs[i]->count != fs[0]->count) {
+      mgrid_fail(err, MGRID_REFUSED,
+                 "zip: %" PRId64 " groups meet %" PRId64
+                 "; the numbers must be equal (bundle, split or spread one side)",
+                 fs[0]->count, fs[i]->count);
+      return false;
+    }
+    if (form == MGRID_ZIP && fs[i]->overlapping) {
+      mgrid_fail(err, MGRID_REFUSED, "zip: the groups of a family share ranks");
+      return false;
+    }
     for (size_t k = 0; k < i; k++) {
       int64_t rank = shared_rank(fs[k], fs[i]);
-      if (rank >= 0)
-        return mgrid_null(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in two of the families", what, rank);
+      if (rank < 0) continue;
+      mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in two of the families", what, rank);
+      return false;
     }
   }
+  return true;
+}
+
+static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+  if (!can_join(form, form == MGRID_ZIP, n, fs, err)) return NULL;
   mgrid_family **child = malloc((n ? n : 1) * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < n; i++) child[i] = mgrid_family_ref(fs[i]);
@@ -130,4 +144,40 @@ mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_
 
 mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
   return combine(MGRID_ZIP, n, fs, err);
+}
+
+/* The groups of a zip whose families have `count` groups or a part of these, written out. */
+static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_t count, int64_t total,
+                                 mgrid_error *err) {
+  int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts), at = 0;
+  int32_t *ranks = malloc((size_t)total * sizeof *ranks);
+  for (int64_t g = 0; starts && ranks && g < count; g++) {
+    starts[g] = at;
+    for (size_t i = 0; i < n; i++) {
+      int64_t own = g / (count / fs[i]->count);
+      mgrid_family_members(fs[i], own, ranks + at);
+      at += mgrid_family_size(fs[i], own);
+    }
+  }
+  if (starts) starts[count] = total;
+  return mgrid_table_adopt(mgrid_world(fs[0]->world), count, starts, ranks, MGRID_COVER, true, err);
+}
+
+mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+  if (!can_join(MGRID_ZIP, false, n, fs, err)) return NULL;
+  int64_t count = 0, total = 0;
+  bool    even = true;
+  for (size_t i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
+  for (size_t i = 0; i < n; i++) {
+    even &= fs[i]->count == count;
+    if (fs[i]->count == 0 || count % fs[i]->count)
+      return mgrid_null(err, MGRID_REFUSED,
+                        "zip: %" PRId64 " groups are spread over %" PRId64 ", and do not divide them", fs[i]->count,
+                        count);
+    total += count / fs[i]->count * fs[i]->total; /* both factors are below 2^31 */
+    if (total > MGRID_WORLD_MAX)
+      return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",
+                        MGRID_WORLD_MAX);
+  }
+  return even ? combine(MGRID_ZIP, n, fs, err) : list_spread(n, fs, count, total, err);
 }

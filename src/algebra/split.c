@@ -201,6 +201,33 @@ mgrid_status mgrid_family_split_rows(const mgrid_family *f, int64_t k, bool list
   return split_into((splitting){ .k = k, .by_row = true, .lists = lists }, f, inner, outer, err);
 }
 
+/* With the nearest sizes that would do: each the nearest divisor of what the ones before leave, the last one the rest. */
+static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t *sizes, int64_t product,
+                                  mgrid_error *err) {
+  if (f->size < 0)
+    return mgrid_fail(err, MGRID_REFUSED, "levels of groups of different sizes, up to %" PRId64, f->max_size);
+  enum { SHOWN = 8 };
+  mgrid_text t = { 0 };
+  int64_t    left = f->size;
+  for (size_t i = 0; i + 1 < n && i < SHOWN; i++) {
+    int64_t below, above, size = sizes[i];
+    mgrid_nearest_divisors(left, size, &below, &above);
+    if (left % size) size = below && (!above || size - below <= above - size) ? below : above;
+    mgrid_text_add(&t, "%" PRId64 ", ", size);
+    left /= size;
+  }
+  mgrid_text_add(&t, "%" PRId64, left);
+  mgrid_status s =
+      t.failed || n > SHOWN
+          ? mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
+                       product, f->size)
+          : mgrid_fail(err, MGRID_REFUSED,
+                       "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64 "; nearest: %s", product,
+                       f->size, t.data);
+  mgrid_text_free(&t);
+  return s;
+}
+
 mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t *sizes, mgrid_family **out,
                                  mgrid_error *err) {
   if (mgrid_count_check("levels", n, err)) return MGRID_OUT_OF_RANGE;
@@ -211,9 +238,7 @@ mgrid_status mgrid_family_levels(const mgrid_family *f, size_t n, const int64_t 
     if (sizes[i] < 1 || __builtin_mul_overflow(product, sizes[i], &product) || product > MGRID_WORLD_MAX)
       return mgrid_fail(err, sizes[i] < 1 ? MGRID_OUT_OF_RANGE : MGRID_OVERFLOW,
                         "levels: size %" PRId64 " of level %zu does not fit", sizes[i], i);
-  if (n == 0 || product != f->size)
-    return mgrid_fail(err, MGRID_REFUSED, "levels: the sizes multiply to %" PRId64 ", the groups have %" PRId64,
-                      n ? product : 0, f->size);
+  if (n == 0 || product != f->size) return refuse_levels(f, n, sizes, n ? product : 0, err);
   mgrid_status s = MGRID_OK;
   int64_t      below = 1;                /* product of the sizes of the levels before */
   for (size_t i = 0; i < n && !s; i++) { /* cut runs of levels 0 to i; level i links the runs below inside them */
@@ -291,11 +316,26 @@ static mgrid_family *bundle_child(const mgrid_family *child, void *n, mgrid_erro
   return mgrid_family_bundle(child, *(const int64_t *)n, err);
 }
 
+bool mgrid_bundle_lists(const mgrid_family *f, int64_t n) {
+  if (f->form == MGRID_TABLE) return true;
+  if (f->form != MGRID_UNION || n < 1) return false;
+  for (size_t i = 0; i < f->as.parts.n; i++)
+    if (f->as.parts.child[i]->count % n != 0 || mgrid_bundle_lists(f->as.parts.child[i], n)) return true;
+  return false;
+}
+
+/* Bundles lie inside the children of a union, or else are listed. */
+static mgrid_family *bundle_union(const mgrid_family *f, int64_t n, mgrid_error *err) {
+  if (!mgrid_bundle_lists(f, n)) return mgrid_union_map(f, bundle_child, &n, err);
+  mgrid_family *lists = mgrid_family_lists(f, err), *bundled = lists ? bundle_table(lists, n, err) : NULL;
+  mgrid_family_free(lists);
+  return bundled;
+}
+
 mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error *err) {
   if (!f) return NULL;
   if (n < 1) return mgrid_null(err, MGRID_OUT_OF_RANGE, "bundle(%" PRId64 "): the number of groups is 1 or more", n);
   if (f->overlapping) return mgrid_null(err, MGRID_REFUSED, "bundle: the groups share ranks");
-  if (f->form == MGRID_UNION) return mgrid_union_map(f, bundle_child, &n, err);
   if (f->count % n != 0) {
     int64_t below, above;
     mgrid_nearest_divisors(f->count, n, &below, &above);
@@ -309,6 +349,7 @@ mgrid_family *mgrid_family_bundle(const mgrid_family *f, int64_t n, mgrid_error 
   }
   switch (f->form) {
   case MGRID_TABLE: return bundle_table(f, n, err);
+  case MGRID_UNION: return bundle_union(f, n, err);
   case MGRID_STRIDED: return bundle_strided(f, &f->as.strided, n, err);
   case MGRID_PICKED: return bundle_picked(f, n, err);
   case MGRID_CUT: return bundle_cut(f, n, err);

@@ -92,6 +92,7 @@ mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
       f.other, text, f.ours);
 }
 
+#ifdef OPEN_MPI
 bool mgrid_mpi_survives(void) {
   int               level, index, count = 0, on = 0;
   MPI_T_cvar_handle handle;
@@ -104,6 +105,9 @@ bool mgrid_mpi_survives(void) {
   MPI_T_finalize();
   return on;
 }
+#else
+bool mgrid_mpi_survives(void) { return false; }
+#endif
 
 mgrid_status mgrid_mpi_launched(mgrid_error *err) {
   char           text[MGRID_MPI_VERSION];

@@ -94,15 +94,15 @@ static void end(mpi_backend *m) {
 /* ULFM's, in Open MPI since 5.0. MPICH has it too, and where its device does not (ch4) it ends the process. */
 #ifdef OPEN_MPI
 extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
-static int (*const revoke)(MPI_Comm comm) = MPIX_Comm_revoke;
+static int (*const revoke_comm)(MPI_Comm comm) = MPIX_Comm_revoke;
 #else
-static int (*const revoke)(MPI_Comm comm) = NULL;
+static int (*const revoke_comm)(MPI_Comm comm) = NULL;
 #endif
 
 mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
   mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
   if (s) return s;
-  if (!revoke)
+  if (!revoke_comm)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
                       "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
   if (!mgrid_mpi_survives())
@@ -111,7 +111,7 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
   for (size_t i = 0; i < n; i++) { /* all of them, also after a failure */
     MPI_Comm       comm = *(MPI_Comm *)native[i];
     MPI_Errhandler was = mgrid_mpi_quiet(comm);
-    int            rc = revoke(comm);
+    int            rc = revoke_comm(comm);
     mgrid_mpi_restore(comm, was);
     if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
   }

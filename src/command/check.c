@@ -15,7 +15,7 @@ static const char help[] =
     "it lists, partitions hold each rank once, and the creation schedule lets every rank\n"
     "through. Worlds above 1048576 ranks are sampled, and said to be.\n"
     "\n"
-    "  --world N,... worlds to check\n"
+    "  --world N,... worlds to check; 8-64 is 8, 16, 32, 64\n"
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --law L       also this of every world: within(a, b), every group of a inside one of b;\n"

@@ -48,7 +48,7 @@ cli_reader cli_index;   /* int64_t, 0 or more */
 cli_reader cli_number;  /* int64_t, 1 or more; so 0 can mean that the option was not given */
 cli_reader cli_machine; /* int64_t, ranks of a machine */
 cli_reader cli_world;   /* int64_t, a world; 0: not given. Given twice, it is refused */
-cli_reader cli_worlds;  /* cli_sizes: N[,N...] */
+cli_reader cli_worlds;  /* cli_sizes: N[,N...], a range A-B by doubling */
 
 typedef struct cli_sizes {
   size_t  n;

@@ -5,10 +5,12 @@
 */
 #include "command/cli.h"
 
+#include <jansson.h>
 #include <string.h>
 
 static const char help[] =
     "usage: moongrid diff RECIPE --world N [NAME=VALUE ...] vs [RECIPE] [--world N] [NAME=VALUE ...] [--rank R]\n"
+    "       [--json] [--exit-code]\n"
     "\n"
     "Compare two plans: + what is new, - what is gone, ~ what is another. The second recipe is the\n"
     "first one where it is not given, and a world given on one side is that of both; parameters are\n"
@@ -19,12 +21,59 @@ static const char help[] =
     "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
     "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
     "  --rank R      whose communicators\n"
+    "  --json        one object: changes, and the communicators of the rank\n"
+    "  --exit-code   exit with 1 where the plans differ\n"
     "  --color WHEN  accepted by every command; this one has none\n";
 
 typedef struct options {
   cli     cli;
   int64_t world, rank; /* rank -1: not given */
+  bool    json, exit_code;
 } options;
+
+/* Does a line of a difference tell a change? Others sum up. */
+static bool is_change(const char *line) { return *line && strchr("+-~", *line) && line[1] == ' '; }
+
+/* {"differ", "changes": [{"kind": "+", "text"}], "kept", "created", "dropped"}; the counts only in one world. */
+static mgrid_status print_json(const char *text, bool differ, bool counted, const mgrid_change *change,
+                               mgrid_error *err) {
+  json_t *changes = json_array(), *all = json_pack("{sb}", "differ", differ);
+  for (const char *line = text; *line;) {
+    size_t len = strcspn(line, "\n");
+    if (is_change(line))
+      json_array_append_new(changes, json_pack("{ss#ss#}", "kind", line, 1, "text", line + 2, (int)len - 2));
+    line += len + (line[len] == '\n');
+  }
+  if (json_object_set_new(all, "changes", changes) != 0) json_decref(all), all = NULL;
+  if (counted)
+    json_object_update_new(all, json_pack("{sIsIsI}", "kept", (json_int_t)change->kept, "created",
+                                          (json_int_t)change->created, "dropped", (json_int_t)change->dropped));
+  mgrid_status s = all ? MGRID_OK : mgrid_oom(err);
+  if (all) json_dumpf(all, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+  if (all) printf("\n");
+  json_decref(all);
+  return s;
+}
+
+static int into_text(void *text, const char *s, size_t len) {
+  mgrid_text_put(text, s, len);
+  return 0;
+}
+
+/* Print the difference; *differ: is there one? */
+static mgrid_status show(const options *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
+                         mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_change change = MGRID_CHANGE_INIT;
+  mgrid_status s = mgrid_plan_diff(was, is, rank, &change, into_text, &t, err);
+  if (!s && t.failed) s = mgrid_oom(err);
+  const char *text = t.data ? t.data : "";
+  for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) *differ |= is_change(line);
+  if (!s && c->json) s = print_json(text, *differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
+  if (!s && !c->json) fputs(text, stdout);
+  mgrid_text_free(&t);
+  return s;
+}
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
   options        a = { .rank = -1 }, b = { .rank = -1 };
@@ -34,12 +83,15 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   mgrid_plan *was = cli_evaluate(&a.cli, a.world, &rt[0], &err),
              *is = was ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = err.status;
-  if (was && is) s = mgrid_plan_diff(was, is, b.rank >= 0 ? b.rank : a.rank, NULL, cli_sink, stdout, &err);
+  bool         differ = false;
+  a.json |= b.json;
+  if (was && is) s = show(&a, was, is, b.rank >= 0 ? b.rank : a.rank, &differ, &err);
   if (s) cli_say(&a.cli, &err);
   mgrid_plan_free(was);
   mgrid_plan_free(is);
   mgrid_runtime_free(rt[0]);
   mgrid_runtime_free(rt[1]);
+  if (!s && differ && (a.exit_code || b.exit_code)) s = MGRID_REFUSED; /* whose exit code is 1 */
   return cli_finish(&a.cli, s);
 }
 
@@ -49,6 +101,9 @@ const cli_command command_diff = {
   .does = "what changes from one plan to another",
   .help = help,
   .recipe = true,
-  .options = { { "world", cli_world, offsetof(options, world) }, { "rank", cli_index, offsetof(options, rank) } },
+  .options = { { "world", cli_world, offsetof(options, world) },
+               { "rank", cli_index, offsetof(options, rank) },
+               { "json", cli_flag, offsetof(options, json) },
+               { "exit-code", cli_flag, offsetof(options, exit_code) } },
   .run = run,
 };

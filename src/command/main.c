@@ -53,6 +53,10 @@ int main(int argc, char **argv) {
     return exit_code(MGRID_OK);
   }
   if (strcmp(word, "complete") == 0) return exit_code(cli_complete(commands, COUNT, argc - 2, argv + 2));
+  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0) {
+    fprintf(stderr, "moongrid: unknown option '%s'; --version tells the version\n", word);
+    return exit_code(MGRID_USAGE);
+  }
   if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
     argv[1] = argv[2];
     argv[2] = option_help;

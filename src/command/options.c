@@ -67,6 +67,23 @@ mgrid_status cli_number(const cli *c, const char *name, const char *value, void 
   return parse_integer(c, name, value, 1, to);
 }
 
+/* Append a size, or those of a range: 8-64 is 8, 16, 32, 64. */
+static mgrid_status parse_range(const cli *c, const char *name, char *word, int64_t *sizes, size_t *n, size_t max) {
+  char   *dash = max > 1 ? strchr(word, '-') : NULL;
+  int64_t first = 0, last = 0;
+  if (dash) *dash = '\0';
+  mgrid_status s = parse_integer(c, name, word, 1, &first);
+  if (!s && dash) s = parse_integer(c, name, dash + 1, 1, &last);
+  if (!s && dash && last < first)
+    return cli_usage(c, "%s %" PRId64 "-%" PRId64 " ends before it begins", name, first, last);
+  for (int64_t size = first; !s && (size == first || size <= last); size *= 2) {
+    if (*n == max)
+      return max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
+    sizes[(*n)++] = size;
+  }
+  return s;
+}
+
 /* Append the sizes in a list with commas to the *n in `sizes`, which has room for `max`. */
 static mgrid_status parse_worlds(const cli *c, const char *name, const char *text, int64_t *sizes, size_t *n,
                                  size_t max) {
@@ -78,12 +95,8 @@ static mgrid_status parse_worlds(const cli *c, const char *name, const char *tex
     return cli_say_own(c, &e);
   }
   mgrid_status s = MGRID_OK;
-  for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save)) {
-    if (*n == max)
-      s = max == 1 ? cli_usage(c, "%s takes one size", name) : cli_usage(c, "%s takes at most %zu sizes", name, max);
-    else
-      s = parse_integer(c, name, word, 1, &sizes[(*n)++]);
-  }
+  for (char *word = strtok_r(copy, ",", &save); word && !s; word = strtok_r(NULL, ",", &save))
+    s = parse_range(c, name, word, sizes, n, max);
   free(copy);
   return s;
 }
@@ -137,6 +150,8 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
   char              tail[256], word[64];
   for (size_t i = 0; i < n; i++) names[i] = known[i]->name;
   snprintf(word, sizeof word, "%.*s", (int)strcspn(option, "="), option);
+  for (size_t i = 0; i < n && option[strlen(word)] == '='; i++)
+    if (strcmp(word, names[i]) == 0) return cli_usage(c, "option '--%s' takes no value", word);
   mgrid_suggest(tail, sizeof tail, word, names, n);
   bool parameter = c->command->recipe && !mgrid_nearest(word, names, n);
   return cli_usage(c, "unknown option '--%s' of %s%s%s%s%s", word, c->command->name, tail,
@@ -189,7 +204,8 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     const char *word = argv[at];
     if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
     if (o == '?' && word[0] == '-' && word[1] != '-')
-      return cli_usage(c, "unknown option '%s' of %s", word, c->command->name);
+      return cli_usage(c, "unknown option '%s' of %s%s", word, c->command->name,
+                       word[1] == 'n' ? "; --world N is the number of ranks" : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
     if (o == POSITIONAL) s = positional(c, optarg);
@@ -239,7 +255,10 @@ bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
 mgrid_status cli_wants(const cli *c, int64_t world) {
   if (!c->recipe)
     return cli_usage(c, "%s wants a recipe: a file, or one that 'moongrid recipes' lists", c->command->name);
-  return world ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks", c->command->name);
+  const char *parameter = "";
+  for (size_t i = 0; i < c->nargs; i++)
+    if (strncmp(c->args[i], "world=", 6) == 0) parameter = "; world=N would be a parameter of the recipe";
+  return world ? MGRID_OK : cli_usage(c, "%s wants --world N, the number of ranks%s", c->command->name, parameter);
 }
 
 mgrid_status cli_beyond(const cli *c, int64_t rank, int64_t world) {

@@ -36,11 +36,29 @@ static mgrid_plan *default_plan(mgrid_runtime *rt) {
   return NULL;
 }
 
+/* Frees the runtime. */
+static mgrid_status describe_json(mgrid_runtime *rt, mgrid_error *err) {
+  json_t      *info = NULL, *names = json_array();
+  mgrid_status s = mgrid_runtime_info_json(rt, &info, err);
+  mgrid_plan  *p = s ? NULL : default_plan(rt);
+  for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++)
+    json_array_append_new(names, json_string(mgrid_plan_family_name(p, i)));
+  if (p) json_object_set(info, "default_families", names);
+  if (!s) json_dumpf(info, stdout, JSON_INDENT(2) | JSON_SORT_KEYS);
+  if (!s) printf("\n");
+  json_decref(names);
+  json_decref(info);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return s;
+}
+
 static mgrid_status describe(const options *c, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err);
   if (!rt) return err->status;
-  mgrid_status s = mgrid_runtime_describe(rt, c->json, cli_sink, stdout, err);
-  mgrid_plan  *p = s || c->json ? NULL : default_plan(rt);
+  if (c->json) return describe_json(rt, err);
+  mgrid_status s = mgrid_runtime_describe(rt, false, cli_sink, stdout, err);
+  mgrid_plan  *p = s ? NULL : default_plan(rt);
   if (p) printf("\nfamilies at the defaults\n ");
   for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) printf(" %s", mgrid_plan_family_name(p, i));
   if (p) printf("\n");

@@ -328,6 +328,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (c->move) rt[1] = cli_load(&side[1].cli, &planning);
   if (!wanted || wanted->library) {
     s = run_on_ranks(side, wanted, rt, &planning, &err);
+    if (!c->cli.launched && s / 100 <= MGRID_REFUSED / 100) /* a backend that fails has its own reason */
+      fputs("moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ...\n", stderr);
   } else {
     err = planning;
     s = rt[0] ? rehearse(c, rt[0], &err) : err.status;

@@ -174,6 +174,7 @@ int mgrid_core_load(lua_State *L) {
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
   uint64_t           hash = 0;
   int                rc;
+  lua_settop(L, 3); /* an argument that is left out is not what is pushed next */
   if (ours) {
     lua_pushvalue(L, 1);
     rc = mgrid_bundle_load(L, ours);

@@ -148,16 +148,38 @@ static int run_file(lua_State *L) {
   return 0;
 }
 
-static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **object, mgrid_error *err) {
+/* Is a text Lua, and no JSON or YAML? It begins with a comment, or with a word that a table of values cannot have as
+** its first name. */
+static bool is_lua(const char *text) {
+  text += strspn(text, " \t\r\n");
+  if (strncmp(text, "---", 3) == 0) return text[3] == '-'; /* where a document of YAML begins */
+  size_t word = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+  if (strncmp(text, "--", 2) == 0 || *text == '\0') return true;
+  return ((word == 6 && strncmp(text, "return", 6) == 0) || (word == 5 && strncmp(text, "local", 5) == 0))
+         && text[word + strspn(text + word, " ")] != ':';
+}
+
+/* By its name, or, where that says nothing, by its text. */
+static bool is_table(const char *path, mgrid_status *s, mgrid_error *err) {
   const char *dot = strrchr(path, '.');
+  if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) return true;
+  if (dot && strcmp(dot, ".lua") == 0) return false;
+  mgrid_text t = { 0 };
+  *s = mgrid_read_file(path, &t, err);
+  bool table = !*s && t.data && !is_lua(t.data);
+  mgrid_text_free(&t);
+  return table;
+}
+
+static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **object, mgrid_error *err) {
+  mgrid_error  mine = MGRID_ERROR_INIT;
+  mgrid_status s = MGRID_OK;
+  bool         table = is_table(path, &s, &mine);
   *object = NULL;
-  if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) {
-    mgrid_error mine = MGRID_ERROR_INIT;
-    *object = mgrid_read_table(path, &mine);
-    return *object ? MGRID_OK : mgrid_error_pass(err, &mine);
-  }
-  table_file   f = { path, NULL };
-  mgrid_status s = mgrid_runtime_protected(rt, run_file, &f, err);
+  if (!s && table && !(*object = mgrid_read_table(path, &mine))) s = mine.status;
+  if (s || table) return s ? mgrid_error_pass(err, &mine) : MGRID_OK;
+  table_file f = { path, NULL };
+  s = mgrid_runtime_protected(rt, run_file, &f, err);
   if (s || json_is_object(f.values)) {
     *object = s ? NULL : f.values;
     if (s) json_decref(f.values);

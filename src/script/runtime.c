@@ -19,8 +19,8 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
                         mgrid_error *err) {
   lua_State   *L = rt->L;
   mgrid_locale host = mgrid_locale_plain();
-  mgrid_budget_start(L, &rt->budget, seconds);
   lua_settop(L, 0);
+  mgrid_budget_start(L, &rt->budget, seconds);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
   int rc = lua_pcall(L, 1, results, 0);

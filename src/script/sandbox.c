@@ -312,6 +312,15 @@ static int checked_assert(lua_State *L) {
   return mgrid_lua_raise(L, "assertion failed");
 }
 
+/* The names of a table's fields, in the order of their bytes, so that every rank suggests the same. */
+static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
+  size_t n = 0;
+  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+    if (n < room && lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
+  mgrid_sort_names(names, n);
+  return n;
+}
+
 /* __index of the recipe's globals; upvalues: the real table, the function to call at each read */
 static int read_global(lua_State *L) {
   const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
@@ -321,15 +330,20 @@ static int read_global(lua_State *L) {
     (*on_read)(L, name);
     return 1;
   }
-  const char *known[128];
-  size_t      n = 0;
-  lua_pushnil(L);
-  while (lua_next(L, lua_upvalueindex(1))) {
-    if (n < 128 && lua_type(L, -2) == LUA_TSTRING) known[n++] = lua_tostring(L, -2);
-    lua_pop(L, 1);
-  }
-  mgrid_sort_names(known, n); /* so that every rank suggests the same among equally near names */
-  const char *near = mgrid_nearest(name, known, n);
+  static const struct {
+    const char *name, *hint;
+  } absent[] = {
+    { "rank", "every rank evaluates the same recipe; queries and policies see state.rank" },
+    { "require", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "io", "a recipe reads no files; param.file gets the content of one" },
+    { "os", "a recipe sees no clock, environment or files; whoever plans gives it parameters" },
+    { "setmetatable", "recipes have no metatables, whose finalizers run uncounted" },
+    { "next", "pairs goes in the order of the keys" },
+  };
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    if (strcmp(name, absent[i].name) == 0)
+      return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, absent[i].hint);
+  const char *known[128], *near = mgrid_nearest(name, known, sorted_names(L, lua_upvalueindex(1), known, 128));
   if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
   return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);
 }
@@ -344,22 +358,37 @@ static int no_new_field(lua_State *L) {
                          lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
 }
 
-/* __index of a library: upvalues are the real table and its name */
-static int read_field(lua_State *L) {
-  lua_pushvalue(L, 2);
-  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) return 1;
-  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end",
-                         lua_tostring(L, lua_upvalueindex(2)),
-                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+/* __index of the real table of a library, for a name that it lacks; upvalue: the library's name. Lua's own functions that
+** are left out have a reason. */
+static int missing_field(lua_State *L) {
+  static const char *const patterns[] = { "find", "gmatch", "gsub", "match" };
+  const char              *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];
+  const char              *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  lua_getglobal(L, library);
+  if (lua_getfield(L, -1, name) == LUA_TNIL) {
+    char what[32];
+    snprintf(what, sizeof what, "function of %s", library);
+    return mgrid_lua_unknown(L, what, name, known, sorted_names(L, 1, known, 64));
+  }
+  for (size_t i = 0; strcmp(library, "string") == 0 && i < sizeof patterns / sizeof *patterns; i++)
+    if (strcmp(name, patterns[i]) == 0)
+      return mgrid_lua_raise(L,
+                             "recipes have no string.%s, since patterns may take for ever; string.split(s, \"-\") cuts "
+                             "a text at another one",
+                             name);
+  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", library, name);
 }
 
 /* Replace the library on the top by a read-only view of it. */
 static void freeze_library(lua_State *L, const char *name) {
+  lua_createtable(L, 0, 1);
+  lua_pushstring(L, name);
+  lua_pushcclosure(L, missing_field, 1);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
   lua_newtable(L);
   lua_createtable(L, 0, 3);
   lua_pushvalue(L, -3);
-  lua_pushstring(L, name);
-  lua_pushcclosure(L, read_field, 2);
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, no_new_field);
   lua_setfield(L, -2, "__newindex");
@@ -424,8 +453,23 @@ void mgrid_sandbox_push(lua_State *L) {
   lua_pop(L, 2);
 }
 
+/* __index of numbers: g.tp is one, and seems to be a family. */
+static int index_number(lua_State *L) {
+  return mgrid_lua_raise(
+      L, "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it",
+      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2));
+}
+
 void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
   static const char *const libraries[] = { "math", "string", "table" };
+  lua_pushinteger(L, 0);
+  lua_createtable(L, 0, 2);
+  lua_pushcfunction(L, index_number);
+  lua_setfield(L, -2, "__index");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_pop(L, 1);
   /* ("x"):find would reach the whole library through the metatable of strings */
   lua_pushliteral(L, "");
   lua_createtable(L, 0, 2);

@@ -171,9 +171,16 @@ mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
 }
 
 mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
-  mgrid_lua_family *box = mgrid_lua_new_box(L, sizeof *box, 0, MGRID_LUA_FAMILY, free_family);
+  mgrid_lua_family *box = mgrid_lua_new_box(L, sizeof *box, 1, MGRID_LUA_FAMILY, free_family);
   if (like) box->choice = mgrid_choice_ref(like->choice);
   mgrid_lua_trail_add(L);
+  return box;
+}
+
+mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like) {
+  mgrid_lua_family *box = mgrid_lua_new_family(L, like);
+  lua_getiuservalue(L, 1, 1);
+  lua_setiuservalue(L, -2, 1);
   return box;
 }
 

@@ -35,7 +35,8 @@ typedef struct mgrid_lua_world {
   mgrid_family *order;  /* as of a mgrid_grid; NULL: the ranks of the window, ascending */
 } mgrid_lua_world;
 
-/* A family and the options it will have in a topology. */
+/* A family and the options it will have in a topology. Its user value is the Grid that it was made of, if it was of
+** one: the grid of family:where. */
 typedef struct mgrid_lua_family {
   mgrid_family *f;
   mgrid_choice *choice; /* NULL: none */
@@ -103,6 +104,8 @@ mgrid_lua_world  *mgrid_lua_new_world(lua_State *L);
 mgrid_grid      **mgrid_lua_new_grid(lua_State *L);
 mgrid_lua_family *mgrid_lua_new_family(lua_State              *L,
                                        const mgrid_lua_family *like); /* with the options of `like`; NULL: none */
+mgrid_lua_family *mgrid_lua_derive_family(lua_State              *L, /* of the groups of the Family at 1: of its grid */
+                                          const mgrid_lua_family *like);
 mgrid_plan      **mgrid_lua_new_plan(lua_State *L);
 
 mgrid_lua_world  *mgrid_lua_check_world(lua_State *L, int i);

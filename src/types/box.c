@@ -37,7 +37,8 @@ void *mgrid_lua_put_box(lua_State *L, size_t size, void (*release)(void *box)) {
   mgrid_budget    *b = mgrid_budget_of(L);
   size_t           bytes = sizeof(mgrid_lua_held) + size;
   mgrid_lua_held **owner = lua_touserdata(L, -1), *h;
-  if (b && !mgrid_budget_has(b, bytes)) mgrid_budget_refuse(L, b);
+  /* Some more, so that objects that are garbage go here: where Lua itself runs out, it collects without finalizers. */
+  if (b && !mgrid_budget_has(b, bytes + b->limits.memory / 64)) mgrid_budget_refuse(L, b);
   if (!(h = mgrid_zeroed(NULL, bytes))) mgrid_lua_oom(L);
   *h = (mgrid_lua_held){ NULL, b ? b->held : NULL, b, release, bytes };
   if (b) {

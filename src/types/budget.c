@@ -34,8 +34,21 @@ static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* All blocks but the usual ones. */
-static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
+/* Memory is refused. Keep the place where the recipe is: Lua unwinds its stack before anybody can ask. Inside of the
+** allocator only what needs no memory may be called. */
+static void keep_place(mgrid_budget *b) {
+  lua_Debug ar;
+  bool found = !b->L || b->no_memory; /* not before there is a Lua state; the first place that ran out is the one */
+  for (int level = 0; !found && lua_getstack(b->L, level, &ar); level++) {
+    lua_getinfo(b->L, "Sl", &ar);
+    if (ar.currentline <= 0 || strncmp(ar.source, "=moongrid", 9) == 0) continue;
+    snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
+    found = true;
+  }
+}
+
+/* All blocks but the usual ones; apart, so that these do not pay for it. */
+__attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
   bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
   bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
   void *block = fits && may ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
@@ -43,6 +56,7 @@ static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t
     b->used = b->used - old + nsize;
     if (nsize > old) b->refused = 0;
   } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
+    keep_place(b);
     b->no_memory |= b->refused == nsize;
     b->refused = nsize;
     b->starved = fits && may;
@@ -77,6 +91,7 @@ bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
 }
 
 int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+  keep_place(b);
   b->no_memory = true;
   b->starved = b->long_text = false;
   lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
@@ -84,12 +99,16 @@ int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
 }
 
 static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
-  bool mib = b->limits.memory >> 20;
+  bool        mib = b->limits.memory >> 20;
+  mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
   if (b->starved) return mgrid_oom(err);
   if (b->long_text)
-    return mgrid_fail(err, MGRID_LIMIT, "the recipe makes a text of more than %d bytes", MGRID_TEXT_MAX);
-  return mgrid_fail(err, MGRID_LIMIT, "the recipe needs more than %zu %s of memory",
-                    b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
+    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe makes a text of more than %d bytes", b->place, MGRID_TEXT_MAX);
+  else
+    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe needs more than %zu %s of memory", b->place,
+               b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
+  mgrid_budget_position(&e);
+  return mgrid_error_pass(err, &e);
 }
 
 /* --------------------------------------------------------------------- time */
@@ -192,10 +211,19 @@ static mgrid_status noted(const mgrid_budget *b, const char *message, size_t len
   return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
 }
 
+/* Garbage of many calls goes between two of them, while there is room: a call that meets the limit would have it
+** collected without finalizers, and so keep what waits for these. */
+static void tidy(lua_State *L, mgrid_budget *b) {
+  if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  b->settled = b->used;
+}
+
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds) {
+  tidy(L, b);
   b->count = 0, b->seconds = seconds, b->began = b->looked = mgrid_now(), b->processor = -1;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
-  b->refused = 0, b->said = 0;
+  b->refused = 0, b->said = 0, b->place[0] = '\0';
   b->status = MGRID_OK;
   b->L = L, b->step = STEP;
   lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);

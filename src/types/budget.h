@@ -16,6 +16,7 @@ typedef struct mgrid_budget {
   lua_State      *L;             /* whose heap it is */
   mgrid_lua_held *held;          /* the C objects of its userdata, a list (box.c) */
   size_t          used;          /* bytes of the Lua heap and of these */
+  size_t          settled;       /* the same after the last collection between two calls */
   uint64_t        count;         /* instructions of this call */
   int             step;          /* after so many instructions the next look at the clock */
   bool            large;         /* a large block was asked for, so one instruction may take long */
@@ -28,6 +29,7 @@ typedef struct mgrid_budget {
   bool            placed;        /* the verdict has the place where the recipe was */
   bool            no_memory;     /* there was none in this call, even after a collection: */
   bool            starved;       /* not for the limit, but because the process or the host's allocator has no more */
+  char            place[80];     /* "file:line: " of the recipe when memory was refused; "": none of it ran */
   size_t          refused;       /* bytes of the last block refused; Lua collects garbage and asks again */
   mgrid_status    status;        /* of the error that C raised last (mgrid_lua_note) */
   size_t          length;        /* of its text in bytes; in a message a position may precede it */

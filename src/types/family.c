@@ -135,7 +135,7 @@ static int family_pick(lua_State *L) {
     mgrid_lua_charge_family(L, f->f);
   if (lua_isfunction(L, 2)) {
     lua_settop(L, 2);
-    mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+    mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
     lua_call          c = { .L = L, .fn = 2 };
     box->f = mgrid_family_pick_by(f->f, pick_callback, &c, &e);
     return done_callback(L, box, 3, &e);
@@ -152,7 +152,7 @@ static int family_pick(lua_State *L) {
     }
     lua_replace(L, 2);
   }
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   size_t            n;
   mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
   mgrid_lua_reserve(L, (int64_t)lua_rawlen(L, 2), 64);
@@ -166,16 +166,16 @@ static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
   int64_t           n = luaL_checkinteger(L, 2);
   mgrid_error       e = MGRID_ERROR_INIT;
-  box = mgrid_lua_new_family(L, NULL);
+  box = mgrid_lua_derive_family(L, NULL);
   if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
-  if (f->f->form == MGRID_TABLE) mgrid_lua_charge_lists(L, f->f);
+  if (mgrid_bundle_lists(f->f, n)) mgrid_lua_charge_lists(L, f->f);
   box->f = mgrid_family_bundle(f->f, n, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
 
 /* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
 static int neighbours(lua_State *L, int64_t step, bool wrap) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   if (f->f->size < 0 && f->f->form != MGRID_UNION) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
   box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
@@ -193,7 +193,7 @@ static int family_map(lua_State *L) {
   mgrid_lua_charge_lists(L, f->f);
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   lua_call          c = { .L = L, .fn = 2 };
   box->f = mgrid_family_map(f->f, map_callback, &c, &e);
@@ -205,7 +205,7 @@ static int family_without(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   mgrid_lua_charge_lists(L, f->f);
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
   int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
@@ -215,7 +215,7 @@ static int family_without(lua_State *L) {
 }
 
 static int family_lists(lua_State *L) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
   mgrid_lua_charge_lists(L, f->f);
   mgrid_error e = MGRID_ERROR_INIT;
   box->f = mgrid_family_lists(f->f, &e);
@@ -223,7 +223,7 @@ static int family_lists(lua_State *L) {
 }
 
 static int family_twin(lua_State *L) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, f);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
   mgrid_error       e = MGRID_ERROR_INIT;
   box->f = mgrid_family_twin(f->f, &e);
   return mgrid_lua_made_family(L, box, &e);
@@ -232,6 +232,30 @@ static int family_twin(lua_State *L) {
 /* For a question about every member of a family, which goes through so many families. */
 static void charge_by_rank(lua_State *L, const mgrid_family *f, int64_t nodes) {
   mgrid_lua_charge(L, f->total > INT64_MAX / (4 * nodes) ? INT64_MAX : f->total * 2 * nodes);
+}
+
+/* zip's last argument, "spread"; takes it off the stack. */
+static bool take_spread(lua_State *L) {
+  static const char *const known[] = { "spread" };
+  if (lua_type(L, -1) != LUA_TSTRING) return false;
+  if (strcmp(lua_tostring(L, -1), known[0]) != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, -1), known, 1);
+  lua_pop(L, 1);
+  return true;
+}
+
+/* Lists of a zip whose families are spread over the largest number of groups: charge for their members. */
+static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
+  int64_t count = 0, total = 0;
+  bool    even = true;
+  for (int i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
+  for (int i = 0; i < n; i++) {
+    even &= fs[i]->count == count;
+    if (fs[i]->count) total += count / fs[i]->count * fs[i]->total;
+    if (total > MGRID_WORLD_MAX) return; /* refused */
+  }
+  if (even) return;
+  mgrid_lua_charge(L, 16 * total);
+  mgrid_lua_reserve(L, total + count, 24);
 }
 
 static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family *const *, mgrid_error *)) {
@@ -245,6 +269,7 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
       if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
         charge_by_rank(L, fs[k]->total < fs[i - 1]->total ? fs[k] : fs[i - 1], fs[k]->nodes + fs[i - 1]->nodes);
   }
+  if (op == mgrid_family_zip_spread) charge_spread(L, n, fs);
   if (op == mgrid_family_zip && n > 0 && fs[0]->size < 0) mgrid_lua_charge(L, 8 * (int64_t)n * fs[0]->count);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
@@ -253,13 +278,15 @@ static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family 
 }
 
 static int families_union(lua_State *L) { return combine(L, mgrid_family_union); }
-static int families_zip(lua_State *L) { return combine(L, mgrid_family_zip); }
+static int families_zip(lua_State *L) {
+  return combine(L, take_spread(L) ? mgrid_family_zip_spread : mgrid_family_zip);
+}
 
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
 static int family_with(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_lua_check_options(L, 2, f->choice, &box->choice);
   box->f = mgrid_family_ref(f->f);
   return 1;

@@ -25,6 +25,8 @@ size_t mgrid_lua_push_order(lua_State *L, int i, const char **names) {
   }
   const char *s = luaL_checkstring(L, i);
   if (*s == '\0') mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the order is empty");
+  if (strpbrk(s, ", "))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order '%s': a - stands between names, as in \"tp-dp\"", s);
   while (true) {
     size_t len = strcspn(s, "-");
     if (n == MGRID_DIMS_MAX) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
@@ -129,6 +131,25 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
   mgrid_lua_reserve(L, ranks, 24);
 }
 
+/* The name of a dim at i, the `nth` of those that g(...) or g:along(...) gets. */
+static const char *dim_name(lua_State *L, int i, int nth) {
+  if (lua_type(L, i) != LUA_TSTRING)
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth, luaL_typename(L, i));
+  const char *name = lua_tostring(L, i);
+  if (strpbrk(name, "-, "))
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                       "'%s' is no name of a dim; several are arguments of their own: (\"tp\", \"dp\")", name);
+  return name;
+}
+
+/* A family of the Grid at 1. */
+static mgrid_lua_family *new_family_of_grid(lua_State *L) {
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  return box;
+}
+
 static int along(lua_State *L, mgrid_order order) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *inside[MGRID_DIMS_MAX], *index[MGRID_DIMS_MAX];
@@ -145,12 +166,12 @@ static int along(lua_State *L, mgrid_order order) {
     for (int i = 2; i <= lua_gettop(L); i++) {
       if (n == MGRID_DIMS_MAX)
         return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
-      inside[n++] = luaL_checkstring(L, i);
+      inside[n++] = dim_name(L, i, i - 1);
     }
   }
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_chosen      c;
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = new_family_of_grid(L);
   mgrid_status      s = chosen ? mgrid_grid_choose_by(g, n, inside, nindex, index, &c, &e)
                                : mgrid_grid_choose(g, n, inside, order, &c, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -207,7 +228,7 @@ static int grid_cartesian(lua_State *L) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_options     o = MGRID_OPTIONS_INIT;
   mgrid_chosen      c;
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = new_family_of_grid(L);
   if (mgrid_grid_choose(g, n, dims, MGRID_GRID_ORDER, &c, &e)) return mgrid_lua_raise_error(L, &e);
   mgrid_lua_charge_listed(L, g, &c);
   if (!(box->f = mgrid_grid_family(g, &c, &e))) return mgrid_lua_raise_error(L, &e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pieces.c - Family for Lua: groups cut into pieces, and counted in another order.
+** pieces.c - Family for Lua: groups cut into pieces, counted in another order, and selected.
 */
 #include "types/bind.h"
 
@@ -35,7 +35,7 @@ static int family_split(lua_State *L) {
   else
     mgrid_lua_charge_family(L, f->f);
   mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_lua_family *inner = mgrid_lua_new_family(L, NULL), *outer = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *inner = mgrid_lua_derive_family(L, NULL), *outer = mgrid_lua_derive_family(L, NULL);
   mgrid_status      s = by_row ? mgrid_family_split_rows(f->f, k, lists, &inner->f, &outer->f, &e)
                                : mgrid_family_split(f->f, k, lists, &inner->f, &outer->f, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
@@ -54,7 +54,7 @@ static int family_levels(lua_State *L) {
   if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
-  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_new_family(L, NULL);
+  for (size_t i = 0; i < lua_rawlen(L, 2); i++) box[i] = mgrid_lua_derive_family(L, NULL);
   mgrid_error  e = MGRID_ERROR_INIT;
   int64_t     *sizes = mgrid_lua_check_integers(L, 2, &n);
   mgrid_status s = mgrid_family_levels(f->f, n, sizes, out, &e);
@@ -67,7 +67,7 @@ static int family_levels(lua_State *L) {
 
 /* family:segments{5, 3}, family:segments{5, fill}: consecutive pieces of every group */
 static int family_segments(lua_State *L) {
-  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
   mgrid_lua_charge_family(L, f->f);
@@ -102,7 +102,7 @@ static int family_renumber(lua_State *L) {
   luaL_checktype(L, 2, LUA_TTABLE);
   mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
   mgrid_lua_charge_family(L, f->f);
-  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
   int64_t          *order = mgrid_lua_check_integers(L, 2, &n);
@@ -114,6 +114,28 @@ static int family_renumber(lua_State *L) {
   order = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_renumber(f->f, n, order, &e);
   mgrid_release(order);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks are all there */
+static int family_where(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  int64_t           coords[MGRID_DIMS_MAX];
+  if (!mgrid_lua_test_box(L, 2, MGRID_LUA_GRID)) {
+    luaL_checktype(L, 2, LUA_TTABLE);
+    if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA)
+      return mgrid_lua_raise(L,
+                             "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })");
+    lua_insert(L, 2);
+  }
+  mgrid_grid *g = mgrid_lua_check_grid(L, 2);
+  mgrid_lua_check_coords(L, 3, g, -1, coords);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if ((box->f = mgrid_where_by_rule(f->f, g, coords, &e)) || e.status) return mgrid_lua_made_family(L, box, &e);
+  mgrid_lua_charge_lists(L, f->f); /* no rule tells them */
+  mgrid_lua_charge(L, f->f->total > INT64_MAX / MGRID_DIMS_MAX ? INT64_MAX : f->f->total * (int64_t)g->n);
+  box->f = mgrid_family_where(f->f, g, coords, &e);
   return mgrid_lua_made_family(L, box, &e);
 }
 
@@ -148,8 +170,6 @@ int mgrid_lua_group_segment(lua_State *L) {
   return 1;
 }
 
-const luaL_Reg mgrid_lua_family_pieces[] = { { "split", family_split },
-                                             { "levels", family_levels },
-                                             { "segments", family_segments },
-                                             { "renumber", family_renumber },
-                                             { NULL, NULL } };
+const luaL_Reg mgrid_lua_family_pieces[] = { { "split", family_split },       { "levels", family_levels },
+                                             { "segments", family_segments }, { "renumber", family_renumber },
+                                             { "where", family_where },       { NULL, NULL } };

@@ -134,14 +134,17 @@ static int world_order(lua_State *L) {
 
 /* world:table(lists, "partition" | "partial" | "cover") */
 static int world_table(lua_State *L) {
-  static const char *const kinds[] = { "partition", "partial", "cover", NULL };
+  static const char *const kinds[] = { "partition", "partial", "cover" };
   const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
   mgrid_window             w = in->window;
   if (in->order)
     return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
                               "where it leaves ranks out");
   luaL_checktype(L, 2, LUA_TTABLE);
-  int               kind = luaL_checkoption(L, 3, "partition", kinds);
+  const char *said = luaL_optstring(L, 3, kinds[0]);
+  int         kind = 0;
+  while (kind < 3 && strcmp(said, kinds[kind]) != 0) kind++;
+  if (kind == 3) return mgrid_lua_unknown(L, "kind of table", said, kinds, 3);
   int64_t           count = (int64_t)lua_rawlen(L, 2), total = 0;
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
   for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */

@@ -182,7 +182,7 @@ static inline lists lists_pairs(const lists *l, int64_t step, bool wrap) {
   out.pairs = true;
   for (int64_t g = 0; g < l->n; g++)
     for (int64_t p = 0, size = lists_size(l, g); p < size && size > 1; p++) {
-      if (p + step >= size && !wrap) continue;
+      if (p + step >= size && (!wrap || 2 * step == size)) continue; /* no pair twice */
       lists_add(&out, lists_group(l, g)[p]);
       lists_add(&out, lists_group(l, g)[p + step < size ? p + step : p + step - size]);
       lists_close(&out);

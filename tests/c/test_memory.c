@@ -64,11 +64,12 @@ static int count_text(void *ud, const char *text, size_t len) {
 
 /* Every form of family, through topology, plan, printing and a dry state. */
 static mgrid_status whole_way(mgrid_error *err) {
-  enum { FAMILIES = 19 };
+  enum { FAMILIES = 22 };
   mgrid_dim         dims[] = { { "tp", 2 }, { "pp", 4 }, { "dp", MGRID_FILL } };
   const char *const names[] = { "tp", "pp", "dp" };
   const int64_t     first[] = { 0 }, rest[] = { 1, 2, 3 }, gone[] = { 5, 9 }, first_last[] = { 0, -1 },
-                some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 }, sizes[] = { 1, 2 }, order[] = { 3, 1, 2, 0 };
+                some[] = { 0, 1, 3 }, starts[] = { 0, 2, 4 }, sizes[] = { 1, 2 }, order[] = { 3, 1, 2, 0 },
+                low_half[] = { 0, -1, 0 }, high_half[] = { 1, -1, -1 };
   const int32_t   ranks[] = { 0, 5, 5, 9 };
   size_t          length = 0;
   mgrid_status    s = MGRID_LIMIT;
@@ -92,7 +93,9 @@ static mgrid_status whole_way(mgrid_error *err) {
       && (f[14] = mgrid_family_segments(f[1], 2, sizes, err)) && (f[15] = mgrid_family_pick(f[14], 1, first, err))
       && mgrid_family_split_rows(f[1], 1, false, &halves[4], &halves[5], err) == MGRID_OK
       && (f[16] = mgrid_family_bundle(f[1], 2, err)) && (f[17] = mgrid_family_renumber(f[1], 4, order, err))
-      && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))) {
+      && (f[18] = mgrid_family_parse(mgrid_world(16), "(3,2):(2,8) x 2:3", err))
+      && (f[19] = mgrid_family_where(f[5], g, low_half, err)) && (f[20] = mgrid_family_where(f[0], g, high_half, err))
+      && (f[21] = mgrid_family_zip_spread(2, (const mgrid_family *const *)&f[19], err))) {
     mgrid_options o = MGRID_OPTIONS_INIT;
     o.nccl = "max_ctas=4 min_ctas=2";
     o.cartesian = "pp:4:periodic dp:2";

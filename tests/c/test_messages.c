@@ -232,8 +232,8 @@ static void test_levels(void **unused) {
   REFUSED_STATUS(mgrid_family_levels(family, sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t), \
                                      (int64_t[]){ __VA_ARGS__ }, out, anew(&why)), \
                  text)
-  LEVELS(f, "levels: the sizes multiply to 4, the groups have 6", 2, 2);
-  LEVELS(f, "levels: the sizes multiply to 12, the groups have 6", 2, 3, 2);
+  LEVELS(f, "levels: the sizes multiply to 4, the groups have 6; nearest: 2, 3", 2, 2);
+  LEVELS(f, "levels: the sizes multiply to 12, the groups have 6; nearest: 2, 3, 1", 2, 3, 2);
   LEVELS(f, "levels: size 0 of level 1 does not fit", 6, 0);
   LEVELS(f, "levels: size -6 of level 0 does not fit", -6, -1);
   LEVELS(f, "levels: size 9223372036854775807 of level 1 does not fit", 2, INT64_MAX);
@@ -319,7 +319,7 @@ static void test_union_zip(void **unused) {
   const mgrid_dim pair[] = { { "a", 2 }, { "b", MGRID_FILL } };
   mgrid_family   *f = sixes(), *odd = ragged(), *low = along((mgrid_window){ 24, 0, 8 }, 2, pair, "a");
   mgrid_family   *high = along((mgrid_window){ 24, 8, 16 }, 2, pair, "a"),
-               *ring = mgrid_family_neighbours(high, 1, true, anew(&why));
+               *ring = mgrid_family_neighbours(f, 1, true, anew(&why));
 #define JOIN(what, text, ...) \
   REFUSED(what(sizeof((const mgrid_family *[]){ __VA_ARGS__ }) / sizeof(mgrid_family *), \
                (const mgrid_family *[]){ __VA_ARGS__ }, &why), \
@@ -329,7 +329,8 @@ static void test_union_zip(void **unused) {
   JOIN(mgrid_family_union, "union: rank 0 is in two of the families", f, low);
   JOIN(mgrid_family_union, "union: rank 8 is in two of the families", low, high, high);
   JOIN(mgrid_family_zip, "zip: rank 0 is in two of the families", f, f);
-  JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle or split one side)", low, high);
+  JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle, split or spread one side)", low,
+       high);
   JOIN(mgrid_family_zip, "zip: the groups of a family share ranks", ring);
   memset(&why, 0, sizeof why);
   assert_null(mgrid_family_union(0, NULL, anew(&why)));

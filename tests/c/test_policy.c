@@ -243,7 +243,7 @@ static void test_errors(void **state) {
   } bad[] = {
     { "raises", ".lua:19: not today", MGRID_REFUSED },
     { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
-    { "eats", ".lua:21: policy 'eats': the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
+    { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
     { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
     { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
@@ -410,6 +410,16 @@ static void test_plan_values(void **state) {
   refused(NULL, why.status, MGRID_BAD_VALUE, "parameter 'tp' is an integer, not 'many'");
 }
 
+/* What earlier policies leave does not count against later ones. */
+static void test_many_in_turn(void **state) {
+  for (int i = 0; i < 20000; i++) {
+    mgrid_policy *p = policy(state, "microbatches");
+    mgrid_arg     q = mgrid_arg_integer("global_batch", 64);
+    if (mgrid_policy_call(p, 1, &q, anew(&why))) fail_msg("policy %d: %s", i, why.message);
+    mgrid_policy_free(p);
+  }
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
@@ -425,6 +435,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test_setup_teardown(test_sees_its_rank, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_definitions, set_up, tear_down),
     cmocka_unit_test_setup_teardown(test_plan_values, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(test_many_in_turn, set_up, tear_down),
   };
   return run_program("policy", tests, argc, argv);
 }

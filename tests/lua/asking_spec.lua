@@ -312,7 +312,7 @@ return recipe { base = "picotron",
     r:set(s, "steps", 3)
     assert.are.equal("r.lua:1: unknown setting 'trainin'; nearest is 'training' (training, train, steps, order, scale)",
       refused(r.set, r, s, "trainin", false))
-    assert.are.equal("r.lua:3: setting 'training' is true or false, not 'false'", refused(r.set, r, s, "train", "false"))
+    assert.are.equal("r.lua:3: setting 'training' is true or false (also 1 or 0), not 'false'", refused(r.set, r, s, "train", "false"))
     assert.are.equal("r.lua:4: setting 'steps' is a size (an integer of 1 or more), not 0; nearest is 1",
       refused(r.set, r, s, "steps", 0))
     assert.is_truthy(refused(r.set, r, s, "steps", print):find(": a setting is a plain value, not a function$"))

@@ -167,7 +167,7 @@ describe("parameters", function()
     "r.lua:2: parameter 'a' is a size (an integer of 1 or more), not '99999999999999999999'")
   bad("a flag as integer", "a = param.integer(1)", { a = true }, "r.lua:2: parameter 'a' is an integer, not true")
   bad("a word as number", "a = param.number(1)", { a = "x" }, "r.lua:2: parameter 'a' is a number, not 'x'")
-  bad("yes as flag", "a = param.flag(false)", { a = "yes" }, "r.lua:2: parameter 'a' is true or false, not 'yes'")
+  bad("yes as flag", "a = param.flag(false)", { a = "yes" }, "r.lua:2: parameter 'a' is true or false (also 1 or 0), not 'yes'")
   bad("1 as flag", "a = param.flag(false)", { a = 1 }, "r.lua:2: parameter 'a' is true or false, not 1")
   bad("a number as text", "a = param.text('')", { a = 5 }, "r.lua:2: parameter 'a' is text, not 5")
   bad("a list with a hole", "a = param.list {}", { a = "1,,2" },

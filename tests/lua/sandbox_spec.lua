@@ -14,7 +14,7 @@ local function endless(line) -- the clock may come first on a slow machine
            ("%d: the recipe takes more than 10 s of processor time"):format(line) }
 end
 
-local memory = "the recipe needs more than 64 MiB of memory"
+local function memory(message) return message:find "^%d+: the recipe needs more than 64 MiB of memory$" end
 
 -- time ---------------------------------------------------------------------------------
 hostile.loop = { "local n = 0\nwhile true do n = n + 1 end", 3, endless(2) }
@@ -43,7 +43,7 @@ hostile.long_upper = { "local s = ('x'):rep(60000) for _ = 1, 8 do s = s .. s en
 -- memory -------------------------------------------------------------------------------
 hostile.big_table = { "local t = {} for i = 1, 1000000000 do t[i] = ('x'):rep(1000) .. i end", 3, memory }
 hostile.nested_table = { "local t = {} while true do t = { t } end", 3, memory }
-hostile.doubled_text = { "local s = 'x' while true do s = s .. s end", 3, "the recipe makes a text of more than 1048576 bytes" }
+hostile.doubled_text = { "local s = 'x' while true do s = s .. s end", 3, "1: the recipe makes a text of more than 1048576 bytes" }
 hostile.concat = { "local s, t = ('x'):rep(65536), {} for i = 1, 2000 do t[i] = s end table.concat(t)", 3, memory }
 hostile.recursion = { "local function f() return f() + 1 end f()", 3, memory }
 hostile.many_families = { "return recipe { build = function(w) local g, t = grid(w, 'x', { x = 8 }), {}\n"
@@ -86,8 +86,14 @@ for _, name in ipairs { "io", "os", "load", "loadstring", "loadfile", "dofile", 
                         "collectgarbage", "utf8", "warn", "xpcall", "_G", "_VERSION", "arg", "world", "plan", "mpi" } do
   hostile["global_" .. name] = { "local _ = " .. name, 1, absent(name) }
 end
+local function no_pattern(name)
+  return ('1: recipes have no string.%s, since patterns may take for ever; string.split(s, "-") cuts a text at another one'):format(name)
+end
+for _, name in ipairs { "find", "match", "gmatch", "gsub" } do
+  hostile["string_" .. name] = { ("error(tostring(string.%s))"):format(name), 1, no_pattern(name) }
+end
 for library, names in pairs {
-  string = { "dump", "find", "match", "gmatch", "gsub", "reverse", "pack", "unpack", "packsize" },
+  string = { "dump", "reverse", "pack", "unpack", "packsize" },
   table = { "move" }, math = { "random", "randomseed", "sin", "exp", "log", "pi" },
 } do
   for _, name in ipairs(names) do
@@ -102,8 +108,25 @@ hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 
   "1: unknown setting of policies.layers '{}'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
   "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle" }
-hostile.string_method = { "local _ = ('x'):find('x')", 1, "1: attempt to call a nil value (method 'find')" }
-hostile.string_dump = { "local _ = ('x').dump", 1, function(message) return message:find "returned nothing" end }
+hostile.string_method = { "local _ = ('x'):find('x')", 1, no_pattern "find" }
+hostile.string_method_dump = { "local _ = ('x').dump", 1, "1: recipes have no string.dump; they mean the same in every process, and end" }
+hostile.string_method_unknown = { "local _ = ('x'):uper()", 1,
+  "1: unknown function of string 'uper'; nearest is 'upper' (byte, char, format, len, lower, rep, split, sub, upper)" }
+hostile.field_unknown = { "local _ = math.flor(2.5)", 1, "1: unknown function of math 'flor'; nearest is 'floor' "
+  .. "(abs, ceil, floor, fmod, huge, max, maxinteger, min, mininteger, sqrt, tointeger, type, ult)" }
+hostile.field_number = { "local _ = table[1]", 1, "1: unknown function of table '?'; known: concat, insert, pack, remove, sort, unpack" }
+hostile.number_indexed = { "local _ = (5).split", 1,
+  "1: a number has no 'split'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it" }
+hostile.number_metatable = { "error(tostring(getmetatable and 1 or #{}))", 1, absent "getmetatable" }
+for name, hint in pairs {
+  rank = "every rank evaluates the same recipe; queries and policies see state.rank",
+  require = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
+  io = "a recipe reads no files; param.file gets the content of one",
+  os = "a recipe sees no clock, environment or files; whoever plans gives it parameters",
+  setmetatable = "recipes have no metatables, whose finalizers run uncounted", next = "pairs goes in the order of the keys",
+} do
+  hostile["hint_" .. name] = { "local _ = " .. name, 1, ("1: undefined global '%s': %s"):format(name, hint) }
+end
 hostile.environment = { "_ENV.os = 1", 1, "1: assignment to global 'os': use 'local'" }
 hostile.own_environment = { "local _ENV = {} tostring(1)", 1, "1: attempt to call a nil value (global 'tostring')" }
 hostile.change_world = { "return recipe { build = function(w)\nw.size = 1 end }", 1,

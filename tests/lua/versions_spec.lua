@@ -98,7 +98,7 @@ describe("a backend's library of another version", function()
   it("is refused by its number alone, with both versions", function()
     local path = folder { ["entry.c"] = "const int mgrid_mpi_entry[8] = { 0x6d000000 + 10203 };\n",
                           ["none.c"] = "const int mgrid_mpi_entry[8] = { 1 };\n" }
-    local library = run "ls build":match "libmoongrid_mpi%.so%.%d+%.%d+" or "libmoongrid_mpi.so." .. support.interface
+    local library = "libmoongrid_mpi.so." .. support.interface
     run(("cp build/moongrid %s/"):format(path))
     for source, says in pairs {
       entry = library .. " is of moongrid 1.2.3, this is " .. support.version .. "; install both from one version",

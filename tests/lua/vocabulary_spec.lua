@@ -69,7 +69,8 @@ describe("World", function()
     { "w:table { {0}, 5 }", "group 1 of the table is number, not a list of ranks" },
     { "w:table {}", "a table without groups" },
     { "w:table({ {0}, {} }, 'partial')", "group 1 of the table is empty" },
-    { "w:table({ {0} }, 'parted')", "bad argument #2 to 'table' (invalid option 'parted')" },
+    { "w:table({ {0} }, 'partal')", "unknown kind of table 'partal'; nearest is 'partial' (partition, partial, cover)" },
+    { "w:table({ {0} }, 'parted')", "unknown kind of table 'parted'; known: partition, partial, cover" },
     { "w:table(5)", "bad argument #1 to 'table' (table expected, got number)" },
     { "w:table({ {0,1 << 31} }, 'partial')", "rank 2147483648 of group 0 is out of range; ranks are 0 to 7" },
     { "w:order { 0, 1 << 31 }", "rank 2147483648 at position 1 of the order is out of range; ranks are 0 to 7" },
@@ -117,6 +118,13 @@ describe("Grid", function()
     { "mg.grid(w, 'tp-dp-tp', { tp = 2, dp = 2 })", "dim 'tp' occurs twice in the grid" },
     { "mg.grid(w, 'tp--dp', {})", "order 'tp--dp' has an empty name" },
     { "mg.grid(w, '', {})", "the order is empty" },
+    { "mg.grid(w, 'tp,dp', { tp = 2, dp = 4 })", "order 'tp,dp': a - stands between names, as in \"tp-dp\"" },
+    { "mg.grid(w, 'tp dp', { tp = 2, dp = 4 })", "order 'tp dp': a - stands between names, as in \"tp-dp\"" },
+    { "g(nil)", "argument 1 is nil, not the name of a dim" },
+    { "g('tp', 5)", "argument 2 is number, not the name of a dim" },
+    { "g:ordered('tp', nil)", "argument 2 is nil, not the name of a dim" },
+    { "g 'tp-dp'", "'tp-dp' is no name of a dim; several are arguments of their own: (\"tp\", \"dp\")" },
+    { "g 'tp,dp'", "'tp,dp' is no name of a dim; several are arguments of their own: (\"tp\", \"dp\")" },
     { "mg.grid(w, { 'tp', 5 }, {})", "dim 2 of the order is number, not a name" },
     { "mg.grid(w, true, {})", "bad argument #2 to 'grid' (order expected, got boolean)" },
     { "mg.grid(w, 'tp')", "bad argument #3 to 'grid' (table expected, got no value)" },
@@ -152,7 +160,7 @@ describe("Grid", function()
 end)
 
 local fields = "(count, size, coverage, pick, bundle, pairs, neighbours, map, without, lists, twin, with, ranks, locate, "
-  .. "groups, split, levels, segments, renumber)"
+  .. "groups, split, levels, segments, renumber, where)"
 
 -- every group of a family in one line
 local listed = "(function(f) local o = {} for _, r in pairs(f) do o[#o + 1] = table.concat(r, ',') end "
@@ -215,8 +223,10 @@ describe("Family", function()
       "split(2) of groups of 6: 2 does not meet mode (3:1) of (3:1)(2:6); sizes that do: 1, 3, 6" },
     { "all:split(3, { tabel = true })", "unknown option 'tabel'; nearest is 'table' (by, table)" },
     { "four:pairs():split(1)", "split: the groups share ranks" },
-    { "all:levels { 2, 3 }", "levels: the sizes multiply to 6, the groups have 8" },
-    { "all:levels {}", "levels: the sizes multiply to 0, the groups have 8" },
+    { "all:levels { 2, 3 }", "levels: the sizes multiply to 6, the groups have 8; nearest: 2, 4" },
+    { "all:levels { 3, 3 }", "levels: the sizes multiply to 9, the groups have 8; nearest: 2, 4" },
+    { "mg.union(tp:pick(0):where { pp = 0 }, four:where { pp = 1 }):levels { 2 }", "levels of groups of different sizes, up to 4" },
+    { "all:levels {}", "levels: the sizes multiply to 0, the groups have 8; nearest: 8" },
     { "all:levels { 0, 8 }", "levels: size 0 of level 0 does not fit" },
     { "all:levels { 2, 'x' }", "element 2 of the list is string, not an integer" },
     { "all:levels(5)", "bad argument #1 to 'levels' (table expected, got number)" },
@@ -256,7 +266,7 @@ describe("Family", function()
     { "mg.union()", "a union of no families" },
     { "mg.union(5)", "bad argument #1 to 'union' (moongrid.Family expected, got number)" },
     { "mg.union(tp, small 'x')", "union: families of worlds of 8 and 4 ranks" },
-    { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle or split one side)" },
+    { "mg.zip(tp, four)", "zip: 4 groups meet 2; the numbers must be equal (bundle, split or spread one side)" },
     { "mg.zip(tp, tp)", "zip: rank 0 is in two of the families" },
     { "mg.zip()", "a zip of no families" },
     { "mg.same(tp, g 'dp')", "the families are not the same: position 1 of group 0 is rank 1 in (2:1) x (4:2) and rank 2 "

@@ -1,0 +1,17 @@
+-- Spare ranks on every host: the first ones train, the others wait to take the place of a lost one.
+return recipe {
+  params = { host = param.size(4, "ranks of a host"), spare = 1, tp = param.size(3, "ranks of a host that train") },
+  idle = "allow",
+  build = function(world, p)
+    local hosts = grid(world, "gpu-host", { gpu = p.host, host = fill })
+    local working = {}
+    for i = 1, p.host - p.spare do working[i] = i - 1 end
+    local busy = hosts "gpu":pick(working)
+    local g = grid(world:order(busy:bundle(busy.count)), "tp-dp", { tp = p.tp, dp = fill })
+    local t = topology(world)
+    t.tp = g "tp"
+    t.dp = g "dp"
+    t.standby = hosts "gpu":pick(-p.spare)    -- groups of one rank: they are named, and cost nothing
+    return t
+  end,
+}

@@ -1,0 +1,47 @@
+-- SPDX-License-Identifier: MIT
+--
+-- recipe.import "./helpers.lua": the functions of a file that several recipes of a folder use. It runs once, under the
+-- rules of recipe files: in their sandbox, and at or below the folder of the recipe that the host has loaded.
+
+local core, shared = ...
+local imported = {} -- by path: { the functions, the hash of the text with those of its own imports }
+
+-- The file runs as if it were a recipe file: what it names lies relative to it.
+local function run(name, running, where)
+  local path, chunk, key, text = core.load(name, running[#running].path)
+  if imported[key] then return imported[key] end
+  for _, file in ipairs(running) do
+    if file.key == key then core.raise_at(where, "'" .. name .. "' imports itself") end
+  end
+  local file = { path = path, text = text, key = key }
+  running[#running + 1] = file
+  local ok, value = pcall(chunk)
+  running[#running] = nil
+  if not ok then error(value, 0) end
+  if type(value) ~= "table" then
+    core.raise_at(where, string.format("%s returned %s; end it with 'return { name = function, ... }'", path,
+      value == nil and "nothing" or "a " .. type(value)))
+  end
+  for field, fn in shared.sorted_pairs(value) do
+    if type(field) ~= "string" or type(fn) ~= "function" then
+      core.raise_at(where, string.format("%s returned a table where '%s' is no function by name", path,
+        shared.word(field)))
+    end
+  end
+  local functions = shared.vocabulary("function of " .. path, function() return value end)
+  imported[key] = { functions = functions, text = file.text }
+  return imported[key]
+end
+
+-- running: the files that are being run, the innermost last, each with the hash of its text.
+return function(name, running, where)
+  local file = running[#running]
+  if not file then core.raise_at(where, "recipe.import stands at the top of a file, outside of build") end
+  if type(name) ~= "string" or string.sub(name, -4) ~= ".lua" then
+    core.raise_at(where, "recipe.import takes the path of a file that ends with .lua, as in \"./helpers.lua\", not "
+      .. shared.show(name))
+  end
+  local got = run(name, running, where)
+  file.text = file.text * 31 + got.text -- ranks compare it where they compare the recipe's
+  return got.functions
+end

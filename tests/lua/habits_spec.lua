@@ -1,0 +1,114 @@
+-- SPDX-License-Identifier: MIT
+--
+-- Habits from other commands and libraries: what people type first, and what they are told.
+
+local support = dofile "tests/lua/support.lua"
+local run, file = support.run, support.file
+
+local function said(arguments)
+  local out, err, code = run("build/moongrid " .. arguments)
+  return { code, (err:gsub("\n$", "")) }, out
+end
+
+describe("habits of command lines:", function()
+  for arguments, message in pairs {
+    ["plan megatron --world 8 --json=1"] = "option '--json' takes no value",
+    ["plan megatron --world 8 --jsn=1"] = "unknown option '--jsn' of plan; nearest is 'json' (world, rank, groups, all, json, "
+      .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
+    ["plan megatron -n 8"] = "unknown option '-n' of plan; --world N is the number of ranks",
+    ["plan megatron -x 8"] = "unknown option '-x' of plan",
+    ["-V"] = "unknown option '-V'; --version tells the version",
+    ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
+    ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
+    ["check picotron --world 64-8"] = "--world 64-8 ends before it begins",
+    ["check picotron --world 8-"] = "--world is an integer from 1 to 2147483647, not ''",
+    ["check picotron --world 8-x"] = "--world is an integer from 1 to 2147483647, not 'x'",
+    ["check picotron --world 0-8"] = "--world is an integer from 1 to 2147483647, not '0'",
+    ["plan picotron --world 8-16"] = "--world is an integer from 1 to 2147483647, not '8-16'",
+  } do
+    it(arguments, function() assert.are.same({ 2, "moongrid: " .. message }, (said(arguments))) end)
+  end
+
+  it("a range of worlds doubles, up to its end", function()
+    local _, out = said "check picotron --world 6-50,7"
+    local worlds = {}
+    for world in out:gmatch "\n? +(%d+)  ok" do worlds[#worlds + 1] = tonumber(world) end
+    assert.are.same({ 6, 12, 24, 48, 7 }, worlds)
+  end)
+
+  it("run without a launcher says what starts several ranks, also where the recipe wants more", function()
+    local note = "moongrid: note: this is one rank, as no launcher started it: mpirun -n N moongrid run ..."
+    assert.are.same({ 0, note }, (said "run picotron"))
+    local got = said "run picotron tp=2"
+    assert.are.equal(1, got[1])
+    assert.is_truthy(got[2]:find(note, 1, true), got[2])
+    assert.are.same({ 0, "" }, (said "run picotron --backend dry --world 4"))
+  end)
+end)
+
+describe("a file of parameters", function()
+  for what, text in pairs {
+    ["JSON"] = '{"tp": 2}', ["YAML"] = "tp: 2\n", ["YAML with a comment"] = "# sizes\ntp: 2\n",
+    ["a document of YAML"] = "---\ntp: 2\n", ["Lua"] = "return { tp = 2 }", ["Lua with a comment"] = "-- sizes\nreturn { tp = 2 }",
+    ["Lua with a local"] = "\n local n = 1\nreturn { tp = 2 * n }",
+  } do
+    it("without a suffix is what its text is: " .. what, function()
+      local path = os.tmpname()
+      local out = assert(io.open(path, "w"))
+      out:write(text)
+      out:close()
+      local result, plan = said("plan picotron --world 8 --params " .. path)
+      os.remove(path)
+      assert.are.same({ 0, "" }, result)
+      assert.is_truthy(plan:find("picotron over 8 ranks: tp_size=2\n", 1, true))
+    end)
+  end
+
+  it("whose first name is a word of Lua is YAML all the same", function()
+    local path = os.tmpname()
+    os.execute("printf 'local: 2\\n' > " .. path)
+    local result = said("plan picotron --world 8 --params " .. path)
+    os.remove(path)
+    assert.is_truthy(result[2]:find("unknown parameter 'local'", 1, true), result[2])
+  end)
+end)
+
+describe("diff", function()
+  local decode = require("dkjson").decode
+
+  it("--json has the changes, and the communicators of the rank", function()
+    local got, out = said "diff picotron --world 8 tp=2 vs tp=4 --json"
+    assert.are.same({ 0, "" }, got)
+    local diff = decode(out)
+    assert.is_true(diff.differ)
+    assert.are.same({ kind = "~", text = "param    tp_size: 2 -> 4" }, diff.changes[1])
+    assert.are.same({ "number", "number", "number" }, { type(diff.kept), type(diff.created), type(diff.dropped) })
+    diff = decode(select(2, said "diff picotron --world 8 vs --json"))
+    assert.are.same({ false, 0 }, { diff.differ, #diff.changes })
+    assert.is_nil(decode(select(2, said "diff picotron --world 8 vs --world 16 --json")).kept)
+  end)
+
+  it("--exit-code tells a script whether there are any", function()
+    assert.are.same({ 0, "" }, (said "diff picotron --world 8 tp=2 vs tp=4"))
+    assert.are.same({ 1, "" }, (said "diff picotron --world 8 tp=2 vs tp=4 --exit-code"))
+    assert.are.same({ 1, "" }, (said "diff picotron --world 8 tp=2 --exit-code vs tp=4"))
+    assert.are.same({ 0, "" }, (said "diff picotron --world 8 tp=2 vs tp=2 --exit-code"))
+  end)
+end)
+
+describe("recipes --json", function()
+  it("has the families at the defaults, as the text has", function()
+    local decode = require("dkjson").decode
+    local text = select(2, said "recipes picotron"):match ".*\nfamilies at the defaults\n ([^\n]*)"
+    assert.are.equal(text, " " .. table.concat(decode(select(2, said "recipes picotron --json")).default_families, " "))
+  end)
+end)
+
+describe("a recipe without memory", function()
+  it("is told at its line", function()
+    local path = file "local t = {}\nreturn recipe { build = function()\n  while true do t = { t } end\nend }"
+    local got = said("plan --world 8 " .. path)
+    os.remove(path)
+    assert.are.same({ 3, ("moongrid: %s:3: the recipe needs more than 64 MiB of memory"):format(path) }, got)
+  end)
+end)
