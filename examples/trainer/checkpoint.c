@@ -19,15 +19,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ARRAYS = 3, STORED_NAME = PARAM_NAME + 8, PATH = 4096 };
+enum { STORED_NAME = PARAM_NAME + 8, PATH = 4096 };
 
-/* Weights, and the two moments of the optimizer, which are cut alike. */
+/* Of the name of an array, behind its parameter's tensor. */
 static const char *const suffix[ARRAYS] = { "", ".m", ".v" };
-
-static real *array_of(const param *p, int which) {
-  real *all[ARRAYS] = { p->w, p->m, p->v };
-  return all[which];
-}
 
 static void file_name(char out[64], int64_t save, int64_t rank) {
   snprintf(out, 64, "save%" PRId64 "-rank%" PRId64 ".safetensors", save, rank);

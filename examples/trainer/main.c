@@ -194,7 +194,7 @@ static mgrid_status resume(job *j, const options *o, int64_t *step, const report
   if (checkpoint_read(m, o->resume, j->rank, step, &bytes, err)) return err->status;
   if (j->rank == 0 && !r->quiet)
     printf("resumed after step %" PRId64 ": %.0f bytes read by %d ranks, of a model with %.0f\n", *step, bytes,
-           j->world, (double)(m->whole * 3 * sizeof(real)));
+           j->world, (double)(m->whole * ARRAYS * sizeof(real)));
   return MGRID_OK;
 }
 

@@ -279,6 +279,8 @@ typedef struct holders { /* which ranks have a parameter */
   int ep;                /* and of an expert, this coordinate; -1: all */
 } holders;
 
+enum { ARRAYS = 3 }; /* of a parameter that are kept, cut alike: weights, and the optimizer's two moments */
+real *array_of(const param *p, int which);
 /* The name of a parameter's tensor, which has no dots. */
 void tensor_name(const char *parameter, char out[PARAM_NAME]);
 /* Put a parameter into m->topology, on all ranks. Nothing after an error. */

@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 3 };
-
-static real *array_of(const param *p, int which) {
+real *array_of(const param *p, int which) {
   real *all[ARRAYS] = { p->w, p->m, p->v };
   return all[which];
 }
