@@ -1,75 +1,191 @@
 /* SPDX-License-Identifier: MIT
 **
-** checkpoint.c - the whole model in one file, whose bytes do not depend on the layout.
+** checkpoint.c - the model in a folder: a safetensors file from each rank that has something to write, and an index.
 **
-** A parameter's place in the file is its place in the whole model: three arrays (weights and the
-** optimizer's two moments) of doubles after a head. Every rank writes the rows that it has; if
-** several ranks have the same rows, only one writes them. Reading goes through the same steps, so a model
-** saved under one layout can go on under another.
+** A part of a parameter is written by the rank with its first copy, which the plan of the parameters tells (tensors.c),
+** and any layout reads them, as the index says where each element is. At a resume the same ranks read: each element
+** is read once, and goes to the other copies over the groups that share it.
+** A save writes files of new names beside those that are there. The index that names them takes the place of the last one
+** when all are on the disk, and only then the old files go: whatever happens on the way, one checkpoint is whole.
 */
 #include "model.h"
+#include "shards.h"
 
+#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct head {
-  char     magic[8];
-  uint64_t whole;
-  int64_t  step;
-} head;
+enum { STORED_NAME = PARAM_NAME + 8, PATH = 4096 };
 
-static const char magic[8] = "mgtrain1";
+/* Of the name of an array, behind its parameter's tensor. */
+static const char *const suffix[ARRAYS] = { "", ".m", ".v" };
 
-static int transfer(int file, bool write_it, void *data, size_t n, size_t at) {
-  ssize_t done = write_it ? pwrite(file, data, n, (off_t)at) : pread(file, data, n, (off_t)at);
-  return done == (ssize_t)n ? 0 : done < 0 ? errno : EIO;
+static void file_name(char out[64], int64_t save, int64_t rank) {
+  snprintf(out, 64, "save%" PRId64 "-rank%" PRId64 ".safetensors", save, rank);
 }
 
-static int walk(model *m, int file, bool write_it) {
-  int     code = 0;
-  double *row = room((size_t)m->c.width + (size_t)m->c.hidden, sizeof *row);
-  for (int i = 0; i < m->nparams && !code; i++) {
-    param       *p = &m->params[i];
-    const group *copies = p->expert ? &m->l.expert_data : &m->l.dp_cp;
-    if (write_it && copies->rank > 0) continue;
-    if (write_it && m->l.tp.rank > 0 && p->nrows == p->rows && p->ncols == p->cols) continue; /* not cut */
-    if (write_it && p == m->embedding && !m->first) continue;
-    real *arrays[] = { p->w, p->m, p->v };
-    for (int k = 0; k < 3; k++)
-      for (int r = 0; r < p->nrows && !code; r++) {
-        real  *mine = arrays[k] + (size_t)r * p->ncols;
-        size_t at = (size_t)k * m->whole + p->place + (size_t)(p->row0 + r) * (size_t)p->cols + (size_t)p->col0;
-        for (int c = 0; c < p->ncols; c++) row[c] = mine[c];
-        code = transfer(file, write_it, row, (size_t)p->ncols * sizeof *row, sizeof(head) + at * sizeof *row);
-        for (int c = 0; c < p->ncols && !write_it && !code; c++) mine[c] = (real)row[c];
-      }
+/* --------------------------------------------------------------------- writing */
+
+/* What one rank writes: tensors, and where their elements are. */
+typedef struct written {
+  size_t       n;
+  st_tensor   *tensor;
+  const real **data;
+  char (*name)[STORED_NAME];
+} written;
+
+static void list_written(const model *m, int rank, written *w, mgrid_error *err) {
+  size_t most = (size_t)m->nparams * ARRAYS;
+  *w = (written){ 0, room(most + 1, sizeof *w->tensor), room(most + 1, sizeof *w->data),
+                  room(most + 1, sizeof *w->name) };
+  for (int i = 0; i < m->nparams && !err->status; i++) {
+    char        tensor[PARAM_NAME];
+    shards_part part = { 0 };
+    tensor_name(m->params[i].name, tensor);
+    if (shards_part_of(m->tensors, tensor, rank, &part, err)) return;
+    for (int k = 0; k < ARRAYS && part.elements; k++, w->n++) {
+      snprintf(w->name[w->n], STORED_NAME, "%s%s", tensor, suffix[k]);
+      w->tensor[w->n] = shards_in_file(w->name[w->n], REAL_TYPE, &part);
+      w->data[w->n] = array_of(&m->params[i], k);
+    }
+    shards_part_free(&part);
   }
-  free(row);
-  return code;
 }
 
-int checkpoint_write(model *m, const char *path, int64_t step) {
-  int file = open(path, O_WRONLY | O_CREAT, 0666);
-  if (file < 0) return errno;
-  head h = { .whole = m->whole, .step = step };
-  memcpy(h.magic, magic, sizeof magic);
-  int code = walk(m, file, true);
-  if (!code && m->first && m->l.dp_cp.rank == 0 && m->l.tp.rank == 0) code = transfer(file, true, &h, sizeof h, 0);
-  if (close(file) && !code) code = errno;
-  return code;
+static void write_file(const model *m, const char *path, int rank, mgrid_error *err) {
+  written    w;
+  st_writer *file = NULL;
+  list_written(m, rank, &w, err);
+  if (w.n && !err->status) file = st_create(path, w.n, w.tensor, err);
+  for (size_t i = 0; file && i < w.n && !err->status; i++) st_write(file, w.data[i], w.tensor[i].bytes, err);
+  if (file) st_finish(file, err);
+  free(w.tensor), free(w.data), free(w.name);
 }
 
-int checkpoint_read(model *m, const char *path, int64_t *step) {
-  int file = open(path, O_RDONLY);
-  if (file < 0) return errno;
-  head h;
-  int  code = transfer(file, false, &h, sizeof h, 0);
-  if (!code && (memcmp(h.magic, magic, sizeof magic) || h.whole != m->whole)) code = EINVAL;
-  if (!code) code = walk(m, file, false);
-  if (!code) *step = h.step;
-  close(file);
-  return code;
+/* Every rank's parts, which the plan tells without a message. */
+static void write_index(const model *m, const char *folder, int64_t save, int64_t step, mgrid_error *err) {
+  json_t *index = json_pack("{s:{}, s:{}}", "weight_map", "parts");
+  for (size_t i = 0; i < mgrid_plan_ntensors(m->tensors) && !err->status; i++) {
+    const char *tensor = mgrid_plan_tensor_name(m->tensors, i);
+    for (int64_t rank = 0; rank < mgrid_plan_world(m->tensors) && !err->status; rank++) {
+      char        file[64], name[STORED_NAME];
+      shards_part part = { 0 };
+      file_name(file, save, rank);
+      if (shards_part_of(m->tensors, tensor, rank, &part, err)) break;
+      for (int k = 0; k < ARRAYS && part.elements; k++) {
+        snprintf(name, sizeof name, "%s%s", tensor, suffix[k]);
+        shards_index_add(&index, file, name, mgrid_plan_tensor(m->tensors, tensor), &part);
+      }
+      shards_part_free(&part);
+    }
+  }
+  if (!err->status)
+    shards_index_write(index, folder,
+                       json_pack("{s:I, s:I, s:I}", "step", (json_int_t)step, "save", (json_int_t)save, "total_size",
+                                 (json_int_t)(m->whole * ARRAYS * sizeof(real))),
+                       err);
+  json_decref(index);
+}
+
+/* The files of other saves, also of those that did not come to their end. What is left behind does no harm. */
+static void remove_others(const char *folder, int64_t save) {
+  DIR *all = opendir(folder);
+  for (struct dirent *one; all && (one = readdir(all));) {
+    long long  of, rank;
+    int        end = 0;
+    char       path[PATH];
+    const bool ours = sscanf(one->d_name, "save%lld-rank%lld.safetensors%n", &of, &rank, &end) == 2 && end;
+    if (!ours || of == save || (one->d_name[end] && strcmp(one->d_name + end, ".part") != 0)) continue;
+    if (snprintf(path, sizeof path, "%s/%s", folder, one->d_name) < (int)sizeof path) unlink(path);
+  }
+  if (all) closedir(all);
+}
+
+/* The number of the save that is there, 0: none; on rank 0. */
+static int64_t last_save(const char *folder, mgrid_error *err) {
+  char path[PATH];
+  snprintf(path, sizeof path, "%s/" SHARDS_INDEX, folder);
+  if (mkdir(folder, 0777) && errno != EEXIST) {
+    refuse(err, "%.900s: %s", folder, strerror(errno));
+    return 0;
+  }
+  if (access(path, F_OK) && errno == ENOENT) return 0;
+  shards *there = shards_open(path, err);
+  int64_t save = there ? shards_number(there, "save") : 0;
+  if (there && save < 1) refuse(err, "%.900s has a checkpoint that is not of this program", folder);
+  shards_close(there);
+  return save;
+}
+
+mgrid_status checkpoint_write(model *m, const char *folder, int rank, int64_t step, mgrid_error *err) {
+  const group *all = &m->l.job;
+  char         path[PATH], file[64];
+  double       save = rank == 0 ? (double)last_save(folder, err) + 1 : 0;
+  if (!everybody(all, err)) return err->status;
+  group_sum_double(all, &save, 1); /* rank 0's */
+  file_name(file, (int64_t)save, rank);
+  if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path)
+    refuse(err, "the name of the folder is too long");
+  else
+    write_file(m, path, rank, err);
+  if (!everybody(all, err)) {
+    unlink(path);
+    return err->status;
+  }
+  if (rank == 0) write_index(m, folder, (int64_t)save, step, err);
+  if (everybody(all, err) && rank == 0) remove_others(folder, (int64_t)save);
+  return err->status;
+}
+
+/* --------------------------------------------------------------------- reading */
+
+/* From the rank with the first copy to the others: along dp and cp, of what tp does not cut along tp, and the embedding
+** to the last stage. */
+static void spread(model *m, const param *p, int which) {
+  real  *x = array_of(p, which);
+  size_t n = (size_t)p->nrows * (size_t)p->ncols;
+  group_spread_reals(p->expert ? &m->l.expert_data : &m->l.dp_cp, x, n);
+  if (p->nrows == p->rows && p->ncols == p->cols) group_spread_reals(&m->l.tp, x, n);
+  if (p == m->embedding && m->l.embedding.size) group_spread_reals(&m->l.embedding, x, n);
+}
+
+static void read_param(shards *from, const model *m, const param *p, int rank, mgrid_error *err) {
+  char        tensor[PARAM_NAME], name[STORED_NAME];
+  shards_part part = { 0 };
+  tensor_name(p->name, tensor);
+  if (err->status || shards_part_of(m->tensors, tensor, rank, &part, err)) return;
+  for (int k = 0; k < ARRAYS && part.elements && !err->status; k++) {
+    snprintf(name, sizeof name, "%s%s", tensor, suffix[k]);
+    const shards_tensor *t = shards_find(from, name);
+    if (!t)
+      refuse(err, "the checkpoint has no tensor '%s'", name);
+    else if (strcmp(t->type, REAL_TYPE) != 0)
+      refuse(err, "the checkpoint has '%s' as %s, and this program is for " REAL_TYPE, name, t->type);
+    else if (t->naxes != 2 || t->shape[0] != p->rows || t->shape[1] != p->cols)
+      refuse(err, "the checkpoint has '%s' in another shape than the model's %d x %d", name, p->rows, p->cols);
+    else
+      shards_read(from, t, &part, 0, part.elements, array_of(p, k), err);
+  }
+  shards_part_free(&part);
+}
+
+mgrid_status checkpoint_read(model *m, const char *folder, int rank, int64_t *step, double *bytes, mgrid_error *err) {
+  shards *from = shards_open(folder, err);
+  if (from && from->n != mgrid_plan_ntensors(m->tensors) * ARRAYS)
+    refuse(err, "%.900s has %zu tensors, and the model has %zu", folder, from->n,
+           mgrid_plan_ntensors(m->tensors) * ARRAYS);
+  for (int i = 0; from && i < m->nparams; i++) read_param(from, m, &m->params[i], rank, err);
+  *step = from ? shards_number(from, "step") : -1;
+  *bytes = from ? (double)from->read : 0;
+  if (!err->status && *step < 0) refuse(err, "%.900s does not say after which step it was", folder);
+  shards_close(from);
+  if (!everybody(&m->l.job, err)) return err->status;
+  group_sum_double(&m->l.job, bytes, 1);
+  for (int i = 0; i < m->nparams; i++)
+    for (int k = 0; k < ARRAYS; k++) spread(m, &m->params[i], k);
+  return MGRID_OK;
 }

@@ -24,8 +24,9 @@ static const char help[] =
     "  --steps N          steps to train (100)\n"
     "  --curve FILE       write the loss of every step\n"
     "  --text FILE        train on this text instead of the one that a small grammar makes\n"
-    "  --checkpoint FILE  write the model there now and then (the policy checkpoint); any layout reads it\n"
-    "  --resume FILE      begin with what is there\n"
+    "  --checkpoint DIR   write the model there now and then (the policy checkpoint): a safetensors file from\n"
+    "                     each rank that has something to write, and an index; any layout reads it\n"
+    "  --resume DIR       begin with what is there\n"
     "  --switch S:ARGS    after step S, reload the recipe with other arguments: --switch 40:tp=2,pp=2;\n"
     "                     may be given several times\n"
     "  --watch            reload the recipe when its file has changed\n"
@@ -187,6 +188,16 @@ static void fail(int rank, const char *what, const char *why) {
   MPI_Abort(MPI_COMM_WORLD, exit_code(MGRID_USAGE));
 }
 
+static mgrid_status resume(job *j, const options *o, int64_t *step, const report *r, mgrid_error *err) {
+  model *m = j->part.model;
+  double bytes = 0;
+  if (checkpoint_read(m, o->resume, j->rank, step, &bytes, err)) return err->status;
+  if (j->rank == 0 && !r->quiet)
+    printf("resumed after step %" PRId64 ": %.0f bytes read by %d ranks, of a model with %.0f\n", *step, bytes,
+           j->world, (double)(m->whole * ARRAYS * sizeof(real)));
+  return MGRID_OK;
+}
+
 /* Has the recipe's file changed since the last call? Rank 0 looks and tells all. */
 static bool changed(const job *j, const char *path, struct timespec *last) {
   double      yes = 0;
@@ -232,15 +243,15 @@ static void boundary(job *j, const options *o, int64_t step, report *r, const ch
   fflush(stdout);
 }
 
-static void train(job *j, const options *o, report *r) {
+/* An error is that of all ranks. */
+static mgrid_status train(job *j, const options *o, report *r, mgrid_error *err) {
   change_at        first = { .n = (size_t)o->nrest - 1 };
   const change_at *now = &first;
   struct timespec  last = { 0 };
   int64_t          step = 0;
-  int              code = 0;
   for (size_t i = 0; i < first.n; i++) first.args[i] = o->rest[i + 1];
   if (o->watch) changed(j, o->rest[0], &last);
-  if (o->resume && (code = checkpoint_read(j->part.model, o->resume, &step))) fail(j->rank, o->resume, strerror(code));
+  if (o->resume && resume(j, o, &step, r, err)) return err->status;
   r->start = seconds(), r->first = step;
   for (; step < o->stop; step++) {
     boundary(j, o, step, r, &now, &last);
@@ -251,14 +262,15 @@ static void train(job *j, const options *o, report *r) {
     double loss = pipeline_loss(m, sum);
     if (j->rank == 0) show(r, m, o, step, loss);
     if (o->checkpoint && policy_checkpoint(j->part.policies, step, o->stop)
-        && (code = checkpoint_write(m, o->checkpoint, step + 1)))
-      fail(j->rank, o->checkpoint, strerror(code));
+        && checkpoint_write(m, o->checkpoint, j->rank, step + 1, err))
+      return err->status;
   }
+  return MGRID_OK;
 }
 
 static int run(job *j, const options *o) {
-  report r = { 0 };
-  int    code = 0;
+  report      r = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
   name_layout(&j->part.layout, r.name, sizeof r.name);
   if (o->gradient_check) {
     if (j->world == 1) return gradient_check(j->part.model, j->rank) ? 1 : 0;
@@ -273,7 +285,8 @@ static int run(job *j, const options *o) {
     if (r.curve)
       fprintf(r.curve, "# %s, %d rank%s, %s precision\n", r.name, j->world, j->world > 1 ? "s" : "", REAL_NAME);
   }
-  train(j, o, &r);
+  int code = exit_code(train(j, o, &r, &e));
+  if (code && j->rank == 0) fprintf(stderr, "%strainer: %s\n", r.line ? "\n" : "", e.message);
   if (r.curve && fclose(r.curve)) code = exit_code(MGRID_USAGE);
   return code;
 }

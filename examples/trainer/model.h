@@ -87,6 +87,7 @@ void group_exchange_counts(const group *g, const int *out, int *in, int each);
 /* Send out_rows[i] rows of `width` values to rank i, receive in_rows[i] from it. */
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
+void group_spread_reals(const group *g, real *x, size_t n); /* from the first rank */
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
 void        group_sent(const group *g, MPI_Request *r);
 void        group_receive(const group *g, int from, int tag, real *x, int n);
@@ -263,9 +264,11 @@ double pipeline_loss(model *m, double sum);
 void optimizer_reduce(model *m); /* sums gradients over the groups of policy_gradient_family */
 void optimizer_update(model *m, int64_t step, double rate);
 
-/* One file for the whole model, the same bytes whatever the layout. 0, or errno. */
-int checkpoint_write(model *m, const char *path, int64_t step);
-int checkpoint_read(model *m, const char *path, int64_t *step);
+/* A folder of safetensors files, one a rank that has something to write, and their index; any layout reads it. Both are
+** collective over `job`, and errors are those of all ranks. After a failed write, or none to its end, the last checkpoint
+** is as it was. `bytes`: read from tensors by all ranks. */
+mgrid_status checkpoint_write(model *m, const char *folder, int rank, int64_t step, mgrid_error *err);
+mgrid_status checkpoint_read(model *m, const char *folder, int rank, int64_t *step, double *bytes, mgrid_error *err);
 
 /* -------------------------------------------------------------- tensors.c */
 
@@ -276,6 +279,10 @@ typedef struct holders { /* which ranks have a parameter */
   int ep;                /* and of an expert, this coordinate; -1: all */
 } holders;
 
+enum { ARRAYS = 3 }; /* of a parameter that are kept, cut alike: weights, and the optimizer's two moments */
+real *array_of(const param *p, int which);
+/* The name of a parameter's tensor, which has no dots. */
+void tensor_name(const char *parameter, char out[PARAM_NAME]);
 /* Put a parameter into m->topology, on all ranks. Nothing after an error. */
 void tensor_declare(model *m, const char *name, cut how, int rows, int cols, holders where, mgrid_error *err);
 /* Carry all values of a model to one of the same config under another layout. Collective over `mpi`, whose rank this

@@ -142,6 +142,12 @@ void group_spread(const group *g, double *x, int n, int from) {
   if (g->size > 1) check(g, MPI_Bcast(x, n, MPI_DOUBLE, from, g->comm), "broadcast");
 }
 
+void group_spread_reals(const group *g, real *x, size_t n) {
+  enum { MOST = 1 << 30 };
+  for (size_t at = 0; g->size > 1 && at < n; at += MOST)
+    check(g, MPI_Bcast(x + at, (int)(n - at < MOST ? n - at : MOST), REAL_MPI, 0, g->comm), "broadcast");
+}
+
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n) {
   MPI_Request r;
   check(g, MPI_Isend(x, n, REAL_MPI, to, tag, g->comm, &r), "send");

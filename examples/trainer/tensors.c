@@ -12,15 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAYS = 3 };
-
-static real *array_of(const param *p, int which) {
+real *array_of(const param *p, int which) {
   real *all[ARRAYS] = { p->w, p->m, p->v };
   return all[which];
 }
 
-/* Names of tensors have no dots. */
-static void name_tensor(const char *parameter, char out[PARAM_NAME]) {
+void tensor_name(const char *parameter, char out[PARAM_NAME]) {
   snprintf(out, PARAM_NAME, "%s", parameter);
   for (char *dot = out; (dot = strchr(dot, '.'));) *dot = '_';
 }
@@ -47,7 +44,7 @@ void tensor_declare(model *m, const char *name, cut how, int rows, int cols, hol
   if (err->status) return;
   axis[0].name = "rows", axis[0].length = rows, axis[0].ndims = how == BY_ROWS, axis[0].dims = tp;
   axis[1].name = "cols", axis[1].length = cols, axis[1].ndims = how == BY_COLUMNS, axis[1].dims = tp;
-  name_tensor(name, text);
+  tensor_name(name, text);
   mgrid_family *on = family_of(m, where, err);
   mgrid_tensor *t = on ? mgrid_tensor_new(where.ep >= 0 ? m->l.experts : m->l.dense, REAL_TYPE, 2, axis, on, err)
                        : NULL;
@@ -59,7 +56,7 @@ void tensor_declare(model *m, const char *name, cut how, int rows, int cols, hol
 static param *find(model *m, const char *tensor) {
   for (int i = 0; i < m->nparams; i++) {
     char text[PARAM_NAME];
-    name_tensor(m->params[i].name, text);
+    tensor_name(m->params[i].name, text);
     if (strcmp(text, tensor) == 0) return &m->params[i];
   }
   return NULL;

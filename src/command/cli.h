@@ -68,6 +68,7 @@ typedef struct cli_command {
   const char *takes, *does; /* its line in `moongrid --help` */
   const char *help;         /* `moongrid NAME --help`, whole */
   bool        recipe;       /* takes RECIPE and NAME=VALUE */
+  const char *recipe_from;  /* the option that has the recipe; NULL: it is a word */
   size_t      words;        /* takes so many words more */
   const char *letters;      /* of options that have a short form, "o" for -o beside --output; NULL: none */
   cli_option  options[CLI_OPTIONS_MAX];

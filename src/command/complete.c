@@ -241,6 +241,7 @@ static const struct {
   { "tensor", "TENSOR" },
   { "params", "FILE" },
   { "output", "FILE" },
+  { "names", "FILE" },
 };
 
 static void offer_option_values(const line *l, mgrid_runtime *rt) {
@@ -284,7 +285,13 @@ static const cli_option *option_of(const cli_command *command, const char *word)
 
 /* ----------------------------------------------------------------- the line */
 
+/* Is this the option that has the recipe? */
+static bool has_recipe(const line *l, const char *option) {
+  return l->cli.command->recipe_from && strcmp(l->cli.command->recipe_from, option) == 0;
+}
+
 static void read_value(line *l, const char *option, const char *value) {
+  if (has_recipe(l, option)) l->cli.recipe = value;
   if (strcmp(option, "world") == 0) l->world = strtoll(value, NULL, 10);
   if (strcmp(option, "params") == 0) l->cli.params = value;
   if (strcmp(option, "option") == 0 && l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = value;
@@ -305,7 +312,7 @@ static void read_word(line *l, const char *word) {
     l->cli.recipe = NULL, l->cli.nargs = 0;
   } else if (eq && !memchr(word, '/', (size_t)(eq - word))) {
     if (l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = word;
-  } else if (*word != '-' && !l->cli.recipe) {
+  } else if (*word != '-' && !l->cli.recipe && !l->cli.command->recipe_from) {
     l->cli.recipe = word;
   } else if (*word != '-' && l->cli.nwords < l->cli.command->words) {
     l->cli.words[l->cli.nwords++] = word;
@@ -323,12 +330,17 @@ static void complete_command(line *l) {
     offer_options(l);
     return;
   }
-  bool bare = !l->cli.recipe;
+  bool bare = !l->cli.recipe && !l->cli.command->recipe_from;
+  bool file = l->cli.command->recipe_from && l->cli.nwords < l->cli.command->words;
   if (bare) l->cli.recipe = l->before; /* of B: that of A, if there is none */
   l->cli.quiet = true;
   mgrid_runtime *rt = l->cli.recipe ? cli_load(&l->cli, NULL) : NULL;
-  if (l->awaited)
+  if (l->awaited && has_recipe(l, l->awaited))
+    offer_recipes(l);
+  else if (l->awaited)
     offer_option_values(l, rt);
+  else if (file && !strchr(l->last, '='))
+    offer_files(l, NULL);
   else if (bare && l->cli.command->recipe && !strchr(l->last, '='))
     offer_recipes(l);
   if (!l->awaited && rt) offer_of_recipe(l, rt);

@@ -11,7 +11,7 @@
 /* Every subcommand, in the order of the help: X(name) stands for command_name of
 ** src/command/name.c; policy is in ask.c. */
 #define COMMANDS(X) \
-  X(plan) X(draw) X(run) X(check) X(diff) X(move) X(why) X(explain) X(ask) X(policy) X(recipes) X(doctor)
+  X(plan) X(draw) X(run) X(check) X(diff) X(move) X(reshard) X(why) X(explain) X(ask) X(policy) X(recipes) X(doctor)
 
 #define DECLARE(name) extern const cli_command command_##name;
 COMMANDS(DECLARE)

@@ -162,7 +162,7 @@ static mgrid_status positional(cli *c, const char *word) {
   const char *eq = strchr(word, '=');
   if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
   bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
-  if (!argument && !c->recipe) {
+  if (!argument && !c->recipe && !c->command->recipe_from) {
     c->recipe = word;
     return MGRID_OK;
   }
