@@ -11,6 +11,7 @@
 # make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
+# STD=c17         as another C; CC=clang
 
 # The version is said in src/moongrid.h, and nowhere else.
 VERSION := $(shell sed -n 's/^\#define MGRID_VERSION  *"\(.*\)"/\1/p' src/moongrid.h)
@@ -31,9 +32,11 @@ OBJCOPY    ?= objcopy
 LUA        ?= lua5.4
 PKG_CONFIG ?= pkg-config
 OPT        ?= -O2 -g
+STD        ?= c11
 B          := build
 
-WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+# Seconds and pixels are enums beside doubles, which clang 19 minds.
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-enum-float-conversion -Wstrict-prototypes \
         -Wmissing-prototypes -Wvla -Wwrite-strings -Werror
 ifdef SAN
 B   := build/san
@@ -59,7 +62,7 @@ LUA_DEPS := lua5.4 yaml-0.1
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
 LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua5.4)
 
-BASE_FLAGS := -std=c11 -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
+BASE_FLAGS := -std=$(STD) -D_GNU_SOURCE -DMGRID_SOVER='"$(SOVER)"' -Isrc $(WARN) -fPIC -fvisibility=hidden -MMD -MP
 ALL_CFLAGS  = $(BASE_FLAGS) $(OPT) $(shell $(PKG_CONFIG) --cflags $(DEPS) yaml-0.1) $(LUA_CFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm

@@ -89,7 +89,7 @@
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
 ** A thread that calls the library needs 64 KiB of stack for bundled recipes and those like them; 256 KiB for any recipe,
-** because Lua lets functions of C, as pcall, call each other 200 deep.
+** 288 on arm64, because Lua lets functions of C, as pcall, call each other 200 deep.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H

@@ -36,6 +36,12 @@ $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 $(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
 $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 
+# What scripts/systems compares between systems.
+tests: $(B)/tests/digests
+
+$(B)/tests/digests: $(B)/tests/c/digests.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
+
 # Every allocation of the library goes through the test, which lets a chosen one fail.
 $(B)/tests/test_memory $(B)/tests/test_starved: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 

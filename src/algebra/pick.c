@@ -58,9 +58,10 @@ static int64_t resolve(int64_t size, int64_t *positions, int64_t n, mgrid_error 
 
 /* Ask for the positions in groups of `size`; how many, or -1 after filling *err. */
 static int64_t ask(mgrid_pick_fn fn, void *ud, int64_t size, int64_t *positions, int64_t cap, mgrid_error *err) {
-  mgrid_error own = MGRID_ERROR_INIT;
-  int64_t     n = fn(ud, size, positions, cap, &own);
-  if (n < 0) mgrid_error_of(err, &own, "the function of a pick");
+  mgrid_error *own = mgrid_error_open(err);
+  if (!own) return -1;
+  int64_t n = fn(ud, size, positions, cap, own);
+  mgrid_error_close(own, n < 0, "the function of a pick", err);
   if (n > cap) mgrid_fail(err, MGRID_REFUSED, "a pick of %" PRId64 " positions of groups of %" PRId64, n, size);
   return n < 0 || n > cap ? -1 : resolve(size, positions, n, err);
 }

@@ -217,10 +217,11 @@ mgrid_family *mgrid_family_map(const mgrid_family *f, mgrid_map_fn fn, void *ud,
       room *= 2;
     }
     mgrid_family_members(f, g, ranks + total);
-    mgrid_error own = MGRID_ERROR_INIT;
-    int64_t     n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, &own);
+    mgrid_error *own = mgrid_error_open(err);
+    if ((failed = !own)) break;
+    int64_t n = fn(ud, g, ranks + total, mgrid_family_size(f, g), cap, own);
     failed = n < 0 || n > cap;
-    if (n < 0) mgrid_error_of(err, &own, "the function of a map");
+    mgrid_error_close(own, n < 0, "the function of a map", err);
     if (n > cap) mgrid_fail(err, MGRID_REFUSED, "map: group %" PRId64 " came out with %" PRId64 " ranks", g, n);
     total += failed ? 0 : n;
     starts[g + 1] = total;

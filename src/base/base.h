@@ -27,8 +27,11 @@ void *mgrid_null_oom(mgrid_error *err);
 /* Copy the error `from` to *err: _pass only where *err holds none, _replace always. Return its status. */
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from);
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from);
-/* Pass on what a function of the host says that failed, and gets an error of its own to fill: "the function of a map". */
-mgrid_status mgrid_error_of(mgrid_error *err, const mgrid_error *own, const char *what);
+/* A function of the host gets an error of its own to fill, not one on the stack, since recipes can put hundreds of them
+** into each other. NULL after filling *err. _close frees it, and passes on what a function that failed says: `what` is
+** "the function of a map". */
+mgrid_error *mgrid_error_open(mgrid_error *err);
+void         mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err);
 /* Is a pointer NULL that no program should pass as NULL? MGRID_USAGE then, "WHAT is NULL". _list: of n elements. An
 ** object that an earlier call failed to make is no such pointer: that call has filled *err. */
 bool mgrid_lacks(bool given, const char *what, mgrid_error *err);

@@ -90,9 +90,17 @@ mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from) {
   return mgrid_error_replace(err, from);
 }
 
-mgrid_status mgrid_error_of(mgrid_error *err, const mgrid_error *own, const char *what) {
-  if (own->status) return mgrid_error_pass(err, own);
-  return mgrid_fail(err, MGRID_REFUSED, "%s failed and did not say why", what);
+mgrid_error *mgrid_error_open(mgrid_error *err) {
+  mgrid_error *own = malloc(sizeof *own);
+  if (!own) return mgrid_null_oom(err);
+  *own = (mgrid_error)MGRID_ERROR_INIT;
+  return own;
+}
+
+void mgrid_error_close(mgrid_error *own, bool failed, const char *what, mgrid_error *err) {
+  if (failed && own->status) mgrid_error_pass(err, own);
+  if (failed && !own->status) mgrid_fail(err, MGRID_REFUSED, "%s failed and did not say why", what);
+  free(own);
 }
 
 mgrid_status mgrid_error_replace(mgrid_error *err, const mgrid_error *from) {

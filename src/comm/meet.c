@@ -52,13 +52,13 @@ static side side_of(const mgrid_backend *b) {
 /* Two sides of the difference: the calls; if they are the same the versions; else the states. */
 static mgrid_status tell(const side *a, const side *o, mgrid_error *err) {
   const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
+  const char *remedy = "all make the same calls in one order";
   if (strcmp(a->doing, o->doing) != 0)
     what = "make unlike calls", verb = "is in", x = a->doing, y = o->doing;
   else if (strcmp(a->version, o->version) != 0)
-    what = "have unlike versions of moongrid", x = a->version, y = o->version;
-  return mgrid_fail(err, MGRID_DISAGREE,
-                    "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; all make the same calls in one order",
-                    what, a->rank, verb, *x ? x : "none", o->rank, verb, *y ? y : "none");
+    what = "have unlike versions of moongrid", x = a->version, y = o->version, remedy = "install one on all hosts";
+  return mgrid_fail(err, MGRID_DISAGREE, "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; %s", what, a->rank,
+                    verb, *x ? x : "none", o->rank, verb, *y ? y : "none", remedy);
 }
 
 static bool goes_with(uint64_t call, uint64_t other) {

@@ -207,7 +207,7 @@ static size_t run(kind k, int64_t world, double timeout, int64_t absent, int64_t
   pthread_t thread[64];
   size_t    left = 0;
   for (int64_t i = 0; i < world; i++) {
-    r[i] = (rank){ .end = { &h, i, 0, false }, .timeout = timeout, .does = does, .number = number };
+    r[i] = (rank){ .end = { &h, i, 0, false, false }, .timeout = timeout, .does = does, .number = number };
     mgrid_error none = MGRID_ERROR_INIT;
     r[i].err = none;
     if (i != absent) assert_int_equal(pthread_create(&thread[i], NULL, live, &r[i]), 0);

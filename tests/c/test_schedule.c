@@ -47,7 +47,7 @@ static void test_rehearsals(void **unused) {
     mgrid_plan_free(p);
     topology_free(&t);
   }
-  assert_true(created > 10 * CASES);
+  assert_true(created > 9 * CASES);
 }
 
 /* ---------------------------------------------- the checker itself can fail */

@@ -40,6 +40,26 @@ describe("a cluster", function()
     assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
   end)
 
+  it("tells that a host has another version, and names both", function()
+    local _, failed, made = run([[set -e
+      there=build/other; mkdir -p $there/build
+      scripts/files | tar -c -T - | tar -x -C $there
+      cp -a build/{base,algebra,tensor,plan,comm,types,script,draw,command,gen} $there/build/
+      cd $there
+      sed -i 's/^#define MGRID_VERSION_PATCH .*/#define MGRID_VERSION_PATCH 99/; s/^\(#define MGRID_VERSION  .*\.\).*/\199"/' src/moongrid.h
+      find build -name '*.o' -exec touch {} + # all are of this header, but for those that have the version in them
+      grep -rlE 'MGRID_VERSION|MGRID_LAYOUT|_ENTRY' src --include='*.c' | xargs touch
+      make -s build/moongrid build/libmoongrid_mpi.so.]] .. support.interface)
+    assert.equal(0, made, failed)
+    local program = support.file("#!/bin/sh\n[ $(hostname) = node0 ] || cd build/other\nexec build/moongrid run examples/moe.lua\n")
+    local _, err, code = run("chmod +x " .. program .. "; scripts/cluster 2 4 " .. program)
+    os.remove(program)
+    run "rm -r build/other"
+    assert.equal(5, code, err)
+    assert.truthy(err:find("moongrid: [rank 0/4] ranks have unlike versions of moongrid: rank 0 has " .. support.version
+      .. ", rank 2 has " .. support.version:gsub("%d+$", "99") .. "; install one on all hosts\n", 1, true), err)
+  end)
+
   it("gives the exit code of its command", function()
     local _, _, code = run("scripts/cluster 2 0 bash -c 'exit 7'")
     assert.equal(7, code)
