@@ -20,7 +20,7 @@ enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX };
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
 typedef struct cli {
   const struct cli_command *command;
-  const char               *recipe; /* a file or a bundled name; NULL: none */
+  const char               *recipe; /* a file, a bundled name or "-"; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
   size_t                    nwords;
@@ -109,6 +109,8 @@ int cli_sink(void *file, const char *text, size_t len);
 /* Flush stdout; a full disk or a closed pipe is a failure. */
 mgrid_status cli_finish(const cli *c, mgrid_status s);
 
+/* Is the recipe what is on standard input? */
+bool cli_from_stdin(const cli *c);
 /* A runtime with the recipe loaded, which the caller frees; NULL after filling *err. */
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */

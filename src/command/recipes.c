@@ -6,7 +6,6 @@
 #include "command/texts.h"
 #include "script/runtime.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char help[] =
@@ -78,11 +77,12 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
     return MGRID_OK;
   }
   mgrid_runtime *rt = cli_load(&c->cli, err); /* says what is wrong with the name, or the file */
-  FILE          *file = rt ? fopen(name, "rb") : NULL;
-  char           piece[4096];
-  if (rt && !file) mgrid_fail(err, MGRID_REFUSED, "cannot open %s: %s", name, strerror(errno));
-  for (size_t n; file && (n = fread(piece, 1, sizeof piece, file)) > 0;) fwrite(piece, 1, n, stdout);
-  if (file) fclose(file);
+  mgrid_text     t = { 0 };
+  if (rt && cli_from_stdin(&c->cli))
+    fputs(cli_text_of(CLI_STDIN), stdout);
+  else if (rt && mgrid_read_file(name, &t, err) == MGRID_OK)
+    fwrite(t.data ? t.data : "", 1, t.len, stdout);
+  mgrid_text_free(&t);
   mgrid_runtime_free(rt);
   return err->status;
 }
