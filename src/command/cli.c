@@ -36,7 +36,10 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   return cli_say_own(c, &e);
 }
 
-int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, len, file) == len ? 0 : 1; }
+int cli_sink(void *file, const char *text, size_t len) {
+  cli_progress_wrote(len);
+  return fwrite(text, 1, len, file) == len ? 0 : 1;
+}
 
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
@@ -61,6 +64,7 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   known[n++ % KNOWN] = hash;
   mgrid_text t = { 0 };
   mgrid_text_shown(&t, message);
+  cli_progress_hide();
   if (c->talkative && c->ranks > 1)
     fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
   else

@@ -82,7 +82,7 @@ static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_err
 }
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  if (c->json) return mgrid_plan_json_at(p, c->rank, &c->site, cli_sink, stdout, err);
+  if (c->json) return cli_print_json(&c->cli, p, c->rank, &c->site, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);

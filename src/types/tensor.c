@@ -351,7 +351,7 @@ static void set_integer(lua_State *L, const char *name, int64_t value) {
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   const char       *name = luaL_checkstring(L, 2);
-  int64_t           rank = luaL_checkinteger(L, 3);
+  int64_t           rank = mgrid_lua_check_integer(L, 3);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, name, rank, &part, &e)) return mgrid_lua_raise_error(L, &e);

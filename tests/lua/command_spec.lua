@@ -234,7 +234,7 @@ describe("moongrid plan", function()
       "moongrid: examples/moe.lua:18: dim 'tp' occurs twice in the grid")
     refuses("plan nope.lua --world 8", 1, "moongrid: cannot open nope.lua: No such file or directory")
     local bundled = {}
-    for name in run("build/moongrid recipes"):gmatch("([%w_]+)[^\n]*\n") do bundled[#bundled + 1] = name end
+    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do bundled[#bundled + 1] = name end
     refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "
       .. "nearest is 'picotron' (" .. table.concat(bundled, ", ") .. ")")
   end)
@@ -838,13 +838,13 @@ describe("moongrid recipes and doctor", function()
   it("describes one, bundled or a file", function()
     local out, _, code = run "build/moongrid recipes picotron"
     assert.equal(0, code)
-    assert.truthy(out:find("  tp_size +size +1 +tensor%-parallel size %(also tp%)\n"))
+    assert.truthy(out:find("  tp_size +size +1\n +tensor%-parallel size %(also tp%)\n"))
     assert.truthy(out:find("\n  pp_next_rank\n"))
     assert.truthy(out:find("\n  tp cp pp dp cp_dp pp_dp world_group\n$"))
     assert.truthy((run "build/moongrid recipes optimum_habana"):find(
-      "\nsettings\n  training +flag +%- +true: [^\n]+\n  sequence_parallel_world_size +size +%- .- %(also sp_world_size%)\n"))
+      "\nsettings\n  training +flag +%-\n +true: [^\n]+\n  sequence_parallel_world_size +size +%-\n[^\n]- %(also sp_world_size%)\n"))
     assert.falsy(out:find "settings")
-    assert.truthy((run "build/moongrid recipes examples/custom_group.lua"):find("\n  leaders +flag +true "))
+    assert.truthy((run "build/moongrid recipes examples/custom_group.lua"):find("\n  leaders +flag +true\n +a ring of "))
     refuses("recipes picotron tp=2", 2, "moongrid: recipes takes one recipe and no NAME=VALUE")
   end)
 
