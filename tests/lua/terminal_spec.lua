@@ -86,3 +86,17 @@ describe("what takes more than a second", function()
     for _, text in ipairs((on_terminal(80, "build/moongrid check picotron --world 8,16"))) do assert.falsy(text:find "\27") end
   end)
 end)
+
+describe("moongrid(1)", function()
+  local function shown(by) return run("make -s man && " .. by) end
+
+  it("has no mistake that man or mandoc know, and 80 columns", function()
+    if run "command -v man mandoc" == "" then return pending "neither man nor mandoc is here" end
+    assert.are.same({ "", "" }, { shown "! command -v man >/dev/null || man --warnings -l build/man/moongrid.1 2>&1 >/dev/null",
+      (shown "! command -v mandoc >/dev/null || mandoc -T lint build/man/moongrid.1") })
+    local text = shown "(MANWIDTH=80 man -l build/man/moongrid.1 2>/dev/null || mandoc -T ascii build/man/moongrid.1) | col -bx"
+    for line in text:gmatch "[^\n]+" do assert.is_true(require("utf8").len(line) <= 80, line) end
+    assert.truthy(text:find("\nEXAMPLES\n", 1, true))
+    assert.truthy(text:find("\n       moongrid run RECIPE [NAME=VALUE ...]\n", 1, true))
+  end)
+end)
