@@ -260,8 +260,8 @@ static void read_grid(reading *r, const mgrid_content *c) {
     r->grid = c->grid[at].grid;
   } else if (type == LUA_TNIL) {
     if (c->ngrids != 1)
-      refuse(r, MGRID_REFUSED, "the topology has %s: say `over`, a grid or the name of one",
-             c->ngrids ? "several grids" : "no grid yet");
+      refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
+             c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
     r->grid = c->grid[0].grid;
   } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
     r->grid = *grid;
