@@ -625,8 +625,8 @@ MGRID_API void mgrid_state_free(mgrid_state *s);
 ** again is harmless. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
-** a sum, a broadcast from every position, a ring. Collective over the backend; every
-** rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
+** a sum, a broadcast from every position, a ring, with MPI an all-to-all (up to 512
+** members). Collective over the backend; every rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);

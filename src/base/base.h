@@ -118,6 +118,8 @@ void   mgrid_text_shown(mgrid_text *t, const char *s);
 
 /* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);
+/* The same of what is on standard input up to its end. For the command: a library leaves it alone. */
+mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err);
 
 /* May a dim, grid or family have this name? */
 bool mgrid_is_name(const char *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** file.c - a file of text, read once and whole. Pipes and devices are refused: they may never end, or answer each
-** process with something else.
+** process with something else. Standard input may be any of them, as whoever starts the command has chosen it.
 */
 #include "base/base.h"
 
@@ -15,13 +15,10 @@ static mgrid_status cannot(const char *what, const char *path, const char *why, 
   return mgrid_fail(err, MGRID_REFUSED, "cannot %s %s: %s", what, path, why);
 }
 
+/* Read from fd to its end; `path` is its name in messages. */
 static mgrid_status read_all(int fd, const char *path, mgrid_text *t, mgrid_error *err) {
-  char        piece[4096];
-  ssize_t     n;
-  struct stat about;
-  if (fstat(fd, &about) != 0) return cannot("read", path, strerror(errno), err);
-  if (S_ISDIR(about.st_mode)) return cannot("read", path, strerror(EISDIR), err);
-  if (!S_ISREG(about.st_mode)) return cannot("read", path, "it is no regular file", err);
+  char    piece[4096];
+  ssize_t n;
   while ((n = read(fd, piece, sizeof piece)) != 0) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return cannot("read", path, strerror(errno), err);
@@ -33,10 +30,23 @@ static mgrid_status read_all(int fd, const char *path, mgrid_text *t, mgrid_erro
   return MGRID_OK;
 }
 
+static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
+  struct stat about;
+  if (fstat(fd, &about) != 0) return cannot("read", path, strerror(errno), err);
+  if (S_ISDIR(about.st_mode)) return cannot("read", path, strerror(EISDIR), err);
+  if (!S_ISREG(about.st_mode)) return cannot("read", path, "it is no regular file", err);
+  return MGRID_OK;
+}
+
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not wait for its other end */
   if (fd < 0) return cannot("open", path, strerror(errno), err);
-  mgrid_status s = read_all(fd, path, t, err);
+  mgrid_status s = check_regular(fd, path, err);
+  if (!s) s = read_all(fd, path, t, err);
   close(fd);
   return s;
+}
+
+mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err) {
+  return read_all(STDIN_FILENO, "standard input", t, err);
 }

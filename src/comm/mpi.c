@@ -97,10 +97,14 @@ static mgrid_status prove_shape(const mgrid_comm_spec *spec, MPI_Comm comm, mgri
   return s;
 }
 
+/* Groups of up to so many members exchange a number of each pair: a proof has room for them, also without memory. */
+enum { PAIRS_MAX = 512 };
+
 /* What a proof sends and gets. Leaked if one of its calls does not end. */
 typedef struct proof {
   int32_t   mine, before, sent;
   long long sum;
+  int32_t   to[2 * PAIRS_MAX], from[2 * PAIRS_MAX]; /* of each member: its rank, the position that it is for */
 } proof;
 
 /* One proof: its calls, of which the first failure is kept. */
@@ -125,7 +129,23 @@ static bool ended(proving *p, mpi_request call, const char *name) {
   return !p->c->stuck;
 }
 
-/* Members and order, a sum, a broadcast from every position, a ring in group order. */
+/* Every member sends every other one its rank, and which it takes the other for. */
+static void prove_pairs(proving *p, proof *d, int size) {
+  const mgrid_comm_spec *spec = p->spec;
+  mpi_request            call;
+  for (int i = 0; i < size; i++) d->to[2 * i] = d->mine, d->to[2 * i + 1] = i;
+  memset(d->from, -1, sizeof d->from);
+  call.rc = MPI_Ialltoall(d->to, 2, MPI_INT32_T, d->from, 2, MPI_INT32_T, p->c->comm, &call.request);
+  if (!ended(p, call, "MPI_Ialltoall")) return;
+  for (int i = 0; i < size && !p->s; i++)
+    if (d->from[2 * i] != spec->ranks[i] || d->from[2 * i + 1] != spec->position)
+      p->s = mgrid_fail(p->err, MGRID_UNPROVED,
+                        "mpi: the all-to-all of %s brought rank %" PRId32 " what rank %" PRId32
+                        " sent position %" PRId32,
+                        spec->name, d->mine, d->from[2 * i], d->from[2 * i + 1]);
+}
+
+/* Members and order, a sum, a broadcast from every position, a ring in group order, an all-to-all. */
 static void prove(proving *p, proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm               comm = p->c->comm;
@@ -137,7 +157,7 @@ static void prove(proving *p, proof *d) {
   if (!p->s && (rank != spec->position || size != spec->size))
     p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: %s made rank %" PRId64 " %d of %d instead of %" PRId64 " of %" PRId64,
                       spec->name, p->m->base.rank, rank, size, spec->position, spec->size);
-  *d = (proof){ (int32_t)p->m->base.rank, -1, -1, p->m->base.rank };
+  d->mine = (int32_t)p->m->base.rank, d->before = d->sent = -1, d->sum = p->m->base.rank;
   long long want = 0;
   for (int64_t i = 0; i < spec->size; i++) want += spec->ranks[i];
   for (int root = 0; root < size; root++) { /* each member broadcasts its rank */
@@ -160,6 +180,8 @@ static void prove(proving *p, proof *d) {
     if (!p->s && d->before != spec->ranks[(rank + size - 1) % size])
       p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ring of %s brought rank %" PRId32, spec->name, d->before);
   }
+  if (size <= PAIRS_MAX) prove_pairs(p, d, size);
+  if (p->c->stuck) return;
   if (!p->s) p->s = prove_shape(spec, comm, err);
 }
 

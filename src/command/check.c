@@ -83,9 +83,11 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   for (size_t i = 0; i < c.worlds.n; i++) {
     mgrid_plan_checked v = MGRID_PLAN_CHECKED_INIT;
     mgrid_error_clear(&err); /* of the world before */
+    cli_progress(&c.cli, "checking %" PRId64 " ranks, world %zu of %zu", c.worlds.at[i], i + 1, c.worlds.n);
     mgrid_plan  *p = cli_plan(&c.cli, rt, c.worlds.at[i], &err);
     mgrid_status s = p ? mgrid_plan_check(p, &v, &err) : err.status;
     if (!s) s = check_laws(&c, p, &err);
+    cli_progress_end();
     if (!s) cli_note_plan(&c.cli, p);
     if (c.json)
       json_array_append_new(lines, json_line(c.worlds.at[i], p, &v, s, &err));

@@ -4,8 +4,7 @@
 */
 #include "command/cli.h"
 #include "command/texts.h"
-
-#include "base/base.h"
+#include "script/runtime.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -37,7 +36,10 @@ mgrid_status cli_usage(const cli *c, const char *fmt, ...) {
   return cli_say_own(c, &e);
 }
 
-int cli_sink(void *file, const char *text, size_t len) { return fwrite(text, 1, len, file) == len ? 0 : 1; }
+int cli_sink(void *file, const char *text, size_t len) {
+  cli_progress_wrote(len);
+  return fwrite(text, 1, len, file) == len ? 0 : 1;
+}
 
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
@@ -62,6 +64,7 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   known[n++ % KNOWN] = hash;
   mgrid_text t = { 0 };
   mgrid_text_shown(&t, message);
+  cli_progress_hide();
   if (c->talkative && c->ranks > 1)
     fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
   else
@@ -69,11 +72,25 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_free(&t);
 }
 
+static mgrid_text typed; /* what is on standard input, which can be read once; `diff - vs tp=2` loads it twice */
+
+bool cli_from_stdin(const cli *c) {
+  return c->recipe && (strcmp(c->recipe, "-") == 0 || strcmp(c->recipe, "/dev/stdin") == 0);
+}
+
+static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err) {
+  if (c->ranks > 1)
+    return mgrid_fail(err, MGRID_USAGE,
+                      "a launcher gives standard input to one rank alone; write the recipe to a file");
+  mgrid_status s = typed.data ? MGRID_OK : mgrid_read_stdin(&typed, err);
+  return s ? s : mgrid_runtime_load_text(rt, CLI_STDIN, &typed, err);
+}
+
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
-  if (!rt || mgrid_runtime_load(rt, c->recipe, err) == MGRID_OK) return rt;
+  if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))) return rt;
   mgrid_runtime_free(rt);
   return NULL;
 }
@@ -98,6 +115,7 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
 }
 
 const char *cli_text_of(const char *name) {
+  if (typed.data && strcmp(name, CLI_STDIN) == 0) return typed.data;
   for (const cli_file *f = cli_files; f->name; f++)
     if (strcmp(f->name, name) == 0) return f->text;
   return NULL;

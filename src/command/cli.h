@@ -20,7 +20,7 @@ enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX };
 ** that begins with a cli, and sets the defaults in it before cli_parse. */
 typedef struct cli {
   const struct cli_command *command;
-  const char               *recipe; /* a file or a bundled name; NULL: none */
+  const char               *recipe; /* a file, a bundled name or "-"; NULL: none */
   size_t                    nargs;
   const char               *args[CLI_ARGS_MAX]; /* NAME=VALUE, as typed */
   size_t                    nwords;
@@ -105,11 +105,21 @@ void cli_guard_end(void);
 mgrid_status cli_say(const cli *c, const mgrid_error *e);
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e);
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* progress.c. From the second second on, and until the end, say on the last line of the terminal on stderr what is done
+** and since when; nothing where stderr is no terminal. One at a time; end it before anything is printed. _wrote: so many
+** bytes more are written, which are told. _hide: something is printed in between. */
+void cli_progress(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void cli_progress_wrote(size_t bytes);
+void cli_progress_hide(void);
+void cli_progress_end(void);
+
 /* An mgrid_sink to a FILE *. */
 int cli_sink(void *file, const char *text, size_t len);
 /* Flush stdout; a full disk or a closed pipe is a failure. */
 mgrid_status cli_finish(const cli *c, mgrid_status s);
 
+/* Is the recipe what is on standard input? */
+bool cli_from_stdin(const cli *c);
 /* A runtime with the recipe loaded, which the caller frees; NULL after filling *err. */
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err);
 /* The recipe's plan for `world` ranks, with the parameters of the command line. The caller frees it. */
@@ -140,6 +150,9 @@ void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
 /* Print notes on stderr about ranks in no group, unless the recipe allows them, and about parameters that were given and
 ** that build does not read; only rank 0 does. */
 void cli_note_plan(const cli *c, const mgrid_plan *p);
+/* An mgrid_sink to stdout of whole lines, for a cli *: those of a table that are too long for the terminal go on below their
+** last column. */
+int cli_fold(void *c, const char *text, size_t len);
 /* Print words after a label, in lines that fit the terminal. Takes what is in the text. */
 void cli_wrap(const cli *c, const char *label, mgrid_text *words);
 /* Print `before`, the recipe, the world and the parameters that are not at their defaults, or `all`. */
@@ -149,6 +162,8 @@ mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan 
                            mgrid_error *err);
 /* Print one rank's coordinates, groups, neighbours and creations. */
 mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool all, mgrid_error *err);
+/* Print the plan as JSON, or one rank's view of it (-1: none). */
+mgrid_status cli_print_json(const cli *c, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err);
 /* Print the groups of all families, or of one (not ""). */
 mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
 

@@ -312,7 +312,7 @@ static void read_word(line *l, const char *word) {
     l->cli.recipe = NULL, l->cli.nargs = 0;
   } else if (eq && !memchr(word, '/', (size_t)(eq - word))) {
     if (l->cli.nargs < CLI_ARGS_MAX) l->cli.args[l->cli.nargs++] = word;
-  } else if (*word != '-' && !l->cli.recipe && !l->cli.command->recipe_from) {
+  } else if ((*word != '-' || !word[1]) && !l->cli.recipe && !l->cli.command->recipe_from) {
     l->cli.recipe = word;
   } else if (*word != '-' && l->cli.nwords < l->cli.command->words) {
     l->cli.words[l->cli.nwords++] = word;
@@ -334,7 +334,7 @@ static void complete_command(line *l) {
   bool file = l->cli.command->recipe_from && l->cli.nwords < l->cli.command->words;
   if (bare) l->cli.recipe = l->before; /* of B: that of A, if there is none */
   l->cli.quiet = true;
-  mgrid_runtime *rt = l->cli.recipe ? cli_load(&l->cli, NULL) : NULL;
+  mgrid_runtime *rt = l->cli.recipe && !cli_from_stdin(&l->cli) ? cli_load(&l->cli, NULL) : NULL;
   if (l->awaited && has_recipe(l, l->awaited))
     offer_recipes(l);
   else if (l->awaited)

@@ -86,12 +86,8 @@ static void put_line(mgrid_text *t, const char *text, int64_t n) {
 }
 
 static void read_line(mgrid_text *t, const char *path, int64_t n) {
-  FILE      *file = fopen(path, "rb");
   mgrid_text all = { 0 };
-  char       piece[4096];
-  for (size_t got; file && (got = fread(piece, 1, sizeof piece, file)) > 0;) mgrid_text_put(&all, piece, got);
-  if (file) fclose(file);
-  if (!all.failed) put_line(t, all.data, n);
+  if (mgrid_read_file(path, &all, NULL) == MGRID_OK) put_line(t, all.data, n);
   mgrid_text_free(&all);
 }
 

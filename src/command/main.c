@@ -31,6 +31,7 @@ static void print_help(FILE *out) {
     fprintf(out, "%*s  %s\n", n < 45 ? 45 - n : 0, "", commands[i]->does);
   }
   fputs("\n"
+        "  RECIPE is a file, the name of a bundled one, or - for standard input.\n"
         "  --help after a command tells more; --version.\n"
         "\n"
         "Exit codes: 0 ok, 1 recipe or sizes refused, 2 usage, 3 limit hit, 4 backend failed,\n"

@@ -106,7 +106,7 @@ mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, 
   if (s) return s;
   json_t             *axes = axes_of(c, worlds, info, arg);
   mgrid_frame_of_page frame[MOST] = { { NULL, NULL } };
-  mgrid_page          page = { cli_text_of("page.html"), c->recipe, axes, 1, frame };
+  mgrid_page          page = { cli_text_of("page.html"), cli_from_stdin(c) ? CLI_STDIN : c->recipe, axes, 1, frame };
   size_t              drawn = 0;
   for (size_t i = 0; i < json_array_size(axes) && page.n <= MOST; i++)
     page.n *= json_array_size(json_object_get(json_array_get(axes, i), "values"));

@@ -13,8 +13,8 @@ static const char help[] =
     "       [--json | --schedule | --text]\n"
     "       moongrid plan RECIPE --world N [NAME=VALUE ...] --tensor NAME [--rank R]\n"
     "\n"
-    "Evaluate a recipe (a file, or the name of a bundled one) for a world of N ranks and show\n"
-    "its groups. Nothing is created and no launcher is needed.\n"
+    "Evaluate a recipe (a file, the name of a bundled one, or - for standard input) for a world\n"
+    "of N ranks and show its groups. Nothing is created and no launcher is needed.\n"
     "\n"
     "  --world N     ranks in the world, 1 to 2147483647\n"
     "  --rank R      the view of one rank: coordinates, groups, neighbours, creations\n"
@@ -82,7 +82,7 @@ static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_err
 }
 
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
-  if (c->json) return mgrid_plan_json_at(p, c->rank, &c->site, cli_sink, stdout, err);
+  if (c->json) return cli_print_json(&c->cli, p, c->rank, &c->site, err);
   if (c->schedule) return mgrid_plan_print_schedule(p, c->rank, cli_sink, stdout, err);
   if (c->tensor) return show_tensor(c, p, err);
   if (c->text) return mgrid_plan_print(p, cli_sink, stdout, err);

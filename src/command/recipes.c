@@ -6,7 +6,6 @@
 #include "command/texts.h"
 #include "script/runtime.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char help[] =
@@ -53,15 +52,26 @@ static mgrid_status describe_json(mgrid_runtime *rt, mgrid_error *err) {
   return s;
 }
 
+static const char *text_at(const json_t *object, const char *key) {
+  return json_string_value(json_object_get(object, key));
+}
+
+/* Print what is in the text, and take it. */
+static void print_folded(const options *c, mgrid_text *t) {
+  if (t->data && !t->failed) cli_fold((void *)(uintptr_t)&c->cli, t->data, t->len);
+  mgrid_text_free(t);
+}
+
 static mgrid_status describe(const options *c, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err);
   if (!rt) return err->status;
   if (c->json) return describe_json(rt, err);
-  mgrid_status s = mgrid_runtime_describe(rt, false, cli_sink, stdout, err);
+  mgrid_status s = mgrid_runtime_describe(rt, false, cli_fold, (void *)(uintptr_t)&c->cli, err);
   mgrid_plan  *p = s ? NULL : default_plan(rt);
-  if (p) printf("\nfamilies at the defaults\n ");
-  for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) printf(" %s", mgrid_plan_family_name(p, i));
-  if (p) printf("\n");
+  mgrid_text   t = { 0 };
+  if (p) mgrid_text_str(&t, "\nfamilies at the defaults\n ");
+  for (size_t i = 0; p && i < mgrid_plan_nfamilies(p); i++) mgrid_text_add(&t, " %s", mgrid_plan_family_name(p, i));
+  print_folded(c, &t);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
   return s;
@@ -78,24 +88,22 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
     return MGRID_OK;
   }
   mgrid_runtime *rt = cli_load(&c->cli, err); /* says what is wrong with the name, or the file */
-  FILE          *file = rt ? fopen(name, "rb") : NULL;
-  char           piece[4096];
-  if (rt && !file) mgrid_fail(err, MGRID_REFUSED, "cannot open %s: %s", name, strerror(errno));
-  for (size_t n; file && (n = fread(piece, 1, sizeof piece, file)) > 0;) fwrite(piece, 1, n, stdout);
-  if (file) fclose(file);
+  mgrid_text     t = { 0 };
+  if (rt && cli_from_stdin(&c->cli))
+    fputs(cli_text_of(CLI_STDIN), stdout);
+  else if (rt && mgrid_read_file(name, &t, err) == MGRID_OK)
+    fwrite(t.data ? t.data : "", 1, t.len, stdout);
+  mgrid_text_free(&t);
   mgrid_runtime_free(rt);
   return err->status;
 }
 
-static const char *text_at(const json_t *object, const char *key) {
-  return json_string_value(json_object_get(object, key));
-}
-
-/* A line for each family that a getter gives: "get_x(with_cp=true) -> dp_cp". */
+/* A line for each family that a getter gives, "get_x(with_cp=true) -> dp_cp"; not folded, as it is looked for by grep. */
 static mgrid_status show_getters(const options *c, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err);
   json_t        *info = NULL;
   mgrid_status   s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
+  mgrid_text     t = { 0 };
   const json_t  *getters = json_object_get(info, "getters"), *families = json_object_get(info, "families");
   if (!s && json_array_size(getters) == 0)
     s = mgrid_fail(err, MGRID_BAD_VALUE, "recipe '%s' models no getters of groups; its families go by their names",
@@ -111,9 +119,11 @@ static mgrid_status show_getters(const options *c, mgrid_error *err) {
     }
     if (json_array_size(gives) == 0) printf("%s: asks for arguments that have no default\n", text_at(getter, "name"));
   }
-  if (json_array_size(families) > 0 && !s && !c->json) printf("\nfamilies that are there with\n");
+  if (json_array_size(families) > 0 && !s && !c->json) mgrid_text_str(&t, "\nfamilies that are there with\n");
   for (size_t i = 0; i < json_array_size(families) && !s && !c->json; i++)
-    printf("  %-36s %s\n", text_at(json_array_get(families, i), "name"), text_at(json_array_get(families, i), "with"));
+    mgrid_text_add(&t, "  %-36s %s\n", text_at(json_array_get(families, i), "name"),
+                   text_at(json_array_get(families, i), "with"));
+  print_folded(c, &t);
   if (!s && c->json) {
     json_dumpf(getters, stdout, JSON_INDENT(2));
     printf("\n");
@@ -136,7 +146,9 @@ static mgrid_status list_all(const options *c, mgrid_error *err) {
       json_object_set_new(info, "name", json_string(*name));
       json_array_append(all, info);
     } else if (!s) {
-      printf("%-24s %s\n", *name, json_string_value(json_object_get(info, "doc")));
+      mgrid_text t = { 0 };
+      mgrid_text_add(&t, "%-24s %s", *name, text_at(info, "doc"));
+      print_folded(c, &t);
     }
     json_decref(info);
     mgrid_runtime_free(rt);

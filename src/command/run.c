@@ -17,8 +17,8 @@ static const char help[] =
     "       mpirun -n N moongrid run A [NAME=VALUE ...] vs [B] [NAME=VALUE ...] --move [--tensor T] [--window MIB]\n"
     "\n"
     "Create the recipe's communicators on the ranks of the launcher, prove each of them by\n"
-    "collectives (members and order, a sum, a broadcast from every position, a ring), and\n"
-    "destroy them. Rank 0 speaks.\n"
+    "collectives (members and order, a sum, a broadcast from every position, a ring, with MPI\n"
+    "an all-to-all), and destroy them. Rank 0 speaks.\n"
     "\n"
     "  --backend B   auto: nccl where every rank has a GPU of its own, else mpi. pmix: agree on the plan, without\n"
     "                MPI, and make nothing. dry: no launcher; one process plays every rank of\n"
@@ -90,8 +90,7 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
-  return c->json ? mgrid_plan_json_at(p, -1, &site, cli_sink, stdout, err)
-                 : cli_show_plan(&c->cli, NULL, p, &site, false, err);
+  return c->json ? cli_print_json(&c->cli, p, -1, &site, err) : cli_show_plan(&c->cli, NULL, p, &site, false, err);
 }
 
 /* --backend dry: one process plays every rank of the creation schedule. */
@@ -99,7 +98,9 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   if (!c->world) return mgrid_fail(err, MGRID_USAGE, "--backend dry wants --world N, the number of ranks to play");
   mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
   mgrid_plan     *p = rt ? cli_plan(&c->cli, rt, c->world, err) : NULL;
-  mgrid_status    s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
+  cli_progress(&c->cli, "rehearsing %" PRId64 " ranks", c->world);
+  mgrid_status s = p ? mgrid_plan_rehearse(p, &r, err) : err->status;
+  cli_progress_end();
   if (!s) cli_note_plan(&c->cli, p);
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
@@ -118,9 +119,11 @@ static int64_t held_in_all(const mgrid_plan *p) {
 }
 
 static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_plan *p, mgrid_error *err) {
-  int64_t      proved = 0;
+  int64_t proved = 0;
+  cli_progress(&c->cli, "creating and proving the communicators of %" PRId64 " ranks", mgrid_backend_world(b));
   mgrid_state *state = mgrid_materialize(p, b, "run", err);
   mgrid_status s = state ? mgrid_state_prove(state, &proved, err) : err->status;
+  cli_progress_end();
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s) cli_note_plan(&c->cli, p);
   if (!s && mgrid_backend_rank(b) == 0) {
@@ -130,8 +133,9 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
              mgrid_backend_world(b), mgrid_backend_name(b));
     else if (!s && !c->json)
       printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
-             " memberships, %s): members and\n               order, sum, broadcast from every position, ring\n",
-             mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b));
+             " memberships, %s): members and\n               order, sum, broadcast from every position, ring%s\n",
+             mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b),
+             b->kind->native == MGRID_NATIVE_MPI ? ", all-to-all" : "");
     fflush(stdout);
   }
   if (c->bandwidth) { /* if rank 0 failed to print, no rank measures */

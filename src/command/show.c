@@ -9,27 +9,84 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LABEL = 15, VALUE_WIDTH = 60, EXACT_WORLD = 4096, LEAST_GROUP = 12 };
 
-/* Print words after a label, in lines that fit the terminal; later ones are indented as the first. */
-static void wrap(const cli *c, const char *label, const char *words) {
-  int column = printf("%-*s", LABEL - 1, label);
-  for (const char *at = words; *at;) {
-    int n = (int)strcspn(at, " ");
-    if (column + 1 + n > c->columns && column > LABEL) {
-      printf("\n%*s", LABEL - 1, "");
-      column = LABEL - 1;
-    }
-    column += printf(" %.*s", n, at);
-    at += n + (at[n] == ' ');
+/* The columns of a text; a character of UTF-8 has one. */
+static int width_of(const char *s, size_t n) {
+  int width = 0;
+  for (size_t i = 0; i < n; i++) width += ((unsigned char)s[i] & 0xc0) != 0x80;
+  return width;
+}
+
+/* Print words behind what ends at `column`, each after a blank, in lines that fit the terminal; further ones begin at
+** `indent`. */
+static void print_words(const cli *c, const char *words, size_t len, int column, int indent) {
+  for (const char *at = words, *end = words + len; at < end;) {
+    const char *blank = memchr(at, ' ', (size_t)(end - at));
+    size_t      n = (size_t)((blank ? blank : end) - at);
+    int         width = width_of(at, n);
+    if (column + 1 + width > c->columns && column > indent) column = printf("\n%*s", indent - 1, "") - 1;
+    printf(" %.*s", (int)n, at);
+    column += 1 + width;
+    at += n + (blank != NULL);
   }
   printf("\n");
+}
+
+/* Print words after a label. */
+static void wrap(const cli *c, const char *label, const char *words) {
+  print_words(c, words, strlen(words), printf("%-*s", LABEL - 1, label), LABEL);
 }
 
 void cli_wrap(const cli *c, const char *label, mgrid_text *words) {
   if (words->data && !words->failed) wrap(c, label, words->data);
   mgrid_text_free(words);
+}
+
+/* Where the last column of a line of a table begins, behind a gap of two blanks or more; 0: it has one. */
+static size_t last_column(const char *line, size_t n) {
+  size_t at = 0;
+  for (size_t i = strspn(line, " ") + 3; i < n; i++)
+    if (line[i] != ' ' && line[i - 1] == ' ' && line[i - 2] == ' ') at = i;
+  return at;
+}
+
+/* Print a line. Where the terminal is narrower the words of its last column go on below that, or where too little room
+** is there, below the line. */
+static void fold(const cli *c, const char *line, size_t n) {
+  enum { ROOM = 36, DEEPER = 4 };
+  size_t blanks = strspn(line, " "), at = last_column(line, n);
+  int    indent = width_of(line, at);
+  bool   beside = c->columns - indent >= ROOM;
+  size_t head = at - 1; /* of the line, as it is */
+  if (width_of(line, n) <= c->columns) {
+    printf("%.*s\n", (int)n, line);
+    return;
+  }
+  if (blanks > ROOM) { /* more of the last column */
+    print_words(c, line + blanks, n - blanks, printf("%*s", 1 + DEEPER, ""), 2 + DEEPER);
+    return;
+  }
+  if (at == 0) {
+    head = blanks + strcspn(line + blanks, " "), at = head + 1, indent = (int)blanks + DEEPER;
+  } else if (!beside) {
+    while (line[head - 1] == ' ') head--;
+    indent = (int)blanks + DEEPER;
+  }
+  printf("%.*s", (int)head, line);
+  print_words(c, line + at, n - at, beside ? width_of(line, head) : printf("\n%*s", indent - 1, "") - 1, indent);
+}
+
+int cli_fold(void *of, const char *text, size_t len) {
+  for (size_t at = 0; at < len;) {
+    const char *end = memchr(text + at, '\n', len - at);
+    size_t      n = end ? (size_t)(end - text) - at : len - at;
+    fold(of, text + at, n);
+    at += n + 1;
+  }
+  return ferror(stdout);
 }
 
 static const char *s_of(int64_t n) { return n == 1 ? "" : "s"; }
@@ -233,6 +290,13 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
     column += printf(" %s=%.*s%s", a->name, shown, a->value, whole ? "" : "...");
   }
   printf("\n");
+}
+
+mgrid_status cli_print_json(const cli *c, const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_error *err) {
+  if (!isatty(STDOUT_FILENO)) cli_progress(c, "writing the groups of %" PRId64 " ranks", p->content.world);
+  mgrid_status s = mgrid_plan_json_at(p, rank, site, cli_sink, stdout, err);
+  cli_progress_end();
+  return s;
 }
 
 mgrid_status cli_show_plan(const cli *c, const cli_budgets *b, const mgrid_plan *p, const mgrid_site *site, bool all,

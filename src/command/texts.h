@@ -14,7 +14,10 @@ typedef struct cli_file {
 
 extern const cli_file cli_files[]; /* up to one without a name */
 
-/* The text of a name; NULL: there is none. cli.c */
+/* What a recipe on standard input is called. */
+#define CLI_STDIN "stdin"
+
+/* The text of a name, which is CLI_STDIN for the recipe that was read there; NULL: there is none. cli.c */
 const char *cli_text_of(const char *name);
 
 #endif

@@ -55,8 +55,19 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
-/* Push a file as a function, as luaL_loadfilex does; *hash is the hash of its text, which ranks compare. The file
-** is read once, so that function and hash are of the same text even if somebody edits it meanwhile. */
+/* Load the text of a recipe, or of what it imports; *hash is its hash, which ranks compare. */
+static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
+  const char *text = t->data ? t->data : "";
+  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+  if (text[skip] == '#')
+    skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
+  *hash = XXH3_64bits(text, t->len);
+  reader r = { text + skip, text + t->len };
+  return lua_load(L, next_piece, &r, source, "t");
+}
+
+/* Push a file as a function, as luaL_loadfilex does. The file is read once, so that function and hash are of the same
+** text even if somebody edits it meanwhile. */
 static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
@@ -68,20 +79,38 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
     lua_remove(L, -2);
     return LUA_ERRFILE;
   }
-  const char *text = t.data ? t.data : "";
-  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
-  if (text[skip] == '#')
-    skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
-  *hash = XXH3_64bits(text, t.len);
-  reader r = { text + skip, text + t.len };
-  int    rc = lua_load(L, next_piece, &r, lua_tostring(L, -1), "t");
+  int rc = load_text(L, &t, lua_tostring(L, -1), hash);
   mgrid_text_free(&t);
   if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, path);
   lua_remove(L, -2);
   return rc;
 }
 
-static const char root_key = 'r'; /* its address: the folder that recipes may name files of */
+static const char root_key = 'r';  /* its address: the folder that recipes may name files of; false: of none */
+static const char given_key = 'g'; /* its address: the mgrid_text that the next recipe by the host is in */
+
+void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
+  lua_pushlightuserdata(L, (void *)(uintptr_t)text);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
+}
+
+/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there is one. Such a
+** recipe lies in no folder. */
+static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
+  const mgrid_text *text = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  if (!text) return false;
+  mgrid_prelude_give(L, NULL);
+  lua_pushboolean(L, false);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 1);
+  lua_pushfstring(L, "=%s", name);
+  *rc = load_text(L, text, lua_tostring(L, -1), hash);
+  lua_remove(L, -2);
+  return true;
+}
 
 /* Raise at the place of the word `recipe`. */
 static int refuse_name(lua_State *L, const char *message) {
@@ -136,7 +165,10 @@ static void check_path(lua_State *L, const char *name, const char *path, bool by
     lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
     return;
   }
-  lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
+  bool none = lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key) == LUA_TBOOLEAN;
+  if (none && (there || looks_like_path(name)))
+    refuse_name(L, lua_pushfstring(
+                       L, "'%s' is a file, and a recipe from standard input names none: it lies in no folder", name));
   const char *root = lua_tostring(L, -1);
   if (there && (!root || !is_within(real, root)))
     refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it", name));
@@ -175,7 +207,9 @@ int mgrid_core_load(lua_State *L) {
   uint64_t           hash = 0;
   int                rc;
   lua_settop(L, 3); /* an argument that is left out is not what is pushed next */
-  if (ours) {
+  if (lua_toboolean(L, 3) && load_given(L, name, &hash, &rc)) {
+    ours = NULL;
+  } else if (ours) {
     lua_pushvalue(L, 1);
     rc = mgrid_bundle_load(L, ours);
   } else {

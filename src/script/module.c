@@ -55,7 +55,7 @@ static int load(lua_State *L) {
 static int recipe_plan(lua_State *L) {
   mgrid_runtime   *rt = check_recipe(L, 1);
   mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
-  mgrid_window     w = given ? given->window : mgrid_world(luaL_checkinteger(L, 2));
+  mgrid_window     w = given ? given->window : mgrid_world(mgrid_lua_check_integer(L, 2));
   if (given && given->order)
     return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
                               "world that it gives to build");
@@ -192,7 +192,7 @@ static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mp
   const char *end = lua_getfield(L, at, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
   if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
   o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
-  if (lua_getfield(L, at, "communicators") != LUA_TNIL) o.communicators = luaL_checkinteger(L, -1);
+  if (lua_getfield(L, at, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
   return o;
 }
 
@@ -237,10 +237,10 @@ static int nccl(lua_State *L) {
     luaL_checktype(L, 1, LUA_TTABLE);
     mgrid_lua_check_keys(L, 1, "option of nccl", known, 7, false);
     if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
-    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)luaL_checkinteger(L, -1);
-    if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
-    if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.blocking = lua_toboolean(L, -1);
     lua_getfield(L, 1, "share_gpu");
     o.share_gpu = lua_toboolean(L, -1);

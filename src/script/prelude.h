@@ -19,6 +19,10 @@ void mgrid_prelude_push(lua_State *L, const char *name);
 /* Push the chunk of a Lua file, with the environment of recipes. Raises. */
 void mgrid_prelude_load(lua_State *L, const char *path);
 
+/* The next recipe that the host loads is this text, which lives until then; its name is one in messages. NULL: is a file
+** or bundled again. */
+void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
+
 /* Push the table `core`: all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);
 /* core.load(name [, path of the file that is being run [, named by the host]]) -> path; chunk with the environment of recipes; key,

@@ -96,21 +96,32 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
 
 /* --------------------------------------------------------------------- use */
 
+typedef struct loading {
+  const char       *recipe;
+  const mgrid_text *text; /* NULL: the recipe is a file or bundled */
+} loading;
+
 static int load_body(lua_State *L) {
-  const char *recipe = lua_touserdata(L, 1);
+  const loading *l = lua_touserdata(L, 1);
+  mgrid_prelude_give(L, l->text);
   mgrid_prelude_push(L, "load");
-  lua_pushstring(L, recipe);
+  lua_pushstring(L, l->recipe);
   lua_call(L, 1, 1);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
   return 0;
 }
 
 mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
+  return mgrid_runtime_load_text(rt, recipe, NULL, err);
+}
+
+mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *recipe, const mgrid_text *text, mgrid_error *err) {
   if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
   mgrid_error *why = &rt->unloaded;
   mgrid_error_clear(why);
   double       began = mgrid_processor_now();
-  mgrid_status s = mgrid_runtime_protected(rt, load_body, (void *)(uintptr_t)recipe, why);
+  loading      l = { recipe, text };
+  mgrid_status s = mgrid_runtime_protected(rt, load_body, &l, why);
   rt->loading = mgrid_processor_now() - began;
   if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
   if (s) return mgrid_error_pass(err, why);

@@ -33,6 +33,9 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
 
+/* mgrid_runtime_load of a text; `recipe` is what messages name it by. NULL: of the recipe of that name. */
+mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *recipe, const mgrid_text *text, mgrid_error *err);
+
 /* Pushes what a host gave (with values.h): a table of values by name, or the value of a setting. May raise. */
 typedef void mgrid_push(lua_State *L, const void *values);
 

@@ -213,6 +213,15 @@ bool mgrid_lua_check_wrap(lua_State *L, int i) {
   return wrap;
 }
 
+lua_Integer mgrid_lua_check_integer(lua_State *L, int i) {
+  if (lua_type(L, i) == LUA_TSTRING) luaL_typeerror(L, i, "number");
+  return luaL_checkinteger(L, i);
+}
+
+lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise) {
+  return lua_isnoneornil(L, i) ? otherwise : mgrid_lua_check_integer(L, i);
+}
+
 /* A list of integers, or of sizes: a size is 1 or more, or fill. */
 static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
   luaL_checktype(L, i, LUA_TTABLE);

@@ -187,6 +187,9 @@ void          mgrid_lua_open_flat(lua_State *L);
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
+/* luaL_checkinteger and luaL_optinteger that take no text: "2" is no size, though Lua's own functions read it as one. */
+lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
+lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */

@@ -144,7 +144,7 @@ static int family_pick(lua_State *L) {
     int n = lua_gettop(L) - 1;
     if (n == 0)
       return mgrid_lua_raise(L, "an empty pick: name at least one position of groups of %" PRId64, f->f->max_size);
-    for (int i = 2; i <= n + 1; i++) luaL_checkinteger(L, i);
+    for (int i = 2; i <= n + 1; i++) mgrid_lua_check_integer(L, i);
     lua_createtable(L, n, 0);
     for (int i = 1; i <= n; i++) {
       lua_pushvalue(L, i + 1);
@@ -164,7 +164,7 @@ static int family_pick(lua_State *L) {
 
 static int family_bundle(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
-  int64_t           n = luaL_checkinteger(L, 2);
+  int64_t           n = mgrid_lua_check_integer(L, 2);
   mgrid_error       e = MGRID_ERROR_INIT;
   box = mgrid_lua_derive_family(L, NULL);
   if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
@@ -183,7 +183,7 @@ static int neighbours(lua_State *L, int64_t step, bool wrap) {
 }
 
 static int family_neighbours(lua_State *L) {
-  return neighbours(L, luaL_optinteger(L, 2, 1), mgrid_lua_check_wrap(L, 3));
+  return neighbours(L, mgrid_lua_opt_integer(L, 2, 1), mgrid_lua_check_wrap(L, 3));
 }
 static int family_pairs(lua_State *L) { return neighbours(L, 1, mgrid_lua_check_wrap(L, 2)); }
 
@@ -306,7 +306,7 @@ static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
 /* family:ranks(group) -> list */
 static int family_ranks(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t       group = luaL_checkinteger(L, 2);
+  int64_t       group = mgrid_lua_check_integer(L, 2);
   if (group < 0 || group >= f->count)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
                               f->count - 1);
@@ -318,7 +318,7 @@ static int family_ranks(lua_State *L) {
 static int family_locate(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   if (f->nodes > 64) mgrid_lua_charge(L, f->nodes);
-  int64_t rank = luaL_checkinteger(L, 2), nth = luaL_optinteger(L, 3, 0), group, position;
+  int64_t rank = mgrid_lua_check_integer(L, 2), nth = mgrid_lua_opt_integer(L, 3, 0), group, position;
   if (rank < 0 || rank >= f->world)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
                               f->world - 1);
@@ -330,7 +330,7 @@ static int family_locate(lua_State *L) {
 
 static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
-  int64_t       group = luaL_optinteger(L, 2, -1);
+  int64_t       group = mgrid_lua_opt_integer(L, 2, -1);
   if (group < -1 || group >= f->count - 1) return 0;
   group++;
   lua_pushinteger(L, group);

@@ -244,7 +244,7 @@ static int grid_cartesian(lua_State *L) {
 /* grid:coord(rank, dim) -> integer | nil */
 static int grid_coord(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
-  int64_t     rank = luaL_checkinteger(L, 2);
+  int64_t     rank = mgrid_lua_check_integer(L, 2);
   const char *dim = luaL_checkstring(L, 3);
   int64_t     d = mgrid_grid_find(g, dim);
   if (d < 0) {
@@ -263,7 +263,7 @@ static int grid_coord(lua_State *L) {
 /* grid:coords(rank) -> { tp = 0, dp = 1 } | nil */
 static int grid_coords(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
-  int64_t     rank = luaL_checkinteger(L, 2);
+  int64_t     rank = mgrid_lua_check_integer(L, 2);
   lua_newtable(L);
   for (size_t i = 0; i < g->n; i++) {
     int64_t at = mgrid_grid_coord(g, rank, i);

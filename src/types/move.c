@@ -76,7 +76,7 @@ static int new_move(lua_State *L) {
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     mgrid_lua_check_keys(L, 3, "option of a move", known, sizeof known / sizeof known[0], false);
-    if (lua_getfield(L, 3, "rank") != LUA_TNIL) rank = luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 3, "rank") != LUA_TNIL) rank = mgrid_lua_check_integer(L, -1);
     lua_getfield(L, 3, "rounds");
     o.rounds = lua_toboolean(L, -1);
     tensors = read_tensors(L, 3, &n);
@@ -142,7 +142,7 @@ static int move_prove(lua_State *L) {
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     mgrid_lua_check_keys(L, 3, "option of a proof", known, sizeof known / sizeof known[0], false);
-    if (lua_getfield(L, 3, "window") != LUA_TNIL) o.window = luaL_checkinteger(L, -1);
+    if (lua_getfield(L, 3, "window") != LUA_TNIL) o.window = mgrid_lua_check_integer(L, -1);
     if (lua_getfield(L, 3, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
   }
   if (mgrid_move_prove(m, b, &o, &e)) return mgrid_lua_failure(L, &e);

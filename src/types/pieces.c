@@ -16,7 +16,7 @@ static const char *by_row_word(lua_State *L) {
 /* family:split(k [, { by = "row", table = true }]) -> inner, outer */
 static int family_split(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  int64_t           k = luaL_checkinteger(L, 2);
+  int64_t           k = mgrid_lua_check_integer(L, 2);
   bool              lists = false, by_row = false;
   if (!lua_isnoneornil(L, 3)) {
     static const char *const options[] = { "by", "table" }, *const orders[] = { "row" };

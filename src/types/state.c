@@ -373,13 +373,13 @@ static int group_prev(lua_State *L) {
 /* group:at(position) -> global rank | nil; negative positions count from the end */
 static int group_at(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group(L, 1);
-  int64_t            position = luaL_checkinteger(L, 2);
+  int64_t            position = mgrid_lua_check_integer(L, 2);
   return push_rank(L, mgrid_group_at(g, position < 0 ? position + mgrid_group_size(g) : position));
 }
 
 /* group:position_of(rank) -> position | nil */
 static int group_position_of(lua_State *L) {
-  return push_rank(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)));
+  return push_rank(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), mgrid_lua_check_integer(L, 2)));
 }
 
 /* group:shift(dim [, displacement]) -> source, dest: positions, nil past an end that is not periodic */
@@ -388,14 +388,15 @@ static int group_shift(lua_State *L) {
   const char        *dim = luaL_checkstring(L, 2);
   int64_t            source, dest;
   mgrid_error        e = MGRID_ERROR_INIT;
-  if (mgrid_group_shift(g, dim, luaL_optinteger(L, 3, 1), &source, &dest, &e)) return mgrid_lua_raise_error(L, &e);
+  if (mgrid_group_shift(g, dim, mgrid_lua_opt_integer(L, 3, 1), &source, &dest, &e))
+    return mgrid_lua_raise_error(L, &e);
   push_rank(L, source);
   push_rank(L, dest);
   return 2;
 }
 
 static int group_contains(lua_State *L) {
-  lua_pushboolean(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), luaL_checkinteger(L, 2)) >= 0);
+  lua_pushboolean(L, mgrid_group_position_of(mgrid_lua_check_group(L, 1), mgrid_lua_check_integer(L, 2)) >= 0);
   return 1;
 }
 

@@ -260,8 +260,8 @@ static void read_grid(reading *r, const mgrid_content *c) {
     r->grid = c->grid[at].grid;
   } else if (type == LUA_TNIL) {
     if (c->ngrids != 1)
-      refuse(r, MGRID_REFUSED, "the topology has %s: say `over`, a grid or the name of one",
-             c->ngrids ? "several grids" : "no grid yet");
+      refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
+             c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
     r->grid = c->grid[0].grid;
   } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
     r->grid = *grid;
@@ -351,7 +351,7 @@ static void set_integer(lua_State *L, const char *name, int64_t value) {
 int mgrid_lua_plan_tensor(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   const char       *name = luaL_checkstring(L, 2);
-  int64_t           rank = luaL_checkinteger(L, 3);
+  int64_t           rank = mgrid_lua_check_integer(L, 3);
   mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
   if (mgrid_tensor_local(p, name, rank, &part, &e)) return mgrid_lua_raise_error(L, &e);

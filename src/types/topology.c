@@ -229,7 +229,7 @@ static int64_t groups_of(const mgrid_plan *p) {
 /* The rank at i; -1, which means all ranks, if there is none. */
 static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   if (lua_isnoneornil(L, i)) return -1;
-  int64_t rank = luaL_checkinteger(L, i);
+  int64_t rank = mgrid_lua_check_integer(L, i);
   if (rank < 0 || rank >= p->content.world)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
                        p->content.world - 1);
@@ -299,7 +299,7 @@ static int plan_counts(lua_State *L) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, groups_of(p));
   mgrid_status s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
-                                         : mgrid_plan_count_rank(p, luaL_checkinteger(L, 2), &n, &e);
+                                         : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);
@@ -351,7 +351,7 @@ static int push_json(lua_State *L) {
 /* plan:why(a, b) -> what two ranks have to do with each other, as a table */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
-  int64_t     a = luaL_checkinteger(L, 2), b = luaL_checkinteger(L, 3);
+  int64_t     a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *why;
   if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
@@ -376,7 +376,7 @@ static int plan_shares(lua_State *L) {
 /* plan:dry(rank) -> State without communicators */
 static int plan_dry(lua_State *L) {
   mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
-  int64_t       rank = luaL_checkinteger(L, 2);
+  int64_t       rank = mgrid_lua_check_integer(L, 2);
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_state **box = mgrid_lua_new_state(L, true);
   mgrid_lua_keep_dry(L, box, p, rank, &e);

@@ -35,7 +35,7 @@ static buffer *check_buffer(lua_State *L, int i) {
 /* group:buffer(n [, type]) -> Buffer of n zeros, in memory of the CPU or the GPU, as the group's backend needs */
 static int group_buffer(lua_State *L) {
   const mgrid_group *g = mgrid_lua_check_group_of_host(L, 1);
-  lua_Integer        n = luaL_checkinteger(L, 2);
+  lua_Integer        n = mgrid_lua_check_integer(L, 2);
   int                type = luaL_checkoption(L, 3, "float", type_names);
   mgrid_error        e = MGRID_ERROR_INIT;
   if (n < 1 || n > (lua_Integer)1 << 40)
@@ -66,8 +66,8 @@ static int buffer_close(lua_State *L) {
 
 static void store(const buffer *b, void *to, size_t i, lua_State *L, int value) {
   switch (b->type) {
-  case MGRID_INT32: ((int32_t *)to)[i] = (int32_t)luaL_checkinteger(L, value); return;
-  case MGRID_INT64: ((int64_t *)to)[i] = luaL_checkinteger(L, value); return;
+  case MGRID_INT32: ((int32_t *)to)[i] = (int32_t)mgrid_lua_check_integer(L, value); return;
+  case MGRID_INT64: ((int64_t *)to)[i] = mgrid_lua_check_integer(L, value); return;
   case MGRID_FLOAT: ((float *)to)[i] = (float)luaL_checknumber(L, value); return;
   case MGRID_DOUBLE: ((double *)to)[i] = luaL_checknumber(L, value); return;
   }
@@ -96,7 +96,7 @@ static int buffer_set(lua_State *L) {
 /* buffer:get([n]) -> list of the first n elements, by default all */
 static int buffer_get(lua_State *L) {
   buffer     *b = check_buffer(L, 1);
-  lua_Integer n = luaL_optinteger(L, 2, (lua_Integer)b->n);
+  lua_Integer n = mgrid_lua_opt_integer(L, 2, (lua_Integer)b->n);
   if (n < 0 || (size_t)n > b->n)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "%lld elements of a buffer of %zu", (long long)n, b->n);
   void       *copy = lua_newuserdatauv(L, (size_t)n * type_sizes[b->type] + 1, 0);
@@ -165,7 +165,7 @@ static int64_t position_of_rank(lua_State *L, int i, const mgrid_group *g) {
 /* A member of the group: its position, or { rank = r }. */
 static int64_t check_position(lua_State *L, int i, const mgrid_group *g) {
   if (lua_istable(L, i)) return position_of_rank(L, i, g);
-  lua_Integer p = luaL_checkinteger(L, i);
+  lua_Integer p = mgrid_lua_check_integer(L, i);
   if (p >= 0 && p < g->size) return p;
   char tail[64] = "";
   if (mgrid_group_position_of(g, p) >= 0) snprintf(tail, sizeof tail, "; { rank = %lld } is in it", (long long)p);
@@ -373,7 +373,7 @@ static int job_broadcast(lua_State *L) {
   mgrid_backend *b = mgrid_lua_check_job(L, 1);
   lua_settop(L, 3);
   buffer     *own = luaL_testudata(L, 2, MGRID_LUA_BUFFER) ? check_buffer(L, 2) : NULL;
-  lua_Integer root = luaL_optinteger(L, 3, 0);
+  lua_Integer root = mgrid_lua_opt_integer(L, 3, 0);
   if (root < 0 || root >= b->world)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %lld is out of range; ranks are 0 to %" PRId64,
                               (long long)root, b->world - 1);

@@ -28,12 +28,12 @@ static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, co
 /* world:window(offset [, size]): ranks that follow each other, or in another order positions that do, O(size) */
 static int world_window(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  int64_t                all = size_of(w), offset = luaL_checkinteger(L, 2);
+  int64_t                all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
   if (offset < 0 || offset >= all)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
                               all, all - 1);
-  int64_t size = luaL_optinteger(L, 3, all - offset);
+  int64_t size = mgrid_lua_opt_integer(L, 3, all - offset);
   if (size < 1 || size > all - offset)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                               "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
@@ -211,7 +211,7 @@ static int world_offset(lua_State *L) {
 /* world:rank(position) -> rank */
 static int world_rank(lua_State *L) {
   const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
-  int64_t                position = luaL_checkinteger(L, 2), size = size_of(w);
+  int64_t                position = mgrid_lua_check_integer(L, 2), size = size_of(w);
   if (position < 0 || position >= size)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %" PRId64 " is out of range (0 to %" PRId64 ")",
                               position, size - 1);
@@ -245,7 +245,7 @@ static int world_eq(lua_State *L) {
 }
 
 static int new_world(lua_State *L) {
-  int64_t size = luaL_checkinteger(L, 1);
+  int64_t size = mgrid_lua_check_integer(L, 1);
   if (size < 1 || size > MGRID_WORLD_MAX)
     return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
                               MGRID_WORLD_MAX, size);

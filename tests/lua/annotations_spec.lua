@@ -5,14 +5,8 @@
 -- not list their names, so each is tried with every word in the binary of the library.
 
 local support = dofile "tests/lua/support.lua"
+local read = support.read
 local moongrid = require "moongrid"
-
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read("a")
-  file:close()
-  return text
-end
 
 local function sorted(set)
   local list = {}

@@ -6,12 +6,7 @@
 -- tests/c/test_carrier.c.
 
 local support = dofile "tests/lua/support.lua"
-
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
+local exists = support.exists
 
 local pmix, nccl = exists "build/libmoongrid_pmix.so", exists "build/standin/libnccl.so.2"
 local TAG = os.tmpname():match "[%w]+$"

@@ -4,14 +4,8 @@
 -- lua/README.md says what they make.
 
 local mg = require "moongrid"
-local run = dofile("tests/lua/support.lua").run
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("a")
-  file:close()
-  return text
-end
+local support = dofile "tests/lua/support.lua"
+local run, read = support.run, support.read
 
 local readme = read "examples/cookbook/README.md"
 

@@ -4,20 +4,13 @@
 
 local support = dofile("tests/lua/support.lua")
 local json = require "dkjson"
-local run = support.run
+local run, read = support.run, support.read
 
 local function draw(line, locale)
   local out, err, code = run(("LC_ALL=%s build/moongrid draw %s"):format(locale or "C.UTF-8", line))
   assert.equal("", err)
   assert.equal(0, code)
   return out
-end
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("a")
-  file:close()
-  return text
 end
 
 local function svg(line)

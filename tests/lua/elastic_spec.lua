@@ -4,13 +4,8 @@
 -- communicators, communicators split out of others. On the stand-in libraries (tests/nccl/standin), which are no GPU.
 
 local support = dofile "tests/lua/support.lua"
+local exists = support.exists
 local TAG = os.tmpname():match "[%w]+$"
-
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
 
 local function on(ranks, command, env)
   return support.run(("LD_LIBRARY_PATH=build/standin STANDIN_TAG=%s STANDIN_DEADLINE=30 %s scripts/launch %d %s"):format(

@@ -218,7 +218,16 @@ describe("make install", function()
 
   it("brings the manual pages, which are the help texts and the header", function()
     local one, three = io.open(prefix .. "/share/man/man1/moongrid.1"), io.open(prefix .. "/share/man/man3/moongrid.3")
-    assert.truthy(one:read("a"):find("usage: moongrid plan RECIPE", 1, true))
+    local manual = one:read "a"
+    for _, part in ipairs { "SYNOPSIS", "COMMANDS", "EXIT STATUS", "EXAMPLES" } do
+      assert.truthy(manual:find("\n.SH " .. part .. "\n", 1, true), part)
+    end
+    for name in run("build/moongrid --help"):gmatch "\n  (%l+) " do
+      assert.truthy(manual:find("\n.SS " .. name .. "\n.nf\n", 1, true), name)
+    end
+    for option in run("build/moongrid plan --help"):gmatch "\n  (%-%-[%l-]+)" do
+      assert.truthy(manual:find("\n.B " .. option:gsub("%-", "\\-"), 1, true), option)
+    end
     local text = three:read "a"
     for header in (run "ls src/moongrid*.h"):gmatch "[^\n]+" do
       for name in io.open(header):read("a"):gmatch "\nMGRID_API [^\n;]-(mgrid_[%w_]+)%(" do

@@ -39,7 +39,7 @@ describe("moongrid run", function()
     assert.equal(0, code)
     assert.truthy(out:find("\ntp_remat +2 +4 +{0,1,2,3}%s+shared with mp\n"), out)
     assert.truthy(out:find("\nleaders +1 +2 +{0,4}%s+shared with dp_cp\n"), out)
-    assert.truthy(out:find("\nleader_ring +2 +2 +{0,4}%s+1 own, 1 shared\n"), out)
+    assert.truthy(out:find("\nleader_ring +1 +2 +{0,4}%s+shared with dp_cp\n"), out) -- a ring of two is one pair
     assert.truthy(out:find("\nnode +2 +4 +{0,1,2,3}%s+shared with mp\n"), out)
   end)
 

@@ -5,12 +5,7 @@
 -- are no GPU and say so in every line.
 
 local support = dofile "tests/lua/support.lua"
-
-local function exists(path)
-  local file = io.open(path)
-  if file then file:close() end
-  return file ~= nil
-end
+local exists = support.exists
 
 local built, standin = exists "build/libmoongrid_nccl.so", exists "build/standin/libnccl.so.2"
 local TAG = os.tmpname():match "[%w]+$" -- names our objects in shared memory, since other tests may run on this machine

@@ -6,17 +6,11 @@
 
 local mg = require "moongrid"
 local json = require "dkjson"
-local run = dofile("tests/lua/support.lua").run
+local support = dofile "tests/lua/support.lua"
+local run, read = support.run, support.read
 
 local options, fields = mg.options()
 local family = mg.grid(mg.world(8), "tp-dp", { tp = 2, dp = 4 }) "tp"
-
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read "a"
-  file:close()
-  return text
-end
 
 local function plan_of(f)
   local t = mg.topology(mg.world(8))

@@ -209,12 +209,7 @@ local function run_all()
   assert(os.execute(("xargs -a %s/jobs -d '\\n' -P 4 -I LINE sh -c LINE"):format(folder)))
 end
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read("a")
-  file:close()
-  return text
-end
+local read = (dofile "tests/lua/support.lua").read
 
 -- Exit code and message of a run, without "moongrid: " and the file's name.
 local function outcome(name, run)

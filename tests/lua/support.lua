@@ -4,12 +4,20 @@
 
 local M = {}
 
-local function read(path)
+-- What is in a file.
+function M.read(path)
   local file = assert(io.open(path, "rb"))
   local text = file:read("a")
   file:close()
   return text
 end
+
+function M.exists(path)
+  local file = io.open(path)
+  return file ~= nil and file:close()
+end
+
+local read = M.read
 
 -- run(command line) -> stdout, stderr, exit code. Never longer than 120 seconds.
 function M.run(line)
@@ -24,6 +32,18 @@ function M.run(line)
   os.remove(out .. ".sh")
   return text, message, code
 end
+
+-- A command line of moongrid that is refused with one message, and nothing else.
+function M.refuses(line, code, message)
+  local assert = require "luassert"
+  local out, err, got = M.run("build/moongrid " .. line)
+  assert.equal(message .. "\n", err)
+  assert.equal("", out)
+  assert.equal(code, got)
+end
+
+-- Lines are as long as the terminal is wide: the words alone.
+function M.flat(text) return (text:gsub("%s+", " ")) end
 
 -- launch(ranks, command line): the same under mpirun, without the launcher's own words
 function M.launch(ranks, line)

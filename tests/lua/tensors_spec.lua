@@ -161,7 +161,7 @@ describe("tensor { ... }", function()
   it("refuses a grid that comes later, and a choice between several", function()
     local body = [[axes = { { "a", 4 } }, type = "f32"]]
     for before, message in pairs {
-      [""] = "tensor 'x': the topology has no grid yet: say `over`, a grid or the name of one",
+      [""] = "tensor 'x': the topology has no grid yet: write t.grid = g before, or say `over`, a grid or the name of one",
       ["t.a = g t.b = g"] = "tensor 'x': the topology has several grids: say `over`, a grid or the name of one",
       ["t.x = g"] = "'x' is in the topology already, since %s:4; name yours otherwise, or assign nil first",
     } do

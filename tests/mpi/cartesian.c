@@ -74,6 +74,25 @@ static bool agrees(mgrid_state *s, const char *family, int n, const char *const 
   return ok && !e.status;
 }
 
+/* With `lies` the all-to-all of the proof says that the first member is at another position. */
+static bool lies;
+
+int MPI_Ialltoall(const void *send, int n, MPI_Datatype type, void *recv, int m, MPI_Datatype to, MPI_Comm comm,
+                  MPI_Request *r) {
+  if (lies) ((int32_t *)(uintptr_t)send)[1] = 7;
+  return PMPI_Ialltoall(send, n, type, recv, m, to, comm, r);
+}
+
+/* Every rank gets the verdict, also those whose own groups are right. */
+static void prove_lies(mgrid_state *s) {
+  lies = true;
+  test(mgrid_state_prove(s, NULL, anew(&e)) == (size > 1 ? MGRID_UNPROVED : MGRID_OK)
+           && (size == 1 || strstr(e.message, " what rank 0 sent position 7")),
+       size > 1 ? e.message : "alone nobody exchanges anything");
+  lies = false;
+  test(mgrid_state_prove(s, NULL, anew(&e)) == MGRID_OK, "proved again");
+}
+
 int main(int argc, char **argv) {
   static const char *const names[] = { "x", "y", "z" }, *const plane[] = { "x", "z" };
   tap_begin(&argc, &argv);
@@ -87,6 +106,8 @@ int main(int argc, char **argv) {
   test(agrees(s, "plane", 2, plane, "z"), "two dims, which are not neighbours");
   test(agrees(s, "line", 1, names, ""), "one dim");
   test(mgrid_state_prove(s, &proved, anew(&e)) == MGRID_OK && proved == (int64_t)mgrid_state_ncomms(s), "proved");
+
+  prove_lies(s);
 
   const mgrid_group *none = mgrid_state_group(s, "none", anew(&e)), *all = mgrid_state_group(s, "all", anew(&e));
   int                kind = -1, source = 5, dest = 5;

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+**
+** progress.c - what the command is doing, on the last line of a terminal, where it takes more than a second. The library
+** says nothing while it works, so a thread of its own looks at the clock.
+*/
+#include "command/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+  pthread_t       thread;
+  pthread_mutex_t lock;
+  pthread_cond_t  ended;
+  bool            started, done, shown;
+  double          begun;
+  char            what[160];
+  int64_t         bytes; /* written so far */
+} now = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const char CLEAR[] = "\r\033[K";
+
+static void say(const char *text, size_t len) {
+  ssize_t put = write(STDERR_FILENO, text, len);
+  (void)put;
+}
+
+/* Write the line anew, in one line of the terminal. With the lock. */
+static void show(void) {
+  struct winsize size;
+  char           line[256], bytes[32], written[48] = "";
+  int            columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  if (now.bytes) snprintf(written, sizeof written, ", %s", cli_bytes(now.bytes, bytes, sizeof bytes));
+  int n = snprintf(line, sizeof line, "%smoongrid: %s%s, %.0f s", CLEAR, now.what, written, mgrid_now() - now.begun);
+  int most = columns - 1 + (int)sizeof CLEAR - 1;
+  say(line, (size_t)(n < most ? n : most));
+  now.shown = true;
+}
+
+/* Take the line away. With the lock. */
+static void hide(void) {
+  if (now.shown) say(CLEAR, sizeof CLEAR - 1);
+  now.shown = false;
+}
+
+static void *watch(void *unused) {
+  struct timespec next;
+  (void)unused;
+  clock_gettime(CLOCK_MONOTONIC, &next);
+  pthread_mutex_lock(&now.lock);
+  while (!now.done) {
+    next.tv_sec += 1;
+    while (!now.done && pthread_cond_timedwait(&now.ended, &now.lock, &next) != ETIMEDOUT) {}
+    if (!now.done) show();
+  }
+  pthread_mutex_unlock(&now.lock);
+  return NULL;
+}
+
+void cli_progress(const cli *c, const char *fmt, ...) {
+  pthread_condattr_t a;
+  va_list            args;
+  if (c->me != 0 || !isatty(STDERR_FILENO)) return;
+  va_start(args, fmt);
+  vsnprintf(now.what, sizeof now.what, fmt, args);
+  va_end(args);
+  now.begun = mgrid_now(), now.bytes = 0, now.done = false;
+  pthread_condattr_init(&a);
+  pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+  pthread_cond_init(&now.ended, &a);
+  pthread_condattr_destroy(&a);
+  now.started = pthread_create(&now.thread, NULL, watch, NULL) == 0; /* else nothing is said */
+}
+
+void cli_progress_wrote(size_t bytes) {
+  if (!now.started) return;
+  pthread_mutex_lock(&now.lock);
+  now.bytes += (int64_t)bytes;
+  pthread_mutex_unlock(&now.lock);
+}
+
+void cli_progress_hide(void) {
+  if (!now.started) return;
+  pthread_mutex_lock(&now.lock);
+  hide();
+  pthread_mutex_unlock(&now.lock);
+}
+
+void cli_progress_end(void) {
+  if (!now.started) return;
+  pthread_mutex_lock(&now.lock);
+  now.done = true;
+  hide();
+  pthread_cond_signal(&now.ended);
+  pthread_mutex_unlock(&now.lock);
+  pthread_join(now.thread, NULL);
+  pthread_cond_destroy(&now.ended);
+  now.started = false;
+}

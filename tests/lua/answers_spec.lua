@@ -1,0 +1,197 @@
+-- SPDX-License-Identifier: MIT
+--
+-- What the command answers about a plan and a recipe: what it prints, how families came to be, why two ranks talk,
+-- queries and policies.
+
+local support = dofile "tests/lua/support.lua"
+local json = require "dkjson"
+local run, refuses, flat = support.run, support.refuses, support.flat
+
+local moe = "examples/moe.lua"
+
+describe("print and log in a recipe", function()
+  it("say it on stderr, once, with the line, and never on stdout", function()
+    local recipe = support.file [[print("loaded", 1, true, nil, { 2, 3 }, { a = 1 }, print)
+return recipe { params = { n = 1 }, build = function(world, p)
+  local t = topology(world)
+  log("%d ranks, %s", world.size, "\27[31mred")
+  for i = 1, p.n do print("line", i) end
+  return t
+end }]]
+    local quiet, err = run("build/moongrid plan " .. recipe .. " --world 8 --text")
+    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, \\x1b[31mred\n:5: line 1\n",
+      (err:gsub("[^\n]*/lua_%w+%.lua", "")))
+    assert.falsy(quiet:find("line", 1, true))
+    err = select(2, run("build/moongrid check " .. recipe .. " --world 8,8,4"))
+    assert.equal(1, select(2, err:gsub(": loaded", "")))
+    assert.equal(1, select(2, err:gsub(":4: 8 ranks", "")))
+    assert.equal(1, select(2, err:gsub(":4: 4 ranks", "")))
+    err = select(2, run("build/moongrid plan " .. recipe .. " --world 8 n=2000"))
+    assert.truthy(err:find(":5: line 999\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
+    err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
+    assert.falsy(err:find("loaded", 1, true))
+    refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")
+    os.remove(recipe)
+  end)
+end)
+
+describe("moongrid explain", function()
+  it("says rule, lines of the recipe, sharing and cost of a family", function()
+    assert.equal("dp: 4 groups of 4\n  groups       {0,2,4,6} {1,3,5,7} {8,10,12,14} {9,11,13,15}\n"
+      .. "  rule         (4:2) x (2:1)(2:8)\n               a group is 4 ranks, 2 apart; the groups begin at 4 places: 2 that\n"
+      .. "               are 1 apart, those 2 times, 8 apart, from rank 0 on\n"
+      .. "  made by      examples/moe.lua:28  t.dp = dense \"dp\"\n  communicator 4 of its own\n"
+      .. "               dp_cp has the same groups and options, and uses them too\n"
+      .. "               all_gather has the same groups and communicators of its own: a\n               twin is meant to be apart\n"
+      .. "  cost         with NCCL at most 196 MiB of each member's GPU, 589 MiB more with\n               the first use\n",
+      (run("build/moongrid explain " .. moe .. " --world 16 tp=2 pp=2 dp")))
+    local all = flat(run "build/moongrid explain megatron --world 16 tp=2")
+    assert.truthy(all:find("^megatron over 16 ranks: tensor_model_parallel_size=2 gtp_remat: 16 groups of 1 "), all)
+    assert.truthy(all:find("made by megatron:139 t.tp_dp = dense(\"tp\", \"gtp_remat\", \"dp\"):with(o.tp_dp) communicator those "
+      .. "of intra_dist_opt, which is made before", 1, true), all)
+  end)
+
+  it("names every line that a family went through, and forms without a rule", function()
+    local recipe = support.file [[return recipe { build = function(world)
+      local g, t = grid(world, "tp-dp", { tp = 2, dp = fill }), topology(world)
+      local half = g "dp":split(2)
+      t.halves = half
+      t.ring = half:pairs()
+      t.odd = world:table { { 0, 3, 4 }, { 1, 2, 5, 6, 7 } }
+      return t
+    end }]]
+    local out = flat(run("build/moongrid explain " .. recipe .. " --world 8"))
+    assert.truthy(out:find("made by " .. recipe .. ":3 local half = g \"dp\":split(2) communicator", 1, true), out)
+    assert.truthy(out:find("lists of ranks: no rule of steps makes them", 1, true), out)
+    assert.truthy(out:find(recipe .. ":3 local half = g \"dp\":split(2) " .. recipe .. ":5 t.ring = half:pairs() comm", 1, true), out)
+    os.remove(recipe)
+    refuses("explain " .. moe .. " --world 16 ddp", 1, "moongrid: unknown family 'ddp'; nearest is 'dp' (tp, cp, pp, dp, dp_cp, mp, embedding, position_embedding, amax, ep, etp, tp_ep, "
+      .. "expert_data, all_gather, stages)")
+    refuses("explain " .. moe, 2, "moongrid: explain wants --world N, the number of ranks")
+  end)
+end)
+
+describe("moongrid recipes", function()
+  it("prints the source of a recipe, as it was written, and of its parts", function()
+    local function text(path) return io.open(path):read("a") end
+    assert.equal(text "lua/moongrid/recipes/picotron.lua", (run "build/moongrid recipes picotron --source"))
+    assert.equal(text(moe), (run("build/moongrid recipes " .. moe .. " --source")))
+    local all = run "build/moongrid recipes megatron --source"
+    assert.truthy(all:find("\n-- megatron.grids\n" .. text "lua/moongrid/recipes/megatron/grids.lua", 1, true))
+    refuses("recipes --source", 2, "moongrid: --source wants a recipe: a file, or one that 'moongrid recipes' lists")
+    assert.truthy((select(2, run "build/moongrid recipes nothing --source")):find(
+      "moongrid: no recipe 'nothing': neither bundled nor a file", 1, true))
+  end)
+
+  it("prints which family each getter of a system gives", function()
+    local out = run "build/moongrid recipes megatron --getters"
+    assert.truthy(out:find("\nget_tensor_and_data_parallel_group(with_context_parallel=true) -> tp_dp_cp\n", 1, true), out)
+    assert.truthy(out:find("(partial_data_parallel=true, with_context_parallel=true, with_gtp_remat=false) -> intra_dp_cp\n",
+      1, true), out)
+    assert.truthy(out:find("\nfamilies that are there with\n", 1, true))
+    assert.equal("tp_group() -> tp", (run "build/moongrid recipes picotron --getters"):match "tp_group%(%) %-> tp")
+    assert.equal("get_amax_reduction_group", json.decode((run "build/moongrid recipes megatron --getters --json"))[1].name)
+    refuses("recipes " .. moe .. " --getters", 1, "moongrid: recipe 'examples/moe.lua' models no getters of groups; its "
+      .. "families go by their names")
+  end)
+end)
+
+describe("moongrid why", function()
+  it("names every group that has both ranks", function()
+    local out, err, code = run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 4 12")
+    assert.equal("", err)
+    assert.equal(0, code)
+    assert.equal("ranks 4 and 12 are together in 2 groups\n  pp[0]: positions 1 and 3 of 4; between them 8\n"
+      .. "  mp[0]: positions 2 and 6 of 8; between them 5, 8, 9\nthey first meet in pp[0]: step 1 of rank 4, step 1 of rank 12\n",
+      out)
+  end)
+
+  it("finds a shortest chain where there is none", function()
+    assert.equal("ranks 0 and 15 are together in no group; a shortest way from one to the other\n  0 to 12 in pp[0]\n"
+      .. "  12 to 15 in amax[3]\n", (run("build/moongrid why " .. moe .. " --world 16 tp=2 pp=4 0 15")))
+    local apart = support.file [[return recipe { build = function(world)
+      local t = topology(world)
+      t.a = grid(world:window(0, 4), "x", { x = fill })("x")
+      t.b = grid(world:window(4), "x", { x = fill })("x")
+      return t
+    end }]]
+    assert.equal("ranks 1 and 6 are together in no group, and no chain of groups connects them\n",
+      (run("build/moongrid why " .. apart .. " --world 8 1 6")))
+    os.remove(apart)
+  end)
+
+  it("tells pairs, neighbours, and whose communicator it is; in JSON and in Lua the same", function()
+    local out = run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4")
+    assert.truthy(out:find("\n  embedding[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    assert.truthy(out:find("\n  stages[0]: positions 0 and 1 of 2, a pair; communicator of pp[0]\n", 1, true), out)
+    local why = json.decode((run("build/moongrid why " .. moe .. " --world 8 tp=2 pp=2 0 4 --json")))
+    local plan = json.decode((run("build/moongrid plan " .. moe .. " --world 8 tp=2 pp=2 --json")))
+    local expected = {} -- by the plan's own lists
+    for name, family in pairs(plan.families) do
+      for i, group in ipairs(family.groups) do
+        local at = {}
+        for k, rank in ipairs(group) do at[rank] = k - 1 end
+        if at[0] and at[4] then expected[name .. i - 1] = { at[0], at[4] } end
+      end
+    end
+    local got = {}
+    for _, group in ipairs(why.groups) do got[group.family .. group.group] = group.positions end
+    assert.same(expected, got)
+    assert.equal("pp", why.first.family)
+    local code = ("local mg = require 'moongrid' local p = mg.load('%s'):plan(mg.world(8), { tp = 2, pp = 2 }) "
+      .. "local w = p:why(0, 4) print(#w.groups, w.first.family, w.chain) print(pcall(p.why, p, 0, 0))"):format(moe)
+    assert.equal(#why.groups .. "\tpp\tnil\nfalse\t(command line):1: both ranks are 0; two ranks would do\n",
+      (run(([[LUA_CPATH="build/?.so" lua5.4 -e "%s"]]):format(code))))
+  end)
+
+  it("refuses what are not two ranks", function()
+    refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is not of the form NAME=VALUE")
+    refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
+    refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
+    refuses("why picotron 3 4", 2, "moongrid: why wants --world N, the number of ranks")
+    refuses("why", 2, "moongrid: why wants a recipe: a file, or one that 'moongrid recipes' lists")
+  end)
+end)
+
+describe("moongrid ask and moongrid policy", function()
+  it("answer as a rank, or for all in a table", function()
+    assert.equal("2\n", (run "build/moongrid ask picotron --world 8 tp=2 pp=2 --rank 0 pp_next_rank"))
+    assert.equal("    rank  pp_next_rank\n       0  2\n       1  3\n       2  null\n       3  null\n",
+      (run "build/moongrid ask picotron --world 4 tp=2 pp=2 --rank all pp_next_rank"))
+  end)
+
+  it("take getters, with arguments behind the name and parameters before it", function()
+    local line = "build/moongrid ask megatron --world 8 tp=2 cp=2 --rank 5 get_data_parallel_group"
+    assert.equal("[1, 3, 5, 7]\n", (run(line .. " with_context_parallel=true")))
+    assert.equal("[1, 5]\n", (run(line)))
+  end)
+
+  it("call policies", function()
+    local layout = "examples/trainer/layout.lua"
+    local out, err = run("build/moongrid policy " .. layout .. " --world 8 pp=2 --rank 0 layers layers=32 stages=2")
+    assert.truthy(out:find "16", out .. err)
+    local file = support.file [[return recipe { params = { k = 3 }, build = function(world) return topology(world) end,
+      policy = { twice = function(_, q, p) return { q.n * 2, q.word, p.k } end } }]]
+    assert.equal('[8, "a b", 5]\n', (run("build/moongrid policy " .. file .. " --world 2 k=5 --rank 1 twice n=4 'word=a b'")))
+    os.remove(file)
+  end)
+
+  it("refuse what is not there", function()
+    refuses("ask picotron --world 8 --rank 0", 2,
+      "moongrid: ask wants the name of a query or getter; 'moongrid recipes picotron' lists them")
+    refuses("ask picotron --world 8 pp_next_rank", 2, "moongrid: ask wants --rank R, or --rank all")
+    refuses("ask picotron --world 8 --rank some pp_next_rank", 2,
+      "moongrid: --rank is an integer from 0 to 2147483647, not 'some'")
+    refuses("ask picotron --world 8 --rank 8 pp_next_rank", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
+    refuses("policy picotron --rank 0 x", 2, "moongrid: policy wants --world N, the number of ranks")
+    local _, err, code = run "build/moongrid ask picotron --world 8 --rank 0 pp_nxt_rank"
+    assert.truthy(err:find("^moongrid: unknown query 'pp_nxt_rank'; nearest is 'pp_next_rank' "), err)
+    assert.equal(1, code)
+    _, err = run "build/moongrid ask megatron --world 8 --rank 0 get_data_parallel_grp"
+    assert.truthy(err:find("^moongrid: unknown getter 'get_data_parallel_grp'; nearest is 'get_data_parallel_group' "), err)
+    _, err = run "build/moongrid policy examples/trainer/layout.lua --world 8 --rank 0 layer"
+    assert.truthy(err:find "unknown policy 'layer'; nearest is 'layers'", err)
+  end)
+end)
