@@ -199,8 +199,9 @@ typedef struct mgrid_move_run_options {
 ** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
 ** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
 ** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
-** side in both parts are not. mpi: memory of the CPU. dry, pmix and the host's carriers move nothing
-** (MGRID_UNSUPPORTED), but for a world of one rank. options may be NULL. */
+** side in both parts are not. mpi: memory of the CPU. nccl: of this rank's GPU, also the window, which the backend keeps; what
+** writes `from` there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move
+** nothing (MGRID_UNSUPPORTED), but for a world of one rank. options may be NULL. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                                       const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);
 /* Prove a move: every rank fills what it has of each tensor with numbers that say tensor and index of the element,

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* It carries itself. */
+static mgrid_backend *mpi_move_carrier(mgrid_backend *b) { return b; }
+
 static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
@@ -52,7 +55,7 @@ static int post_one(mpi_backend *m, const mgrid_post *p) {
   return rc;
 }
 
-static mgrid_status mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err) {
+static mgrid_outcome mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     int rc = post_one((mpi_backend *)b, &message[i]);
     if (rc) return mgrid_mpi_failed(err, rc, message[i].receive ? "MPI_Irecv" : "MPI_Isend", "a move");
@@ -75,6 +78,7 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 }
 
 const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
+                                                  .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,
                                                   .prepare = mpi_move_prepare,
                                                   .post = mpi_move_post,

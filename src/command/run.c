@@ -298,6 +298,11 @@ static bool parse(options *side, const cli_command *self, int argc, char **argv)
   if (!a->moving.map) a->moving.map = b->moving.map;
   if (!a->moving.window) a->moving.window = b->moving.window;
   if (!a->timeout) a->timeout = b->timeout;
+  if (!a->gpu_memory) a->gpu_memory = b->gpu_memory;
+  if (!a->ndevices) {
+    a->ndevices = b->ndevices;
+    memcpy(a->devices, b->devices, sizeof a->devices);
+  }
   if (strcmp(a->backend, "auto") == 0) a->backend = b->backend;
   if (!a->carrier) a->carrier = b->carrier;
   if (!a->move) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --move tensors from one to the other");
