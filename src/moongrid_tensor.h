@@ -199,7 +199,7 @@ typedef struct mgrid_move_run_options {
 ** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
 ** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
 ** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
-** side in both parts are not. mpi: memory of the CPU. nccl: of this rank's GPU, also the window, which the backend keeps; what
+** side in both parts are not. mpi: memory of the CPU, or of a GPU where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what
 ** writes `from` there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move
 ** nothing (MGRID_UNSUPPORTED), but for a world of one rank. options may be NULL. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,

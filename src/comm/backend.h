@@ -125,7 +125,8 @@ typedef struct mgrid_transport_ops {
   /* Local: memory to pack in, the backend's own; the next call may give the same. NULL: malloc. */
   void *(*memory)(mgrid_backend *b, size_t bytes, mgrid_error *err);
   /* Copy in memory of parts. It may go on after the call: what is posted later waits for it, and so do later copies.
-  ** NULL: the CPU's own. */
+  ** NULL: the CPU's own, and so while `copies`, where there is one, is false. */
+  bool (*copies)(mgrid_backend *b);
   mgrid_status (*copy)(mgrid_backend *b, const mgrid_slab *rows, mgrid_error *err);
   /* mgrid_look: have all copies ended? NULL: they end in the call. */
   mgrid_outcome (*copied)(mgrid_backend *b, mgrid_error *err);

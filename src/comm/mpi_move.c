@@ -15,6 +15,7 @@ static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
   m->before = m->seconds;
+  m->cuda.used = false;
   if (*seconds > 0) m->seconds = *seconds;
   *seconds = m->seconds;
   m->phase += UINT64_C(1) << 32; /* what ranks tell each other is of this move */
@@ -80,6 +81,9 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
                                                   .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,
+                                                  .reaches = mgrid_mpi_reaches,
+                                                  .copies = mgrid_mpi_copies,
+                                                  .copy = mgrid_mpi_copy,
                                                   .prepare = mpi_move_prepare,
                                                   .post = mpi_move_post,
                                                   .look = mpi_move_look,

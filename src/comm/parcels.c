@@ -59,7 +59,8 @@ static void copy_rows(char *buffer, char *at, int64_t count, int64_t stride, int
 }
 
 static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err) {
-  if (b->ops->transport && b->ops->transport->copy) return b->ops->transport->copy(b, s, err);
+  const mgrid_transport_ops *ops = b->ops->transport;
+  if (ops && ops->copy && (!ops->copies || ops->copies(b))) return ops->copy(b, s, err);
   for (int64_t k = 0; k < s->planes; k++)
     copy_rows(s->packed + k * s->count * s->row, s->apart + k * s->plane_stride, s->count, s->stride, s->row, s->pack);
   return MGRID_OK;

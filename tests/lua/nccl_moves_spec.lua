@@ -138,6 +138,12 @@ describe("mgrid_move_run over NCCL", function()
     assert.truthy(err:find("gets ncclRemoteError (STANDIN_SEND_ERROR)", 1, true), err)
   end)
 
+  it("goes over MPI where that is CUDA-aware, and is refused where it is not", function()
+    local out, err, code = on(4, "build/tests/nccl/move mpi", "STANDIN_STRICT=1")
+    assert.equal(0, code, err .. out)
+    assert.truthy(out:find "\n1%.%.2\n$", out)
+  end)
+
   it("names a rank that never comes", function()
     local out = on(4, "build/tests/nccl/move absent")
     assert.equal("403: after 1 seconds not all ranks had come: rank 1 is not there, in call 1 over all ranks: a move of tensors\n", out)

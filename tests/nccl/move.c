@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT
 **
 ** move.c - moves in memory of GPUs, as a host calls them: memory that is not the GPU's is refused on all ranks, and then
-** the right one goes. `move failing`: NCCL fails on the way. `move absent`: a rank never comes. TAP from rank 0.
+** the right one goes. `move failing`: NCCL fails on the way. `move absent`: a rank never comes. `move mpi`: over an MPI
+** that is not CUDA-aware, and one that is. TAP from rank 0.
 */
 #include "trainer.h"
 
 enum { ROWS = 64, COLUMNS = 48 }; /* of i32 */
+
+/* What an MPI for GPUs has. The stand-in's memory is the CPU's, so that any MPI reaches it. */
+static int                                 cuda_aware;
+__attribute__((visibility("default"))) int MPIX_Query_cuda_support(void);
+int                                        MPIX_Query_cuda_support(void) { return cuda_aware; }
 
 /* A matrix cut by its rows, or by its columns. */
 static mgrid_plan *cut(int axis, mgrid_error *e) {
@@ -130,20 +136,36 @@ static int absent(fixture *f, mgrid_backend *b) {
   return 1;
 }
 
+static void over_mpi(fixture *f, mgrid_backend *b) {
+  refused(
+      f, b, &f->from, MGRID_UNSUPPORTED,
+      "rank 0: the part of tensor 'w' before the move on rank 0 is in memory of GPU 0, which this MPI does not reach, "
+      "since it is not CUDA-aware; the nccl backend moves it");
+  cuda_aware = 1;
+  mgrid_error e = MGRID_ERROR_INIT;
+  bool        ok = mgrid_move_run(f->move, b, &f->from, &f->to, NULL, &e) == MGRID_OK;
+  if (!ok) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  test(ok && arrived(f), "an MPI that is CUDA-aware moves it");
+}
+
 int main(int argc, char **argv) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_backend *carrier;
   tap_begin(&argc, &argv);
   load();
   carrier = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
-  mgrid_backend *b = mgrid_nccl_backend(carrier, NULL, &e);
+  bool           mpi = argc > 1 && strcmp(argv[1], "mpi") == 0;
+  mgrid_backend *b = mpi ? mgrid_backend_ref(carrier) : mgrid_nccl_backend(carrier, NULL, &e);
   if (!b) {
     fprintf(stderr, "# rank %d: %s\n", rank, e.message);
     return 1;
   }
+  if (mpi) p_SetDevice(rank);
   fixture f = fixture_new();
   if (argc > 1 && strcmp(argv[1], "absent") == 0) return absent(&f, b);
-  if (argc > 1) {
+  if (mpi) {
+    over_mpi(&f, b);
+  } else if (argc > 1) {
     failing(&f, b);
   } else {
     refusals(&f, b);
@@ -155,7 +177,7 @@ int main(int argc, char **argv) {
       test(ok && arrived(&f), "and after all of these it goes, again and again");
     }
   }
-  if (argc <= 1) fixture_free(&f);
+  if (argc <= 1 || mpi) fixture_free(&f);
   mgrid_backend_free(b);
   mgrid_backend_free(carrier);
   return tap_end();

@@ -31,28 +31,33 @@ static bool lives(const char *at, const slab *s, size_t pitch, size_t plane) {
   return cuda_live(at, (s->planes - 1) * plane + (s->rows - 1) * pitch + s->row);
 }
 
-static cudaError_t submit(const char *call, slab s, enum cudaMemcpyKind kind, cudaStream_t stream) {
+static cudaError_t submit(const char *call, slab s, enum cudaMemcpyKind kind, cudaStream_t stream, bool wait) {
   cudaError_t e = standin_driver();
   if (e || s.row == 0 || s.rows == 0 || s.planes == 0) return cuda_answer(e);
-  if (kind != cudaMemcpyDeviceToDevice)
+  if (kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
     return cuda_wrong(cudaErrorInvalidValue, "%s: kind %d is not played", call, (int)kind);
   if (s.to_pitch < s.row || s.from_pitch < s.row || s.to_pitch > INT32_MAX || s.from_pitch > INT32_MAX)
     return cuda_wrong(cudaErrorInvalidPitchValue, "%s: rows of %zu bytes, pitches %zu and %zu", call, s.row, s.to_pitch,
                       s.from_pitch);
-  bool to = lives(s.to, &s, s.to_pitch, s.to_plane);
-  if (!to || !lives(s.from, &s, s.from_pitch, s.from_plane))
+  bool any = kind == cudaMemcpyDefault, to = any || lives(s.to, &s, s.to_pitch, s.to_plane);
+  if (!to || (!any && !lives(s.from, &s, s.from_pitch, s.from_plane)))
     return cuda_wrong(cudaErrorInvalidValue,
                       "%s of %zu x %zu x %zu bytes: the %s is no live device memory; real CUDA would fault here", call,
                       s.planes, s.rows, s.row, to ? "source" : "target");
   slab *kept = malloc(sizeof *kept);
   if (!kept) return cuda_answer(cudaErrorMemoryAllocation);
   *kept = s;
-  return cuda_answer(cuda_submit(stream, copy_slab, kept, false));
+  return cuda_answer(cuda_submit(stream, copy_slab, kept, wait));
 }
 
 SI_API cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
                                      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  return submit("cudaMemcpy2DAsync", (slab){ dst, src, width, height, 1, dpitch, spitch, 0, 0 }, kind, stream);
+  return submit("cudaMemcpy2DAsync", (slab){ dst, src, width, height, 1, dpitch, spitch, 0, 0 }, kind, stream, false);
+}
+
+SI_API cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+                                enum cudaMemcpyKind kind) {
+  return submit("cudaMemcpy2D", (slab){ dst, src, width, height, 1, dpitch, spitch, 0, 0 }, kind, NULL, true);
 }
 
 SI_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) {
@@ -66,7 +71,7 @@ SI_API cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStre
                 (slab){ p->dstPtr.ptr, p->srcPtr.ptr, p->extent.width, p->extent.height, p->extent.depth,
                         p->dstPtr.pitch, p->srcPtr.pitch, p->dstPtr.pitch * p->dstPtr.ysize,
                         p->srcPtr.pitch * p->srcPtr.ysize },
-                p->kind, stream);
+                p->kind, stream, false);
 }
 
 /* Memory that CUDA does not know is no error, but of no type. */
