@@ -27,7 +27,7 @@ static void *runtime(void) {
 }
 
 static bool symbol(void *lib, const char *name, void *function) {
-  void *found = lib ? dlsym(lib, name) : NULL;
+  void *found = dlsym(lib, name);
   if (found) memcpy(function, &found, sizeof found);
   return found != NULL;
 }
@@ -42,7 +42,8 @@ mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *w
   attributes   of = { 0 };
   int (*ask)(attributes *, const void *) = NULL;
   if (!m->cuda.looked) m->cuda.lib = runtime(), m->cuda.looked = true;
-  if (!symbol(m->cuda.lib, "cudaPointerGetAttributes", &ask) || ask(&of, data) != 0 || of.type != ON_DEVICE)
+  if (!m->cuda.lib || !symbol(m->cuda.lib, "cudaPointerGetAttributes", &ask) || ask(&of, data) != 0
+      || of.type != ON_DEVICE)
     return MGRID_OK;
   if (is_cuda_aware() && symbol(m->cuda.lib, "cudaMemcpy2D", &m->cuda.copy)) {
     m->cuda.used = true;
