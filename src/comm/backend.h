@@ -88,6 +88,7 @@ typedef struct mgrid_rows {
   int64_t row, done; /* bytes of a row, and of the current one those that are done */
   int     n;         /* loops around it, the slowest first */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX]; /* [n]; strides in bytes */
+  bool    converts; /* elements change their type when they are packed: convert.h */
 } mgrid_rows;
 
 /* A message between two ranks of the world, a part of a move: move.c */

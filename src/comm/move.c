@@ -300,7 +300,7 @@ static mgrid_status check_side(running *r, bool from, const mgrid_buffer *buffer
   const mgrid_move *m = r->move;
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair   *p = &m->pairs.pair[i];
-    const mgrid_tensor *t = from ? p->from : p->to;
+    const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
     mgrid_seat          at;
     bool                held = from ? mgrid_tensor_seat(t, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
     int64_t             bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
@@ -345,7 +345,15 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   if (!r->from || !r->to) return mgrid_oom(err);
   mgrid_status s = r->ops && r->ops->ready ? r->ops->ready(r->backend, err) : MGRID_OK;
   if (!s) s = check_side(r, true, from, r->from, err);
-  return s ? s : check_side(r, false, to, r->to, err);
+  if (!s) s = check_side(r, false, to, r->to, err);
+  bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
+  for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
+    if (mgrid_pairs_converts(&m->pairs, i))
+      s = mgrid_fail(err, MGRID_UNSUPPORTED,
+                     "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
+                     m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
+                     mgrid_pairs_tensor(&m->pairs, i, false)->type);
+  return s;
 }
 
 /* A move in words, for ranks that differ; returns its digest. */

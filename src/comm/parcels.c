@@ -4,15 +4,18 @@
 */
 #include "comm/parcels.h"
 
+#include "comm/convert.h"
+
 #include <string.h>
 
 /* -------------------------------------------------------------------- rows */
 
-void mgrid_rows_of(mgrid_rows *r, const mgrid_move_piece *piece, bool from, int64_t width, char *part) {
+void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part) {
   const int64_t *strides = from ? piece->from_strides : piece->to_strides;
-  int64_t        elements = 1;
+  int64_t        elements = 1, width = mgrid_pairs_tensor(p, piece->tensor, from)->width;
   size_t         inner = piece->naxes;
-  *r = (mgrid_rows){ .at = part + (from ? piece->from_offset : piece->to_offset) * width };
+  *r = (mgrid_rows){ .at = part + (from ? piece->from_offset : piece->to_offset) * width,
+                     .converts = width != p->pair[piece->tensor].from->width };
   while (inner > 0 && (piece->lengths[inner - 1] == 1 || strides[inner - 1] == elements))
     elements *= piece->lengths[--inner];
   r->row = elements * width;
@@ -83,12 +86,16 @@ static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
 
 static mgrid_status copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
                          mgrid_error *err) {
+  int64_t scale = r->converts ? MGRID_CONVERT_SCALE : 1;
   while (bytes > 0) {
-    mgrid_slab s = next_rows(r, bytes);
-    int64_t    n = s.row * s.count * s.planes;
+    mgrid_slab   s = next_rows(r, bytes * scale);
+    int64_t      n = s.row * s.count * s.planes / scale;
+    mgrid_status failed = MGRID_OK;
     s.packed = buffer, s.pack = how == MGRID_PACK;
-    mgrid_status failed = how == MGRID_MEASURE ? MGRID_OK : copy_strided(b, &s, err);
-    if (failed) return failed;
+    if (how != MGRID_MEASURE && r->converts)
+      mgrid_convert(&s);
+    else if (how != MGRID_MEASURE && (failed = copy_strided(b, &s, err)))
+      return failed;
     if (s.row == r->row) {
       pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
     } else if ((r->done += s.row) == r->row) {
@@ -119,14 +126,15 @@ static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
   for (*more = true; *more && p->left == 0;) {
     mgrid_status s = mgrid_stream_next(&p->stream, more, err);
     if (s || !*more) return s;
-    int64_t width = p->stream.move->pairs.pair[piece->tensor].from->width;
-    bool    sends = piece->way == MGRID_SENDS;
+    const mgrid_pairs *pairs = &p->stream.move->pairs;
+    bool               sends = piece->way == MGRID_SENDS;
     p->left = piece->bytes;
-    mgrid_rows_of(&p->rows, piece, sends, width, p->part[piece->tensor]);
+    mgrid_rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
+    p->converts = mgrid_pairs_converts(pairs, piece->tensor);
     if (piece->bytes < MGRID_LARGE) continue;
-    mgrid_rows_of(&other, piece, !sends, width, NULL);
-    p->whole = p->rows.n == 0 && other.n == 0;
-    p->direct = ops->typed && p->left <= MGRID_PARCEL_MAX && p->rows.row >= MGRID_ROW_LEAST
+    mgrid_rows_of(&other, pairs, piece, !sends, NULL);
+    p->whole = !p->converts && p->rows.n == 0 && other.n == 0;
+    p->direct = !p->converts && ops->typed && p->left <= MGRID_PARCEL_MAX && p->rows.row >= MGRID_ROW_LEAST
                 && other.row >= MGRID_ROW_LEAST;
   }
   return MGRID_OK;
@@ -143,7 +151,8 @@ static mgrid_status cut(mgrid_parcels *p, int64_t most, char *buffer, mgrid_hand
   }
   if (p->whole) most = MGRID_PARCEL_MAX;
   int64_t n = p->left < most ? p->left : most;
-  bool    in_place = r->row - r->done >= n;
+  if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* whole elements */
+  bool in_place = !r->converts && r->row - r->done >= n;
   *out = (mgrid_parcel){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   p->left -= n;
   return copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
@@ -158,6 +167,8 @@ mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mg
     if (s || !more) return s;
     if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? cut(p, most, buffer, how, out, err) : MGRID_OK;
     int64_t n = p->left < room ? p->left : room;
+    if (p->converts) n -= n % MGRID_CONVERT_SCALE;
+    if (n == 0) return MGRID_OK; /* no element more fits */
     if ((s = copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
     p->left -= n;
     room -= n;
@@ -174,12 +185,11 @@ mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *co
   mgrid_stream_begin(&s, m, MGRID_STAYS, 0);
   while (!(status = mgrid_stream_next(&s, &more, err)) && more) {
     const mgrid_move_piece *piece = &s.piece;
-    const mgrid_pair       *pair = &m->pairs.pair[piece->tensor];
     mgrid_rows              a, b;
-    mgrid_rows_of(&a, piece, true, pair->from->width, from[piece->tensor]);
-    mgrid_rows_of(&b, piece, false, pair->from->width, to[piece->tensor]);
-    /* one side's row is the other's buffer: the shorter ones are copied into or out of it */
-    mgrid_rows *shorter = a.row < b.row ? &a : &b, *longer = shorter == &a ? &b : &a;
+    mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
+    mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
+    /* one side's row is the other's buffer: the shorter ones, or those that convert, are copied into or out of it */
+    mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b, *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
       status = copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
       if (left > longer->row) pass(longer, longer->n - 1, 1);

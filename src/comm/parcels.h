@@ -16,16 +16,17 @@ enum {
   MGRID_PARCEL_MAX = 1 << 30 /* bytes of one that needs no buffer on either side: MPI counts in int */
 };
 
-/* Rows of this side of a piece; `part` is where the part begins. */
-void mgrid_rows_of(mgrid_rows *r, const mgrid_move_piece *piece, bool from, int64_t width, char *part);
+/* Rows of this side of a piece of the ith tensor; `part` is where the part begins. */
+void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part);
 
 typedef struct mgrid_parcels { /* { 0 } may be ended */
   mgrid_stream   stream;
-  mgrid_backend *backend; /* whose transport copies; what it cannot do the CPU does */
-  char *const   *part;    /* [tensors], where this rank's parts begin */
-  int64_t        left;    /* bytes of the current piece to come */
-  bool           whole;   /* the piece is one row on both sides */
-  bool           direct;  /* it is one parcel, whose rows go from memory to memory, as the transport takes them */
+  mgrid_backend *backend;  /* whose transport copies; what it cannot do the CPU does */
+  char *const   *part;     /* [tensors], where this rank's parts begin */
+  int64_t        left;     /* bytes of the current piece to come */
+  bool           converts; /* one side has the elements in another type */
+  bool           whole;    /* the piece is one row on both sides */
+  bool           direct;   /* it is one parcel, whose rows go from memory to memory, as the transport takes them */
   mgrid_rows     rows;
 } mgrid_parcels;
 

@@ -26,7 +26,7 @@ local function random(seed) -- numbers from low to high
   end
 end
 
-return recipe { params = { seed = 1, side = 0, off = 0, n = 0, long = 1 }, build = function(world, p)
+return recipe { params = { seed = 1, side = 0, type = "bf16", off = 0, n = 0, long = 1 }, build = function(world, p)
   local shape, cuts = random(p.seed), random(p.seed * 2 + p.side)
   local w = p.n > 0 and world:window(p.off, p.n) or world
   local size = p.n > 0 and p.n or #world
@@ -35,7 +35,7 @@ return recipe { params = { seed = 1, side = 0, off = 0, n = 0, long = 1 }, build
   local g = grid(w, "x-y-z", { x = x, y = y, z = fill })
   local t = topology(world)
   t.dense = g
-  for k, type in ipairs { "bf16", "f64", "f8_e4m3" } do
+  for k, type in ipairs { p.type, "f64", "f8_e4m3" } do
     local axes, cut, dims = {}, {}, { "x", "y", "z" }
     for i, name in ipairs { "i", "j", "k" } do
       axes[i] = { name, shape(1, 14) * (i == 2 and p.long or 1) }
@@ -94,6 +94,12 @@ describe("run A vs B --move --backend nccl", function()
     _, err, code = on(4, line, "STANDIN_MEMORY=90")
     assert.equal(4, code)
     assert.truthy(err:find("moongrid: %[rank 0/4%] rank %d: nccl: creation for moves: .-out of memory"), err)
+  end)
+
+  it("refuses to change types in memory of a GPU", function()
+    local _, err = on(4, ("build/moongrid run %s vs type=f32 side=1 --move --convert --backend nccl"):format(recipe))
+    assert.equal("moongrid: [rank 0/4] rank 0: tensor 't1' is bf16 before the move and f32 after it; in memory of a GPU no type "
+      .. "changes", err:match "^[^\n]*")
   end)
 
   it("refuses a budget that the communicator of all ranks does not fit into, before anything is made", function()
