@@ -128,9 +128,11 @@ typedef struct mgrid_move_options {
                             grow with the job. Without: all are in flight at once */
   size_t         nranks; /* 0: rank i of `to` is rank i of `from`; else the ranks of `to` */
   const int32_t *ranks;  /* [nranks], which rank of the move each is: those of `from`, and beyond them new ones */
+  bool convert; /* a tensor may be f32 in one plan and bf16 in the other: its elements go as bf16, in which bytes
+                             are counted, rounded to the nearest. Without: other types are refused */
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
-  { sizeof(mgrid_move_options), false, 0, NULL }
+  { sizeof(mgrid_move_options), false, 0, NULL, false }
 
 /* The move of some tensors, by name, or with ntensors 0 of all, seen from one rank of the move: those of `from`, and
 ** further ones that only `to` has. The plans may have different worlds. Tensors keep their order as they are named, or
@@ -217,8 +219,9 @@ typedef struct mgrid_move_run_options {
 ** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
 ** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
 ** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
-** side in both parts are not. mpi: memory of the CPU. dry, pmix and the host's carriers move nothing
-** (MGRID_UNSUPPORTED), but for a world of one rank. options may be NULL. */
+** side in both parts are not. mpi: memory of the CPU, or of a GPU where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what
+** writes `from` there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move
+** nothing (MGRID_UNSUPPORTED), but for a world of one rank; types of elements change in memory of the CPU alone. options may be NULL. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                                       const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);
 /* Prove a move: every rank fills what it has of each tensor with numbers that say tensor and index of the element,

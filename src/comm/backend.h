@@ -88,6 +88,7 @@ typedef struct mgrid_rows {
   int64_t row, done; /* bytes of a row, and of the current one those that are done */
   int     n;         /* loops around it, the slowest first */
   int64_t length[MGRID_AXES_MAX], stride[MGRID_AXES_MAX], index[MGRID_AXES_MAX]; /* [n]; strides in bytes */
+  bool    converts; /* elements change their type when they are packed: convert.h */
 } mgrid_rows;
 
 /* A message between two ranks of the world, a part of a move: move.c */
@@ -100,16 +101,39 @@ typedef struct mgrid_post {
   const mgrid_rows *rows;  /* where `data` is one after the other; NULL: side by side */
 } mgrid_post;
 
+/* Rows that are apart, `planes` times `count` of them, copied to a place where they lie side by side, or from there. */
+typedef struct mgrid_slab {
+  char   *apart, *packed;
+  int64_t row, count, stride, planes, plane_stride; /* bytes of a row; of strides 1 or more where they are looked at */
+  bool    pack;                                     /* from `apart` to `packed`, else back */
+} mgrid_slab;
+
 /* Between two ranks, messages of one direction arrive in the order in which they were posted. */
 typedef struct mgrid_transport_ops {
   bool typed;    /* takes rows */
   bool together; /* what all ranks post at once must fit together, and ends together */
+  /* By whom a rank tells others that it gave up, and hears it of them; may be NULL, and answer NULL. */
+  mgrid_backend *(*carrier)(mgrid_backend *b);
   /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank
   ** that fails here takes no part. */
   mgrid_status (*open)(mgrid_backend *b, double *seconds, mgrid_error *err);
+  /* Local, before the ranks agree, so that a failure is one of all ranks: can it move? NULL: it can. */
+  mgrid_status (*ready)(mgrid_backend *b, mgrid_error *err);
+  /* Local: can messages begin and end in this memory? `what` names it. NULL: in any. */
+  mgrid_status (*reaches)(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
+  /* After the ranks agreed, over all of them and with a verdict: make what messages go over. NULL: it is there. */
+  mgrid_status (*connect)(mgrid_backend *b, mgrid_error *err);
+  /* Local: memory to pack in, the backend's own; the next call may give the same. NULL: malloc. */
+  void *(*memory)(mgrid_backend *b, size_t bytes, mgrid_error *err);
+  /* Copy in memory of parts. It may go on after the call: what is posted later waits for it, and so do later copies.
+  ** NULL: the CPU's own, and so while `copies`, where there is one, is false. */
+  bool (*copies)(mgrid_backend *b);
+  mgrid_status (*copy)(mgrid_backend *b, const mgrid_slab *rows, mgrid_error *err);
+  /* mgrid_look: have all copies ended? NULL: they end in the call. */
+  mgrid_outcome (*copied)(mgrid_backend *b, mgrid_error *err);
   /* Local: memory for messages in slots 0 to n - 1. */
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
-  mgrid_status (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
+  mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
   /* Slots of messages that ended since the last call; ended has room for all. */
   mgrid_status (*look)(mgrid_backend *b, size_t *n, int *ended, mgrid_error *err);
   /* Local. False: memory of messages may still be read or written; only after a failure. */

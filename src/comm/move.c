@@ -7,6 +7,9 @@
 ** the other is on its way, and these are all of the window: a half is window / (2 x lanes), with the lanes of the
 ** busiest rank of the job, which all ranks learn when they agree. So every lane can always go on, nothing waits in a
 ** circle, and both sides cut parcels alike. With rounds a rank has one lane in each direction at a time.
+**
+** Where what all ranks post at once must fit together (NCCL's groups), lanes go in step: parcel i of each lane is in step
+** i on both its sides, so each step waits only for the same one of other ranks, and for earlier ones.
 */
 #include "comm/compare.h"
 #include "comm/parcels.h"
@@ -28,6 +31,7 @@ typedef struct lane {
   bool          busy[2];
   int64_t       half; /* bytes of one */
   char         *buffer;
+  mgrid_rows    rows; /* of the parcel that is posted last */
 } lane;
 
 typedef struct running {
@@ -40,6 +44,7 @@ typedef struct running {
   size_t                     nsend;
   char                      *staging;
   int                       *ended; /* [2 * nlanes], of ops->look */
+  mgrid_post                *step;  /* [nlanes], what is posted at once */
   mgrid_error               *err;
 } running;
 
@@ -47,34 +52,44 @@ typedef struct running {
 
 static bool through(const lane *l) { return l->ended && l->finished == l->posted; }
 
-/* Post parcels into the halves that are free. */
-static mgrid_status feed(running *r, lane *l) {
-  while (!l->ended && l->posted - l->finished < 2) {
-    int          h = (int)(l->posted % 2);
-    mgrid_parcel parcel;
-    mgrid_status s = mgrid_parcels_next(&l->ahead, l->half, l->buffer + h * l->half,
-                                        l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel, r->err);
-    if (s) return s;
-    if (parcel.bytes == 0) {
-      l->ended = true;
-      return MGRID_OK;
-    }
-    mgrid_post post = { .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
+/* May it have another parcel on its way? */
+static bool has_room(const lane *l) { return !l->ended && l->posted - l->finished < 2; }
+
+/* The next parcel, in a half that is free; false: there are no more. */
+static mgrid_status fill(running *r, lane *l, mgrid_post *post, bool *more) {
+  int          h = (int)(l->posted % 2);
+  mgrid_parcel parcel;
+  mgrid_status s = mgrid_parcels_next(&l->ahead, l->half, l->buffer + h * l->half,
+                                      l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel, r->err);
+  l->ended = !s && parcel.bytes == 0;
+  *more = !s && !l->ended;
+  if (!*more) return s;
+  *post = (mgrid_post){ .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
                         .peer = l->peer,
                         .receive = l->receives,
                         .data = parcel.data,
-                        .bytes = parcel.bytes,
-                        .rows = parcel.in_rows ? &parcel.rows : NULL };
-    if ((s = r->ops->post(r->backend, 1, &post, r->err))) return s;
-    l->busy[h] = true;
-    l->posted++;
+                        .bytes = parcel.bytes };
+  if (parcel.in_rows) l->rows = parcel.rows, post->rows = &l->rows;
+  l->busy[h] = true;
+  l->posted++;
+  return MGRID_OK;
+}
+
+/* Post parcels into the halves that are free. */
+static mgrid_outcome feed(running *r, lane *l) {
+  while (has_room(l)) {
+    mgrid_post    post;
+    bool          more;
+    mgrid_outcome s = fill(r, l, &post, &more);
+    if (!s && more) s = r->ops->post(r->backend, 1, &post, r->err);
+    if (s) return s;
   }
   return MGRID_OK;
 }
 
 /* Take what has arrived, in its order. */
-static mgrid_status drain(running *r, lane *l) {
-  mgrid_status s = MGRID_OK;
+static mgrid_outcome drain(running *r, lane *l) {
+  mgrid_outcome s = MGRID_OK;
   for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++) {
     mgrid_parcel parcel;
     if (l->receives)
@@ -84,8 +99,8 @@ static mgrid_status drain(running *r, lane *l) {
   return s;
 }
 
-static mgrid_status go_on(running *r, lane *l) {
-  mgrid_status s = MGRID_OK;
+static mgrid_outcome go_on(running *r, lane *l) {
+  mgrid_outcome s = MGRID_OK;
   for (uint64_t before = UINT64_MAX; before != l->finished && !s && !through(l);) {
     before = l->finished;
     s = feed(r, l);
@@ -97,14 +112,14 @@ static mgrid_status go_on(running *r, lane *l) {
 
 /* mgrid_look: MGRID_OK when something ended. */
 static mgrid_outcome progress(void *ud) {
-  running     *r = ud;
-  size_t       n;
-  mgrid_status s = r->ops->look(r->backend, &n, r->ended, r->err);
+  running      *r = ud;
+  size_t        n;
+  mgrid_outcome s = r->ops->look(r->backend, &n, r->ended, r->err);
   if (s) return s;
   for (size_t i = 0; i < n && !s; i++) {
     lane *l = &r->lane[r->ended[i] / 2];
     l->busy[r->ended[i] % 2] = false;
-    s = go_on(r, l);
+    s = r->ops->together ? drain(r, l) : go_on(r, l);
   }
   if (s) return s;
   return n ? (mgrid_outcome)MGRID_OK : MGRID_NOT_YET;
@@ -125,10 +140,13 @@ static mgrid_status late(const running *r, double seconds, mgrid_error *err) {
                     first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not taken all", n);
 }
 
-static mgrid_outcome wait_for(running *r, double seconds) {
-  int64_t        who = -1;
-  mgrid_backend *listens = r->backend->ops->carrier ? r->backend : NULL;
-  mgrid_outcome  o = mgrid_wait(progress, r, seconds > 0 ? mgrid_now() + seconds : HUGE_VAL, listens, &who);
+static mgrid_backend *carrier(const running *r) {
+  return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
+}
+
+static mgrid_outcome wait_for(running *r, mgrid_look *look, double seconds) {
+  int64_t       who = -1;
+  mgrid_outcome o = mgrid_wait(look, r, seconds > 0 ? mgrid_now() + seconds : HUGE_VAL, carrier(r), &who);
   if (o == MGRID_LATE) return late(r, seconds, r->err);
   if (o == MGRID_GAVE_UP) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
   return o;
@@ -138,23 +156,71 @@ static mgrid_outcome wait_for(running *r, double seconds) {
 static mgrid_outcome flow(running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receives first */
-  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->err);
-  while (r->left > 0 && !s) s = wait_for(r, seconds);
+  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  while (r->left > 0 && !s) s = wait_for(r, progress, seconds);
   return s;
 }
 
 /* By rounds: the ith lane of each direction begins when the one before it has ended. */
 static mgrid_outcome by_rounds(running *r, double seconds) {
-  mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->err);
+  mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
   while (r->left > 0 && !s) {
     for (int way = 0; way < 2 && !s; way++) {
       while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
       if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
     }
-    if (!s) s = wait_for(r, seconds);
+    if (!s) s = wait_for(r, progress, seconds);
   }
   return s;
+}
+
+/* One step of the lanes of a round, or of all. */
+static mgrid_outcome step(running *r, int64_t round) {
+  size_t        n = 0;
+  mgrid_outcome s = MGRID_OK;
+  for (lane *l = r->lane; l < r->lane + r->nlanes && !s; l++) {
+    bool more = false;
+    if (l->round == round && !l->ended) s = fill(r, l, &r->step[n], &more);
+    n += more;
+  }
+  return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
+}
+
+/* In step, while one step is on its way the next one is packed. */
+static mgrid_outcome in_step(running *r, double seconds) {
+  int64_t       first = r->move->sums.rounds ? 0 : -1, end = r->move->sums.rounds ? r->move->sums.rounds : 0;
+  mgrid_outcome s = step(r, first);
+  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  for (int64_t round = first; round < end && !s; round++) {
+    for (bool goes = true; goes && !s;) {
+      bool room = true, more = false;
+      goes = false;
+      for (const lane *l = r->lane; l < r->lane + r->nlanes; l++) {
+        if (l->round != round || through(l)) continue;
+        goes = true;
+        more |= !l->ended;
+        room &= l->ended || has_room(l);
+      }
+      if (!goes) break;
+      s = more && room ? step(r, round) : wait_for(r, progress, seconds);
+    }
+  }
+  return s;
+}
+
+/* mgrid_look */
+static mgrid_outcome are_copied(void *ud) {
+  running *r = ud;
+  return r->ops->copied(r->backend, r->err);
+}
+
+static mgrid_outcome data(running *r, double seconds) {
+  if (!r->ops) return mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
+                    : r->move->sums.rounds ? by_rounds(r, seconds)
+                                           : flow(r, seconds);
+  return !s && r->ops->copied ? wait_for(r, are_copied, seconds) : s;
 }
 
 /* ----------------------------------------------------------------- prepare */
@@ -186,7 +252,8 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
   if (half > HALF_MOST) half = HALF_MOST;
   r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
-  if (!r->lane || !r->ended) return mgrid_oom(err);
+  r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
+  if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
   add_lanes(r, false);
   r->nsend = r->nlanes;
   add_lanes(r, true);
@@ -199,17 +266,20 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
     else
       bytes += room;
   }
-  r->staging = malloc((size_t)(m->sums.rounds ? 2 * bytes : bytes) + 1);
+  if (r->nlanes == 0) return MGRID_OK;
+  if (m->sums.rounds) bytes *= 2;
+  r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err) : malloc((size_t)bytes);
   if (!r->staging) return mgrid_oom(err);
+  if (m->sums.rounds) bytes /= 2;
   for (size_t i = 0; i < r->nlanes; i++) {
     lane *l = &r->lane[i];
     l->buffer = r->staging + (m->sums.rounds ? (l->receives ? bytes : 0) : at);
     at += 2 * l->half;
     mgrid_parcels_begin(&l->ahead, m, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer,
-                        l->receives ? r->to : r->from, r->ops->typed);
-    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to, r->ops->typed);
+                        l->receives ? r->to : r->from, r->backend);
+    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to, r->backend);
   }
-  return r->nlanes ? r->ops->prepare(r->backend, 2 * r->nlanes, err) : MGRID_OK;
+  return r->ops->prepare(r->backend, 2 * r->nlanes, err);
 }
 
 static void end(running *r, bool ours) {
@@ -219,18 +289,19 @@ static void end(running *r, bool ours) {
   }
   free(r->lane);
   free(r->ended);
-  if (ours) free(r->staging); /* else what is on its way may still be read from it */
+  free(r->step);
+  if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* else what is on its way may still be read from it */
   free(r->from);
   free(r->to);
 }
 
 /* ------------------------------------------------------------------- agree */
 
-static mgrid_status check_side(const mgrid_move *m, bool from, const mgrid_buffer *buffer, char **part,
-                               mgrid_error *err) {
+static mgrid_status check_side(running *r, bool from, const mgrid_buffer *buffer, char **part, mgrid_error *err) {
+  const mgrid_move *m = r->move;
   for (size_t i = 0; i < m->pairs.n; i++) {
     const mgrid_pair   *p = &m->pairs.pair[i];
-    const mgrid_tensor *t = from ? p->from : p->to;
+    const mgrid_tensor *t = mgrid_pairs_tensor(&m->pairs, i, from);
     mgrid_seat          at;
     bool                held = from ? mgrid_tensor_seat(t, m->rank, &at) : mgrid_pair_seat(p, m->rank, &at);
     int64_t             bytes = held ? mgrid_tensor_elements(t, &at) * t->width : 0;
@@ -240,6 +311,14 @@ static mgrid_status check_side(const mgrid_move *m, bool from, const mgrid_buffe
           "the part of tensor '%s' %s the move has %" PRId64 " bytes, its buffer on rank %" PRId64 " %" PRId64,
           m->pairs.name[i], from ? "before" : "after", bytes, m->rank, buffer[i].data ? buffer[i].bytes : 0);
     part[i] = buffer[i].data;
+    if (bytes == 0 || !r->ops || !r->ops->reaches) continue;
+    mgrid_text   what = { 0 };
+    mgrid_status s = MGRID_OK;
+    mgrid_text_add(&what, "the part of tensor '%s' %s the move on rank %" PRId64, m->pairs.name[i],
+                   from ? "before" : "after", m->rank);
+    s = what.failed ? mgrid_oom(err) : r->ops->reaches(r->backend, part[i], what.data, err);
+    mgrid_text_free(&what);
+    if (s) return s;
   }
   return MGRID_OK;
 }
@@ -265,8 +344,17 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
   r->from = calloc(m->pairs.n + 1, sizeof *r->from);
   r->to = calloc(m->pairs.n + 1, sizeof *r->to);
   if (!r->from || !r->to) return mgrid_oom(err);
-  mgrid_status s = check_side(m, true, from, r->from, err);
-  return s ? s : check_side(m, false, to, r->to, err);
+  mgrid_status s = r->ops && r->ops->ready ? r->ops->ready(r->backend, err) : MGRID_OK;
+  if (!s) s = check_side(r, true, from, r->from, err);
+  if (!s) s = check_side(r, false, to, r->to, err);
+  bool gpu = r->ops && r->ops->copy && (!r->ops->copies || r->ops->copies(r->backend));
+  for (size_t i = 0; i < m->pairs.n && gpu && !s; i++)
+    if (mgrid_pairs_converts(&m->pairs, i))
+      s = mgrid_fail(err, MGRID_UNSUPPORTED,
+                     "tensor '%s' is %s before the move and %s after it; in memory of a GPU no type changes",
+                     m->pairs.name[i], mgrid_pairs_tensor(&m->pairs, i, true)->type,
+                     mgrid_pairs_tensor(&m->pairs, i, false)->type);
+  return s;
 }
 
 /* A move in words, for ranks that differ; returns its digest. */
@@ -330,9 +418,9 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
 static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
   mgrid_outcome s = prepare(r, o->window, lanes, err);
   r->err = err;
-  if (!s) s = r->move->sums.rounds ? by_rounds(r, o->timeout) : flow(r, o->timeout);
-  for (size_t i = 0; i < r->move->npeers && s && r->backend->ops->carrier; i++)
-    r->backend->ops->carrier->tell(r->backend, r->move->peer[i].rank);
+  if (!s) s = data(r, o->timeout);
+  mgrid_backend *tells = s ? carrier(r) : NULL;
+  for (size_t i = 0; i < r->move->npeers && tells; i++) tells->ops->carrier->tell(tells, r->move->peer[i].rank);
   return s;
 }
 
@@ -342,7 +430,7 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_error            mine = MGRID_ERROR_INIT;
   running                r = { .move = m, .backend = b, .ops = b->ops->transport };
-  mgrid_outcome          data = MGRID_OK;
+  mgrid_outcome          carried = MGRID_OK;
   int64_t                lanes = 0;
   if (!m && err) mgrid_error_pass(&mine, err); /* why there is no move: all ranks get this error */
   if (!mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine)) check(&r, from, to, &o, &mine);
@@ -350,9 +438,10 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
   bool         opened = r.ops && !s;
   if (!s) s = agree(&r, &o, &lanes, &mine);
+  if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
-    data = carry(&r, &o, lanes, &mine);
-    s = mgrid_verdict(b, data, &mine, &mine);
+    carried = carry(&r, &o, lanes, &mine);
+    s = mgrid_verdict(b, carried, &mine, &mine);
   }
   bool ours = !opened || r.ops->close(b, s && r.lane);
   end(&r, ours);

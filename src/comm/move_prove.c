@@ -3,6 +3,7 @@
 ** move_prove.c - a move carried out with elements that say which they are, and each of them checked where it arrives.
 */
 #include "comm/backend.h"
+#include "comm/convert.h"
 #include "plan/moves.h"
 
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 typedef struct part { /* a rank's part of a tensor, and where its elements are in the whole */
   const mgrid_tensor *tensor;
   int64_t             number;                 /* of the tensor in the move */
+  int64_t             was;                    /* bytes of an element before the move, where they are others after it */
   int64_t             shape[MGRID_AXES_MAX];  /* all 0: it holds none */
   int64_t             stride[MGRID_AXES_MAX]; /* of the whole, in elements */
   int64_t            *index[MGRID_AXES_MAX];  /* [shape], on each axis */
@@ -28,6 +30,23 @@ static uint64_t stamp(int64_t tensor, int64_t index) {
   return x ^ x >> 31;
 }
 
+/* The bytes of element `index`: those that it has before the move, in the type that it has here. */
+static void element(const part *p, int64_t index, char bytes[16]) {
+  uint64_t value = stamp(p->number, index);
+  memcpy(bytes, &value, sizeof value);
+  memcpy(bytes + sizeof value, &value, sizeof value);
+  if (p->was == 0) return;
+  uint32_t wide = (uint32_t)value;
+  uint16_t narrow = (uint16_t)value;
+  if (p->was == (int64_t)sizeof wide) {
+    narrow = mgrid_bf16_of(wide);
+    memcpy(bytes, &narrow, sizeof narrow);
+  } else {
+    wide = mgrid_f32_of(narrow);
+    memcpy(bytes, &wide, sizeof wide);
+  }
+}
+
 /* Write the elements of the part, or compare: the offset of the first that is wrong, or -1. *wrong: its index in the
 ** whole. */
 static int64_t walk(const part *p, bool check, int64_t *wrong) {
@@ -41,10 +60,8 @@ static int64_t walk(const part *p, bool check, int64_t *wrong) {
     int64_t base = 0;
     for (size_t i = 0; i < last; i++) base += p->index[i][at[i]] * p->stride[i];
     for (int64_t k = at[last]; k < p->shape[last] && offset * width < p->bytes; k++, offset++) {
-      uint64_t value = stamp(p->number, base + p->index[last][k]);
-      char     bytes[sizeof value * 2];
-      memcpy(bytes, &value, sizeof value);
-      memcpy(bytes + sizeof value, &value, sizeof value);
+      char bytes[16];
+      element(p, base + p->index[last][k], bytes);
       char *here = to + offset * width;
       if (!check) {
         memcpy(here, bytes, (size_t)width);
@@ -104,7 +121,8 @@ static mgrid_status open_side(part *p, const mgrid_move *m, bool from, mgrid_bac
     mgrid_seat        seat;
     bool held = from ? mgrid_tensor_seat(pair->from, m->rank, &seat) : mgrid_pair_seat(pair, m->rank, &seat);
     p[i].number = (int64_t)i;
-    mgrid_status s = open_part(&p[i], from ? pair->from : pair->to, held ? &seat : NULL, err);
+    if (mgrid_pairs_converts(&m->pairs, i) && !from) p[i].was = mgrid_pairs_tensor(&m->pairs, i, true)->width;
+    mgrid_status s = open_part(&p[i], mgrid_pairs_tensor(&m->pairs, i, from), held ? &seat : NULL, err);
     if (!s) s = open_memory(&p[i], b, err);
     if (!s && p[i].bytes && from) walk(&p[i], false, NULL);
     if (!s && p[i].bytes && from && p[i].buffer && p[i].host != p[i].buffer)

@@ -30,14 +30,19 @@ typedef struct mpi_backend {
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
-  double       before;     /* `seconds` as it was before */
-  uint64_t     creations;  /* calls that create, so far; equal on all ranks */
-  uint64_t    *here;       /* [world], of the roll call: the number of the call that each reported last; NULL before */
-  int64_t      made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
-  bool         dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
-  bool         hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
-  bool         pending;    /* a call over a group is still there: its memory is leaked */
-  bool         broken;     /* a call over all ranks did not end: make no more calls of MPI */
+  double       before;  /* `seconds` as it was before */
+  struct {              /* of moves in memory of a GPU: mpi_gpu.c */
+    bool  looked, used; /* for the runtime of CUDA; by parts of this move */
+    void *lib;          /* NULL: the process has none */
+    int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
+  } cuda;
+  uint64_t  creations;  /* calls that create, so far; equal on all ranks */
+  uint64_t *here;       /* [world], of the roll call: the number of the call that each reported last; NULL before */
+  int64_t   made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
+  bool      dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
+  bool      hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
+  bool      pending;    /* a call over a group is still there: its memory is leaked */
+  bool      broken;     /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
 
 /* A communicator of a group: what mgrid_group_native gives, of which moongrid_mpi.h reads the first field. */
@@ -99,6 +104,11 @@ void           mgrid_mpi_restore(MPI_Comm comm, MPI_Errhandler was);
 extern const mgrid_backend_ops mgrid_mpi_ops; /* mpi.c */
 mgrid_status                   mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
 void                           mgrid_mpi_close(mgrid_backend *b);
+
+/* mpi_gpu.c: of mgrid_transport_ops */
+mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
+bool         mgrid_mpi_copies(mgrid_backend *b);
+mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err);
 
 /* mpi_launch.c: is one MPI library in this process, and was it its launcher that started it? */
 enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING: it may be another's */

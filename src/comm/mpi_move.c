@@ -7,11 +7,15 @@
 
 #include <stdlib.h>
 
+/* It carries itself. */
+static mgrid_backend *mpi_move_carrier(mgrid_backend *b) { return b; }
+
 static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
   m->before = m->seconds;
+  m->cuda.used = false;
   if (*seconds > 0) m->seconds = *seconds;
   *seconds = m->seconds;
   m->phase += UINT64_C(1) << 32; /* what ranks tell each other is of this move */
@@ -52,7 +56,7 @@ static int post_one(mpi_backend *m, const mgrid_post *p) {
   return rc;
 }
 
-static mgrid_status mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err) {
+static mgrid_outcome mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err) {
   for (size_t i = 0; i < n; i++) {
     int rc = post_one((mpi_backend *)b, &message[i]);
     if (rc) return mgrid_mpi_failed(err, rc, message[i].receive ? "MPI_Irecv" : "MPI_Isend", "a move");
@@ -75,7 +79,11 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 }
 
 const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
+                                                  .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,
+                                                  .reaches = mgrid_mpi_reaches,
+                                                  .copies = mgrid_mpi_copies,
+                                                  .copy = mgrid_mpi_copy,
                                                   .prepare = mpi_move_prepare,
                                                   .post = mpi_move_post,
                                                   .look = mpi_move_look,

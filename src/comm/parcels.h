@@ -16,17 +16,18 @@ enum {
   MGRID_PARCEL_MAX = 1 << 30 /* bytes of one that needs no buffer on either side: MPI counts in int */
 };
 
-/* Rows of this side of a piece; `part` is where the part begins. */
-void mgrid_rows_of(mgrid_rows *r, const mgrid_move_piece *piece, bool from, int64_t width, char *part);
+/* Rows of this side of a piece of the ith tensor; `part` is where the part begins. */
+void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part);
 
 typedef struct mgrid_parcels { /* { 0 } may be ended */
-  mgrid_stream stream;
-  char *const *part;   /* [tensors], where this rank's parts begin */
-  int64_t      left;   /* bytes of the current piece to come */
-  bool         typed;  /* the transport takes rows as they lie */
-  bool         whole;  /* the piece is one row on both sides */
-  bool         direct; /* it is one parcel, whose rows go from memory to memory */
-  mgrid_rows   rows;
+  mgrid_stream   stream;
+  mgrid_backend *backend;  /* whose transport copies; what it cannot do the CPU does */
+  char *const   *part;     /* [tensors], where this rank's parts begin */
+  int64_t        left;     /* bytes of the current piece to come */
+  bool           converts; /* one side has the elements in another type */
+  bool           whole;    /* the piece is one row on both sides */
+  bool           direct;   /* it is one parcel, whose rows go from memory to memory, as the transport takes them */
+  mgrid_rows     rows;
 } mgrid_parcels;
 
 typedef enum mgrid_handling {
@@ -43,13 +44,14 @@ typedef struct mgrid_parcel {
 } mgrid_parcel;
 
 void mgrid_parcels_begin(mgrid_parcels *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
-                         bool typed);
+                         mgrid_backend *b);
 void mgrid_parcels_end(mgrid_parcels *p);
 /* The next one, of `most` bytes at most if it needs a buffer, which has as many; bytes 0: it was the last. */
 mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
                                 mgrid_error *err);
 
 /* Copy what a rank needs and has. */
-mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_error *err);
+mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_backend *b,
+                                mgrid_error *err);
 
 #endif

@@ -25,6 +25,7 @@ static const char help[] =
     "  --map RANKS   which rank each rank of B is, as 8..15,0..7; left out, the numbers are the same, and\n"
     "                ranks beyond A only get data\n"
     "  --node N      ranks of a node, in order: count the bytes that leave theirs\n"
+    "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
     "  --list        every message, with its round\n"
     "  --json        one JSON object\n"
     "  --color WHEN  accepted by every command; this one has none\n";
@@ -33,7 +34,7 @@ typedef struct options {
   cli         cli;
   int64_t     world, rank, node; /* rank -1: not given; node 0: not given */
   const char *tensor, *map;
-  bool        json, list;
+  bool        json, list, convert;
 } options;
 
 /* ---------------------------------------------------------------- arguments */
@@ -189,9 +190,10 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, mgrid_error
 
 static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
-  int32_t           *map = NULL;
-  mgrid_status       s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
-  size_t             n = o->tensor ? 1 : 0;
+  how.convert = o->convert;
+  int32_t     *map = NULL;
+  mgrid_status s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
+  size_t       n = o->tensor ? 1 : 0;
   how.ranks = map;
   if (!s && o->rank >= 0) {
     mgrid_move *m = mgrid_move_new(from, to, o->rank, n, &o->tensor, &how, err);
@@ -215,6 +217,7 @@ static void join(options *a, const options *b) {
   if (!a->node) a->node = b->node;
   a->json |= b->json;
   a->list |= b->list;
+  a->convert |= b->convert;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {
@@ -246,6 +249,7 @@ const cli_command command_move = {
                { "tensor", cli_text, offsetof(options, tensor) },
                { "map", cli_text, offsetof(options, map) },
                { "node", cli_number, offsetof(options, node) },
+               { "convert", cli_flag, offsetof(options, convert) },
                { "list", cli_flag, offsetof(options, list) },
                { "json", cli_flag, offsetof(options, json) } },
   .run = run,

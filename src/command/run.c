@@ -39,6 +39,7 @@ static const char help[] =
     "  --world N     ranks in the world of that side, where it is smaller than that of the launcher\n"
     "  --tensor T    this tensor alone\n"
     "  --map RANKS   which rank each rank of B is, as 8..15,0..7\n"
+    "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
     "  --rounds      in rounds: a rank sends one message at a time and receives one\n"
     "  --window MIB  memory for packing on a rank, 64\n"
     "  --timeout S   seconds without progress after which a rank gives up, 120\n"
@@ -297,11 +298,17 @@ static bool parse(options *side, const cli_command *self, int argc, char **argv)
   if (!cli_parse_sides(&a->cli, &a->world, &b->cli, &b->world, true, self, argc, argv)) return false;
   a->move |= b->move;
   a->moving.rounds |= b->moving.rounds;
+  a->moving.convert |= b->moving.convert;
   a->share_gpu |= b->share_gpu;
   if (!a->moving.tensor) a->moving.tensor = b->moving.tensor;
   if (!a->moving.map) a->moving.map = b->moving.map;
   if (!a->moving.window) a->moving.window = b->moving.window;
   if (!a->timeout) a->timeout = b->timeout;
+  if (!a->gpu_memory) a->gpu_memory = b->gpu_memory;
+  if (!a->ndevices) {
+    a->ndevices = b->ndevices;
+    memcpy(a->devices, b->devices, sizeof a->devices);
+  }
   if (strcmp(a->backend, "auto") == 0) a->backend = b->backend;
   if (!a->carrier) a->carrier = b->carrier;
   if (!a->move) a->cli.code = cli_usage(&a->cli, "run takes two recipes to --move tensors from one to the other");
@@ -364,6 +371,7 @@ const cli_command command_run = {
                { "tensor", cli_text, offsetof(options, moving.tensor) },
                { "map", cli_text, offsetof(options, moving.map) },
                { "rounds", cli_flag, offsetof(options, moving.rounds) },
+               { "convert", cli_flag, offsetof(options, moving.convert) },
                { "window", cli_number, offsetof(options, moving.window) } },
   .run = run,
 };

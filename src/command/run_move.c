@@ -32,7 +32,7 @@ mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_p
   mgrid_move_run_options options = MGRID_MOVE_RUN_OPTIONS_INIT;
   int32_t               *map = NULL;
   size_t                 n = how->tensor ? 1 : 0;
-  what.rounds = how->rounds;
+  what.rounds = how->rounds, what.convert = how->convert;
   options.timeout = (double)how->timeout;
   if (how->window) options.window = how->window << 20;
   if (how->map && to) cli_map(how->map, mgrid_plan_world(to), &map, &what.nranks, planning);

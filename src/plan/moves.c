@@ -17,6 +17,8 @@ void mgrid_pairs_free(mgrid_pairs *p) {
   free(p->names.back);
   free(p->name);
   free(p->pair);
+  for (size_t i = 0; i < p->room && p->typing; i++) free(p->typing[i].narrow);
+  free(p->typing);
   memset(p, 0, sizeof *p);
 }
 
@@ -57,7 +59,33 @@ static mgrid_status check_both(const mgrid_plan *has, const mgrid_plan *lacks, c
   return MGRID_OK;
 }
 
-static mgrid_status add_pair(mgrid_pairs *p, const char *name, mgrid_error *err) {
+/* A tensor that is bf16 on one side and f32 on the other: its elements go as bf16. */
+static mgrid_status add_typing(mgrid_pairs *p, const mgrid_tensor **from, const mgrid_tensor **to, mgrid_error *err) {
+  bool down = strcmp((*from)->type, "f32") == 0 && strcmp((*to)->type, "bf16") == 0;
+  bool up = strcmp((*from)->type, "bf16") == 0 && strcmp((*to)->type, "f32") == 0;
+  if (!down && !up) return MGRID_OK;
+  if (!p->typing && !(p->typing = calloc(p->room, sizeof *p->typing))) return mgrid_oom(err);
+  const mgrid_tensor **wide = down ? from : to, *narrow = down ? *to : *from;
+  mgrid_tensor        *same = malloc(sizeof *same); /* borrows what the plan's tensor owns, as long as the plan lives */
+  if (!same) return mgrid_oom(err);
+  memcpy(same, *wide, sizeof *same);
+  same->type = narrow->type;
+  same->bytes = same->bytes / same->width * narrow->width;
+  same->width = narrow->width;
+  p->typing[p->n] = (mgrid_typing){ *wide, down, same };
+  *wide = same;
+  return MGRID_OK;
+}
+
+bool mgrid_pairs_converts(const mgrid_pairs *p, size_t i) { return p->typing && p->typing[i].wide; }
+
+const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool before) {
+  const mgrid_pair *pair = &p->pair[i];
+  if (mgrid_pairs_converts(p, i) && p->typing[i].before == before) return p->typing[i].wide;
+  return before ? pair->from : pair->to;
+}
+
+static mgrid_status add_pair(mgrid_pairs *p, const char *name, bool convert, mgrid_error *err) {
   const mgrid_tensor *from = mgrid_plan_require_tensor(p->from, name, err);
   const mgrid_tensor *to = from ? mgrid_plan_tensor(p->to, name) : NULL;
   if (!from) return name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
@@ -65,7 +93,8 @@ static mgrid_status add_pair(mgrid_pairs *p, const char *name, mgrid_error *err)
   for (size_t i = 0; i < p->n; i++)
     if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
   p->name[p->n] = p->from->content.tensor[mgrid_content_tensor(&p->from->content, name)].name;
-  mgrid_status s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, name, err);
+  mgrid_status s = convert ? add_typing(p, &from, &to, err) : MGRID_OK;
+  if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, name, err);
   p->n += !s;
   return s;
 }
@@ -86,13 +115,14 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   if (!s && n == 0) s = check_both(to, from, "after", err);
   if (!s && n == 0 && from->content.ntensors == 0)
     s = mgrid_fail(err, MGRID_REFUSED, "the plans have no tensors: a recipe says them, t.weights = tensor { ... }");
-  size_t room = n ? n : from->content.ntensors;
+  size_t room = p->room = n ? n : from->content.ntensors;
   if (!s) {
     p->name = malloc(room * sizeof *p->name);
     p->pair = malloc(room * sizeof *p->pair);
     if (!p->name || !p->pair) s = mgrid_oom(err);
   }
-  for (size_t i = 0; i < room && !s; i++) s = add_pair(p, n ? names[i] : from->content.tensor[i].name, err);
+  for (size_t i = 0; i < room && !s; i++)
+    s = add_pair(p, n ? names[i] : from->content.tensor[i].name, options->convert, err);
   if (s) mgrid_pairs_free(p);
   return s;
 }

@@ -8,19 +8,32 @@
 #include "plan/plan.h"
 #include "tensor/move.h"
 
+/* A tensor whose type changes on the way, as it is before or after: the other side's is the one that the pair has, in
+** which its elements go, since it is the narrower. */
+typedef struct mgrid_typing {
+  const mgrid_tensor *wide;   /* of the plan; NULL: the type stays */
+  bool                before; /* it is of the plan before the move, else after */
+  mgrid_tensor       *narrow; /* owned: the same in the type of the other side */
+} mgrid_typing;
+
 /* The tensors of two plans, by name. */
 typedef struct mgrid_pairs {
   mgrid_plan    *from, *to; /* owned */
   mgrid_renaming names;     /* owned arrays */
   int64_t        ranks;     /* of the move */
   size_t         n;
-  const char   **name; /* [n], of `from` */
-  mgrid_pair    *pair; /* [n] */
+  const char   **name;   /* [n], of `from` */
+  mgrid_pair    *pair;   /* [n] */
+  mgrid_typing  *typing; /* [room]; NULL: all types stay */
+  size_t         room;
 } mgrid_pairs;
 
 mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgrid_plan *to, size_t n,
                               const char *const *names, const mgrid_move_options *options, mgrid_error *err);
 void         mgrid_pairs_free(mgrid_pairs *p);
+/* Does the type of the ith tensor change? The tensor as it is before the move, or after. */
+bool                mgrid_pairs_converts(const mgrid_pairs *p, size_t i);
+const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool before);
 
 struct mgrid_move {
   mgrid_pairs      pairs;

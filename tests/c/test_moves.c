@@ -3,6 +3,7 @@
 ** test_moves.c - tensors and moves against plain dealing: who holds which element is written down for every rank, and
 ** every message of every rank is compared with it.
 */
+#include "comm/convert.h"
 #include "tensors.h"
 
 enum { PAIRS = 4000, MOVES = 500 };
@@ -359,7 +360,36 @@ static void test_data_arrives(void **state) {
   free(w);
 }
 
+/* -------------------------------------------------------------------- types */
+
+static void test_floats_are_rounded_to_the_nearest(void **state) {
+  static const struct {
+    uint32_t wide;
+    uint16_t narrow;
+  } cases[] = { { 0, 0 },
+                { 0x80000000, 0x8000 },
+                { 0x3f800000, 0x3f80 },
+                { 0x3f808000, 0x3f80 }, /* halfway: to the even one */
+                { 0x3f818000, 0x3f82 },
+                { 0x3f808001, 0x3f81 },
+                { 0x3f807fff, 0x3f80 },
+                { 0x7f7fffff, 0x7f80 }, /* the largest float is nearer to infinity */
+                { 0x7f800000, 0x7f80 },
+                { 0xff800000, 0xff80 },
+                { 0x7f800001, 0x7fc0 }, /* a NaN stays one */
+                { 0xffffffff, 0xffff },
+                { 0x00000001, 0 } };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_int_equal(mgrid_bf16_of(cases[i].wide), cases[i].narrow);
+  for (uint32_t i = 0; i < 0x10000; i++) { /* there and back; of NaNs the quiet ones */
+    uint32_t back = mgrid_bf16_of(mgrid_f32_of((uint16_t)i));
+    assert_true(back == i || ((i & 0x7fff) > 0x7f80 && back == (i | 0x40)));
+  }
+}
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_data_arrives) };
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_data_arrives),
+                                      cmocka_unit_test(test_floats_are_rounded_to_the_nearest) };
   return run_program("moves", tests, argc, argv);
 }

@@ -369,6 +369,7 @@ static const mgrid_error *draw_failed(fuzz *z) {
 static const mgrid_move_options *draw_how_to_move(fuzz *z) {
   z->moves = (mgrid_move_options)MGRID_MOVE_OPTIONS_INIT;
   z->moves.rounds = draw_bool(z), z->moves.nranks = below(&z->b, 2) * draw_count(z), z->moves.ranks = draw_ranks(z);
+  z->moves.convert = draw_bool(z);
   return below(&z->b, 4) ? &z->moves : NULL;
 }
 

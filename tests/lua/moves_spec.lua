@@ -6,12 +6,13 @@ local support = dofile "tests/lua/support.lua"
 local launch = support.launch
 
 local recipe = support.file [[
-return recipe { doc = "three tensors", params = { tp = 2, pp = 2, off = 0, n = 0, wide = 4, flat = 0 }, build = function(world, p)
+return recipe { doc = "three tensors", params = { tp = 2, pp = 2, off = 0, n = 0, wide = 4, flat = 0, type = "bf16" },
+  build = function(world, p)
   local w = p.n > 0 and world:window(p.off, p.n) or world
   local g = grid(w, "tp-pp-dp", { tp = p.tp, pp = p.pp, dp = fill })
   local t = topology(world)
   t.dense = g
-  t.qkv = tensor { axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", p.wide } }, type = "bf16",
+  t.qkv = tensor { axes = { { "layer", 8 }, { "qkv", 48 }, { "hidden", p.wide } }, type = p.type,
     cut = { layer = "pp", qkv = { "tp", parts = { 32, 8, 8 }, unit = 2 } } }
   local out = tensor { axes = { { "layer", 8 }, { "hidden", p.wide }, { "out", 96 } }, type = "f32",
     cut = { layer = "pp", out = "tp" } }
@@ -32,6 +33,8 @@ describe("moongrid run A vs B --move", function()
     { 8, "n=4 vs tp=1 off=4 n=4 --timeout 60" }, { 8, "--world 4 vs tp=4" }, { 8, "tp=8 pp=1 vs --world 4" },
     { 8, "vs tp=4 pp=1 flat=7" }, { 8, "flat=1000 pp=1 vs tp=4" }, { 8, "tp=1 flat=1 vs flat=64 pp=1 --window 4096" },
     { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --window 1" }, { 4, "tp=4 pp=1 vs tp=4 pp=1 --map 3,2,1,0 --tensor qkv" },
+    { 1, "type=f32 tp=1 pp=1 vs tp=1 pp=1 --convert" }, { 8, "vs type=f32 tp=4 pp=1 --convert" },
+    { 4, "type=f32 wide=900 vs tp=4 pp=1 wide=900 --convert --window 1" }, { 6, "tp=3 vs tp=1 pp=6 type=f32 --convert --rounds" },
   } do
     it(("proves every element on %d ranks: %s"):format(case[1], case[2]), function()
       local out, err, code = run(case[1], case[2])
@@ -41,6 +44,8 @@ describe("moongrid run A vs B --move", function()
   end
 
   for line, wanted in pairs {
+    ["vs type=f32"] = "tensor 'qkv' is bf16 on one side and f32 on the other",
+    ["type=f16 vs type=f32 --convert"] = "tensor 'qkv' is f16 on one side and f32 on the other",
     ["vs wide=5"] = "tensor 'qkv': axis 2 is hidden 4 on one side and hidden 5 on the other",
     ["vs --tensor x"] = "unknown tensor 'x'; known: qkv, out, deal",
     ["vs tp=3"] = recipe .. ":2: tp 3 x pp 2 = 6 does not divide the 4 ranks; nearest: tp 2, or a world of 6 ranks",

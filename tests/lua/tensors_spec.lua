@@ -374,7 +374,7 @@ describe("moongrid.move", function()
     ["ranks has more than 2147483647 elements"] = { rank = 0, ranks = holes },
     ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
     ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
-    ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks)"] = { runk = 0 },
+    ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks, convert)"] = { runk = 0 },
   } do
     it("refuses: " .. message, function()
       local ok, why = pcall(moongrid.move, plan {}, plan {}, options)

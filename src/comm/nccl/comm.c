@@ -37,10 +37,10 @@ void mgrid_nccl_drop(nccl_comm *made) {
 }
 
 typedef struct progress {
-  nccl_backend *n;
-  nccl_comm    *comm;
-  const char   *call, *name;
-  mgrid_error  *err;
+  nccl_backend    *n;
+  const nccl_comm *comm;
+  const char      *call, *name;
+  mgrid_error     *err;
 } progress;
 
 /* mgrid_look */
@@ -52,7 +52,7 @@ static mgrid_outcome in_progress(void *ud) {
   return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(p->n, p->err, r, p->call, p->name);
 }
 
-mgrid_outcome mgrid_nccl_wait(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
+mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err) {
   int64_t       who;
   progress      p = { n, c, call, name, err };

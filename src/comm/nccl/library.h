@@ -33,7 +33,9 @@
 #define CUDA_FUNCTIONS(X) \
   X(RuntimeGetVersion) X(DriverGetVersion) X(GetDeviceCount) X(SetDevice) X(GetErrorName) X(GetErrorString) \
   X(DeviceGetPCIBusId) X(Malloc) X(Free) X(MemcpyAsync) X(MemsetAsync) X(MemGetInfo) X(StreamCreateWithPriority) \
-  X(DeviceGetStreamPriorityRange) X(DeviceSynchronize) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy)
+  X(DeviceGetStreamPriorityRange) X(DeviceSynchronize) X(StreamSynchronize) X(StreamQuery) X(StreamDestroy) \
+  X(StreamWaitEvent) X(EventCreateWithFlags) X(EventRecord) X(EventQuery) X(EventDestroy) X(Memcpy2DAsync) \
+  X(Memcpy3DAsync) X(PointerGetAttributes)
 /* clang-format on */
 
 typedef struct nccl_library {

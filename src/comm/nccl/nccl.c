@@ -94,6 +94,7 @@ static void drop_proofs(nccl_backend *n) {
 static void nccl_close(mgrid_backend *b) {
   nccl_backend  *n = (nccl_backend *)b;
   mgrid_backend *carrier = n->carrier;
+  mgrid_nccl_move_end(n);
   drop_proofs(n);
   n->carry->deadline(carrier, 0);
   free(n);
@@ -125,6 +126,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
     .adopt = mgrid_nccl_adopt,
     .window = mgrid_nccl_read_window,
     .device = mgrid_nccl_read_device,
+    .transport = &mgrid_nccl_transport,
   };
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;

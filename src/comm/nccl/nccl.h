@@ -3,7 +3,7 @@
 ** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
 ** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
 ** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c, vote.c <- furnish.c, comm.c, gpu.c, memory.c <-
-** end.c <- create.c, derive.c <- recover.c, grow.c, use.c.
+** end.c <- create.c, derive.c <- recover.c, grow.c, use.c <- move.c.
 */
 #ifndef MGRID_COMM_NCCL_H
 #define MGRID_COMM_NCCL_H
@@ -40,6 +40,20 @@ struct nccl_comm {
   mgrid_choice *options;                  /* of its family; NCCL may still read strings of it */
 };
 
+typedef struct nccl_moving {   /* move.c */
+  nccl_comm    *comm;          /* of all ranks, made by the first move */
+  mgrid_choice *options;       /* of it; NULL before the first move, like the next */
+  int32_t      *ranks;         /* [world] */
+  double        before;        /* options.timeout, which that of a move replaces while it lasts */
+  void         *memory;        /* [bytes], to pack in */
+  size_t        bytes;         /* equal moves allocate once */
+  cudaEvent_t   copied;        /* what was packed before a group */
+  cudaEvent_t   sent[2];       /* the group: i has i % 2 */
+  uint64_t      posted, ended; /* groups of this move so far */
+  int          *slot;          /* [2 * half], of the messages of a group */
+  size_t        half, nslots[2];
+} nccl_moving;
+
 typedef struct nccl_backend {
   mgrid_backend            base; /* first: ops get a pointer to it */
   mgrid_backend           *carrier;
@@ -58,6 +72,7 @@ typedef struct nccl_backend {
   int          leaks;  /* threads and sockets that failed creations have left in this process: NCCL never ends them */
   cudaStream_t stream; /* for copies and proofs: the calls of the host are not waited for */
   int64_t     *number; /* on the GPU: two, for proofs, so that a proof allocates and frees nothing */
+  nccl_moving  move;
 } nccl_backend;
 
 /* NCCL's connect retries sleep 3.4 seconds without a look at the abort flag; then its threads end. */
@@ -149,7 +164,7 @@ mgrid_status mgrid_nccl_new(const nccl_backend *n, const mgrid_comm_spec *spec, 
 void         mgrid_nccl_drop(nccl_comm *made); /* free the memory alone; made may be NULL */
 double mgrid_nccl_patience(const nccl_backend *n, const mgrid_comm_spec *spec); /* seconds that its creation may take */
 /* Wait until nothing is in progress on it; listen: or until another rank gives up. */
-mgrid_outcome mgrid_nccl_wait(nccl_backend *n, nccl_comm *c, double seconds, bool listen, const char *call,
+mgrid_outcome mgrid_nccl_wait(nccl_backend *n, const nccl_comm *c, double seconds, bool listen, const char *call,
                               const char *name, mgrid_error *err);
 /* The same until the time `until`, whatever the end is: only the deadline is an error. */
 mgrid_outcome mgrid_nccl_settle(nccl_backend *n, nccl_comm *c, double until, const char *call, mgrid_error *err);
@@ -208,5 +223,13 @@ mgrid_status  mgrid_nccl_copy(mgrid_backend *b, const mgrid_descriptor *kind, vo
                               bool to_buffer, mgrid_error *err);
 mgrid_outcome mgrid_nccl_collective(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, const mgrid_work *w,
                                     mgrid_error *err);
+/* Make a call on a communicator, and wait until it is in its stream. `job` is malloc'ed, and freed here; *stuck: the
+** thread that made it has not returned, so that the communicator is not to be used again. */
+mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
+                              void *job, const char *what, const char *name, bool *stuck, mgrid_error *err);
+
+/* move.c */
+extern const mgrid_transport_ops mgrid_nccl_transport;
+void                             mgrid_nccl_move_end(nccl_backend *n); /* with the backend */
 
 #endif

@@ -149,25 +149,26 @@ static ncclResult_t run_issue(const nccl_library *lib, void *ud) {
   return issue(lib, &job->comm, &job->work);
 }
 
-/* Make the call; the work then runs in the stream. */
-static mgrid_outcome start(nccl_backend *n, nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
-                           mgrid_error *err) {
+mgrid_outcome mgrid_nccl_call(nccl_backend *n, const nccl_comm *c, ncclResult_t (*call)(const nccl_library *, void *),
+                              void *job, const char *what, const char *name, bool *stuck, mgrid_error *err) {
   if (!c->blocking) {
-    ncclResult_t r = issue(&n->lib, c, w);
-    if (r == ncclInProgress) return mgrid_nccl_wait(n, c, n->options.timeout, true, names[w->call], name, err);
-    return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, names[w->call], name);
+    ncclResult_t r = call(&n->lib, job);
+    free(job);
+    if (r == ncclInProgress) return mgrid_nccl_wait(n, c, n->options.timeout, true, what, name, err);
+    return r == ncclSuccess ? MGRID_OK : mgrid_nccl_failed(n, err, r, what, name);
   }
-  bool       left_behind;
+  mgrid_outcome s = mgrid_nccl_watch(n, n->options.timeout, true, call, job, what, name, stuck, err);
+  if (!*stuck) free(job); /* else the thread still uses it, and the communicator */
+  return s;
+}
+
+/* Make the call; the work then runs in the stream. */
+static mgrid_outcome start(nccl_backend *n, const nccl_comm *c, const mgrid_work *w, const char *name, bool *stuck,
+                           mgrid_error *err) {
   issue_job *job = malloc(sizeof *job);
   if (!job) return mgrid_oom(err);
   *job = (issue_job){ *c, *w };
-  mgrid_outcome s =
-      mgrid_nccl_watch(n, n->options.timeout, true, run_issue, job, names[w->call], name, &left_behind, err);
-  if (left_behind)
-    *stuck = true; /* the thread still uses the communicator */
-  else
-    free(job);
-  return s;
+  return mgrid_nccl_call(n, c, run_issue, job, names[w->call], name, stuck, err);
 }
 
 static mgrid_status suspended(const mgrid_comm_spec *spec, mgrid_error *err) {

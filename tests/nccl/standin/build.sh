@@ -24,7 +24,7 @@ link=(-shared -pthread "-Wl,-z,nodelete" "-Wl,-z,defs")
 
 cd "$here"
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.13 -Wl,--version-script=cudart.map \
-  -o "$out/libcudart.so.13" common.c cudart.c stream.c
+  -o "$out/libcudart.so.13" common.c cudart.c strided.c stream.c
 "$cc" "${flags[@]}" "${link[@]}" -Wl,-soname,libcudart.so.12 -Wl,-rpath,"\$ORIGIN" -o "$out/libcudart.so.12" \
   cudart12.c "$out/libcudart.so.13"
 # the shared memory needs librt where the C library is older than 2.34

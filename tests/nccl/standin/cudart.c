@@ -53,6 +53,7 @@ static const struct {
     "CUDA driver version is insufficient for CUDA runtime version" },
   { cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected" },
   { cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal" },
+  { cudaErrorInvalidPitchValue, "cudaErrorInvalidPitchValue", "invalid pitch argument" },
   { cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle" },
   { cudaErrorNotReady, "cudaErrorNotReady", "device not ready" },
   { cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered" },

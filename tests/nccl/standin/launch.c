@@ -13,14 +13,14 @@
 
 /* Work on a stream: one collective, or the sends and receives of a group. */
 typedef struct batch {
-  ncclComm_t comm;
-  uint64_t   turn;
-  bool       struck; /* by STANDIN_ASYNC_ERROR */
-  size_t     n;
-  si_call    call[];
+  ncclComm_t  comm;
+  uint64_t    turn;
+  const char *struck; /* by which switch */
+  size_t      n;
+  si_call     call[];
 } batch;
 
-static atomic_long collectives;
+static atomic_long collectives, groups;
 
 static bool is_parcel(const si_call *c) { return c->kind == SEND || c->kind == RECV; }
 
@@ -124,7 +124,7 @@ static cudaError_t run(void *arg) {
   while (c->executed != b->turn) si_wait_change(standin_now() + 1);
   si_unlock();
   if (b->struck) {
-    strike(c, stop, "STANDIN_ASYNC_ERROR");
+    strike(c, stop, b->struck);
   } else if (!atomic_load(&c->stop) && !atomic_load(&c->pause)) {
     shm_end end = SHM_OK;
     if (si_comm_error(c))
@@ -149,7 +149,9 @@ static cudaError_t run(void *arg) {
 static ncclResult_t to_stream(ncclComm_t c, batch *b) {
   cudaStream_t stream = b->call[0].stream;
   b->comm = c;
-  if (!is_parcel(&b->call[0])) b->struck = standin_fault("STANDIN_ASYNC_ERROR", atomic_fetch_add(&collectives, 1) + 1);
+  bool        parcels = is_parcel(&b->call[0]);
+  const char *fault = parcels ? "STANDIN_SEND_ERROR" : "STANDIN_ASYNC_ERROR";
+  if (standin_fault(fault, atomic_fetch_add(parcels ? &groups : &collectives, 1) + 1)) b->struck = fault;
   si_lock();
   b->turn = c->issued++;
   si_unlock();

@@ -408,6 +408,29 @@ static void cuda(void) {
   CHECK(cudaStreamDestroy(s) == cudaSuccess && cudaStreamDestroy(t) == cudaSuccess && cudaFree(NULL) == cudaSuccess);
 }
 
+/* Rows that are apart: 2 x 3 of 2 ints, each in 4 ints, each plane in 4 rows; and what memory a pointer is in. */
+static void strided(void) {
+  enum { ROW = 2, PITCH = 4, ROWS = 3, HEIGHT = 4, PLANES = 2, PLANE = PITCH * HEIGHT };
+  cudaStream_t                 s = new_stream();
+  int                         *apart = device_ints(PLANES * PLANE, 0), *packed = device_ints(PLANES * ROWS * ROW, 0), x;
+  struct cudaPointerAttributes of;
+  struct cudaMemcpy3DParms     all = { .srcPtr = { apart, PITCH * sizeof x, ROW * sizeof x, HEIGHT },
+                                       .dstPtr = { packed, ROW * sizeof x, ROW * sizeof x, ROWS },
+                                       .extent = { ROW * sizeof x, ROWS, PLANES },
+                                       .kind = cudaMemcpyDeviceToDevice };
+  CHECK(cudaMemcpy3DAsync(&all, s) == cudaSuccess && cudaStreamSynchronize(s) == cudaSuccess);
+  for (int i = 0; i < PLANES * ROWS * ROW; i++)
+    CHECK(int_at(packed, i) == i / (ROWS * ROW) * PLANE + i / ROW % ROWS * PITCH + i % ROW);
+  CHECK(cudaMemcpy2DAsync(apart + 1, PITCH * sizeof x, packed, ROW * sizeof x, ROW * sizeof x, ROWS,
+                          cudaMemcpyDeviceToDevice, s)
+        == cudaSuccess);
+  CHECK(cudaStreamSynchronize(s) == cudaSuccess && int_at(apart, 0) == 0 && int_at(apart, 1) == 0);
+  CHECK(int_at(apart, 2) == 1 && int_at(apart, 3) == 3 && int_at(apart, PITCH + 1) == int_at(packed, ROW));
+  CHECK(cudaPointerGetAttributes(&of, apart + 3) == cudaSuccess && of.type == cudaMemoryTypeDevice && of.device == me);
+  CHECK(cudaPointerGetAttributes(&of, &x) == cudaSuccess && of.type == cudaMemoryTypeUnregistered);
+  CHECK(cudaFree(apart) == cudaSuccess && cudaFree(packed) == cudaSuccess && cudaStreamDestroy(s) == cudaSuccess);
+}
+
 /* 12 communicators of all ranks, without blocking, each used: for many ranks on few cores. */
 static void many(void) {
   enum { N = 12 };
@@ -444,6 +467,7 @@ static const test right_tests[] = {
   { "teardown", teardown },
   { "revoke", revoke },
   { "cuda", cuda },
+  { "strided", strided },
   { "many", many },
   { NULL, NULL },
 };

@@ -64,7 +64,7 @@ before=$(debris)
 
 # ------------------------------------------------------------------------ what works
 run right 0 4 STANDIN_STRICT=1 STANDIN_TRACE="$out/trace" -- blocking nonblocking group group_nonblocking overlapping \
-  scalable one_rank split shrink values ring teardown revoke cuda many
+  scalable one_rank split shrink values ring teardown revoke cuda strided many
 line 'moongrid NCCL stand-in (not NCCL, no GPU): rank 0: loaded as libnccl.so.2, plays NCCL 2.28.9'
 line 'name=nonblocking config="blocking=0 cgaClusterSize=4 minCTAs=1 maxCTAs=64 ' "$out/trace.1"
 line 'nids=2 nranks=4 rank=3 device=3 name=scalable' "$out/trace.3"

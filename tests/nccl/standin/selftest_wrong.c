@@ -342,6 +342,9 @@ static void pointers(void) {
   CHECK(cudaMemcpy(p, p, 4, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
   CHECK(cudaMemcpy(host, p, 4, cudaMemcpyDeviceToDevice) == cudaErrorInvalidValue);
   CHECK(cudaMemset(host, 0, 4) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpy2DAsync(p, 4, p + 4, 8, 8, 2, cudaMemcpyDeviceToDevice, s) == cudaErrorInvalidPitchValue);
+  CHECK(cudaMemcpy2DAsync(p, 16, p + 2, 16, 8, 3, cudaMemcpyDeviceToDevice, s) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpy2DAsync(host, 8, p, 8, 8, 2, cudaMemcpyDeviceToDevice, s) == cudaErrorInvalidValue);
   CHECK(cudaStreamSynchronize(gone) == cudaErrorInvalidResourceHandle);
   CHECK(cudaFree(p) == cudaSuccess && cudaFree(p) == cudaErrorInvalidValue && cudaFree(other) == cudaSuccess);
   CHECK(sum(c, p, s) == ncclInvalidArgument);
