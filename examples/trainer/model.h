@@ -87,7 +87,7 @@ void group_exchange_counts(const group *g, const int *out, int *in, int each);
 /* Send out_rows[i] rows of `width` values to rank i, receive in_rows[i] from it. */
 void group_exchange_rows(const group *g, const real *out, const int *out_rows, real *in, const int *in_rows, int width);
 void group_spread(const group *g, double *x, int n, int from);
-void group_spread_reals(const group *g, real *x, size_t n); /* from the first rank */
+void group_spread_reals(const group *g, real *x, size_t n);                    /* from the first rank */
 MPI_Request group_send(const group *g, int to, int tag, const real *x, int n); /* x stays until group_sent */
 void        group_sent(const group *g, MPI_Request *r);
 void        group_receive(const group *g, int from, int tag, real *x, int n);

@@ -52,7 +52,7 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
                       "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64, step,
                       f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return list_pairs(f, step, wrap, err);
-  wrap &= 2 * step != f->size;
+  wrap &= step != f->size - step; /* no sum: groups of one take any step */
   if (f->size == 2 && !wrap) return mgrid_family_ref(f->origin ? f->origin : f);
   mgrid_family *pairs = mgrid_family_alloc(MGRID_PAIRS, f->world, 0, err);
   if (!pairs) return NULL;

@@ -239,6 +239,9 @@ static void test_neighbours(void **unused) {
         }
         mgrid_family_free(p);
       }
+    mgrid_family *far = mgrid_family_neighbours(f, INT64_MAX, true, anew(&err));
+    check(&r, (far != NULL) == (least == INT64_MAX && !cover));
+    mgrid_family_free(far);
     mgrid_family_free(f);
     mgrid_grid_free(d.grid);
     lists_free(&l);
