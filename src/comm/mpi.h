@@ -13,6 +13,12 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
+/* What a rank reported in a roll call: the call that it is in, and when. */
+typedef struct mpi_report {
+  uint64_t number;
+  double   at;
+} mpi_report;
+
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
   /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks and
@@ -37,7 +43,7 @@ typedef struct mpi_backend {
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
   uint64_t  creations;  /* calls that create, so far; equal on all ranks */
-  uint64_t *here;       /* [world], of the roll call: the number of the call that each reported last; NULL before */
+  mpi_report *here;     /* [world], of the roll call: what each reported last; NULL before */
   int64_t   made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
   bool      dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
   bool      hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
@@ -77,11 +83,13 @@ mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t siz
 void          mgrid_roll_look(mpi_roll *r); /* what a rank does for it while it waits */
 mgrid_missing mgrid_roll_end(mpi_roll *r);  /* after the deadline: who did not come */
 
-/* The number of the nth call over a group of this name (FNV-1a); those over all ranks have small numbers. */
+/* The number of the nth call over a group of this name: the name (FNV-1a) above, the call in the low bits. Calls over all
+** ranks have small numbers. */
+enum { MGRID_MPI_CALL_BITS = 24 };
 static inline uint64_t mgrid_mpi_number(const char *name, uint64_t nth) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325) ^ nth;
+  uint64_t h = UINT64_C(0xcbf29ce484222325);
   for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-  return h | UINT64_C(1) << 63;
+  return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
 }
 
 /* A non-blocking call of MPI. */

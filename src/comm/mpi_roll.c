@@ -33,7 +33,7 @@ static void take_reports(mpi_backend *m) {
     if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->notes, &there, &from) || !there) return;
     MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
     if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
-    if (m->here) m->here[from.MPI_SOURCE] = number;
+    if (m->here) m->here[from.MPI_SOURCE] = (mpi_report){ number, mgrid_now() };
     post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
   }
 }
@@ -84,11 +84,20 @@ static mgrid_outcome has_list(void *ud) {
   return l->got.number == r->number ? MGRID_OK : MGRID_NOT_YET;
 }
 
+/* Has it come? Also when it is in another call of the same ranks, since a call may end on some ranks while others wait in
+** it for the one that is missing; but an old report of such a call says nothing. */
+static bool has_come(const mpi_roll *r, int64_t rank) {
+  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
+  if (!last) return false;
+  return last->number == r->number
+         || ((last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0 && last->at >= r->begun);
+}
+
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
   mpi_backend *m = r->m;
   listening    l = { .roll = r };
   const double moment = 0.25; /* for an answer that is on its way */
-  answer       a = { .number = r->number };
+  answer       a = { 0 };
   r->look = 0;
   mgrid_roll_look(r);
   if (first_of(r) != m->base.rank) {
@@ -99,8 +108,12 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
     return (mgrid_missing){ 1, { first_of(r) } };
   }
   for (int64_t i = 1; i < r->size; i++)
-    if (!m->here || m->here[nth_of(r, i)] != r->number) mgrid_missing_add(&a.missing, nth_of(r, i));
-  for (int64_t i = 1; i < r->size; i++)
-    if (m->here && m->here[nth_of(r, i)] == r->number) post(m, nth_of(r, i), MGRID_TAG_MISSING, &a, sizeof a);
+    if (!has_come(r, nth_of(r, i))) mgrid_missing_add(&a.missing, nth_of(r, i));
+  for (int64_t i = 1; i < r->size; i++) {
+    int64_t rank = nth_of(r, i);
+    if (!has_come(r, rank)) continue;
+    a.number = m->here[rank].number;
+    post(m, rank, MGRID_TAG_MISSING, &a, sizeof a);
+  }
   return a.missing;
 }
