@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.h - what the files of the mpi backend share: mpi.c, mpi_create.c, mpi_move.c, mpi_open.c, mpi_roll.c, mpi_wait.c.
+** mpi.h - what the files of the mpi backend share: mpi.c, mpi_*.c.
 */
 #ifndef MGRID_COMM_MPI_H
 #define MGRID_COMM_MPI_H
@@ -12,6 +12,8 @@
 #if defined(__GNUC__) && !defined(__clang__) && !defined(OPEN_MPI)
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
+
+typedef struct mpi_note mpi_note;
 
 /* What a rank reported in a roll call: the call that it is in, and when. */
 typedef struct mpi_report {
@@ -42,13 +44,14 @@ typedef struct mpi_backend {
     void *lib;          /* NULL: the process has none */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
-  uint64_t  creations;  /* calls that create, so far; equal on all ranks */
-  mpi_report *here;     /* [world], of the roll call: what each reported last; NULL before */
-  int64_t   made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
-  bool      dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
-  bool      hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
-  bool      pending;    /* a call over a group is still there: its memory is leaked */
-  bool      broken;     /* a call over all ranks did not end: make no more calls of MPI */
+  uint64_t    creations;  /* calls that create, so far; equal on all ranks */
+  mpi_note   *note;       /* those that MPI has not taken yet */
+  mpi_report *here;       /* [world], of the roll call: what each reported last; NULL before */
+  int64_t     made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
+  bool        dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
+  bool        hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
+  bool        pending;    /* a call over a group is still there: its memory is leaked */
+  bool        broken;     /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
 
 /* A communicator of a group: what mgrid_group_native gives, of which moongrid_mpi.h reads the first field. */
@@ -69,6 +72,11 @@ enum {
   MGRID_TAG_COME = 6,
   MGRID_TAG_ALL_COME = 7
 };
+
+/* mpi_notes.c. Send a rank some bytes (160 at most), without waiting until MPI has taken them; the result of MPI. */
+int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
+/* Wait until it has taken all, for a deadline at most: has it? */
+bool mgrid_mpi_posted(mpi_backend *m);
 
 /* Who has come to one call: mpi_roll.c. */
 typedef struct mpi_roll {

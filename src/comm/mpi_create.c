@@ -144,10 +144,8 @@ static mgrid_outcome hear_member(meeting *t, int64_t position, int tag, bool *la
 }
 
 static mgrid_outcome tell_member(const meeting *t, int64_t position, int tag, bool lacks, mgrid_error *err) {
-  uint64_t    out = lacks ? ~t->number : t->number;
-  MPI_Request sent;
-  int         rc = MPI_Isend(&out, sizeof out, MPI_BYTE, t->spec->ranks[position], tag, t->roll.m->notes, &sent);
-  if (!rc) rc = MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
+  uint64_t out = lacks ? ~t->number : t->number;
+  int      rc = mgrid_mpi_post(t->roll.m, t->spec->ranks[position], tag, &out, sizeof out);
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Isend", t->spec->name) : MGRID_OK;
 }
 

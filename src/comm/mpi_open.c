@@ -120,7 +120,7 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
 
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
-  bool         usable = initialized(NULL) == MGRID_OK && !m->broken;
+  bool         usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
   if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);

@@ -9,12 +9,6 @@
 
 #include <stdlib.h>
 
-static void post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
-  MPI_Request sent;
-  if (!MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, tag, m->notes, &sent))
-    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* small: MPI takes it without waiting for the receiver */
-}
-
 static int64_t first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
 static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks[n] : n; }
 
@@ -34,7 +28,7 @@ static void take_reports(mpi_backend *m) {
     MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
     if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
     if (m->here) m->here[from.MPI_SOURCE] = (mpi_report){ number, mgrid_now() };
-    post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
+    mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
   }
 }
 
@@ -57,7 +51,7 @@ void mgrid_roll_look(mpi_roll *r) {
   if (first_of(r) == r->m->base.rank) return;
   if (!r->reported && now - r->begun >= (r->hurry ? 0 : r->seconds / 4)) {
     r->reported = true;
-    post(r->m, first_of(r), MGRID_TAG_HERE, &r->number, sizeof r->number);
+    mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &r->number, sizeof r->number);
   }
   if (r->reported) take_answer(r);
 }
@@ -89,8 +83,7 @@ static mgrid_outcome has_list(void *ud) {
 static bool has_come(const mpi_roll *r, int64_t rank) {
   const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
   if (!last) return false;
-  return last->number == r->number
-         || ((last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0 && last->at >= r->begun);
+  return last->number == r->number || ((last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0 && last->at >= r->begun);
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
@@ -113,7 +106,7 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
     int64_t rank = nth_of(r, i);
     if (!has_come(r, rank)) continue;
     a.number = m->here[rank].number;
-    post(m, rank, MGRID_TAG_MISSING, &a, sizeof a);
+    mgrid_mpi_post(m, rank, MGRID_TAG_MISSING, &a, sizeof a);
   }
   return a.missing;
 }

@@ -200,10 +200,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
 
 void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
-  uint64_t     phase = m->phase;
-  MPI_Request  request;
-  if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, MGRID_TAG_FAILED, m->notes, &request)) return;
-  MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
+  if (to != b->rank) mgrid_mpi_post(m, to, MGRID_TAG_FAILED, &m->phase, sizeof m->phase);
 }
 
 int64_t mgrid_mpi_heard(mgrid_backend *b) {
