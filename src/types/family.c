@@ -401,25 +401,32 @@ static int same(lua_State *L) {
   return mgrid_law_same(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
+static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
+
+/* Raise a law that does not hold. */
+static int raise_law(lua_State *L, const char *law, const mgrid_error *e) {
+  return mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message);
+}
+
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, a->total);
-  return mgrid_law_within(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_within(a, b, &in_order, &e) ? raise_law(L, "within", &e) : 0;
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, a->total < b->total ? a->total : b->total);
-  return mgrid_law_disjoint(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_disjoint(a, b, &in_order, &e) ? raise_law(L, "disjoint", &e) : 0;
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   if (mgrid_family_coverage(f) != MGRID_PARTITION) mgrid_lua_charge(L, f->world);
-  return mgrid_law_covers(f, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_covers(f, &e) ? raise_law(L, "covers", &e) : 0;
 }
 
 static const luaL_Reg family_fields[] = {
