@@ -87,16 +87,50 @@ describe("what takes more than a second", function()
   end)
 end)
 
-describe("moongrid(1)", function()
+describe("the manual page", function()
   local function shown(by) return run("make -s man && " .. by) end
 
-  it("has no mistake that man or mandoc know, and 80 columns", function()
-    if run "command -v man mandoc" == "" then return pending "neither man nor mandoc is here" end
-    assert.are.same({ "", "" }, { shown "! command -v man >/dev/null || man --warnings -l build/man/moongrid.1 2>&1 >/dev/null",
-      (shown "! command -v mandoc >/dev/null || mandoc -T lint build/man/moongrid.1") })
-    local text = shown "(MANWIDTH=80 man -l build/man/moongrid.1 2>/dev/null || mandoc -T ascii build/man/moongrid.1) | col -bx"
-    for line in text:gmatch "[^\n]+" do assert.is_true(require("utf8").len(line) <= 80, line) end
-    assert.truthy(text:find("\nEXAMPLES\n", 1, true))
-    assert.truthy(text:find("\n       moongrid run RECIPE [NAME=VALUE ...]\n", 1, true))
+  for section, line in pairs { "       moongrid run RECIPE [NAME=VALUE ...]", [3] = "       #include <moongrid.h>" } do
+    local path = "build/man/moongrid." .. section
+
+    it("moongrid(" .. section .. ") has no mistake that man or mandoc know, and 80 columns", function()
+      local pages = 0
+      for name, by in pairs { man = "man --warnings -l " .. path .. " 2>&1 >/dev/null", mandoc = "mandoc -T lint " .. path } do
+        if run("command -v " .. name) ~= "" then
+          assert.are.equal("", (shown(by)))
+          local text = run(name == "man" and "MANWIDTH=80 man -l " .. path .. " | col -bx"
+            or "mandoc -T utf8 -O width=78 " .. path .. " | col -bx")
+          for long in text:gmatch "[^\n]+" do assert.is_true(require("utf8").len(long) <= 80, long) end
+          for _, head in ipairs { "NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "SEE ALSO" } do
+            assert.truthy(text:find("\n" .. head .. "\n", 1, true), head)
+          end
+          assert.truthy(text:find("\n" .. line .. "\n", 1, true), text:sub(1, 500))
+          pages = pages + 1
+        end
+      end
+      if pages == 0 then pending "neither man nor mandoc is here" end
+    end)
+  end
+
+  it("moongrid(3) has every declaration and every word of the headers", function()
+    if run "command -v man" == "" then return pending "man is not here" end
+    local page = support.flat(shown "MANWIDTH=80 man -l build/man/moongrid.3 | col -bx")
+    local functions, comments = 0, 0
+    for header in run "ls src/moongrid*.h":gmatch "[^\n]+" do
+      local text = "\n" .. support.read(header)
+      for name in text:gmatch "[%s*](mgrid_%l[%w_]*)%(" do
+        assert.truthy(page:find(name .. "(", 1, true), name)
+        functions = functions + 1
+      end
+      local declarations = text:match 'extern "C" {(.*)'
+      for comment in declarations:gmatch "\n/%* (.-) ?%*/" do
+        local words = support.flat(comment:gsub("\n%*%*", "\n"))
+        if not words:find "^%-%-%-" then
+          assert.truthy(page:find(words, 1, true), words)
+          comments = comments + 1
+        end
+      end
+    end
+    assert.is_true(functions > 200 and comments > 150, functions .. " functions, " .. comments .. " comments")
   end)
 end)
