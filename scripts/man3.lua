@@ -257,8 +257,8 @@ return function(put, plain, read)
   for _, name in ipairs { "moongrid", "moongrid_mpi", "moongrid_nccl", "moongrid_lua" } do
     put("\\fB#include <%s.h>\\fR", name)
   end
-  put("\n"
-    .. "\\fBcc\\fR \\fItrainer.c\\fR \\fB$(pkg\\-config \\-\\-cflags \\-\\-libs moongrid_mpi)\\fR\n.fi\n.SH DESCRIPTION")
+  put "\n\\fBcc\\fR \\fItrainer.c\\fR \\fB$(pkg\\-config \\-\\-cflags \\-\\-libs moongrid_mpi)\\fR"
+  put ".fi\n.SH DESCRIPTION"
   for _, part in ipairs { "", "_recipe", "_tensor", "_backend", "_carrier", "_elastic", "_family", "_resources", "_mpi",
     "_nccl", "_lua" } do
     local words, text = header_of("moongrid" .. part)

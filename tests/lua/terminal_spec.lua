@@ -79,6 +79,32 @@ describe("what takes more than a second", function()
     assert.is_true(seen >= 1, table.concat(lines, "\n"))
   end)
 
+  local recipe = support.file [[return recipe { params = { tp = 8 }, build = function(world, p)
+    local t, g = topology(world), grid(world, "tp-dp", { tp = p.tp, dp = fill })
+    t.g = g
+    t.w = tensor { axes = { { "row", 4096 }, { "col", 4096 } }, type = "bf16", cut = { row = "tp" } }
+    return t
+  end }]]
+  local page = os.tmpname() .. ".html"
+  teardown(function()
+    os.remove(recipe)
+    os.remove(page)
+  end)
+  for line, what in pairs {
+    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64"] = "planning the move of 1048576 ranks",
+    ["move " .. recipe .. " --world 524288 tp=8 vs tp=64 --list >/dev/null"] = "writing the messages of 524288 ranks",
+    ["draw megatron --world 4096 tp=1,2,4,8 pp=1,2,4,8 -o " .. page] = "drawing the page",
+  } do
+    it("also of moongrid " .. line:match "^%l+" .. (line:find "list" and " --list" or ""), function()
+      local lines, code = on_terminal(80, "build/moongrid " .. line)
+      assert.are.equal(0, code)
+      local all = table.concat(lines, "\n")
+      assert.truthy(all:find("\27%[Kmoongrid: " .. what .. ", %d+ s"), all)
+      local _, err = run("build/moongrid " .. line)
+      assert.are.equal("", err)
+    end)
+  end
+
   it("is silent in a pipe, and what is quick on a terminal", function()
     local out, err = run(long)
     assert.are.same({ "", false }, { err, out:find("\27", 1, true) ~= nil })
