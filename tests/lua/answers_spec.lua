@@ -174,7 +174,7 @@ describe("moongrid why", function()
 
   it("refuses what are not two ranks", function()
     refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
-    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is not of the form NAME=VALUE")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is one too many: moongrid why RECIPE --world N [...] A B")
     refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
     refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
