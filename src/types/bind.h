@@ -133,8 +133,9 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 
-/* concurrent(topology, names | lists of names [, "file:line: " for errors]) */
+/* concurrent(topology, names | lists of names), and the same for the prelude, with "file:line: " for errors behind. */
 int mgrid_lua_concurrent(lua_State *L);
+int mgrid_lua_concurrent_at(lua_State *L);
 
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
@@ -189,6 +190,10 @@ void          mgrid_lua_open_flat(lua_State *L);
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* luaL_checkinteger and luaL_optinteger that take no text: "2" is no size, though Lua's own functions read it as one. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
+/* Raise unless the argument is a table; such_as is one that would do, "{ 2, 4 }". */
+void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
+/* "a number", "nil": what the value is. */
+const char *mgrid_lua_kind(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);

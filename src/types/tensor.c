@@ -212,13 +212,17 @@ static void read_axes(reading *r) {
   if (r->naxes > MGRID_AXES_MAX)
     refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
   for (size_t i = 0; i < r->naxes; i++) {
-    bool pair = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2;
-    if (pair) {
+    bool two = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
+    if (two) {
       lua_rawgeti(L, -1, 1);
       lua_rawgeti(L, -2, 2);
       pair = lua_type(L, -2) == LUA_TSTRING && lua_isinteger(L, -1);
     }
-    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %zu is not { name, length }", i + 1);
+    if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
+      const char *name = lua_tostring(L, -2), *is = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
+      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, is);
+    }
+    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %zu is not { name, length }, as { \"row\", 4096 }", i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
     r->axis[i].name = lua_tostring(L, -2);
     r->axis[i].length = lua_tointeger(L, -1);

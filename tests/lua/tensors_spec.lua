@@ -103,7 +103,11 @@ describe("tensor { ... }", function()
     ['axs = {}'] = "unknown field 'axs'; nearest is 'axes' (axes, type, over, cut, on)",
     ['type = "f32"'] = "tensor 'x': its axes are missing; they are a list, { { \"layer\", 32 }, ... }, slowest first",
     ['type = "f32", axes = {}'] = "tensor 'x': its axes are an empty table; they are a list, { { \"layer\", 32 }, ... }, slowest first",
-    ['type = "f32", axes = { { "a" } }'] = "tensor 'x': axis 1 is not { name, length }",
+    ['type = "f32", axes = { { "a" } }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
+    ['type = "f32", axes = { { "a", "4" } }'] = "tensor 'x': the length of axis 'a' is a string, not an integer",
+    ['type = "f32", axes = { { "a", 4.5 } }'] = "tensor 'x': the length of axis 'a' is a float, not an integer",
+    ['type = "f32", axes = { { 4, "a" } }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
+    ['type = "f32", axes = { "a", 4 }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
     ['axes = { { "a", 4 } }'] = "tensor 'x': its type is missing; it is a text, as \"bf16\"",
     ['axes = { { "a", 4 } }, type = "bf32"'] = "tensor 'x': unknown type 'bf32'; nearest is 'f32' (bf16, f16, f32, f64, "
       .. "f8_e4m3, f8_e5m2, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128)",
