@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** base.h - what every stage uses: errors, growing text, nearest names, the clock, which machine this is, who
-** started this process.
+** started this process, what the system lets it have.
 */
 #ifndef MGRID_BASE_H
 #define MGRID_BASE_H
@@ -149,5 +149,23 @@ typedef struct mgrid_launched {
 mgrid_launched mgrid_launcher(void);
 /* The variable of the i-th launcher that has a process's rank; NULL: there are no more. */
 const char *mgrid_launcher_rank(size_t i);
+
+/* What the system lets this process have, by ulimit and by its cgroup. Nothing here allocates. allowance.c */
+typedef enum mgrid_scarce { MGRID_SCARCE_MEMORY, MGRID_SCARCE_THREADS, MGRID_SCARCE_FILES } mgrid_scarce;
+typedef struct mgrid_allowance {
+  mgrid_scarce of;
+  const char  *whose, *name; /* "process", "ulimit -v" */
+  int64_t      most, has;    /* bytes or a number; -1: nobody says what it has */
+} mgrid_allowance;
+enum { MGRID_ALLOWANCES = 6, MGRID_ALLOWED = 128 };
+size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]); /* those that are set; their number */
+void   mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
+/* The tail of a message where there was no more of something: ": the process may have 512 MiB (ulimit -v) and has 498",
+** or "" where nothing is set that refuses it. Returns buf. */
+const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
+/* The same after a call that left this errno. */
+const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
+/* How many processes of this one's cgroup the kernel has ended for want of memory; false: nobody counts. */
+bool mgrid_cgroup_kills(int64_t *killed);
 
 #endif

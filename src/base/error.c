@@ -81,9 +81,16 @@ void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
   return NULL;
 }
 
-mgrid_status mgrid_oom(mgrid_error *err) { return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory"); }
+mgrid_status mgrid_oom(mgrid_error *err) {
+  char why[MGRID_ALLOWED];
+  if (!err || err->status) return MGRID_NO_MEMORY; /* nobody will read it */
+  return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s", mgrid_allowed(MGRID_SCARCE_MEMORY, why));
+}
 
-void *mgrid_null_oom(mgrid_error *err) { return mgrid_null(err, MGRID_NO_MEMORY, "out of memory"); }
+void *mgrid_null_oom(mgrid_error *err) {
+  mgrid_oom(err);
+  return NULL;
+}
 
 mgrid_status mgrid_error_pass(mgrid_error *err, const mgrid_error *from) {
   if (!err || err == from || err->status) return from->status;

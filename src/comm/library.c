@@ -5,9 +5,11 @@
 #include "comm/library.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Path of the file that contains this code: libmoongrid, or a program linked with libmoongrid.a. For a
 ** program the loader may know only argv[0], so ask /proc. */
@@ -18,22 +20,27 @@ static bool own_file(char path[PATH_MAX]) {
 }
 
 /* From the folder of that file (build tree), from ../lib (a command in bin/), else by the loader's search
-** path. */
+** path. A file that is there and cannot be loaded ends the search: what the next place lacks is not the reason. */
 void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err) {
   static const char *const folders[] = { "", "../lib/" };
-  char                     self[PATH_MAX], path[PATH_MAX + 64];
+  char                     self[PATH_MAX], path[PATH_MAX + 64], most[MGRID_ALLOWED];
   void                    *lib = NULL;
+  bool                     there = false;
   flags |= RTLD_NOW | RTLD_LOCAL;
+  errno = 0;
   if (own_file(self))
-    for (size_t i = 0; i < 2 && !lib; i++) {
+    for (size_t i = 0; i < 2 && !lib && !there; i++) {
       int dir = (int)(strrchr(self, '/') - self) + 1;
       snprintf(path, sizeof path, "%.*s%s%s", dir, self, folders[i], file);
-      lib = dlopen(path, flags);
+      there = access(path, F_OK) == 0;
+      if (there) lib = dlopen(path, flags);
     }
-  if (!lib) lib = dlopen(file, flags);
+  if (!lib && !there) lib = dlopen(file, flags);
   if (!lib) {
+    int         number = errno;
     const char *why = dlerror();
-    return mgrid_null(err, MGRID_MISSING, "%s is not here: %s", what, why ? why : "unknown reason");
+    return mgrid_null(err, MGRID_MISSING, "%s %s: %s%s", what, there ? "cannot be loaded" : "is not here",
+                      why ? why : "unknown reason", mgrid_allowed_by(number, most));
   }
   return lib; /* stays loaded: an MPI library must not be unloaded */
 }

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <pmix.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,16 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   return MGRID_OK;
 }
 
+static void *nothing(void *ud) { return ud; }
+
+/* PMIx_Init says the same whether there is no launcher or no thread for it. */
+static const char *why_not(char buf[MGRID_ALLOWED]) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, nothing, NULL) != 0) return mgrid_allowed(MGRID_SCARCE_THREADS, buf);
+  pthread_join(thread, NULL);
+  return "";
+}
+
 static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
   if (has_left())
     return mgrid_null(err, MGRID_USAGE,
@@ -252,7 +263,11 @@ static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
   if (!j) return mgrid_null_oom(err);
   pmix_status_t r = PMIx_Init(&j->me, NULL, 0);
   if (r != PMIX_SUCCESS) {
+    char most[MGRID_ALLOWED];
     free(j);
+    if (getenv("PMIX_NAMESPACE"))
+      return mgrid_null(err, MGRID_MISSING, "pmix: the launcher's PMIx cannot be joined (PMIx_Init: %s)%s",
+                        PMIx_Error_string(r), why_not(most));
     return mgrid_null(err, MGRID_MISSING,
                       "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); start it by mpirun, "
                       "prterun or srun --mpi=pmix",

@@ -168,6 +168,13 @@ mgrid_status cli_print_json(const cli *c, const mgrid_plan *p, int64_t rank, con
 /* Print the groups of all families, or of one (not ""). */
 mgrid_status cli_show_groups(const cli *c, const mgrid_plan *p, const char *family, mgrid_error *err);
 
+/* Append the limits of the system on this process, all of them or those that are low for the job's ranks; are they all
+** enough? limits.c */
+bool cli_limits(const cli *c, bool all, mgrid_text *words);
+/* Print those that are low as a note, on every rank that has some, since MPI_Init ends the process or waits for ever where
+** it lacks something, and of its many words none is the limit. */
+void cli_note_limits(const cli *c);
+
 /* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
 mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
 

@@ -12,19 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char help[] = "usage: moongrid doctor [--json]\n"
-                           "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
-                           "\n"
-                           "Say what works here: planning, the mpi backend, the nccl backend, the launcher.\n"
-                           "\n"
-                           "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
-                           "waits for whom, as NCCL's\n"
-                           "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the "
-                           "job's recipe and number of\n"
-                           "               ranks they have the names of families; start it as the user of the job\n"
-                           "  --world N    the number of ranks of the job\n"
-                           "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
-                           "  --json       as JSON\n";
+static const char help[] =
+    "usage: moongrid doctor [--json]\n"
+    "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
+    "\n"
+    "Say what works here: planning, the mpi backend, the nccl backend, the launcher, and whether the limits on\n"
+    "memory, threads and open files (ulimit, cgroup) are enough for this job's ranks.\n"
+    "\n"
+    "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
+    "waits for whom, as NCCL's\n"
+    "               RAS knows it (at localhost:28028, or where NCCL_RAS_ADDR says). With the "
+    "job's recipe and number of\n"
+    "               ranks they have the names of families; start it as the user of the job\n"
+    "  --world N    the number of ranks of the job\n"
+    "  --params FILE, --option X  parameters and options of the recipe, as of `moongrid plan`\n"
+    "  --json       as JSON\n";
 
 typedef struct options {
   cli     cli;
@@ -32,7 +34,7 @@ typedef struct options {
   int64_t world;
 } options;
 
-enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 2 };
+enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 3 };
 
 typedef struct finding {
   const char *part;
@@ -57,7 +59,11 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   }
   f[n] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
   if (c->launched) snprintf(f[n].text, sizeof f[n].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
-  return n + 1;
+  mgrid_text limits = { 0 };
+  f[n + 1] = (finding){ "limits", cli_limits(c, true, &limits), "" };
+  snprintf(f[n + 1].text, sizeof f[n + 1].text, "%s", limits.data ? limits.data : "none");
+  mgrid_text_free(&limits);
+  return n + 2;
 }
 
 static void print_json(const json_t *value) {

@@ -17,6 +17,7 @@ static char        head[64];  /* "moongrid: [rank 3/8] " */
 static char        slow[256]; /* what the alarm says */
 static const char *doing;     /* what the rank is in; NULL: it has ended, or has said an error */
 static bool        speaks;    /* of what all ranks know alike: rank 0, and 1 for it */
+static int64_t     killed;    /* mgrid_cgroup_kills before the job has started; -1: nobody counts */
 
 enum { FAILED = MGRID_BACKEND / 100 };
 
@@ -24,6 +25,21 @@ enum { FAILED = MGRID_BACKEND / 100 };
 static void say(const char *text) {
   ssize_t n = write(STDERR_FILENO, text, strlen(text));
   (void)n;
+}
+
+/* The process ends: what the kernel has done to the other rank is worth more than a call that signals may not make. */
+static void say_of_memory(void) {
+  mgrid_allowance all[MGRID_ALLOWANCES];
+  char            words[MGRID_ALLOWED], line[64 + MGRID_ALLOWED + sizeof head];
+  int64_t         now = killed;
+  if (killed < 0 || !mgrid_cgroup_kills(&now) || now <= killed) return;
+  snprintf(words, sizeof words, "its cgroup has no more memory");
+  for (size_t i = mgrid_allowances(all); i-- > 0;)
+    if (all[i].of == MGRID_SCARCE_MEMORY && strcmp(all[i].whose, "cgroup") == 0)
+      mgrid_allowance_words(&all[i], words, sizeof words);
+  snprintf(line, sizeof line, "%sout of memory: %s; the kernel has ended %" PRId64 " of its processes\n", head, words,
+           now - killed);
+  say(line);
 }
 
 static void on_alarm(int nr) {
@@ -43,6 +59,7 @@ static void on_term(int nr) {
     say("the launcher ends the job, while this rank was in: ");
     say(doing);
     say("; another rank has died or failed, whom the launcher names\n");
+    say_of_memory();
     _exit(FAILED);
   }
   signal(nr, SIG_DFL);
@@ -57,6 +74,7 @@ static void handle(int nr, void (*what)(int)) {
 
 void cli_guard(const cli *c, const char *in) {
   if (!c->launched) return;
+  if (!*head && !mgrid_cgroup_kills(&killed)) killed = -1;
   snprintf(head, sizeof head, "moongrid: [rank %" PRId64 "/%" PRId64 "] ", c->me, c->ranks);
   speaks = c->me < 2;
   doing = in;

@@ -257,6 +257,7 @@ static mgrid_status run_on_ranks(options *side, const mgrid_descriptor *wanted, 
   mgrid_mpi_options       o = MGRID_MPI_OPTIONS_INIT;
   if (c->timeout) o.timeout = (double)c->timeout;
   o.on_deadline = MGRID_DEADLINE_ABORT;
+  cli_note_limits(&c->cli);
   cli_guard(&c->cli, "the start of the job");
   cli_guard_alarm(&c->cli, o.timeout, "the job has not started");
   mgrid_backend *b = mgrid_backend_open(first->name, &o, err);

@@ -91,8 +91,10 @@ static mgrid_status begin_blocking(nccl_backend *n, flight *f, mgrid_error *err)
   m->size = (int)f->spec->size, m->position = (int)f->spec->position;
   m->nids = f->nids, m->ids = f->ids;
   if (pthread_create(&m->thread, NULL, run_maker, m) != 0) {
+    char why[MGRID_ALLOWED];
     free(m);
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for the creation of %s", f->spec->name);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for the creation of %s%s", f->spec->name,
+                      mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   f->ids = NULL; /* the maker's */
   f->maker = m, f->begun = true;

@@ -43,8 +43,10 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
   if (!w) return mgrid_oom(err);
   w->lib = n->lib, w->device = n->device, w->call = call, w->ud = ud;
   if (pthread_create(&thread, NULL, run, w) != 0) {
+    char why[MGRID_ALLOWED];
     free(w);
-    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for %s of %s", what, name);
+    return mgrid_fail(err, MGRID_BACKEND, "nccl: no thread for %s of %s%s", what, name,
+                      mgrid_allowed(MGRID_SCARCE_THREADS, why));
   }
   int64_t       who;
   mgrid_outcome outcome = mgrid_wait(has_returned, w, mgrid_now() + seconds, listen ? n->carrier : NULL, &who);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+**
+** allowance.c - what the system lets this process have: by ulimit, and by the cgroup into which a container, Slurm or an
+** administrator has put it. It is read when something has failed, so nothing here allocates.
+*/
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* A small file as a text; how long it is, 0 where it cannot be read. */
+static size_t slurp(const char *path, char *text, size_t room) {
+  int     fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, text, room - 1) : 0;
+  if (fd >= 0) close(fd);
+  text[n > 0 ? n : 0] = '\0';
+  return n > 0 ? (size_t)n : 0;
+}
+
+/* ------------------------------------------------------------------ by ulimit */
+
+static const struct row {
+  mgrid_scarce of;
+  int          resource, column; /* of /proc/self/statm, in pages: what the process has; -1: nobody says it */
+  const char  *whose, *name;
+} rows[] = {
+  { MGRID_SCARCE_MEMORY, RLIMIT_AS, 0, "process", "ulimit -v" },
+  { MGRID_SCARCE_MEMORY, RLIMIT_DATA, 5, "process", "ulimit -d" },
+  { MGRID_SCARCE_THREADS, RLIMIT_NPROC, -1, "user", "ulimit -u" },
+  { MGRID_SCARCE_FILES, RLIMIT_NOFILE, -1, "process", "ulimit -n" },
+};
+enum { NROWS = sizeof rows / sizeof rows[0] };
+
+static int64_t in_column(int column) {
+  char text[128], *at = text;
+  if (column < 0 || !slurp("/proc/self/statm", text, sizeof text)) return -1;
+  while (column-- > 0 && at) at = strchr(at + 1, ' ');
+  return at ? strtoll(at, NULL, 10) * sysconf(_SC_PAGESIZE) : -1;
+}
+
+static bool by_ulimit(const struct row *r, mgrid_allowance *a) {
+  struct rlimit now;
+  if (getrlimit(r->resource, &now) != 0 || now.rlim_cur >= INT64_MAX) return false; /* RLIM_INFINITY is more */
+  *a = (mgrid_allowance){ r->of, r->whose, r->name, (int64_t)now.rlim_cur, in_column(r->column) };
+  return true;
+}
+
+/* ------------------------------------------------------------------ by cgroup */
+
+/* Version 2 has one hierarchy; version 1 has one for each controller, in a folder of that name, with other files. */
+static const struct group {
+  mgrid_scarce of;
+  const char  *controller;
+  struct {
+    const char *most, *has;
+  } file[2]; /* by version */
+} groups[] = {
+  { MGRID_SCARCE_MEMORY,
+    "memory",
+    { { "memory.limit_in_bytes", "memory.usage_in_bytes" }, { "memory.max", "memory.current" } } },
+  { MGRID_SCARCE_THREADS, "pids", { { "pids.max", "pids.current" }, { "pids.max", "pids.current" } } },
+};
+enum { NGROUPS = sizeof groups / sizeof groups[0] };
+
+/* Does the list "cpu,memory" have the word? */
+static bool lists(const char *list, size_t len, const char *word) {
+  size_t n = strlen(word);
+  for (const char *at = list; at + n <= list + len; at++)
+    if (strncmp(at, word, n) == 0 && (at == list || at[-1] == ',') && (at + n == list + len || at[n] == ','))
+      return true;
+  return false;
+}
+
+/* The folder of this process's cgroup that has the controller; its version, 1 or 2; 0: there is none. What is before
+** the last *root characters is where the hierarchy begins. */
+static int folder_of(const char *controller, char *path, size_t room, size_t *root) {
+  char        text[4096];
+  int         version = 0;
+  const char *line = slurp("/proc/self/cgroup", text, sizeof text) ? text : "";
+  for (const char *end; (end = strchr(line, '\n')); line = end + 1) { /* "4:cpu,memory:/a/b"; "0::/a" is version 2 */
+    const char *list = strchr(line, ':') + 1, *place = strchr(list, ':') + 1;
+    size_t      len = (size_t)(place - 1 - list);
+    bool        first = len > 0 && lists(list, len, controller);
+    if (!first && (len > 0 || version)) continue;
+    version = first ? 1 : 2;
+    *root = (size_t)snprintf(path, room, "/sys/fs/cgroup%s%s", first ? "/" : "", first ? controller : "");
+    snprintf(path + *root, room - *root, "%.*s", (int)(end - place), place);
+    if (first) break;
+  }
+  return version;
+}
+
+/* The number in a file of a folder; -1: there is none, or the word "max". */
+static int64_t number_in(const char *folder, const char *file) {
+  char path[PATH_MAX], text[64], *end;
+  snprintf(path, sizeof path, "%.3000s/%s", folder, file);
+  if (!slurp(path, text, sizeof text)) return -1;
+  long long n = strtoll(text, &end, 10);
+  return end > text && n < INT64_MAX / 2 ? n : -1; /* version 1 says "none" by a number that large */
+}
+
+/* The least of its folder and of those above. */
+static bool by_cgroup(const struct group *g, mgrid_allowance *a) {
+  char   path[PATH_MAX];
+  size_t root = 0;
+  int    version = folder_of(g->controller, path, sizeof path, &root);
+  bool   found = false;
+  for (size_t len = version ? strlen(path) : 0; version && len >= root; len--) {
+    if (len > root && path[len] != '/' && path[len] != '\0') continue;
+    path[len] = '\0';
+    int64_t most = number_in(path, g->file[version - 1].most);
+    if (most < 0 || (found && a->most <= most)) continue;
+    *a = (mgrid_allowance){ g->of, "cgroup", g->file[version - 1].most, most,
+                            number_in(path, g->file[version - 1].has) };
+    found = true;
+  }
+  return found;
+}
+
+bool mgrid_cgroup_kills(int64_t *killed) {
+  char   path[PATH_MAX], text[512];
+  size_t root = 0;
+  int    version = folder_of("memory", path, sizeof path, &root);
+  size_t len = strlen(version ? path : "");
+  if (!version) return false;
+  snprintf(path + len, sizeof path - len, "/%s", version == 1 ? "memory.oom_control" : "memory.events");
+  const char *line = slurp(path, text, sizeof text) ? strstr(text, "oom_kill ") : NULL;
+  if (line) *killed = strtoll(line + strlen("oom_kill "), NULL, 10);
+  return line != NULL;
+}
+
+/* ------------------------------------------------------------------- in words */
+
+size_t mgrid_allowances(mgrid_allowance all[MGRID_ALLOWANCES]) {
+  size_t n = 0;
+  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&rows[i], &all[n]);
+  for (size_t i = 0; i < NGROUPS; i++) n += by_cgroup(&groups[i], &all[n]);
+  return n;
+}
+
+void mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room) {
+  static const char *const units[] = { "MiB", "threads", "open files" };
+  const int                shift = a->of == MGRID_SCARCE_MEMORY ? 20 : 0;
+  int n = snprintf(buf, room, "the %s may have %" PRId64 " %s (%s)", a->whose, a->most >> shift, units[a->of], a->name);
+  if (a->has >= 0) snprintf(buf + n, room - (size_t)n, " and has %" PRId64, a->has >> shift);
+}
+
+/* Of one kind, that with the least left: at most `within`, or not known. */
+static const mgrid_allowance *nearest(const mgrid_allowance *all, size_t n, mgrid_scarce of, int64_t within) {
+  const mgrid_allowance *found = NULL;
+  int64_t                least = within;
+  for (size_t i = 0; i < n; i++) {
+    int64_t left = all[i].has >= 0 ? all[i].most - all[i].has : within;
+    if (all[i].of != of || left > least) continue;
+    found = &all[i], least = left;
+  }
+  return found;
+}
+
+/* A cgroup without memory is not here: it ends processes, and refuses none. A thread wants a stack, too. */
+const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]) {
+  const int64_t          stack = 16 << 20;
+  mgrid_allowance        all[MGRID_ALLOWANCES];
+  const mgrid_allowance *a = NULL;
+  bool                   threads = of == MGRID_SCARCE_THREADS;
+  size_t                 n = 0;
+  for (size_t i = 0; i < NROWS; i++) n += by_ulimit(&rows[i], &all[n]);
+  for (size_t i = 0; i < NGROUPS && threads; i++) n += groups[i].of == of && by_cgroup(&groups[i], &all[n]);
+  if (threads) a = nearest(all, n, MGRID_SCARCE_MEMORY, stack);
+  if (a && a->has < 0) a = NULL;
+  if (!a) a = nearest(all, n, of, threads ? 1 : INT64_MAX);
+  *buf = '\0';
+  if (a) {
+    snprintf(buf, MGRID_ALLOWED, ": ");
+    mgrid_allowance_words(a, buf + 2, MGRID_ALLOWED - 2);
+  }
+  return buf;
+}
+
+const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]) {
+  *buf = '\0';
+  return number == EMFILE   ? mgrid_allowed(MGRID_SCARCE_FILES, buf)
+         : number == ENOMEM ? mgrid_allowed(MGRID_SCARCE_MEMORY, buf)
+         : number == EAGAIN ? mgrid_allowed(MGRID_SCARCE_THREADS, buf)
+                            : buf;
+}
