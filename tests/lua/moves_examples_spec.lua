@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The examples of tensors that move: weights from a trainer to rollout ranks. What README.md shows of them is what comes.
+-- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners. What README.md shows
+-- of them is what comes.
 
 local json = require "dkjson"
 local mg = require "moongrid"
@@ -122,4 +123,83 @@ describe("rl_sync", function()
     assert.are.same({ least, 0, plain(16, {}, 8), 0, least },
       numbers(shown "mpirun -n 16 rl_sync examples/rl_sync.lua vs first=8 tp=2 pp=1"))
   end)
+end)
+
+describe("experts", function()
+  local recipe = "examples/experts.lua"
+  local loads = "loads=31,12,20,17,25,28,14,13,40,11,19,16,52,15,18,21"
+  local small = "hidden=4 ffn=6 layers=2"
+
+  -- The experts of each rank of ep.
+  local function shares(params)
+    local plan, list = mg.load(recipe):plan(8, params), {}
+    for rank = 0, params.ep - 1 do
+      list[rank + 1] = {}
+      for _, run_of in ipairs(plan:tensor("up", rank).runs[2]) do
+        for i = run_of[1], run_of[1] + run_of[2] - 1 do table.insert(list[rank + 1], i) end
+      end
+    end
+    return list
+  end
+
+  for _, words in ipairs { "", " relabel=false" } do
+    it("move as README.md shows" .. words, function()
+      local line = ("moongrid move %s --world 8 vs %s%s"):format(recipe, loads, words)
+      assert.are.same({ shown(line), "", 0 }, { run("build/" .. line) })
+    end)
+  end
+
+  it("stay where they can: no other names of the new shares move fewer bytes", function()
+    local numbers = {}
+    for n in loads:gmatch "%d+" do numbers[#numbers + 1] = math.tointeger(n) end
+    local old, new = shares { ep = 4 }, shares { ep = 4, loads = numbers, relabel = false }
+    local most = 0
+    local function try(name, k)
+      if k > 4 then
+        local kept = 0
+        for share = 1, 4 do
+          for _, i in ipairs(new[share]) do
+            for _, j in ipairs(old[name[share]]) do kept = kept + (i == j and 1 or 0) end
+          end
+        end
+        most = math.max(most, kept)
+      end
+      for i = k, 4 do
+        name[k], name[i] = name[i], name[k]
+        try(name, k + 1)
+        name[k], name[i] = name[i], name[k]
+      end
+    end
+    try({ 1, 2, 3, 4 }, 1)
+    local all = all_of(("%s --world 8 vs %s"):format(recipe, loads))
+    local expert = (2 * 2048 + 2048) * 1024 * 2 * 4 * 2 -- bytes in up and down, all layers, on both ranks of dp
+    assert.are.same({ (16 - most) * expert, most * expert }, { all.minimum, all.stay })
+    assert.equal(all.minimum, all.sent)
+  end)
+
+  for _, line in ipairs { "%s vs %s %s", "%s vs %s %s relabel=false", "%s ep=8 vs %s %s ep=2", "%s ep=2 vs %s %s ep=8 --rounds" } do
+    it("arrive on 8 ranks: " .. line:format("", "", "loads=..."), function()
+      local out, err, code = support.launch(8, ("build/moongrid run %s %s --move"):format(recipe, line:format(small, small, loads)))
+      assert.are.same({ "", 0 }, { err, code }, out)
+      assert.truthy(out:find "^moved +2 tensors on mpi: .* every element proved on all 8 ranks\n$", out)
+    end)
+  end
+
+  it("go on from owners that are given", function()
+    local first = shares { ep = 4, owners = { 3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0 } }
+    assert.are.same({ { 12, 13, 14, 15 }, { 8, 9, 10, 11 }, { 4, 5, 6, 7 }, { 0, 1, 2, 3 } }, first)
+  end)
+
+  for line, message in pairs {
+    ["experts=18"] = "examples/experts.lua:38: 18 experts on ep 4 ranks: a multiple of ep",
+    ["loads=1,2,3"] = "examples/experts.lua:50: 3 loads of 16 experts",
+    ["owners=1,2,3"] = "examples/experts.lua:57: tensor 'up': axis 'expert': 3 owners; its 16 elements have one each",
+    ["owners=1,2,3,4,0,1,2,3,0,1,2,3,0,1,2,3"] =
+      "examples/experts.lua:57: tensor 'up': axis 'expert': owner 3 is 4; ep 4 pieces are 0 to 3",
+    ["ep=3"] = "examples/experts.lua:38: 16 experts on ep 3 ranks: a multiple of ep",
+  } do
+    it("refuse " .. line, function()
+      support.refuses(("plan %s --world 8 %s"):format(recipe, line), 1, "moongrid: " .. message)
+    end)
+  end
 end)
