@@ -185,6 +185,7 @@ int           mgrid_lua_plan_tensor(lua_State *L);
 int           mgrid_lua_flat(lua_State *L);
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
 void          mgrid_lua_open_flat(lua_State *L);
+int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
@@ -222,7 +223,7 @@ void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
-void mgrid_lua_open_tensor(lua_State *L);   /* tensor */
+void mgrid_lua_open_tensor(lua_State *L);   /* tensor, flat, relabel */
 void mgrid_lua_open_move(lua_State *L);     /* move; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */

@@ -30,7 +30,7 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
 
 /* ------------------------------------------------------------ random layouts */
 
-enum { TENSORS = 3, AXES = 3, GUARD = 16 };
+enum { TENSORS = 3, AXES = 3, GUARD = 16, LONGEST = 600 };
 static const char *const dim_names[] = { "x", "y", "z" };
 static const char *const tensor_names[] = { "a", "b", "c" };
 static const char *const axis_names[] = { "i", "j", "k" };
@@ -47,6 +47,7 @@ static mgrid_plan *layout(rng *r, int64_t offset, int64_t ranks, int64_t (*lengt
   mgrid_topology *t = mgrid_topology_new(size, e);
   for (int k = 0; k < ntensors; k++) {
     mgrid_tensor_axis axis[AXES];
+    int64_t           owners[AXES][LONGEST];
     size_t            order[] = { 0, 1, 2 };
     rng_shuffle(r, 3, order);
     for (int i = 0; i < AXES; i++) {
@@ -55,8 +56,13 @@ static mgrid_plan *layout(rng *r, int64_t offset, int64_t ranks, int64_t (*lengt
       axis[i].length = length[k][i];
       axis[i].ndims = rng_chance(r, 70);
       axis[i].dims = &dim_names[order[i]];
-      axis[i].cutting = (mgrid_cutting)rng_between(r, 0, 2);
+      axis[i].cutting = (mgrid_cutting)rng_between(r, 0, 3);
       axis[i].block = rng_between(r, 1, 4);
+      if (axis[i].cutting != MGRID_CUT_BOUNDS) continue; /* which would be many numbers: by owners instead */
+      axis[i].cutting = MGRID_CUT_OWNERS;
+      axis[i].nowners = (size_t)axis[i].length;
+      axis[i].owners = owners[i];
+      for (int64_t n = 0; n < axis[i].length; n++) owners[i][n] = rng_between(r, 0, dims[order[i]].size - 1);
     }
     mgrid_tensor *tensor = mgrid_tensor_new(g, types[k], AXES, axis, NULL, e);
     mgrid_topology_add_tensor(t, tensor_names[k], tensor, e);
@@ -76,9 +82,9 @@ static uint64_t element(int tensor, int64_t index) {
 
 /* Fill this rank's part, or count the elements that are wrong. */
 static int64_t walk(const mgrid_plan *p, int k, const int64_t *length, char *data, bool check, mgrid_error *e) {
-  mgrid_run runs[AXES][600];
+  mgrid_run runs[AXES][LONGEST];
   int64_t   n[AXES], wrong = 0, offset = 0;
-  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, 600, runs[i], e);
+  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, LONGEST, runs[i], e);
   for (int64_t a = 0; a < n[0]; a++)
     for (int64_t i = runs[0][a].start; i < runs[0][a].start + runs[0][a].length; i++)
       for (int64_t b = 0; b < n[1]; b++)
@@ -134,7 +140,7 @@ static bool one_move(mgrid_backend *b, uint64_t seed) {
   mgrid_move_options what = MGRID_MOVE_OPTIONS_INIT;
   mgrid_move_sums    sums = MGRID_MOVE_SUMS_INIT;
   for (int k = 0; k < n; k++)
-    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, !large ? 15 : i == 2 ? 600 : 40);
+    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, !large ? 15 : i == 2 ? LONGEST : 40);
   mgrid_plan *from = layout(&r, rng_between(&r, 0, size - before), before, length, n, &e);
   mgrid_plan *to = layout(&r, rng_between(&r, 0, size - after), after, length, n, &e);
   what.rounds = rng_chance(&r, 30);
