@@ -38,7 +38,13 @@ typedef struct mpi_backend {
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
-  double       before;  /* `seconds` as it was before */
+  double       before;      /* `seconds` as it was before */
+  struct {                  /* until all ranks are through with it: mpi_wait.c */
+    bool        on, news;   /* the verdict is to come; messages of this rank have ended since its last call */
+    double      last, look; /* when that call was; when to answer reports again */
+    MPI_Request request;    /* a call before the verdict, in which this rank is not through; or MPI_REQUEST_NULL */
+    uint64_t    words[2];   /* of it */
+  } moving;
   struct {              /* of moves in memory of a GPU: mpi_gpu.c */
     bool  looked, used; /* for the runtime of CUDA; by parts of this move */
     void *lib;          /* NULL: the process has none */
@@ -88,8 +94,9 @@ typedef struct mpi_roll {
   bool           hurry, reported, answered; /* report at once; has done so; and the first is there */
 } mpi_roll;
 mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
-void          mgrid_roll_look(mpi_roll *r); /* what a rank does for it while it waits */
-mgrid_missing mgrid_roll_end(mpi_roll *r);  /* after the deadline: who did not come */
+void          mgrid_roll_look(mpi_roll *r);      /* what a rank does for it while it waits, */
+void          mgrid_roll_answer(mpi_backend *m); /* or while it does something else */
+mgrid_missing mgrid_roll_end(mpi_roll *r);       /* after the deadline: who did not come */
 
 /* The number of the nth call over a group of this name: the name (FNV-1a) above, the call in the low bits. Calls over all
 ** ranks have small numbers. */
@@ -148,6 +155,11 @@ mgrid_status                   mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from
 int64_t                        mgrid_mpi_heard(mgrid_backend *b);
 void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
+
+/* From here on until the next call over all ranks, which is the verdict on a move, ranks tell each other that they go on:
+** who waits there waits as long as there is any progress. _goes_on: what a rank does for it while it moves. */
+void         mgrid_mpi_moving(mpi_backend *m);
+mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
 
 /* mpi_create.c */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,

@@ -20,7 +20,7 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
 }
 
 /* Take the reports that have arrived, of whatever call, and answer each. */
-static void take_reports(mpi_backend *m) {
+void mgrid_roll_answer(mpi_backend *m) {
   for (int there = 1; there;) {
     MPI_Status from;
     uint64_t   number = 0;
@@ -47,7 +47,7 @@ void mgrid_roll_look(mpi_roll *r) {
   double       now = mgrid_now();
   if (now < r->look) return;
   r->look = now + rest;
-  take_reports(r->m);
+  mgrid_roll_answer(r->m);
   if (first_of(r) == r->m->base.rank) return;
   if (!r->reported && now - r->begun >= (r->hurry ? 0 : r->seconds / 4)) {
     r->reported = true;

@@ -3,6 +3,7 @@
 ** move.c - moves of tensors between random layouts on real ranks: every element checked by its own formula, bytes
 ** counted under MPI, what lies beside the buffers untouched; refusals, told alike on every rank. TAP from rank 0.
 ** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
+** `move slow`: two ranks take longer than the deadline, and never stop; the others wait.
 */
 #include "../c/random.h" /* first: its functions have a `size` of their own */
 #include "moongrid_mpi.h"
@@ -16,6 +17,7 @@
 /* ------------------------------------------------ what MPI is asked to send */
 
 static int64_t sent, hang = -1; /* bytes so far; messages until this rank hangs */
+static int     dawdle;          /* milliseconds that each message takes */
 
 enum { DATA = 4 }; /* the tag of a move, which has a communicator of the library to itself but for notices */
 
@@ -25,6 +27,7 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
   if (tag != DATA) return PMPI_Isend(data, n, type, to, tag, comm, request);
   sent += (int64_t)n * width;
   if (hang >= 0 && hang-- == 0) sleep(4);
+  if (dawdle) usleep((useconds_t)dawdle * 1000);
   return PMPI_Isend(data, n, type, to, tag, comm, request);
 }
 
@@ -347,9 +350,52 @@ static int stuck(bool absent) {
   return 1;
 }
 
+/* Half of each row goes from one rank to the next, in parcels that take twice the deadline together. */
+static void slow(mgrid_backend *b, int mover) {
+  enum { PARCELS = 8, HALF = 32 << 10, ROW = 128 };
+  mgrid_error            e = MGRID_ERROR_INIT;
+  mgrid_plan            *plan[2];
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  const char            *x = "x";
+  char                   says[96];
+  for (int i = 0; i < 2; i++) {
+    mgrid_window      w = { size, mover, i + 1 };
+    mgrid_dim         dim = { "x", i + 1 };
+    mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+    axis[0].name = "row", axis[0].length = PARCELS * HALF / ROW;
+    axis[1].name = "column", axis[1].length = 2 * ROW, axis[1].ndims = 1, axis[1].dims = &x;
+    mgrid_grid     *g = mgrid_grid_new(w, 1, &dim, &e);
+    mgrid_tensor   *t = mgrid_tensor_new(g, "u8", 2, axis, NULL, &e);
+    mgrid_topology *top = mgrid_topology_new(size, &e);
+    mgrid_topology_add_tensor(top, "a", t, &e);
+    plan[i] = mgrid_plan_new(top, &e);
+    mgrid_topology_free(top);
+    mgrid_tensor_free(t);
+    mgrid_grid_free(g);
+  }
+  mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
+  o.window = 2 * HALF, o.timeout = 2;
+  dawdle = rank == mover ? 500 : 0;
+  double begun = MPI_Wtime();
+  bool   ok = mgrid_move_prove(m, b, &o, &e) == MGRID_OK && MPI_Wtime() - begun > 1.5 * o.timeout;
+  if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  dawdle = 0;
+  snprintf(says, sizeof says, "ranks without messages wait as long as rank %d goes on", mover);
+  test(ok, says);
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
+  if (argc > 1 && strcmp(argv[1], "slow") == 0) {
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+    slow(b, 0);
+    slow(b, 2);
+    mgrid_backend_free(b);
+    return tap_end();
+  }
   if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           ok = true;
