@@ -23,9 +23,9 @@ typedef struct mpi_report {
 
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
-  /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks and
-  ** creations; for notices; for the messages of a carrier, made by its `start`. Errors on them return. */
-  MPI_Comm       comm, notes, talk;
+  /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks, creations and
+  ** notices, which tags tell apart; for the messages of a carrier, made by its `start`. Errors on them return. */
+  MPI_Comm       comm, talk;
   MPI_Comm       given;          /* the host's own in place of `comm`, which ends as it was; else MPI_COMM_NULL */
   MPI_Errhandler handler;        /* of the host's communicator when it was handed over: that of the groups */
   MPI_Group      members;        /* of comm */
@@ -67,8 +67,9 @@ typedef struct mpi_comm {
   bool     stuck; /* one of them did not end */
 } mpi_comm;
 
-/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
-** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created. */
+/* Tags on `comm`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
+** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created; those
+** of creations, whose messages some libraries send as any others, are MGRID_TAGS and above. */
 enum {
   MGRID_TAG_FAILED = 1,
   MGRID_TAG_HERE = 2,
@@ -76,7 +77,8 @@ enum {
   MGRID_TAG_MOVE = 4,
   MGRID_TAG_THERE = 5,
   MGRID_TAG_COME = 6,
-  MGRID_TAG_ALL_COME = 7
+  MGRID_TAG_ALL_COME = 7,
+  MGRID_TAGS = 8
 };
 
 /* mpi_notes.c. Send a rank some bytes (160 at most), without waiting until MPI has taken them; the result of MPI. */
@@ -150,7 +152,7 @@ static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-/* Duplicate a communicator. Collective over it; the missing are not known by name before there are `notes`. */
+/* Duplicate a communicator. Collective over it; the missing are not known by name. */
 mgrid_status                   mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err);
 int64_t                        mgrid_mpi_heard(mgrid_backend *b);
 void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);

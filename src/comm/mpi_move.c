@@ -56,8 +56,8 @@ static int post_one(mpi_backend *m, const mgrid_post *p) {
   MPI_Request *request = &m->request[p->slot];
   int          n = p->rows ? 1 : (int)p->bytes, rc = p->rows ? type_of(p->rows, &type) : MPI_SUCCESS;
   if (rc) return rc;
-  rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request)
-                  : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request);
+  rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request)
+                  : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request);
   if (p->rows) MPI_Type_free(&type); /* MPI keeps it until the message has ended */
   return rc;
 }

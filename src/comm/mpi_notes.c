@@ -34,9 +34,9 @@ static mgrid_outcome sweep(void *ud) { /* mgrid_look */
 
 int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
   mpi_note *n = malloc(sizeof *n);
-  if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->notes);
+  if (!n) return MPI_Send(data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm);
   memcpy(n->data, data, bytes);
-  int rc = MPI_Isend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->notes, &n->sent);
+  int rc = MPI_Isend(n->data, (int)bytes, MPI_BYTE, (int)to, tag, m->comm, &n->sent);
   if (rc) return free(n), rc;
   n->next = m->note;
   m->note = n;

@@ -24,8 +24,8 @@ void mgrid_roll_answer(mpi_backend *m) {
   for (int there = 1; there;) {
     MPI_Status from;
     uint64_t   number = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->notes, &there, &from) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->comm, &there, &from) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->comm, MPI_STATUS_IGNORE);
     if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
     if (m->here) m->here[from.MPI_SOURCE] = (mpi_report){ number, mgrid_now() };
     mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
@@ -36,8 +36,8 @@ void mgrid_roll_answer(mpi_backend *m) {
 static void take_answer(mpi_roll *r) {
   for (int there = 1; there && !r->answered;) {
     uint64_t number = 0;
-    if (MPI_Iprobe((int)first_of(r), MGRID_TAG_THERE, r->m->notes, &there, MPI_STATUS_IGNORE) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, (int)first_of(r), MGRID_TAG_THERE, r->m->notes, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe((int)first_of(r), MGRID_TAG_THERE, r->m->comm, &there, MPI_STATUS_IGNORE) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, (int)first_of(r), MGRID_TAG_THERE, r->m->comm, MPI_STATUS_IGNORE);
     r->answered = number == r->number;
   }
 }
@@ -72,9 +72,9 @@ static mgrid_outcome has_list(void *ud) {
   mpi_roll  *r = l->roll;
   int        there = 0;
   mgrid_roll_look(r);
-  if (MPI_Iprobe((int)first_of(r), MGRID_TAG_MISSING, r->m->notes, &there, MPI_STATUS_IGNORE) || !there)
+  if (MPI_Iprobe((int)first_of(r), MGRID_TAG_MISSING, r->m->comm, &there, MPI_STATUS_IGNORE) || !there)
     return MGRID_NOT_YET;
-  MPI_Recv(&l->got, sizeof l->got, MPI_BYTE, (int)first_of(r), MGRID_TAG_MISSING, r->m->notes, MPI_STATUS_IGNORE);
+  MPI_Recv(&l->got, sizeof l->got, MPI_BYTE, (int)first_of(r), MGRID_TAG_MISSING, r->m->comm, MPI_STATUS_IGNORE);
   return l->got.number == r->number ? MGRID_OK : MGRID_NOT_YET;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_wait.c - calls that wait for other ranks, on our duplicates of the host's communicator. Each has a deadline:
+** mpi_wait.c - calls that wait for other ranks, on our duplicate of the host's communicator. Each has a deadline:
 ** it watches the clock, and if ranks are missing finds out which.
 */
 #include "comm/mpi.h"
@@ -257,8 +257,8 @@ int64_t mgrid_mpi_heard(mgrid_backend *b) {
   int          there = 0;
   uint64_t     phase = 0;
   MPI_Status   from;
-  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->notes, &there, &from) || !there) return -1;
-  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
+  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->comm, &there, &from) || !there) return -1;
+  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->comm, MPI_STATUS_IGNORE);
   return phase == m->phase ? from.MPI_SOURCE : -1;
 }
 
