@@ -253,15 +253,21 @@ static int new_world(lua_State *L) {
   return 1;
 }
 
+/* Arithmetic and comparison with a world, whose size is meant. */
+static int no_number(lua_State *L) {
+  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is no number; world.size is that of its ranks");
+}
+
 static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
   { "window", world_window }, { "order", world_order }, { "table", world_table }, { "rank", world_rank }, { NULL, NULL }
 };
-static const luaL_Reg        meta[] = { { "__len", world_size },
-                                        { "__tostring", world_tostring },
-                                        { "__eq", world_eq },
-                                        { "__gc", mgrid_lua_free_box },
-                                        { NULL, NULL } };
+static const luaL_Reg meta[] = {
+  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq },   { "__gc", mgrid_lua_free_box },
+  { "__add", no_number },  { "__sub", no_number },           { "__mul", no_number }, { "__div", no_number },
+  { "__idiv", no_number }, { "__mod", no_number },           { "__lt", no_number },  { "__le", no_number },
+  { NULL, NULL }
+};
 static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {

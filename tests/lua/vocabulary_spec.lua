@@ -60,6 +60,8 @@ describe("World", function()
     { "w.window(5)", "bad argument #1 to 'window' (moongrid.World expected, got number)" },
     { "local _ = w.sise", "unknown field of a World 'sise'; nearest is 'size' (size, offset, window, order, table, rank, modes)" },
     { "w.size = 3", "a World cannot be changed" },
+    { "local _ = w // 2", "a World is no number; world.size is that of its ranks" },
+    { "local _ = w > 8", "a World is no number; world.size is that of its ranks" },
     { "w:table { {0,1}, {1,2} }", "rank 1 is in groups 0 and 1 of the table; declare a 'cover' if that is meant" },
     { "w:table({ {0,1}, {2,2} }, 'partial')", "rank 2 occurs twice in group 1 of the table" },
     { "w:table { {0,1} }", "rank 2 is in no group of the table; declare it 'partial' if that is meant" },
