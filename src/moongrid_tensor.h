@@ -130,7 +130,8 @@ MGRID_API int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64
 
 /* What one rank sends and receives so that the tensors of plan `from` become those of plan `to`. Each element that a
 ** rank needs and does not have is sent to it once, so the bytes of the job are the fewest that there can be. Holders of
-** the same part share the sending: two of them differ by one message of a tensor at most. */
+** the same part share the sending: two of them differ by one message of a tensor at most, where machines are given by one
+** to ranks of their own machine and by one to others. */
 typedef struct mgrid_move mgrid_move;
 
 typedef struct mgrid_move_options {
@@ -140,18 +141,20 @@ typedef struct mgrid_move_options {
                             grow with the job. Without: all are in flight at once */
   size_t         nranks; /* 0: rank i of `to` is rank i of `from`; else the ranks of `to` */
   const int32_t *ranks;  /* [nranks], which rank of the move each is: those of `from`, and beyond them new ones */
-  bool convert; /* a tensor may be f32 in one plan and bf16 in the other: its elements go as bf16, in which bytes
+  bool    convert; /* a tensor may be f32 in one plan and bf16 in the other: its elements go as bf16, in which bytes
                              are counted, rounded to the nearest. Without: other types are refused */
+  int64_t machine; /* ranks of a machine, which has them in order: a rank gets from its own machine what is there, and
+                      the bytes between machines are the fewest that there can be; at most 4096. 0: all ranks are equally near */
 } mgrid_move_options;
 #define MGRID_MOVE_OPTIONS_INIT \
-  { sizeof(mgrid_move_options), false, 0, NULL, false }
+  { sizeof(mgrid_move_options), false, 0, NULL, false, 0 }
 
 /* The move of some tensors, by name, or with ntensors 0 of all, seen from one rank of the move: those of `from`, and
 ** further ones that only `to` has. The plans may have different worlds. Tensors keep their order as they are named, or
 ** that of `from`. Refused where a tensor is in one plan alone, or has other axes or another type in the other. options
 ** may be NULL. Local, no messages; O(dims) for each message of this rank, whatever the worlds. Grids that do not fit into
 ** each other, as 6 x 4 and 4 x 6 ranks, cost O(copies of the tensor) more for each message; flat tensors whose slices have
-** copies O(ranks that need the slice). */
+** copies O(ranks that need the slice). With machines O(ranks of a machine) more for each message. */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 /* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those of

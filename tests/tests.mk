@@ -26,7 +26,7 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 $(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
-	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
+	$(CC) $< -o $@ $(WITH_COMMAND) $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Calls of every public function, from the headers.
 $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
@@ -43,7 +43,11 @@ $(B)/tests/digests: $(B)/tests/c/digests.o $(B)/libmoongrid_lua.a $(B)/libmoongr
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.
-$(B)/tests/test_memory $(B)/tests/test_starved: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+$(B)/tests/test_memory $(B)/tests/test_starved $(B)/tests/test_reshard: LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
+# The command without its main.
+$(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
+$(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
 $(filter-out %/starved,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)

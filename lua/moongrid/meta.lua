@@ -561,9 +561,10 @@ function moongrid.relabel(was, now, options) end
 ---tensor is in one plan alone, or has other axes or another type in the other. Local.
 ---@param from moongrid.Plan|moongrid.State
 ---@param to moongrid.Plan|moongrid.State
----@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean } tensors: these alone;
+---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: these alone;
 ---rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
----job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the other
+---job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the other;
+---machine: ranks of a machine, in order, where parts come from the same one if it has them
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
 

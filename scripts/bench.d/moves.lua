@@ -18,7 +18,7 @@ end
 
 local function planning(B)
   local worlds, data = B.quick and { 1024 } or { 1024, 65536, 1048576 }, {}
-  assert(B.samples(data, ("%s/moves time %d %s"):format(B.dir, B.quick and 3 or 30, table.concat(worlds, " "))))
+  assert(B.samples(data, ("%s/moves time %d %s"):format(B.dir, B.quick and 3 or 7, table.concat(worlds, " "))))
   local t = B.table("one rank's messages of a move, two dims cut on both sides, for a tensor", "us")
   local kinds = {
     { "fits", "tp 8 pp 16 to tp 16 pp 8" }, { "window", "the same onto the other half of the world" },
@@ -45,12 +45,13 @@ local function beside_planners(B)
       assert(B.samples(data, ("%s plan 4096 %d %d %d 2>/dev/null"):format(command, rounds, mesh[1], mesh[2])))
     end
     local world = mesh[1] * mesh[2]
-    local t = B.table(("planning (Shard0, Shard1) to (Shard1, Shard0) of 64 MiB on %d x %d ranks"):format(mesh[1], mesh[2]), "us",
-      { "moongrid" })
+    local t = B.table(("planning (Shard0, Shard1) to (Shard1, Shard0) of 64 MiB on %d x %d ranks"):format(
+      mesh[1], mesh[2]), "us", { "moongrid" })
     local function row(name, key)
       local bytes = data[key .. "bytes " .. world][1]
-      t:row(name, data[key .. world], { bytes = bytes, remark = ("%.1f MiB go, %.2f of the minimum"):format(bytes / MEBI,
-        bytes / data["mesh bytes " .. world][1]) })
+      local minimum = data["mesh bytes " .. world][1]
+      t:row(name, data[key .. world], { bytes = bytes,
+        remark = ("%.1f MiB go, %.2f of the minimum"):format(bytes / MEBI, bytes / minimum) })
     end
     row("moongrid", "mesh ")
     if command then
@@ -82,7 +83,8 @@ local function carried(B, a, b)
   local ranks, edge, turns, data = a * b, B.quick and 256 or 4096, B.quick and 3 or 21, {}
   if not launch(B, data, ranks, "carry", edge, turns, a, b) then return end
   local t = B.table(("a square of f32, edge %d, %s, %d ranks"):format(edge,
-    b == 1 and "from rows to columns" or ("(Shard0, Shard1) to (Shard1, Shard0) on %d x %d"):format(a, b), ranks), "ms", { W })
+    b == 1 and "from rows to columns" or ("(Shard0, Shard1) to (Shard1, Shard0) on %d x %d"):format(a, b), ranks),
+    "ms", { W })
   rows(t, data, { { "move", MOVE }, { "alltoallw", W }, { "types", "non-blocking messages of its datatypes" },
     { "persistent", "packed, persistent messages" }, { "gather", "all-gather of the whole, and a slice" } })
   t:note("%.1f MiB go, which is the minimum", data.bytes[1] / MEBI)
@@ -114,8 +116,8 @@ local function blocks(B)
     local edge, data = B.quick and 128 or 4096, {}
     local p, q, n, p2, q2, n2 = c[2]:match "(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)"
     if launch(B, data, c[1], "blocks", edge, B.quick and 3 or 11, c[2]) then
-      local t = B.table(("f64, edge %d, blocks of %s on %s x %s to blocks of %s on %s x %s"):format(edge, n, p, q, n2, p2, q2),
-        "ms", { W })
+      local t = B.table(("f64, edge %d, blocks of %s on %s x %s to blocks of %s on %s x %s"):format(
+        edge, n, p, q, n2, p2, q2), "ms", { W })
       rows(t, data, { { "move", MOVE }, { "scalapack", "pdgemr2d" }, { "alltoallw", W },
         { "types", "non-blocking messages of its datatypes" } })
       t:note("%.1f MiB go, which is the minimum; the same elements by each", data.bytes[1] / MEBI)
@@ -129,8 +131,7 @@ return function(B)
   planning(B)
   beside_planners(B)
   if not B.first_line "mpirun --version" or not B.compile("carry", "scripts/bench.d/carry.c", "mpi") then return end
-  for _, mesh in ipairs(B.quick and { { 2, 1 }, { 2, 2 } } or { { 2, 1 }, { 8, 1 }, { 32, 1 }, { 2, 2 }, { 2, 4 }, { 4, 4 } }) do
-    carried(B, mesh[1], mesh[2])
-  end
+  local meshes = { { 2, 1 }, { 8, 1 }, { 32, 1 }, { 2, 2 }, { 2, 4 }, { 4, 4 } }
+  for _, mesh in ipairs(B.quick and { { 2, 1 }, { 2, 2 } } or meshes) do carried(B, mesh[1], mesh[2]) end
   blocks(B)
 end

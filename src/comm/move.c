@@ -364,7 +364,7 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
 static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names;
-  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n };
+  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n, m->pairs.machine };
   size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
                                  from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
                                  o->window);

@@ -25,7 +25,8 @@ static const char help[] =
     "  --rank R      what one rank sends and receives\n"
     "  --map RANKS   which rank each rank of B is, as 8..15,0..7; left out, the numbers are the same, and\n"
     "                ranks beyond A only get data\n"
-    "  --node N      ranks of a node, in order: count the bytes that leave theirs\n"
+    "  --machine N   ranks of a machine, in order: parts come from the same one where it has them, and the bytes that\n"
+    "                leave theirs are counted, the fewest that can\n"
     "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
     "  --list        every message, with its round\n"
     "  --json        one JSON object\n"
@@ -33,7 +34,7 @@ static const char help[] =
 
 typedef struct options {
   cli         cli;
-  int64_t     world, rank, node; /* rank -1: not given; node 0: not given */
+  int64_t     world, rank, machine; /* rank -1: not given; machine 0: not given */
   const char *tensor, *map;
   bool        json, list, convert;
 } options;
@@ -82,7 +83,7 @@ const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
   return buf;
 }
 
-static void json_tally(const mgrid_tally *t, int64_t node) {
+static void json_tally(const mgrid_tally *t, int64_t machine) {
   printf("\"minimum\": %" PRId64 ", \"sent\": %" PRId64 ", \"stay\": %" PRId64 ", \"max_send\": %" PRId64
          ", \"max_receive\": %" PRId64 ", \"peers\": %" PRId64 ", ",
          t->minimum, t->sent, t->stay, t->max_send, t->max_receive, t->peers);
@@ -92,17 +93,17 @@ static void json_tally(const mgrid_tally *t, int64_t node) {
     printf("\"rounds\": %" PRId64 ", ", t->rounds);
   printf("\"messages\": %" PRId64 ", \"busiest\": %" PRId64 ", \"gather\": %" PRId64, t->messages, t->busiest,
          t->gather);
-  if (node) printf(", \"crossing\": %" PRId64, t->crossing);
+  if (machine) printf(", \"crossing\": %" PRId64, t->crossing);
 }
 
-static void text_tally(const char *name, const mgrid_tally *t, int64_t node) {
+static void text_tally(const char *name, const mgrid_tally *t, int64_t machine) {
   char b[6][32], rounds[32] = "-";
   if (t->rounds >= 0) snprintf(rounds, sizeof rounds, "%" PRId64, t->rounds);
   printf("%-16s %10s %10s %10s %10s %10s %7" PRId64 " %7s %10s", name, cli_bytes(t->stay, b[0], sizeof b[0]),
          cli_bytes(t->sent, b[1], sizeof b[1]), cli_bytes(t->minimum, b[2], sizeof b[2]),
          cli_bytes(t->max_send, b[3], sizeof b[3]), cli_bytes(t->max_receive, b[4], sizeof b[4]), t->peers, rounds,
          cli_bytes(t->gather, b[5], sizeof b[5]));
-  if (node) printf(" %10s", cli_bytes(t->crossing, b[0], sizeof b[0]));
+  if (machine) printf(" %10s", cli_bytes(t->crossing, b[0], sizeof b[0]));
   printf("\n");
 }
 
@@ -137,30 +138,30 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
   bool           rounds = !s && mgrid_schedule_make(&schedule, p, &why) == MGRID_OK;
   listing        l = { p, rounds ? &schedule : NULL, o->json, false };
   if (!s && why.status && why.status != MGRID_LIMIT) s = mgrid_error_pass(err, &why);
-  if (!s) s = mgrid_pairs_tally(p, l.schedule, o->node, tally, nothing, NULL, err);
+  if (!s) s = mgrid_pairs_tally(p, l.schedule, tally, nothing, NULL, err);
   cli_progress_end();
   if (!s && o->json) {
     printf("{\n  \"tensors\": [");
     for (size_t i = 0; i < p->n; i++) {
       printf("%s\n    {\"name\": \"%s\", ", i ? "," : "", p->name[i]);
-      json_tally(&tally[i], o->node);
+      json_tally(&tally[i], o->machine);
       printf("}");
     }
     printf("\n  ],\n  \"all\": {");
-    json_tally(&tally[p->n], o->node);
+    json_tally(&tally[p->n], o->machine);
     printf("}");
     if (o->list) printf(",\n  \"messages\": [");
   } else if (!s) {
     printf("%-16s %10s %10s %10s %10s %10s %7s %7s %10s%s\n", "tensor", "stays", "sent", "minimum", "max send",
-           "max recv", "peers", "rounds", "by gather", o->node ? "   crossing" : "");
-    for (size_t i = 0; i < p->n; i++) text_tally(p->name[i], &tally[i], o->node);
-    if (p->n > 1) text_tally("in all", &tally[p->n], o->node);
+           "max recv", "peers", "rounds", "by gather", o->machine ? "   crossing" : "");
+    for (size_t i = 0; i < p->n; i++) text_tally(p->name[i], &tally[i], o->machine);
+    if (p->n > 1) text_tally("in all", &tally[p->n], o->machine);
     if (!rounds) printf("no rounds: %s\n", why.message);
     if (o->list) printf("\n%9s    %-9s %-16s %14s %7s\n", "from", "to", "tensor", "bytes", rounds ? "round" : "");
   }
   if (!s && o->list && !isatty(STDOUT_FILENO))
     cli_progress(&o->cli, "writing the messages of %" PRId64 " ranks", p->ranks);
-  if (!s && o->list) s = mgrid_pairs_tally(p, l.schedule, 0, again, list_message, &l, err);
+  if (!s && o->list) s = mgrid_pairs_tally(p, l.schedule, again, list_message, &l, err);
   cli_progress_end();
   if (!s && o->json) printf(o->list ? "\n  ]\n}\n" : "\n}\n");
   mgrid_schedule_free(&schedule);
@@ -195,7 +196,7 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, mgrid_error
 
 static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_plan *to, mgrid_error *err) {
   mgrid_move_options how = MGRID_MOVE_OPTIONS_INIT;
-  how.convert = o->convert;
+  how.convert = o->convert, how.machine = o->machine;
   int32_t     *map = NULL;
   mgrid_status s = o->map ? cli_map(o->map, mgrid_plan_world(to), &map, &how.nranks, err) : MGRID_OK;
   size_t       n = o->tensor ? 1 : 0;
@@ -220,7 +221,7 @@ static void join(options *a, const options *b) {
   if (!a->tensor) a->tensor = b->tensor;
   if (!a->map) a->map = b->map;
   if (a->rank < 0) a->rank = b->rank;
-  if (!a->node) a->node = b->node;
+  if (!a->machine) a->machine = b->machine;
   a->json |= b->json;
   a->list |= b->list;
   a->convert |= b->convert;
@@ -256,7 +257,7 @@ const cli_command command_move = {
                { "rank", cli_index, offsetof(options, rank) },
                { "tensor", cli_text, offsetof(options, tensor) },
                { "map", cli_text, offsetof(options, map) },
-               { "node", cli_number, offsetof(options, node) },
+               { "machine", cli_machine, offsetof(options, machine) },
                { "convert", cli_flag, offsetof(options, convert) },
                { "list", cli_flag, offsetof(options, list) },
                { "json", cli_flag, offsetof(options, json) } },

@@ -3,18 +3,17 @@
 ** reshard.c - moongrid reshard: a checkpoint of safetensors files in another layout.
 **
 ** Each rank that has the first copy of something gets a file. Files are made one after the other, each from its first byte
-** to its last through one buffer, the window. All is made in a folder beside the one that was asked for, which gets its
-** name when every byte is on the disk.
+** to its last through one buffer, the window. All is made in a folder beside the one that was asked for (beside.h), which
+** gets its name when every byte is on the disk.
 */
+#include "command/beside.h"
 #include "command/cli.h"
 #include "command/shards.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -51,7 +50,7 @@ typedef struct work {
   const mgrid_plan *plan;
   shards           *from;
   const char      **is; /* [from->n], the tensor of the plan that each is */
-  char             *folder;
+  const char       *folder;
   int64_t           files, made; /* of the result */
   char             *buffer;
   int64_t           window; /* bytes */
@@ -250,39 +249,15 @@ static mgrid_status write_all(work *w, mgrid_error *err) {
   return err->status;
 }
 
-/* Leave nothing half made behind. */
-static void take_back(const work *w) {
-  for (int64_t i = 0; i <= w->made; i++) {
-    char       file[64];
-    mgrid_text path = { 0 };
-    file_name(w, i, file);
-    if (!path_of(w, i ? file : SHARDS_INDEX, &path, NULL)) unlink(path.data);
-    mgrid_text_free(&path);
-  }
-  rmdir(w->folder);
-}
-
-static mgrid_status cannot(const char *path, mgrid_error *err) {
-  return mgrid_fail(err, MGRID_OUTPUT, "cannot make %s: %s", path, strerror(errno));
-}
-
 static mgrid_status write_folder(work *w, mgrid_error *err) {
-  mgrid_text  beside = { 0 }, output = { 0 };
-  struct stat about;
-  mgrid_text_str(&output, w->o->output);
-  while (output.len > 1 && output.data[output.len - 1] == '/') output.data[--output.len] = '\0';
-  mgrid_text_add(&beside, "%s.part", output.data ? output.data : "");
-  w->folder = beside.data;
-  if (output.failed || beside.failed)
-    mgrid_oom(err);
-  else if (lstat(output.data, &about) == 0)
-    mgrid_fail(err, MGRID_REFUSED, "%s is there already; nothing is written over", output.data);
-  else if (mkdir(w->folder, 0777))
-    cannot(w->folder, err);
-  else if (write_all(w, err) || (rename(w->folder, output.data) && cannot(output.data, err)))
-    take_back(w);
-  mgrid_text_free(&beside), mgrid_text_free(&output);
-  return err->status;
+  static const char *mine[] = { "model-*-of-*.safetensors", "model-*-of-*.safetensors.part", SHARDS_INDEX,
+                                SHARDS_INDEX ".part", NULL };
+  beside             folder;
+  if (!beside_open(&folder, w->o->output, mine, err)) {
+    w->folder = folder.path.data;
+    write_all(w, err);
+  }
+  return beside_close(&folder, err);
 }
 
 static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_error *err) {

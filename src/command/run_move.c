@@ -15,7 +15,7 @@ static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double seconds, mgrid_error *err) {
   char         sent[32], stay[32];
   mgrid_tally *tally = malloc((p->n + 1) * sizeof *tally);
-  mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, 0, tally, nothing, NULL, err) : mgrid_oom(err);
+  mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, tally, nothing, NULL, err) : mgrid_oom(err);
   if (!s)
     printf("moved          %zu tensor%s on %s: %s sent, %s stayed, in %.3g s; every element proved on all %" PRId64
            " ranks\n",

@@ -94,7 +94,7 @@ static mgrid_status add_pair(mgrid_pairs *p, const char *name, bool convert, mgr
     if (strcmp(p->name[i], name) == 0) return mgrid_fail(err, MGRID_DUPLICATE, "tensor '%s' is named twice", name);
   p->name[p->n] = p->from->content.tensor[mgrid_content_tensor(&p->from->content, name)].name;
   mgrid_status s = convert ? add_typing(p, &from, &to, err) : MGRID_OK;
-  if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, name, err);
+  if (!s) s = mgrid_pair_init(&p->pair[p->n], from, to, &p->names, (int64_t)p->n, p->machine, name, err);
   p->n += !s;
   return s;
 }
@@ -106,11 +106,15 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   p->to = mgrid_plan_ref(to);
   p->ranks = from->content.world > to->content.world ? from->content.world : to->content.world;
   if (options->nranks) p->ranks = from->content.world;
+  p->machine = options->machine;
   if (mgrid_lacks_list(n, names, "tensors", err) || mgrid_lacks_list(options->nranks, options->ranks, "ranks", err)) {
     mgrid_pairs_free(p);
     return MGRID_USAGE;
   }
   mgrid_status s = options->nranks ? set_names(p, options->nranks, options->ranks, err) : MGRID_OK;
+  if (!s && (options->machine < 0 || options->machine > MGRID_MACHINE_RANKS_MAX))
+    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "a machine has 1 to %d ranks, or 0 where none is given, not %" PRId64,
+                   MGRID_MACHINE_RANKS_MAX, options->machine);
   if (!s && n == 0) s = check_both(from, to, "before", err);
   if (!s && n == 0) s = check_both(to, from, "after", err);
   if (!s && n == 0 && from->content.ntensors == 0)

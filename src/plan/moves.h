@@ -21,6 +21,7 @@ typedef struct mgrid_pairs {
   mgrid_plan    *from, *to; /* owned */
   mgrid_renaming names;     /* owned arrays */
   int64_t        ranks;     /* of the move */
+  int64_t        machine;   /* ranks of one; 0: none is given */
   size_t         n;
   const char   **name;   /* [n], of `from` */
   mgrid_pair    *pair;   /* [n] */
@@ -75,13 +76,13 @@ typedef struct mgrid_tally {
   int64_t messages, peers; /* peers: of the rank that has most */
   int64_t busiest, rounds; /* messages that a rank sends or receives at most; rounds, or -1 */
   int64_t gather;          /* bytes that would go if each rank gathered the whole and took its slice */
-  int64_t crossing;        /* of `sent`, bytes that leave their node */
+  int64_t crossing;        /* of `sent`, bytes that leave their machine */
 } mgrid_tally;
 
-/* Count over all ranks: tally[i] of tensor i, tally[n] of all; `node`: ranks of a node, or 0. `each` (may be NULL) gets
-** every message, by sender, then receiver, then tensor. O(messages of all ranks) time, and memory of one rank's. */
+/* Count over all ranks: tally[i] of tensor i, tally[n] of all. `each` (may be NULL) gets every
+** message, by sender, then receiver, then tensor. O(messages of all ranks) time, and memory of one rank's. */
 typedef void (*mgrid_each_message)(void *ud, const mgrid_message *m);
-mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, int64_t node, mgrid_tally *tally,
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
                                mgrid_each_message each, void *ud, mgrid_error *err);
 
 #endif

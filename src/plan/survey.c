@@ -141,12 +141,12 @@ static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   if (mgrid_tensor_seat(p->from, rank, &at)) t->gather -= mgrid_tensor_elements(p->from, &at) * p->from->width;
 }
 
-static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t node, int64_t round) {
-  if (node && m->from / node != m->to / node) t->crossing += m->bytes;
+static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine, int64_t round) {
+  if (machine && m->from / machine != m->to / machine) t->crossing += m->bytes;
   larger(&t->rounds, round + 1);
 }
 
-mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, int64_t node, mgrid_tally *tally,
+mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mgrid_tally *tally,
                                mgrid_each_message each, void *ud, mgrid_error *err) {
   mgrid_messages sends = { 0 }, receives = { 0 };
   mgrid_tally   *all = &tally[p->n];
@@ -166,8 +166,8 @@ mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, in
     for (size_t i = 0; i < sends.n; i++) {
       const mgrid_message *m = &sends.at[i];
       int64_t              round = s ? mgrid_schedule_round(s, m->from, m->to) : -1;
-      add_message(&tally[m->tensor], m, node, round);
-      add_message(all, m, node, round);
+      add_message(&tally[m->tensor], m, p->machine, round);
+      add_message(all, m, p->machine, round);
       if (each) each(ud, m);
     }
   }

@@ -73,11 +73,6 @@ static bool meeting_next(meeting *w) {
 
 /* ----------------------------------------------------------------- messages */
 
-static bool holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank) {
-  mgrid_seat own;
-  return mgrid_tensor_seat(p->from, rank, &own) && mgrid_same_shard(p, &own, shard);
-}
-
 bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor,
                       mgrid_messages *list) {
   meeting w;
@@ -85,8 +80,10 @@ bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard
   bool    ok = meeting_begin(&w, p, true, shard);
   while (ok && meeting_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && ok; w.at.copy++) {
-      int64_t to = mgrid_pair_rank(p, &w.at);
-      if (holds(p, shard, to) || (number++ + p->turn) % p->from->copies != shard->copy) continue;
+      int64_t to = mgrid_pair_rank(p, &w.at), copy;
+      if (mgrid_holds(p, shard, to)) continue;
+      if (!mgrid_near_sender(p, NULL, shard, to, &copy)) copy = (number++ + p->turn) % p->from->copies;
+      if (copy != shard->copy) continue;
       ok = mgrid_append_message(list, (mgrid_message){ rank, to, tensor, w.elements * p->from->width });
     }
   meeting_end(&w);
@@ -96,10 +93,10 @@ bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard
 /* Which copy sends a shard to a part, whose rank does not hold it: *copy. */
 static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, int64_t *copy) {
   meeting w;
-  int64_t number = 0, rank = mgrid_pair_rank(p, part);
+  int64_t number = 0, rank = mgrid_pair_rank(p, part), near;
   bool    found = false;
   *copy = 0;
-  if (p->from->copies == 1) return true;
+  if (p->from->copies == 1 || mgrid_near_sender(p, NULL, shard, rank, copy)) return true;
   bool ok = meeting_begin(&w, p, true, shard);
   while (ok && !found && meeting_next(&w))
     for (w.at.copy = 0; w.at.copy < p->to->copies && !found; w.at.copy++) {
@@ -107,7 +104,7 @@ static bool find_sender(const mgrid_pair *p, const mgrid_seat *shard, const mgri
       if (to == rank)
         found = true;
       else
-        number += !holds(p, shard, to);
+        number += !mgrid_holds(p, shard, to) && !mgrid_near_sender(p, NULL, shard, to, &near);
     }
   *copy = (number + p->turn) % p->from->copies;
   meeting_end(&w);
@@ -120,7 +117,7 @@ bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *pa
   bool    ok = meeting_begin(&w, p, false, part);
   while (ok && meeting_next(&w)) {
     mgrid_seat shard = w.at;
-    if (holds(p, &shard, rank)) continue;
+    if (mgrid_holds(p, &shard, rank)) continue;
     ok = find_sender(p, &shard, part, &shard.copy)
          && mgrid_append_message(
              list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor, w.elements * p->from->width });
@@ -131,7 +128,7 @@ bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *pa
 
 bool mgrid_flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
   int64_t copy;
-  *goes = !holds(p, shard, mgrid_pair_rank(p, part)) && mgrid_common_bytes(p, shard, part) > 0;
+  *goes = !mgrid_holds(p, shard, mgrid_pair_rank(p, part)) && mgrid_common_bytes(p, shard, part) > 0;
   if (!*goes) return true;
   bool ok = find_sender(p, shard, part, &copy);
   *goes = ok && copy == shard->copy;

@@ -38,6 +38,10 @@ bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_m
     ok = mgrid_append_message(
         list, (mgrid_message){ rank, mgrid_pair_rank(p, &part), tensor, mgrid_common_bytes(p, &shard, &part) });
   }
+  int64_t    to;
+  mgrid_near near = ok ? mgrid_near_begin(p, &d, &shard, rank) : (mgrid_near){ .next = 0 };
+  while (ok && mgrid_near_next(&near, &to, &part))
+    ok = mgrid_append_message(list, (mgrid_message){ rank, to, tensor, mgrid_common_bytes(p, &shard, &part) });
   mgrid_needs_free(&d);
   return ok;
 }
@@ -48,20 +52,21 @@ bool mgrid_same_shard(const mgrid_pair *p, const mgrid_seat *a, const mgrid_seat
   return a->slice == b->slice;
 }
 
-/* The copy that sends a shard to a part. */
-static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *part) {
-  int64_t number = mgrid_needs_number(d, part);
+/* The copy that sends a shard to a part of a rank that does not hold it. */
+static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mgrid_seat *part, int64_t rank) {
+  int64_t number = mgrid_needs_number(d, part), copy;
+  if (mgrid_near_sender(d->pair, d, shard, rank, &copy)) return copy;
   return (number - mgrid_needs_before(d, number) + d->pair->turn) % d->pair->from->copies;
 }
 
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
-  mgrid_seat  own;
   mgrid_needs d = { 0 };
   bool        ok = true;
+  int64_t     rank = mgrid_pair_rank(p, part);
   if (p->flat) return mgrid_flats_go(p, shard, part, goes);
-  *goes = !(mgrid_tensor_seat(p->from, mgrid_pair_rank(p, part), &own) && mgrid_same_shard(p, &own, shard));
+  *goes = !mgrid_holds(p, shard, rank);
   if (*goes && (ok = mgrid_needs_of(&d, p, shard)))
-    *goes = mgrid_needs_number(&d, part) >= 0 && sender_of(&d, part) == shard->copy;
+    *goes = mgrid_needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
   mgrid_needs_free(&d);
   return ok;
 }
@@ -84,7 +89,7 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
       shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
     if (holds && mgrid_same_shard(p, &own, &shard)) continue;
     if (!(ok = mgrid_needs_of(&d, p, &shard))) break;
-    shard.copy = sender_of(&d, &part);
+    shard.copy = sender_of(&d, &shard, &part, rank);
     ok = mgrid_append_message(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor,
                                                      mgrid_common_bytes(p, &shard, &part) });
   }

@@ -9,6 +9,9 @@
 ** by their copy. Leave those out that hold it themselves. Number i is served by copy (i + turn) mod copies: so two
 ** copies differ by one message at most. `turn` is the number of the tensor, so that tensors with few messages do not
 ** all burden the same copy.
+** Where a machine is given, so many ranks in order, a needing rank is served on its own one if a holder is there: of those
+** on the machine that need the shard, by rank, number i gets it from holder (i + turn) mod holders there. Only what no holder
+** is near to leaves a machine, and is numbered as above, near ones left out.
 ** Both sides compute it alone. All but one of the steps are divisions: how many holders have a smaller number. Where
 ** the dims of both grids fit into each other, so that a rank has digits of which some are fixed by the shard, that is
 ** counted digit by digit; else by a list of the copies of the shard (`from` in a recipe on 6 x 4 ranks, `to` on 4 x 6).
@@ -34,6 +37,7 @@ typedef struct mgrid_place_digit {
   int64_t high;          /* holders have 0 .. high - 1, */
   int     dim;           /* or if this is not -1 the digit of that coordinate of `from`: */
   int64_t div, mod;      /* coord / div % mod */
+  bool    near;          /* one of a rank's place on its machine: ranks near to a holder have any */
 } mgrid_place_digit;
 
 enum { MGRID_PLACE_DIGITS = 2 * MGRID_DIMS_MAX };
@@ -43,6 +47,7 @@ typedef struct mgrid_pair {
   const mgrid_tensor   *from, *to; /* of equal axes and type; not owned */
   const mgrid_renaming *names;
   int64_t               turn;
+  int64_t               machine;                   /* ranks of one; 0: all ranks are equally near */
   bool                  flat;                      /* a flat is on one side or both */
   bool                  apart;                     /* no rank is of both grids */
   bool                  closed;                    /* the digits are there */
@@ -54,14 +59,15 @@ typedef struct mgrid_pair {
 
 /* Refused unless both have the same axes and type; `name` is for the message. */
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
-                             const mgrid_renaming *names, int64_t turn, const char *name, mgrid_error *err);
+                             const mgrid_renaming *names, int64_t turn, int64_t machine, const char *name,
+                             mgrid_error *err);
 /* The rank of the move at a seat of `to`, and the seat of a rank: false where it has none. */
 int64_t mgrid_pair_rank(const mgrid_pair *p, const mgrid_seat *at);
 bool    mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 
 /* ----------------------------------------------------------------- needs.c */
 
-/* The ranks that need a shard, by number. Begins as { 0 }; may be used for one shard after the other. */
+/* The ranks that need a shard, by number; `held`, `holders`: with machines also who is near to one. Begins as { 0 }; may be used for one shard after the other. */
 typedef struct mgrid_needs {
   const mgrid_pair *pair;
   int64_t           piece[MGRID_AXES_MAX];                             /* the shard; -1: not yet looked at */
@@ -82,6 +88,24 @@ void mgrid_needs_free(mgrid_needs *d);
 int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at);
 int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number);
 void    mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
+
+/* ------------------------------------------------------------------ near.c */
+
+/* Does the rank hold the shard? */
+bool mgrid_holds(const mgrid_pair *p, const mgrid_seat *shard, int64_t rank);
+/* Is there a holder on the machine of a rank that needs a shard and does not hold it? *copy: which of them sends it. `d` is
+** of the shard; NULL: with a flat. O(dims) for each rank of the machine. */
+bool mgrid_near_sender(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank, int64_t *copy);
+/* Walks the ranks on the machine of a holder to which it sends its shard. */
+typedef struct mgrid_near {
+  const mgrid_pair  *pair;
+  const mgrid_needs *needs;
+  const mgrid_seat  *shard;
+  int64_t            holders, mine; /* on the machine; which of them this one is */
+  int64_t            next, end, number;
+} mgrid_near;
+mgrid_near mgrid_near_begin(const mgrid_pair *p, const mgrid_needs *d, const mgrid_seat *shard, int64_t rank);
+bool       mgrid_near_next(mgrid_near *w, int64_t *rank, mgrid_seat *part);
 
 /* -------------------------------------------------------------- messages.c */
 

@@ -15,13 +15,14 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The strides of all dims of both grids, if each divides the next; else 0. */
-static int strides_of(const mgrid_grid *a, const mgrid_grid *b, int64_t *out) {
+/* The strides of all dims of both grids, and of machines, if each divides the next; else 0. */
+static int strides_of(const mgrid_grid *a, const mgrid_grid *b, int64_t machine, int64_t *out) {
   const mgrid_grid *side[] = { a, b };
   int               n = 0, kept = 0;
   for (int i = 0; i < 2; i++)
     for (size_t d = 0; d < side[i]->n; d++)
       if (side[i]->axis[d].size > 1) out[n++] = side[i]->axis[d].stride;
+  if (machine) out[n++] = machine;
   qsort(out, (size_t)n, sizeof *out, ascending);
   for (int i = 0; i < n; i++) {
     if (kept && out[i] == out[kept - 1]) continue;
@@ -50,7 +51,7 @@ static bool cuts(const mgrid_tensor *t, int dim) {
 static bool digit_of(const mgrid_pair *p, int64_t stride, int64_t next, int64_t radix, mgrid_place_digit *out) {
   const mgrid_grid *g = p->from->grid;
   int               d = dim_at(g, stride);
-  *out = (mgrid_place_digit){ radix, 1, radix, -1, 1, 1 };
+  *out = (mgrid_place_digit){ radix, 1, radix, -1, 1, 1, stride < p->machine };
   if (d < 0) { /* `from` ends below: its ranks have 0 here */
     out->high = 1;
     return stride >= g->size;
@@ -83,8 +84,9 @@ static bool add_dim(mgrid_pair *p, size_t dim, const int64_t *stride, int n, int
 /* Find the digits, if there are any: both grids count the same ranks from 0, and their strides divide each other. */
 static bool find_digits(mgrid_pair *p) {
   const mgrid_tensor *f = p->from, *t = p->to;
-  int64_t             stride[2 * MGRID_DIMS_MAX];
+  int64_t             stride[2 * MGRID_DIMS_MAX + 1];
   int                 used = 0, n;
+  if (p->machine && (f->grid->order || f->grid->window.offset % p->machine != 0)) return false;
   if (p->names->n || !f->grid->order != !t->grid->order) return false;
   if (f->grid->order ? !mgrid_family_same_rule(f->grid->order, t->grid->order)
                      : f->grid->window.offset != t->grid->window.offset)
@@ -93,7 +95,7 @@ static bool find_digits(mgrid_pair *p) {
     if (f->some[d]) return false;
   for (size_t d = 0; d < t->grid->n; d++)
     if (t->some[d]) return false;
-  n = strides_of(f->grid, t->grid, stride);
+  n = strides_of(f->grid, t->grid, p->machine, stride);
   if (n == 0 && (f->grid->size > 1 || t->grid->size > 1)) return false;
   for (size_t i = 0; i < t->naxes; i++) {
     p->begin[i] = used;
@@ -130,8 +132,14 @@ static mgrid_status check_alike(const mgrid_tensor *a, const mgrid_tensor *b, co
   return MGRID_OK;
 }
 
+/* Does a window end before a rank, and not on its machine? */
+static bool ends_before(mgrid_window w, int64_t rank, int64_t machine) {
+  return w.offset + w.size <= (machine ? rank / machine * machine : rank);
+}
+
 mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgrid_tensor *to,
-                             const mgrid_renaming *names, int64_t turn, const char *name, mgrid_error *err) {
+                             const mgrid_renaming *names, int64_t turn, int64_t machine, const char *name,
+                             mgrid_error *err) {
   mgrid_window a = from->grid->window, b = to->grid->window;
   mgrid_status s = check_alike(from, to, name, err);
   if (s) return s;
@@ -140,8 +148,9 @@ mgrid_status mgrid_pair_init(mgrid_pair *p, const mgrid_tensor *from, const mgri
   p->to = to;
   p->names = names;
   p->turn = turn;
+  p->machine = machine > 1 ? machine : 0;
   p->flat = from->flat || to->flat;
-  p->apart = !names->n && (a.offset + a.size <= b.offset || b.offset + b.size <= a.offset);
+  p->apart = !names->n && (ends_before(a, b.offset, p->machine) || ends_before(b, a.offset, p->machine));
   p->closed = !p->apart && !p->flat && find_digits(p);
   return MGRID_OK;
 }
@@ -190,13 +199,13 @@ static void begin_digits(mgrid_needs *d) {
   bool none = false;
   for (int k = 0; k < p->nouter; k++) {
     const mgrid_place_digit *o = &p->outer[k];
-    none |= coord[o->dim] / o->div % o->mod != 0;
+    none |= !o->near && coord[o->dim] / o->div % o->mod != 0;
   }
   for (int k = 0; k < p->begin[t->naxes + 1]; k++) {
     const mgrid_place_digit *g = &p->digit[k];
     d->low[k] = 0;
-    d->high[k] = g->high;
-    if (g->dim < 0) continue;
+    d->high[k] = g->near ? g->radix : g->high;
+    if (g->dim < 0 || g->near) continue;
     d->low[k] = coord[g->dim] / g->div % g->mod;
     d->high[k] = d->low[k] + 1;
     none |= d->low[k] >= g->radix;
@@ -212,21 +221,27 @@ static void begin_digits(mgrid_needs *d) {
   }
 }
 
-/* Or list the numbers of the copies of the shard. */
+/* Or list the numbers of the copies of the shard, or of all ranks on their machines. */
 static bool begin_list(mgrid_needs *d) {
   const mgrid_pair *p = d->pair;
   mgrid_seat        shard = { .slice = 0 }, at;
-  if (d->room < p->from->copies) {
-    int64_t *more = realloc(d->list, (size_t)p->from->copies * sizeof *more);
+  int64_t           near = p->machine ? p->machine : 1, most = p->from->copies * near;
+  if (most > d->total) most = d->total;
+  if (d->room < most) {
+    int64_t *more = realloc(d->list, (size_t)most * sizeof *more);
     if (!more) return false;
     d->list = more;
-    d->room = p->from->copies;
+    d->room = most;
   }
   memcpy(shard.piece, d->piece, sizeof shard.piece);
   for (shard.copy = 0; shard.copy < p->from->copies; shard.copy++) {
-    if (!mgrid_pair_seat(p, mgrid_tensor_rank(p->from, &shard), &at)) continue;
-    int64_t number = mgrid_needs_number(d, &at);
-    if (number >= 0) d->list[d->held++] = number;
+    int64_t rank = mgrid_tensor_rank(p->from, &shard), first = rank / near * near, r = first;
+    while (r < rank && !mgrid_holds(p, &shard, r)) r++;
+    if (r < rank) continue; /* the machine of another copy, too */
+    for (r = first; r < first + near; r++) {
+      int64_t number = mgrid_pair_seat(p, r, &at) ? mgrid_needs_number(d, &at) : -1;
+      if (number >= 0) d->list[d->held++] = number;
+    }
   }
   qsort(d->list, (size_t)d->held, sizeof *d->list, ascending);
   return true;

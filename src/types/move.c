@@ -62,9 +62,9 @@ static void read_ranks(lua_State *L, int i, mgrid_move_options *o) {
 
 static void free_move(void *box) { mgrid_move_free(*(mgrid_move **)box); }
 
-/* move(from, to [, { rank, tensors, rounds, ranks, convert }]) -> Move */
+/* move(from, to [, { rank, tensors, rounds, ranks, convert, machine }]) -> Move */
 static int new_move(lua_State *L) {
-  static const char *const known[] = { "rank", "tensors", "rounds", "ranks", "convert" };
+  static const char *const known[] = { "rank", "tensors", "rounds", "ranks", "convert", "machine" };
   mgrid_move_options       o = MGRID_MOVE_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
   int64_t                  rank = -1;
@@ -81,6 +81,7 @@ static int new_move(lua_State *L) {
     o.rounds = lua_toboolean(L, -1);
     lua_getfield(L, 3, "convert");
     o.convert = lua_toboolean(L, -1);
+    if (lua_getfield(L, 3, "machine") != LUA_TNIL) o.machine = mgrid_lua_check_integer(L, -1);
     tensors = read_tensors(L, 3, &n);
     read_ranks(L, 3, &o);
   }

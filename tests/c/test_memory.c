@@ -278,7 +278,7 @@ static int take_piece(void *ud, const mgrid_move_piece *piece) {
   return 0;
 }
 
-/* The plan of a tensor whose first axis is cut in parts, or with `cyclic` in blocks and held by a family. */
+/* The plan of a tensor of f32 whose first axis is cut in parts, or with `cyclic` of bf16, in blocks and held by a family. */
 static mgrid_plan *tensor_plan(const mgrid_dim *dims, bool cyclic, mgrid_error *err) {
   static const char *const by[] = { "tp", "dp" }, *const by_pp[] = { "pp" }, *const all[] = { "tp", "dp", "pp" };
   static const int64_t parts[] = { 6, 6 }, bounds[] = { 0, 3, 4, 12 }, owners[] = { 2, 0, 0, 1, 2, 2 };
@@ -291,7 +291,7 @@ static mgrid_plan *tensor_plan(const mgrid_dim *dims, bool cyclic, mgrid_error *
   axis[1].unit = cyclic ? 2 : 1, axis[1].nowners = 6, axis[1].owners = owners;
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(12), 3, dims, err);
   mgrid_family   *on = g ? mgrid_grid_along(g, 3, all, MGRID_GRID_ORDER, err) : NULL;
-  mgrid_tensor   *tensor = on ? mgrid_tensor_new(g, "f32", 2, axis, cyclic ? on : NULL, err) : NULL;
+  mgrid_tensor   *tensor = on ? mgrid_tensor_new(g, cyclic ? "bf16" : "f32", 2, axis, cyclic ? on : NULL, err) : NULL;
   mgrid_topology *t = tensor ? mgrid_topology_new(12, err) : NULL;
   mgrid_status    s = t ? mgrid_topology_add_tensor(t, "w", tensor, err) : MGRID_LIMIT;
   axis[0].ndims = cyclic; /* and one that is laid behind itself, with ends inside, or cut by a dim more */
@@ -315,7 +315,7 @@ static mgrid_status moves_way(mgrid_error *err) {
   mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
   size_t             length = 0;
   int64_t            bytes = 0;
-  o.rounds = true;
+  o.rounds = o.convert = true;
   mgrid_plan  *from = tensor_plan(was, false, err), *to = from ? tensor_plan(is, true, err) : NULL;
   mgrid_status s = to ? mgrid_plan_print_json(to, -1, count_text, &length, err) : MGRID_LIMIT;
   if (!s) s = mgrid_plan_print_json(to, 3, count_text, &length, err);
@@ -336,9 +336,36 @@ static mgrid_status moves_way(mgrid_error *err) {
   return s;
 }
 
+/* A move on one rank that changes the type of the elements, carried out and proved. */
+static mgrid_status converts_way(mgrid_error *err) {
+  mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
+  mgrid_tensor_axis  axis = MGRID_TENSOR_AXIS_INIT;
+  mgrid_plan        *plan[2] = { NULL };
+  mgrid_grid        *g = mgrid_grid_new(mgrid_world(1), 0, NULL, err);
+  mgrid_backend     *b = g ? mgrid_backend_dry(1, 0, err) : NULL;
+  mgrid_status       s = b ? MGRID_OK : MGRID_LIMIT;
+  axis.name = "x", axis.length = 1000;
+  o.convert = true;
+  for (int i = 0; i < 2 && !s; i++) {
+    mgrid_tensor   *tensor = mgrid_tensor_new(g, i ? "bf16" : "f32", 1, &axis, NULL, err);
+    mgrid_topology *t = tensor ? mgrid_topology_new(1, err) : NULL;
+    if (!t || mgrid_topology_add_tensor(t, "w", tensor, err) || !(plan[i] = mgrid_plan_new(t, err))) s = MGRID_LIMIT;
+    mgrid_topology_free(t);
+    mgrid_tensor_free(tensor);
+  }
+  mgrid_move *m = s ? NULL : mgrid_move_new(plan[0], plan[1], 0, 0, NULL, &o, err);
+  s = m ? mgrid_move_prove(m, b, NULL, err) : MGRID_LIMIT;
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
+  mgrid_backend_free(b);
+  mgrid_grid_free(g);
+  return s;
+}
+
 static void test_every_allocation_of_moves(void **state) {
   (void)state;
   sweep(moves_way);
+  sweep(converts_way);
 }
 
 static void test_every_allocation_in_c(void **state) {

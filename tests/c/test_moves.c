@@ -70,21 +70,26 @@ static int by_ends(const void *a, const void *b) {
   return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Two holders of a shard differ by one message at most. */
-static void check_balance(const rng *r, const world *w, const int64_t *sent) {
+static bool together(const mgrid_pair *p, int64_t a, int64_t b) {
+  return p->machine && a / p->machine == b / p->machine;
+}
+
+/* Two holders of a shard differ by one message at most: to other machines, and if both are on one to ranks of it. */
+static void check_balance(const rng *r, const world *w, const mgrid_pair *p, const int64_t *far, const int64_t *near) {
   for (int64_t a = 0; a < w->ranks; a++)
     for (int64_t b = 0; b < a; b++) {
       mgrid_seat x, y;
       if (!mgrid_tensor_seat(w->from.tensor, a, &x) || !mgrid_tensor_seat(w->from.tensor, b, &y)) continue;
       bool same = x.slice == y.slice;
       for (size_t i = 0; i < w->from.naxes; i++) same = same && x.piece[i] == y.piece[i];
-      if (same) check(r, sent[a] - sent[b] <= 1 && sent[b] - sent[a] <= 1);
+      if (same) check(r, far[a] - far[b] <= 1 && far[b] - far[a] <= 1);
+      if (same && together(p, a, b)) check(r, near[a] - near[b] <= 1 && near[b] - near[a] <= 1);
     }
 }
 
 static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
   mgrid_messages sends = { 0 }, receives = { 0 };
-  int64_t        sent[DEALT_WORLD] = { 0 };
+  int64_t        far[DEALT_WORLD] = { 0 }, near[DEALT_WORLD] = { 0 };
   for (int64_t rank = 0; rank < w->ranks; rank++) {
     check(r, mgrid_pair_sends(p, rank, 0, &sends));
     check(r, mgrid_pair_receives(p, rank, 0, &receives));
@@ -99,14 +104,15 @@ static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
   }
   uint8_t *arrives = calloc((size_t)(w->ranks * w->elements), 1);
   assert_non_null(arrives);
-  int64_t bytes = 0, minimum = 0;
+  int64_t bytes = 0, minimum = 0, crossing = 0, must_cross = 0;
   for (size_t i = 0; i < sends.n; i++) {
     const mgrid_message *m = &sends.at[i];
     int64_t              n = 0;
     check(r, by_ends(m, &receives.at[i]) == 0 && m->bytes == receives.at[i].bytes && m->bytes > 0 && m->from != m->to);
     check(r, i == 0 || by_ends(m - 1, m) != 0);
-    sent[m->from]++;
+    ++*(together(p, m->from, m->to) ? &near[m->from] : &far[m->from]);
     bytes += m->bytes;
+    if (p->machine && !together(p, m->from, m->to)) crossing += m->bytes;
     for (int64_t e = 0; e < w->elements; e++)
       if (holds(&w->from, m->from, e) && needs(w, m->to, e)) arrives[m->to * w->elements + e]++, n++;
     check(r, m->bytes == 4 * n);
@@ -114,11 +120,14 @@ static void check_move(const rng *r, const world *w, const mgrid_pair *p) {
   for (int64_t rank = 0; rank < w->ranks; rank++)
     for (int64_t e = 0; e < w->elements; e++) { /* what is needed and not there, once; and nothing else */
       bool missing = needs(w, rank, e) && !holds(&w->from, rank, e);
+      bool there = false; /* on its machine? */
+      for (int64_t k = 0; k < w->ranks && p->machine; k++) there |= together(p, rank, k) && holds(&w->from, k, e);
       minimum += 4 * missing;
+      must_cross += 4 * (missing && p->machine && !there);
       check(r, arrives[rank * w->elements + e] == missing);
     }
-  check(r, bytes == minimum);
-  check_balance(r, w, sent);
+  check(r, bytes == minimum && crossing == must_cross);
+  check_balance(r, w, p, far, near);
   free(arrives);
   free(sends.at);
   free(receives.at);
@@ -162,7 +171,7 @@ static void draw_names(rng *r, world *w, mgrid_renaming *names) {
 
 static void test_random_pairs(void **state) {
   (void)state;
-  int64_t kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
+  int64_t machines = 0, kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
   world  *w = malloc(sizeof *w);
   assert_non_null(w);
   for (uint64_t seed = first_seed(); seed < first_seed() + PAIRS; seed++) {
@@ -184,17 +193,19 @@ static void test_random_pairs(void **state) {
     draw_names(&r, w, &names);
     check_parts(&r, &w->from);
     check_parts(&r, &w->to);
-    check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, rng_between(&r, 0, 5), "t", anew(&err))
+    int64_t machine = rng_chance(&r, 50) ? (int64_t[]){ 2, 3, 4, 8, 6, 16 }[rng_between(&r, 0, 5)] : 0;
+    check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, rng_between(&r, 0, 5), machine, "t", anew(&err))
                   == MGRID_OK);
     check_move(&r, w, &p);
+    machines += p.machine && p.closed;
     kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.closed ? 1 : 2]++;
     dealt_free(&w->from);
     dealt_free(&w->to);
   }
   free(w);
   if (!getenv("MOONGRID_SEED"))
-    assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100
-                && kinds[5] > 20); /* all ways were tried */
+    assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100 && kinds[5] > 20
+                && machines > 200); /* all ways were tried */
 }
 
 /* --------------------------------------------------- whole moves, with data */
@@ -334,6 +345,7 @@ static void test_data_arrives(void **state) {
     if (rng_chance(&r, 40)) draw_flat(&r, &w->to);
     draw_names(&r, w, &names);
     options.rounds = true;
+    options.machine = rng_chance(&r, 40) ? 1 << rng_between(&r, 1, 4) : 0;
     options.nranks = (size_t)names.n;
     options.ranks = names.ranks;
     mgrid_plan *from = plan_with(&r, &w->from), *to = plan_with(&r, &w->to);

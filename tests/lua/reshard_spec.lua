@@ -194,6 +194,26 @@ describe("moongrid reshard", function()
     assert.truthy(peak[2] > peak[1] + 24 * 1024 and peak[2] < peak[1] + 50 * 1024, "KiB: " .. peak[2])
   end)
 
+  it("takes away what one left that was killed", function()
+    local big = write("killed.safetensors", whole {
+      { "up", "F32", { 65536, 1037 }, ("\1\2\3\4"):rep(65536 * 1037) }, original[1], original[2],
+    })
+    local line = ("build/moongrid reshard %s --to %s -o %s --world 2 wide=65536 --window 1"):format(big, recipe, at "left")
+    -- stopped as soon as it writes, so that it is killed on the way however fast it is
+    local _, _, code = run(("bash -c '%s & while [ ! -e %s/model-00001-of-00002.safetensors.part ]; do :; done; "
+      .. "kill -STOP $!; kill -KILL $!; wait $!'"):format(line, at "left.part"))
+    assert.equal(137, code)
+    assert.same({ "model-00001-of-00002.safetensors.part" }, files "left.part")
+    local out, err
+    out, err, code = reshard(single, "left", "--world 4")
+    assert.same({ "", 0 }, { err, code })
+    assert.truthy(out:find "in 2 files of ")
+    assert.same({ "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json" },
+      files "left")
+    assert.is_nil((io.open(at "left.part")))
+    os.execute("rm -r " .. at "left" .. " " .. big)
+  end)
+
   describe("refuses", function()
     -- wrong(FROM, MESSAGE[, LINE[, CODE]]): one message, and nothing is left behind; %s of the message is the file
     local function wrong(from, message, line, code)
@@ -338,6 +358,26 @@ describe("moongrid reshard", function()
       assert.same({ ("moongrid: %s is there already; nothing is written over\n"):format(at "b.safetensors"), 1 }, { err, code })
       _, err, code = reshard(single, "no/where", "--world 4")
       assert.same({ ("moongrid: cannot make %s.part: No such file or directory\n"):format(at "no/where"), 3 }, { err, code })
+    end)
+
+    it("a folder that another process makes, or that is not its own", function()
+      if os.execute "command -v flock > /dev/null" == nil then return pending "no flock" end
+      os.execute("mkdir " .. at "both.part")
+      write("both.part/model-00001-of-00002.safetensors.part", "half")
+      local line = ("build/moongrid reshard %s --to %s -o %s --world 4"):format(single, recipe, at "both")
+      local _, err, code = run(("flock %s %s"):format(at "both.part", line))
+      assert.same({ ("moongrid: another process is making %s just now\n"):format(at "both"), 1 }, { err, code })
+      assert.same({ "model-00001-of-00002.safetensors.part" }, files "both.part")
+      write("both.part/notes", "of somebody")
+      _, err, code = run(line)
+      assert.same({ ("moongrid: %s is there already, with a file 'notes' in it; take it away\n"):format(at "both.part"), 1 },
+        { err, code })
+      assert.same({ "model-00001-of-00002.safetensors.part", "notes" }, files "both.part")
+      os.execute("rm -r " .. at "both.part")
+      write("both.part", "a file")
+      _, err, code = run(line)
+      assert.same({ ("moongrid: cannot make %s: Not a directory\n"):format(at "both.part"), 3 }, { err, code })
+      os.execute("rm " .. at "both.part")
     end)
 
     it("a disk that is full, and leaves nothing behind", function()

@@ -315,14 +315,29 @@ describe("moongrid move", function()
   end)
 
   it("shows all of them as a table", function()
-    local out, err, code = run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --list --node 4")
-    local all = move "--world 8 vs tp=4 pp=1 --list --node 4 --json"
+    local out, err, code = run("build/moongrid move " .. path .. " --world 8 vs tp=4 pp=1 --list --machine 4")
+    local all = move "--world 8 vs tp=4 pp=1 --list --machine 4 --json"
     assert.are.same({ "", 0 }, { err, code })
     assert.is_truthy(out:find("^tensor +stays +sent +minimum +max send +max recv +peers +rounds +by gather +crossing\n"), out)
     local x = all.tensors[1]
     assert.is_truthy(out:find(("\nx  [^\n]* %d +%d +%%S+ %%S+ +%%S+ %%S+\n"):format(x.peers, x.rounds)), out)
     local _, lines = out:gsub("\n +%d+ %-> %d+ +x +%d+ +%d+", "")
     assert.are.equal(#all.messages, lines)
+  end)
+
+  it("takes parts from the machine where they are needed", function()
+    for _, case in ipairs { { 8, 4, "pp=1" }, { 64, 8, "tp=4" }, { 4096, 8, "tp=8" }, { 24, 6, "tp=4" } } do
+      local world, machine, to = table.unpack(case)
+      local line = ("--world %d vs %s --list --json"):format(world, to)
+      local near, far = move(line .. " --machine " .. machine), 0
+      local any = move(line)
+      assert.are.equal(any.all.sent, near.all.sent)
+      for _, m in ipairs(near.messages) do far = far + (m.from // machine ~= m.to // machine and m.bytes or 0) end
+      assert.are.equal(far, near.all.crossing)
+      local before = 0
+      for _, m in ipairs(any.messages) do before = before + (m.from // machine ~= m.to // machine and m.bytes or 0) end
+      assert.is_true(far <= before and (world < 64 or far < before), ("%d, %d of %d"):format(world, far, before))
+    end
   end)
 
   it("shows one rank", function()
@@ -392,7 +407,9 @@ describe("moongrid.move", function()
     ["ranks has more than 2147483647 elements"] = { rank = 0, ranks = holes },
     ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
     ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
-    ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks, convert)"] = { runk = 0 },
+    ["a machine has 1 to 4096 ranks, or 0 where none is given, not -1"] = { rank = 0, machine = -1 },
+    ["a machine has 1 to 4096 ranks, or 0 where none is given, not 4097"] = { rank = 0, machine = 4097 },
+    ["unknown option of a move 'runk'; nearest is 'rank' (rank, tensors, rounds, ranks, convert, machine)"] = { runk = 0 },
   } do
     it("refuses: " .. message, function()
       local ok, why = pcall(moongrid.move, plan {}, plan {}, options)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+**
+** test_reshard.c - every allocation of `moongrid reshard` after planning fails once: it says so, and neither the folder that was asked for
+** nor one beside it is left behind. The command as it is, but for main; jansson's
+** own allocations do not fail, as it reads on without the bytes that it had no memory for.
+*/
+#include "program.h"
+
+#include "../failing.h"
+#include "command/cli.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern const cli_command command_reshard;
+
+static char home[] = P_tmpdir "/moongrid-reshard-XXXXXX";
+
+static void put(const char *name, const void *text, size_t n) {
+  FILE *f = fopen(name, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(text, 1, n, f), n);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void furnish(void) {
+  static const char recipe[] =
+      "return recipe { build = function(world)\n"
+      "  local g, t = grid(world, 'tp-dp', { tp = 2, dp = fill }), topology(world)\n"
+      "  t.grid = g\n"
+      "  t.a = tensor { axes = { { 'x', 4 }, { 'y', 6 } }, type = 'f32', cut = { y = 'tp' } }\n"
+      "  t.b = flat { tensor { axes = { { 'x', 9 } }, type = 'u8' }, over = 'dp' }\n"
+      "  return t end }\n";
+  static const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4,6],\"data_offsets\":[0,96]},"
+                               "\"b\":{\"dtype\":\"U8\",\"shape\":[9],\"data_offsets\":[96,105]}}";
+  unsigned char     file[8 + sizeof header - 1 + 105] = { sizeof header - 1 };
+  static const char index[] = "{\"weight_map\":{\"a\":\"model.safetensors\",\"b\":\"model.safetensors\"}}";
+  memcpy(file + 8, header, sizeof header - 1);
+  put("recipe.lua", recipe, sizeof recipe - 1);
+  put("model.safetensors", file, sizeof file);
+  put("model.safetensors.index.json", index, sizeof index - 1);
+}
+
+/* What it said, and its status. */
+static mgrid_status reshard(const char *from, const char *to, char said[1024]) {
+  char  world[] = "4", window[] = "1", recipe[] = "recipe.lua", name[] = "reshard";
+  char  at[64], out[64], to_option[] = "--to", world_option[] = "--world", o[] = "-o", window_option[] = "--window";
+  char *argv[] = { name, at, to_option, recipe, world_option, world, o, out, window_option, window, NULL };
+  int   was = dup(2), told = dup(1);
+  mgrid_status s;
+  snprintf(at, sizeof at, "%s", from), snprintf(out, sizeof out, "%s", to);
+  assert_true(was >= 0 && told >= 0 && freopen("said", "w", stderr) && freopen("/dev/null", "w", stdout));
+  s = command_reshard.run(&command_reshard, 10, argv);
+  long left = until_failure; /* what this test itself allocates does not fail */
+  until_failure = -1;
+  fflush(stderr), fflush(stdout);
+  dup2(was, 2), dup2(told, 1);
+  close(was), close(told);
+  FILE  *f = fopen("said", "r");
+  size_t n = f ? fread(said, 1, 1023, f) : 0;
+  if (f) fclose(f);
+  said[n] = '\0';
+  until_failure = left;
+  return s;
+}
+
+static bool is_there(const char *path) {
+  struct stat about;
+  return lstat(path, &about) == 0;
+}
+
+static void clear(void) { assert_int_equal(system("rm -rf out"), 0); /* NOLINT: fixed */ }
+
+/* Planning is the business of test_starved.c: how many allocations it takes, and the checkpoint that is not there. */
+static long planning(void) {
+  char said[1024];
+  until_failure = LONG_MAX;
+  assert_int_equal(reshard("none.safetensors", "out", said), MGRID_REFUSED);
+  long n = LONG_MAX - until_failure;
+  until_failure = -1;
+  return n - 20;
+}
+
+static void sweep(const char *from) {
+  char said[1024];
+  long first = planning(), n = first;
+  assert_int_equal(reshard(from, "out", said), MGRID_OK);
+  for (bool done = false; !done; n++) {
+    clear();
+    until_failure = n;
+    mgrid_status s = reshard(from, "out", said);
+    done = until_failure >= 0;
+    until_failure = -1;
+    if (done && s) fail_msg("status %d: %s", (int)s, said);
+    if (s && !strstr(said, "memory")) fail_msg("allocation %ld: status %d, '%s'", n, (int)s, said);
+    if (is_there("out.part") || (s != MGRID_OK) == is_there("out"))
+      fail_msg("allocation %ld: status %d, half made: %s", n, (int)s, said);
+  }
+  clear();
+  assert_true(n > first + 30);
+  print_message("# allocations: %ld failed in reshard of %s\n", n - first - 1, from);
+}
+
+static void test_one_file(void **state) { (void)state, sweep("model.safetensors"); }
+
+static void test_an_index(void **state) { (void)state, sweep("model.safetensors.index.json"); }
+
+/* A checkpoint in parts, as reshard itself has written it. */
+static void test_parts(void **state) {
+  char said[1024];
+  (void)state;
+  assert_int_equal(reshard("model.safetensors", "parts", said), MGRID_OK);
+  sweep("parts");
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_one_file), cmocka_unit_test(test_an_index),
+                                      cmocka_unit_test(test_parts) };
+  char                    away[sizeof home + 8];
+  if (!mkdtemp(home) || chdir(home)) return 1;
+  furnish();
+  int rc = run_program("reshard", tests, argc, argv);
+  snprintf(away, sizeof away, "rm -rf %s", home);
+  return chdir("/") || system(away) ? 1 : rc; /* NOLINT: fixed */
+}
