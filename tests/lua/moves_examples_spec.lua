@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
--- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners. What README.md shows
--- of them is what comes.
+-- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners, FSDP and tensor
+-- parallelism. What README.md shows of them is what comes.
 
 local json = require "dkjson"
 local mg = require "moongrid"
@@ -200,6 +200,107 @@ describe("experts", function()
   } do
     it("refuse " .. line, function()
       support.refuses(("plan %s --world 8 %s"):format(recipe, line), 1, "moongrid: " .. message)
+    end)
+  end
+end)
+
+describe("fsdp_tp", function()
+  local recipe = "examples/fsdp_tp.lua"
+  local there, back = "%s vs tp=4 fsdp=false %s", "%s tp=4 fsdp=false vs %s"
+
+  it("takes the bytes that README.md shows", function()
+    local line = ("moongrid move %s --world 8 vs tp=4 fsdp=false"):format(recipe)
+    assert.are.same({ shown(line), "", 0 }, { run("build/" .. line) })
+    local sent, stay = shown(("mpirun -n 8 moongrid run %s vs tp=4 fsdp=false --move"):format(recipe))
+      :match "^moved +8 tensors on mpi: ([^,]*) sent, ([^,]*) stayed, in [%d.]+ s; every element proved on all 8 ranks\n$"
+    assert.truthy(run("build/" .. line):find("\nin all +" .. stay:gsub("%p", "%%%0") .. " +" .. sent:gsub("%p", "%%%0") .. " "))
+    local of_gather, of_move
+    of_move, of_gather = run("build/moongrid move " .. back:format(recipe .. " --world 8", "")):match
+      "\nin all +[%d.]+ %a+ +([%d.]+ %a+) .* ([%d.]+ %a+)\n$"
+    assert.truthy(readme:find(("takes %s, and by gathering %s.\n"):format(of_move, of_gather), 1, true), of_move .. of_gather)
+  end)
+
+  -- The elements that a rank has, of their numbers in the whole; and how many.
+  local function elements(plan, name, rank)
+    local part, list, n = plan:tensor(name, rank), {}, 0
+    local first = part.first or 0
+    for _, rows in ipairs(part.runs[1]) do
+      for i = rows[1], rows[1] + rows[2] - 1 do
+        for _, columns in ipairs(part.runs[2] or { { 0, 1 } }) do
+          for j = columns[1], columns[1] + columns[2] - 1 do
+            if n >= first and n < first + part.elements then list[i << 20 | j] = true end
+            n = n + 1
+          end
+        end
+      end
+    end
+    return list, part.elements
+  end
+
+  -- The bytes that ranks need and do not have, element by element; those that would come if each gathered what is not there.
+  local function by_hand(from, to)
+    local before, after = mg.load(recipe):plan(8, from), mg.load(recipe):plan(8, to)
+    local least, gather = 0, 0
+    for _, name in ipairs(before.tensors) do
+      local whole, size = {}, 0
+      for rank = 0, 7 do
+        for e in pairs((elements(before, name, rank))) do
+          size = size + (whole[e] and 0 or 1)
+          whole[e] = true
+        end
+      end
+      for rank = 0, 7 do
+        local has, n = elements(before, name, rank)
+        local needs, some = elements(after, name, rank)
+        for e in pairs(needs) do least = least + (has[e] and 0 or 2) end
+        if some > 0 then gather = gather + 2 * (size - n) end
+      end
+    end
+    return least, gather
+  end
+
+  local small = { hidden = 12, head = 3, ffn = 20, vocab = 44, layers = 2, pad = 8 }
+  local function words(params)
+    local list = {}
+    for name, value in pairs(params) do list[#list + 1] = name .. "=" .. tostring(value) end
+    table.sort(list)
+    return table.concat(list, " ")
+  end
+  local function with(params)
+    local all = {}
+    for name, value in pairs(small) do all[name] = value end
+    for name, value in pairs(params) do all[name] = value end
+    return all
+  end
+
+  for _, case in ipairs {
+    { {}, { tp = 4, fsdp = false } }, { { tp = 4, fsdp = false }, {} }, { {}, { tp = 4 } }, { { tp = 2 }, { tp = 4, fsdp = false } },
+    { { fsdp = false }, { tp = 2 } }, { {}, { pad = 1 } },
+  } do
+    local from, to = with(case[1]), with(case[2])
+    it(("goes with the fewest bytes: %s vs %s"):format(words(case[1]), words(case[2])), function()
+      local least, gather = by_hand(from, to)
+      local all = all_of(("%s --world 8 %s vs %s"):format(recipe, words(from), words(to)))
+      assert.are.same({ least, least, gather }, { all.minimum, all.sent, all.gather })
+    end)
+
+    it(("arrives on 8 ranks: %s vs %s"):format(words(case[1]), words(case[2])), function()
+      local out, err, code = support.launch(8, ("build/moongrid run %s %s vs %s --move"):format(recipe, words(from), words(to)))
+      assert.are.same({ "", 0 }, { err, code }, out)
+      assert.truthy(out:find "^moved +13 tensors on mpi: .* every element proved on all 8 ranks\n$", out)
+    end)
+  end
+
+  for line, message in pairs {
+    [there:format("", "type=f32")] = "tensor 'layer0_qkv' is bf16 on one side and f32 on the other",
+    [there:format("layers=2", "")] = "tensor 'layer1_qkv' is only in the plan before the move; name those that move",
+    [there:format("", "head=96")] = "examples/fsdp_tp.lua:34: tensor 'layer0_qkv': axis 'qkv': unit 96 does not divide part 0, 512 "
+      .. "elements; nearest: 64 or 128",
+    ["tp=8 head=128 vs"] = "examples/fsdp_tp.lua:34: tensor 'layer0_qkv': parts of tensor 1 differ along 'tp', which does "
+      .. "not cut tensor 5 of the flat; cut them evenly, or put these tensors into different flats",
+  } do
+    it("refuses " .. line, function()
+      support.refuses(("move %s --world 8 %s"):format(recipe, line), 1, "moongrid: " .. message)
     end)
   end
 end)
