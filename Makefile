@@ -237,7 +237,7 @@ $(B)/moongrid: $(COMMAND) $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
 MAN := build/man/moongrid.1 build/man/moongrid.3
 man: $(MAN)
 
-$(MAN): build/man/moongrid.%: scripts/man.lua $(B)/moongrid $(wildcard src/*.h)
+$(MAN): build/man/moongrid.%: scripts/man.lua scripts/man3.lua README.md $(B)/moongrid $(wildcard src/*.h)
 	@mkdir -p $(@D)
 	$(LUA) scripts/man.lua $* $@
 

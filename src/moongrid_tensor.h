@@ -29,7 +29,8 @@ typedef enum mgrid_cutting {
   MGRID_CUT_EVEN = 0,   /* sizes differ by one at most, larger ones first */
   MGRID_CUT_CEIL = 1,   /* all but the last have n / pieces, rounded up; trailing ones may be empty */
   MGRID_CUT_CYCLIC = 2, /* blocks of `block` elements, dealt to the pieces in turn */
-  MGRID_CUT_BOUNDS = 3  /* piece i is bounds[i] to bounds[i + 1] - 1 */
+  MGRID_CUT_BOUNDS = 3, /* piece i is bounds[i] to bounds[i + 1] - 1 */
+  MGRID_CUT_OWNERS = 4  /* unit i of elements is of piece owners[i]: experts that were placed by their loads */
 } mgrid_cutting;
 
 typedef struct mgrid_tensor_axis {
@@ -45,9 +46,11 @@ typedef struct mgrid_tensor_axis {
   const int64_t     *parts;   /* [nparts], their lengths, which sum to `length` */
   size_t             nbounds; /* of MGRID_CUT_BOUNDS: pieces + 1 */
   const int64_t     *bounds;  /* [nbounds], from 0 to `length`, ascending; equal neighbours are an empty piece */
+  size_t             nowners; /* of MGRID_CUT_OWNERS: length / unit */
+  const int64_t     *owners;  /* [nowners], each in [0, pieces); a piece may have none */
 } mgrid_tensor_axis;
 #define MGRID_TENSOR_AXIS_INIT \
-  { sizeof(mgrid_tensor_axis), "", 0, 0, NULL, MGRID_CUT_EVEN, 0, 0, 0, NULL, 0, NULL }
+  { sizeof(mgrid_tensor_axis), "", 0, 0, NULL, MGRID_CUT_EVEN, 0, 0, 0, NULL, 0, NULL, 0, NULL }
 
 typedef struct mgrid_tensor mgrid_tensor;
 
@@ -58,6 +61,15 @@ typedef struct mgrid_tensor mgrid_tensor;
 ** some of its coordinates there counts as that many. Immutable and counted. O(axes x dims), with `on` O(its members). */
 MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *type, size_t naxes,
                                          const mgrid_tensor_axis *axes, const mgrid_family *on, mgrid_error *err);
+/* New owners for an axis cut by MGRID_CUT_OWNERS, of which the fewest elements have to move. Element i (or unit, as an
+** expert) was with piece was[i], and new shares were made, by new loads for example: it is in share now[i], and which
+** piece has which share is free. out[i] is the piece that then has it: shares get pieces, each one, so that the sum of
+** weight[i] over the i with out[i] == was[i] is the largest that there is, and this sum goes to *kept (may be NULL). Of
+** several best ones it is always the same. n owners each, all 0 or more, those of now in [0, pieces); weight NULL: 1
+** each, else 0 or more; pieces in [1, 4096]; what was with pieces beyond has to move. out may be was or now. O(n +
+** pieces^3) at most, memory O(n + pieces). */
+MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight,
+                                     int64_t pieces, int64_t *out, int64_t *kept, mgrid_error *err);
 /* What ZeRO and FSDP do: the parts that each rank would have of n tensors lie one after the other in an array of one
 ** dimension, which `ndims` dims of the grid cut, outermost first. Slices have one size, a multiple of `pad` elements, so
 ** that padding is at the end of the last ones, and a slice may begin and end inside of a tensor. out[i] is the ith tensor

@@ -23,7 +23,7 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(TEST_FLAGS) -c $< -o $@
 
-$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
+$(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
 $(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
@@ -66,9 +66,9 @@ build/standin/libnccl.so.2: $(wildcard tests/nccl/standin/*.[ch]) tests/nccl/sta
 	$(call SAY,CC,tests/nccl/standin)
 	SAN= CUDA_INCLUDE=$(NCCL_DIR) tests/nccl/standin/build.sh build/standin
 
-# The example of a trainer that exists, as its author would build it: C, and C++ for the headers.
+# The examples of trainers, as their authors would build them.
 ifeq ($(HAVE_mpi),yes)
-tests: $(B)/tests/multi_gpu
+tests: $(B)/tests/multi_gpu $(B)/tests/rl_sync
 endif
 
 $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
@@ -76,7 +76,12 @@ $(B)/tests/multi_gpu.o: examples/multi_gpu.c Makefile tests/tests.mk
 	$(call SAY,CC,$<)
 	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) $(if $(HAVE_nccl),-DWITH_NCCL $(FLAGS_nccl)) -c $< -o $@
 
-$(B)/tests/multi_gpu: $(B)/tests/multi_gpu.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
+$(B)/tests/rl_sync.o: examples/rl_sync.c Makefile tests/tests.mk
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(CC) $(ALL_CFLAGS) $(FLAGS_mpi) -c $< -o $@
+
+$(B)/tests/multi_gpu $(B)/tests/rl_sync: %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
 	$(CC) $< -o $@ $(AS_TRAINER)
 
 # The ports of other systems, each a program for mpirun.
@@ -103,7 +108,7 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..:$$ORIGIN/../..' -L$(B) -lmoongrid
 
 -include $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.d) $(TEST_SRC:tests/%.c=$(B)/tests/%.d) $(MPI_SRC:tests/%.c=$(B)/tests/%.d) $(NCCL_BIN:=.d) \
-  $(B)/tests/multi_gpu.d $(B)/tests/carrier.d
+  $(B)/tests/multi_gpu.d $(B)/tests/rl_sync.d $(B)/tests/carrier.d
 .PHONY: tests
 
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.

@@ -545,6 +545,18 @@ function moongrid.tensor(tensor) end
 ---@return moongrid.Tensor ... as many as it was given, in their order
 function moongrid.flat(flat) end
 
+---New owners of an axis cut by `owners`, so that the fewest elements move. `was` has the piece of each element (an expert,
+---say) now, `now` the share that it is in after new shares were made, and which piece has which share is free: shares
+---are given to pieces, each one, so that as much as can be stays. Exact, by the Hungarian method; of several best ones
+---always the same. O(elements + pieces^3) at most.
+---@param was integer[] from 0; what was with a piece that there is no more has to move
+---@param now integer[] as many, from 0, below pieces
+---@param options? { pieces?: integer, weights?: integer[] } 1 to 4096 pieces, left out 1 + the largest of `now`; what each
+---element counts, 0 or more, left out 1
+---@return integer[] owners `now` with its shares named by pieces
+---@return integer kept the sum of the weights of those that stay
+function moongrid.relabel(was, now, options) end
+
 ---The move of tensors between two plans or states, seen from one rank: that of a State, or `rank`. Raises where a
 ---tensor is in one plan alone, or has other axes or another type in the other. Local.
 ---@param from moongrid.Plan|moongrid.State

@@ -177,7 +177,7 @@ policies = Policies ---@type moongrid.Policies
 grid, topology, same = moongrid.grid, moongrid.topology, moongrid.same
 within, disjoint, covers = moongrid.within, moongrid.disjoint, moongrid.covers
 union, zip, fill = moongrid.union, moongrid.zip, moongrid.fill
-tensor, flat = moongrid.tensor, moongrid.flat
+tensor, flat, relabel = moongrid.tensor, moongrid.flat, moongrid.relabel
 
 ---Families that a trainer uses at the same time, the most urgent first. They never share a communicator, neither in a
 ---state nor between states, even if their groups and options are equal: NCCL runs the calls on one communicator one

@@ -4,7 +4,7 @@
 -- Annotations of tensors: how a recipe says them, what a plan answers. meta.lua has the rest.
 
 ---How one axis is cut: a dim, "tp", or a list of dims, outermost first, each of which cuts the pieces of the one
----before, and what follows by name. Of `sizes`, `cyclic` and `bounds` one at most; without them sizes differ by one at
+---before, and what follows by name. Of `sizes`, `cyclic`, `bounds` and `owners` one at most; without them sizes differ by one at
 ---most, larger ones first. A dim cuts one axis.
 ---@class moongrid.Cut
 ---@field [integer] string dims
@@ -14,6 +14,8 @@
 ---@field bounds? integer[]|fun(pieces: integer, length: integer): integer[] pieces + 1 ascending numbers from 0 to the
 ---length; or a function that returns them, or the length of each piece: `policies.layers { embedding = 1 }` is one
 ---@field parts? integer[] lengths of arrays that lie side by side, each cut by itself: fused QKV, gate and up
+---@field owners? integer[] the piece of each element, from 0, or with `unit` of each run of so many elements: experts that
+---were placed by their loads. A piece may have none
 ---@field unit? integer pieces are multiples of it, which divides the length and each part: whole heads
 
 ---@class moongrid.TensorTable

@@ -85,7 +85,17 @@ local function checked(body, q)
   return parameters.with_defaults(arguments, full)
 end
 
-local function known(what, all, name)
+-- What a recipe writes to have some.
+local written = {
+  query = "queries = { NAME = function(state, q, p) ... end }",
+  getter = 'getters = { NAME = "family" }',
+}
+
+local function known(what, body, all, name)
+  if not next(all) then
+    core.raise_at(body.where, string.format("unknown %s '%s'; the recipe has none: %s makes one, and the bundled "
+      .. "recipes have those of their systems", what, word(name), written[what]), "unknown name")
+  end
   return all[name] or core.unknown(what, word(name), core.keys(all))
 end
 
@@ -95,7 +105,7 @@ local function settings_of(body, state) return parameters.settings_of(body.setti
 -- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
 -- settings of the state.
 local function ask(body, state, name, q)
-  local query = known("query", all_of(body, "queries"), name)
+  local query = known("query", body, all_of(body, "queries"), name)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 
@@ -117,7 +127,7 @@ end
 -- The family whose group a getter gives, for C to look up. With check_initialized=false, an argument that
 -- many systems have, nil where it is not there.
 local function group(body, state, name, q)
-  local getter = known("getter", all_of(body, "getters"), name)
+  local getter = known("getter", body, all_of(body, "getters"), name)
   q = checked(body, q)
   local family = family_of(getter, state, q, params_of(body, state), settings_of(body, state))
   if family and state:has(family) then return family end

@@ -303,6 +303,11 @@ function M.set(self, name, value) return parameters.value_for(body_of(self).sett
 function M.policy(self, state, name)
   local body = body_of(self)
   local fn = body.policy[name]
+  if not fn and not next(body.policy) then
+    core.raise_at(body.where, string.format("unknown policy '%s'; the recipe has none: "
+      .. "policy = { NAME = function(state, q, p) ... end } makes one, "
+      .. "policy = { layers = policies.layers() } takes in a bundled one", name), "unknown name")
+  end
   if not fn then return core.unknown("policy", name, core.keys(body.policy), body.where) end
   local bundled = made[fn]
   return fn, parameters.resolve_plan(body.params, state), body.agreed[name],

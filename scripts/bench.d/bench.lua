@@ -59,8 +59,8 @@ local flags = "-std=c11 -D_GNU_SOURCE -Isrc -Iscripts/bench.d -Wall -Wextra -Wpe
   .. "-Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Werror -O3 -g "
 local linked = " -Lbuild -lmoongrid -Wl,-rpath,'$ORIGIN/..' -Wl,-z,now"
 
--- Build a program of scripts/bench.d, as a trainer links (the shared library) or with its insides.
-function B.compile(name, source, how)
+-- Build a program of scripts/bench.d, as a trainer links (the shared library) or with its insides; `more`: libraries.
+function B.compile(name, source, how, more)
   local line = "${CC:-cc} " .. flags
   if how == "mpi" then
     local cflags = first_line "pkg-config --cflags $(scripts/mpi --module)"
@@ -68,7 +68,7 @@ function B.compile(name, source, how)
     if not cflags then return false end
     line = line .. cflags:gsub("%-I", "-isystem ") .. " " .. source .. " build/libmoongrid_mpi.a "
       .. "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "
-      .. first_line "pkg-config --libs lua5.4 jansson libxxhash yaml-0.1" .. " " .. libs .. " -ldl -lm -pthread"
+      .. first_line "pkg-config --libs lua5.4 jansson libxxhash yaml-0.1" .. " " .. (more or "") .. " " .. libs .. " -ldl -lm -pthread"
   else
     line = line .. source .. (how == "alone" and "" or linked)
   end

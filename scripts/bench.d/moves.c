@@ -3,10 +3,14 @@
 ** moves.c - planning one rank's part of a move, all tensors cut by two dims on both sides.
 **
 **     moves time ROUNDS WORLD...   microseconds for a tensor and rank, the worlds in turn
+**     moves mesh ROUNDS A B        the same of one tensor, a square whose rows dim a cuts, and its columns dim b, to its
+**                                  columns by a and rows by b; the bytes of all ranks
 **     moves once WORLD             one rank, in a function of its own: for callgrind, for memory
 */
 #include "bench.h"
 #include "moongrid.h"
+
+#include <inttypes.h>
 
 enum { TENSORS = 16, KINDS = 3, RANKS = 64 };
 
@@ -35,6 +39,27 @@ static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t t
     snprintf(name, sizeof name, "w%d", i);
     mgrid_topology_add_tensor(t, name, x, &e);
   }
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  if (!p) die(e.message);
+  mgrid_topology_free(t);
+  mgrid_tensor_free(x);
+  mgrid_grid_free(g);
+  return p;
+}
+
+static mgrid_plan *square(int64_t a, int64_t b, bool after) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_dim         dims[] = { { "b", b }, { "a", a } };
+  const char       *by_a[] = { "a" }, *by_b[] = { "b" };
+  mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  for (int i = 0; i < 2; i++) {
+    axis[i].name = i ? "column" : "row", axis[i].length = 4096;
+    axis[i].ndims = 1, axis[i].dims = (i == 1) == after ? by_a : by_b;
+  }
+  mgrid_grid     *g = mgrid_grid_new(mgrid_world(a * b), 2, dims, &e);
+  mgrid_tensor   *x = mgrid_tensor_new(g, "f32", 2, axis, NULL, &e);
+  mgrid_topology *t = mgrid_topology_new(a * b, &e);
+  mgrid_topology_add_tensor(t, "w", x, &e);
   mgrid_plan *p = mgrid_plan_new(t, &e);
   if (!p) die(e.message);
   mgrid_topology_free(t);
@@ -76,9 +101,31 @@ static void measure(int rounds, int n, char **worlds) {
       }
 }
 
+static void measure_mesh(int rounds, int64_t a, int64_t b) {
+  sides   s = { square(a, b, false), square(a, b, true) };
+  int64_t world = a * b, bytes = 0;
+  for (int r = 0; r < rounds; r++) {
+    double t = now();
+    for (int64_t rank = 0; rank < world; rank++) one_move(&s, rank);
+    sample(1e6 * (now() - t) / (double)world, "mesh %" PRId64, world);
+  }
+  for (int64_t rank = 0; rank < world; rank++) {
+    mgrid_move     *m = mgrid_move_new(s.from, s.to, rank, 0, NULL, NULL, NULL);
+    mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
+    if (!m || mgrid_move_bytes(m, &sums, NULL)) die("no move");
+    bytes += sums.send;
+    mgrid_move_free(m);
+  }
+  sample((double)bytes, "mesh bytes %" PRId64, world);
+  mgrid_plan_free(s.from);
+  mgrid_plan_free(s.to);
+}
+
 int main(int argc, char **argv) {
   if (argc >= 4 && strcmp(argv[1], "time") == 0) {
     measure(atoi(argv[2]), argc - 3, argv + 3);
+  } else if (argc == 5 && strcmp(argv[1], "mesh") == 0) {
+    measure_mesh(atoi(argv[2]), atoll(argv[3]), atoll(argv[4]));
   } else if (argc == 3 && strcmp(argv[1], "once") == 0) {
     int64_t world = strtoll(argv[2], NULL, 10);
     sides   s = sides_of(0, world);
@@ -86,7 +133,7 @@ int main(int argc, char **argv) {
     mgrid_plan_free(s.from);
     mgrid_plan_free(s.to);
   } else {
-    die("moves time ROUNDS WORLD... | moves once WORLD");
+    die("moves time ROUNDS WORLD... | moves mesh ROUNDS A B | moves once WORLD");
   }
   return 0;
 }

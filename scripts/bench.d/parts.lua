@@ -138,37 +138,7 @@ end
 
 -- ---------------------------------------------------------------------- moves
 
-function parts.moves(B)
-  local worlds, data = B.quick and { 1024 } or { 1024, 65536, 1048576 }, {}
-  B.compile("moves", "scripts/bench.d/moves.c")
-  assert(B.samples(data, ("%s/moves time %d %s"):format(B.dir, B.quick and 3 or 30, table.concat(worlds, " "))))
-  local t = B.table("one rank's messages of a move, two dims cut on both sides, for a tensor", "us")
-  local kinds = {
-    { "fits", "tp 8 pp 16 to tp 16 pp 8" }, { "window", "the same onto the other half of the world" },
-    { "odd", "tp 6 pp 4 to tp 4 pp 6, whose dims do not fit" },
-  }
-  for _, kind in ipairs(kinds) do
-    for _, world in ipairs(worlds) do
-      t:row(("%s, world %d"):format(kind[2], world), data[("%s %d"):format(kind[1], world)],
-        { remark = ("%.0f peers"):format(B.stat(data[("%s peers %d"):format(kind[1], world)]).median) })
-    end
-  end
-  t:target("where dims fit, us", B.stat(data["fits " .. worlds[#worlds]]).median, 10)
-  t:note "16 tensors in one move; where dims do not fit, the copies of a shard are listed for each message"
-
-  if not B.first_line "mpirun --version" or not B.compile("carry", "scripts/bench.d/carry.c", "mpi") then return end
-  for _, ranks in ipairs(B.quick and { 2 } or { 2, 8, 16 }) do
-    local edge, carried = B.quick and 256 or 4096, {}
-    B.samples(carried, ("LAUNCH_SECONDS=200 scripts/launch %d %s/carry %d %d 2>/dev/null"):format(ranks, B.dir, edge,
-      B.quick and 3 or 21))
-    t = B.table(("a square of f32, edge %d, from rows to columns, %d ranks"):format(edge, ranks), "ms")
-    for _, way in ipairs { { "move", "mgrid_move_run" }, { "alltoallw", "MPI_Alltoallw" },
-      { "types", "non-blocking messages of datatypes" }, { "persistent", "packed, persistent messages" },
-      { "gather", "all-gather of the whole, and a slice" } } do
-      if carried[way[1]] then t:row(way[2], carried[way[1]]) end
-    end
-  end
-end
+parts.moves = require "moves"
 
 -- ------------------------------------------------------------------ enumerate
 

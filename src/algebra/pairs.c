@@ -8,6 +8,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* A ring of two steps is one pair, not the same two ranks twice. (No sum: groups of one take any step.) */
+static bool closes(int64_t size, int64_t step, bool wrap) { return wrap && step != size - step; }
+
 /* Write out the pairs as a table, because groups differ in size. */
 static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, mgrid_error *err) {
   int64_t count = 0, at = 0;
@@ -16,7 +19,7 @@ static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, 
     if (n > 1 && step >= n)
       return mgrid_null(err, MGRID_REFUSED, "neighbours(%" PRId64 "): group %" PRId64 " has %" PRId64 " ranks", step, g,
                         n);
-    count += mgrid_pairs_of(n, step, wrap && 2 * step != n);
+    count += mgrid_pairs_of(n, step, closes(n, step, wrap));
   }
   int64_t *starts = malloc((size_t)(count + 1) * sizeof *starts);
   int32_t *ranks = malloc((size_t)(count > 0 ? 2 * count : 1) * sizeof *ranks);
@@ -24,7 +27,7 @@ static mgrid_family *list_pairs(const mgrid_family *f, int64_t step, bool wrap, 
     for (int64_t i = 0; i <= count; i++) starts[i] = 2 * i;
     for (int64_t g = 0; g < f->count; g++) {
       int64_t n = mgrid_family_size(f, g);
-      for (int64_t i = 0, pairs = mgrid_pairs_of(n, step, wrap && 2 * step != n); i < pairs; i++) {
+      for (int64_t i = 0, pairs = mgrid_pairs_of(n, step, closes(n, step, wrap)); i < pairs; i++) {
         ranks[at++] = (int32_t)mgrid_family_rank(f, g, i);
         ranks[at++] = (int32_t)mgrid_family_rank(f, g, (i + step) % n);
       }
@@ -52,7 +55,7 @@ mgrid_family *mgrid_family_neighbours(const mgrid_family *f, int64_t step, bool 
                       "neighbours(%" PRId64 "): the step is 1 to %" PRId64 " in groups of %" PRId64, step,
                       f->max_size > 1 ? f->max_size - 1 : 1, f->max_size);
   if (f->size < 0) return list_pairs(f, step, wrap, err);
-  wrap &= step != f->size - step; /* no sum: groups of one take any step */
+  wrap = closes(f->size, step, wrap);
   if (f->size == 2 && !wrap) return mgrid_family_ref(f->origin ? f->origin : f);
   mgrid_family *pairs = mgrid_family_alloc(MGRID_PAIRS, f->world, 0, err);
   if (!pairs) return NULL;

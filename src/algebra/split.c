@@ -206,6 +206,8 @@ static mgrid_status refuse_levels(const mgrid_family *f, size_t n, const int64_t
                                   mgrid_error *err) {
   if (f->size < 0)
     return mgrid_fail(err, MGRID_REFUSED, "levels of groups of different sizes, up to %" PRId64, f->max_size);
+  if (n == 0)
+    return mgrid_fail(err, MGRID_REFUSED, "levels: no sizes; those of groups of %" PRId64 " multiply to that", f->size);
   enum { SHOWN = 8 };
   mgrid_text t = { 0 };
   int64_t    left = f->size;

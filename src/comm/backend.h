@@ -174,8 +174,8 @@ typedef struct mgrid_backend_ops {
   /* End what runs on n communicators, on this rank; afterwards only shrink and destroy work. NULL unless
   ** the descriptor has `revokes`. */
   mgrid_status (*revoke)(mgrid_backend *b, size_t n, void **native, mgrid_error *err);
-  /* Collective over the members: check members and order, a sum, broadcasts, a ring, and what else costs no memory that stays. NULL where create makes
-  ** nothing. */
+  /* Collective over the members: check members and order, a sum, broadcasts, a ring, and what else costs no memory
+  ** that stays. NULL where create makes nothing. */
   mgrid_outcome (*prove)(mgrid_backend *b, const mgrid_comm_spec *spec, void *native, mgrid_error *err);
   void (*close)(mgrid_backend *b); /* releases b itself */
 

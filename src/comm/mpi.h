@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi.h - what the files of the mpi backend share: mpi.c, mpi_create.c, mpi_move.c, mpi_open.c, mpi_roll.c, mpi_wait.c.
+** mpi.h - what the files of the mpi backend share: mpi.c, mpi_*.c.
 */
 #ifndef MGRID_COMM_MPI_H
 #define MGRID_COMM_MPI_H
@@ -13,11 +13,19 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
+typedef struct mpi_note mpi_note;
+
+/* What a rank reported in a roll call: the call that it is in, and when. */
+typedef struct mpi_report {
+  uint64_t number;
+  double   at;
+} mpi_report;
+
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
-  /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks and
-  ** creations; for notices; for the messages of a carrier, made by its `start`. Errors on them return. */
-  MPI_Comm       comm, notes, talk;
+  /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks, creations and
+  ** notices, which tags tell apart; for the messages of a carrier, made by its `start`. Errors on them return. */
+  MPI_Comm       comm, talk;
   MPI_Comm       given;          /* the host's own in place of `comm`, which ends as it was; else MPI_COMM_NULL */
   MPI_Errhandler handler;        /* of the host's communicator when it was handed over: that of the groups */
   MPI_Group      members;        /* of comm */
@@ -30,19 +38,26 @@ typedef struct mpi_backend {
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
-  double       before;  /* `seconds` as it was before */
+  double       before;      /* `seconds` as it was before */
+  struct {                  /* until all ranks are through with it: mpi_wait.c */
+    bool        on, news;   /* the verdict is to come; messages of this rank have ended since its last call */
+    double      last, look; /* when that call was; when to answer reports again */
+    MPI_Request request;    /* a call before the verdict, in which this rank is not through; or MPI_REQUEST_NULL */
+    uint64_t    words[2];   /* of it */
+  } moving;
   struct {              /* of moves in memory of a GPU: mpi_gpu.c */
     bool  looked, used; /* for the runtime of CUDA; by parts of this move */
     void *lib;          /* NULL: the process has none */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
-  uint64_t  creations;  /* calls that create, so far; equal on all ranks */
-  uint64_t *here;       /* [world], of the roll call: the number of the call that each reported last; NULL before */
-  int64_t   made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
-  bool      dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
-  bool      hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
-  bool      pending;    /* a call over a group is still there: its memory is leaked */
-  bool      broken;     /* a call over all ranks did not end: make no more calls of MPI */
+  uint64_t    creations;  /* calls that create, so far; equal on all ranks */
+  mpi_note   *note;       /* those that MPI has not taken yet */
+  mpi_report *here;       /* [world], of the roll call: what each reported last; NULL before */
+  int64_t     made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
+  bool        dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
+  bool        hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
+  bool        pending;    /* a call over a group is still there: its memory is leaked */
+  bool        broken;     /* a call over all ranks did not end: make no more calls of MPI */
 } mpi_backend;
 
 /* A communicator of a group: what mgrid_group_native gives, of which moongrid_mpi.h reads the first field. */
@@ -52,8 +67,9 @@ typedef struct mpi_comm {
   bool     stuck; /* one of them did not end */
 } mpi_comm;
 
-/* Tags on `notes`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
-** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created. */
+/* Tags on `comm`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
+** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created; those
+** of creations, whose messages some libraries send as any others, are MGRID_TAGS and above. */
 enum {
   MGRID_TAG_FAILED = 1,
   MGRID_TAG_HERE = 2,
@@ -61,8 +77,14 @@ enum {
   MGRID_TAG_MOVE = 4,
   MGRID_TAG_THERE = 5,
   MGRID_TAG_COME = 6,
-  MGRID_TAG_ALL_COME = 7
+  MGRID_TAG_ALL_COME = 7,
+  MGRID_TAGS = 8
 };
+
+/* mpi_notes.c. Send a rank some bytes (160 at most), without waiting until MPI has taken them; the result of MPI. */
+int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes);
+/* Wait until it has taken all, for a deadline at most: has it? */
+bool mgrid_mpi_posted(mpi_backend *m);
 
 /* Who has come to one call: mpi_roll.c. */
 typedef struct mpi_roll {
@@ -74,14 +96,17 @@ typedef struct mpi_roll {
   bool           hurry, reported, answered; /* report at once; has done so; and the first is there */
 } mpi_roll;
 mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
-void          mgrid_roll_look(mpi_roll *r); /* what a rank does for it while it waits */
-mgrid_missing mgrid_roll_end(mpi_roll *r);  /* after the deadline: who did not come */
+void          mgrid_roll_look(mpi_roll *r);      /* what a rank does for it while it waits, */
+void          mgrid_roll_answer(mpi_backend *m); /* or while it does something else */
+mgrid_missing mgrid_roll_end(mpi_roll *r);       /* after the deadline: who did not come */
 
-/* The number of the nth call over a group of this name (FNV-1a); those over all ranks have small numbers. */
+/* The number of the nth call over a group of this name: the name (FNV-1a) above, the call in the low bits. Calls over all
+** ranks have small numbers. */
+enum { MGRID_MPI_CALL_BITS = 24 };
 static inline uint64_t mgrid_mpi_number(const char *name, uint64_t nth) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325) ^ nth;
+  uint64_t h = UINT64_C(0xcbf29ce484222325);
   for (; *name; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-  return h | UINT64_C(1) << 63;
+  return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
 }
 
 /* A non-blocking call of MPI. */
@@ -127,11 +152,16 @@ static inline void mgrid_mpi_turn(uint64_t *words, size_t n) {
 mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err);
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err);
 mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err);
-/* Duplicate a communicator. Collective over it; the missing are not known by name before there are `notes`. */
+/* Duplicate a communicator. Collective over it; the missing are not known by name. */
 mgrid_status                   mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err);
 int64_t                        mgrid_mpi_heard(mgrid_backend *b);
 void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
+
+/* From here on until the next call over all ranks, which is the verdict on a move, ranks tell each other that they go on:
+** who waits there waits as long as there is any progress. _goes_on: what a rank does for it while it moves. */
+void         mgrid_mpi_moving(mpi_backend *m);
+mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
 
 /* mpi_create.c */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,

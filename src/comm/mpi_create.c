@@ -124,7 +124,7 @@ static mgrid_outcome hear_member(meeting *t, int64_t position, int tag, bool *la
   const mgrid_comm_spec *spec = t->spec;
   mpi_backend           *m = t->roll.m;
   int                    from = spec->ranks[position];
-  t->request.rc = MPI_Irecv(&t->in, sizeof t->in, MPI_BYTE, from, tag, m->notes, &t->request.request);
+  t->request.rc = MPI_Irecv(&t->in, sizeof t->in, MPI_BYTE, from, tag, m->comm, &t->request.request);
   mgrid_outcome o = mgrid_wait(has_come, t, t->until, NULL, NULL);
   if (o == MGRID_OK && t->in != t->number && t->in != ~t->number)
     return mgrid_fail(err, MGRID_DISAGREE,
@@ -144,10 +144,8 @@ static mgrid_outcome hear_member(meeting *t, int64_t position, int tag, bool *la
 }
 
 static mgrid_outcome tell_member(const meeting *t, int64_t position, int tag, bool lacks, mgrid_error *err) {
-  uint64_t    out = lacks ? ~t->number : t->number;
-  MPI_Request sent;
-  int         rc = MPI_Isend(&out, sizeof out, MPI_BYTE, t->spec->ranks[position], tag, t->roll.m->notes, &sent);
-  if (!rc) rc = MPI_Wait(&sent, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
+  uint64_t out = lacks ? ~t->number : t->number;
+  int      rc = mgrid_mpi_post(t->roll.m, t->spec->ranks[position], tag, &out, sizeof out);
   return rc ? mgrid_mpi_failed(err, rc, "MPI_Isend", t->spec->name) : MGRID_OK;
 }
 
@@ -191,7 +189,8 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, watc
   enter(w, spec);
   if (!rc) {
     call = "MPI_Comm_create_group";
-    rc = MPI_Comm_create_group(m->comm, group, spec->tag, &comm);
+    int tag = MGRID_TAGS + spec->tag % (32768 - MGRID_TAGS);
+    rc = MPI_Comm_create_group(m->comm, group, tag, &comm);
     MPI_Group_free(&group);
   }
   if (!rc && comm != MPI_COMM_NULL && spec->options->shape) {

@@ -15,10 +15,16 @@ static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
   m->before = m->seconds;
-  m->cuda.used = false;
+  m->cuda.used = m->moving.on = false;
   if (*seconds > 0) m->seconds = *seconds;
   *seconds = m->seconds;
   m->phase += UINT64_C(1) << 32; /* what ranks tell each other is of this move */
+  return MGRID_OK;
+}
+
+static mgrid_status mpi_move_connect(mgrid_backend *b, mgrid_error *err) {
+  (void)err; /* messages go over `notes`, which is there */
+  mgrid_mpi_moving((mpi_backend *)b);
   return MGRID_OK;
 }
 
@@ -50,8 +56,8 @@ static int post_one(mpi_backend *m, const mgrid_post *p) {
   MPI_Request *request = &m->request[p->slot];
   int          n = p->rows ? 1 : (int)p->bytes, rc = p->rows ? type_of(p->rows, &type) : MPI_SUCCESS;
   if (rc) return rc;
-  rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request)
-                  : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->notes, request);
+  rc = p->receive ? MPI_Irecv(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request)
+                  : MPI_Isend(p->data, n, type, (int)p->peer, MGRID_TAG_MOVE, m->comm, request);
   if (p->rows) MPI_Type_free(&type); /* MPI keeps it until the message has ended */
   return rc;
 }
@@ -68,7 +74,7 @@ static mgrid_status mpi_move_look(mgrid_backend *b, size_t *n, int *ended, mgrid
   mpi_backend *m = (mpi_backend *)b;
   int          count = 0, rc = MPI_Testsome(m->nrequests, m->request, &count, ended, MPI_STATUSES_IGNORE);
   *n = count == MPI_UNDEFINED ? 0 : (size_t)count;
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move") : MGRID_OK;
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move") : mgrid_mpi_goes_on(m, *n > 0, err);
 }
 
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
@@ -84,6 +90,7 @@ const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
                                                   .reaches = mgrid_mpi_reaches,
                                                   .copies = mgrid_mpi_copies,
                                                   .copy = mgrid_mpi_copy,
+                                                  .connect = mpi_move_connect,
                                                   .prepare = mpi_move_prepare,
                                                   .post = mpi_move_post,
                                                   .look = mpi_move_look,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi_open.c - how a backend of MPI begins and ends. What the host hands over is looked at first, because MPI ends
-** the process where it gets a communicator that is none; then it is duplicated, and our calls use the duplicates.
+** the process where it gets a communicator that is none; then it is duplicated, and our calls use the duplicate.
 */
 #include "comm/mpi.h"
 
@@ -83,7 +83,6 @@ static mgrid_status check_parent(MPI_Comm parent, mgrid_error *err) {
 static void end(mpi_backend *m) {
   if (m->members != MPI_GROUP_NULL) MPI_Group_free(&m->members);
   if (m->talk != MPI_COMM_NULL) MPI_Comm_free(&m->talk);
-  if (m->notes != MPI_COMM_NULL) MPI_Comm_free(&m->notes);
   if (m->given != MPI_COMM_NULL)
     MPI_Comm_set_errhandler(m->given, m->handler);
   else if (m->comm != MPI_COMM_NULL)
@@ -120,7 +119,7 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
 
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
-  bool         usable = initialized(NULL) == MGRID_OK && !m->broken;
+  bool         usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
   if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
@@ -145,14 +144,13 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .rank = rank,
                              .world = size,
                              .users = 1 };
-  m->comm = m->notes = m->talk = m->given = MPI_COMM_NULL;
+  m->comm = m->talk = m->given = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
   if (duplicate)
     made = mgrid_mpi_duplicate(m, parent, &m->comm, err);
   else
     m->comm = m->given = parent;
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
-  if (!made) made = mgrid_mpi_duplicate(m, m->comm, &m->notes, err);
   if (made) return made;
   rc = MPI_Comm_group(m->comm, &m->members);
   mgrid_error why = MGRID_ERROR_INIT;

@@ -9,12 +9,6 @@
 
 #include <stdlib.h>
 
-static void post(mpi_backend *m, int64_t to, int tag, const void *data, size_t bytes) {
-  MPI_Request sent;
-  if (!MPI_Isend(data, (int)bytes, MPI_BYTE, (int)to, tag, m->notes, &sent))
-    MPI_Wait(&sent, MPI_STATUS_IGNORE); /* small: MPI takes it without waiting for the receiver */
-}
-
 static int64_t first_of(const mpi_roll *r) { return r->ranks ? r->ranks[0] : 0; }
 static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks[n] : n; }
 
@@ -26,15 +20,15 @@ mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, ui
 }
 
 /* Take the reports that have arrived, of whatever call, and answer each. */
-static void take_reports(mpi_backend *m) {
+void mgrid_roll_answer(mpi_backend *m) {
   for (int there = 1; there;) {
     MPI_Status from;
     uint64_t   number = 0;
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->notes, &there, &from) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->notes, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->comm, &there, &from) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->comm, MPI_STATUS_IGNORE);
     if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
-    if (m->here) m->here[from.MPI_SOURCE] = number;
-    post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
+    if (m->here) m->here[from.MPI_SOURCE] = (mpi_report){ number, mgrid_now() };
+    mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
   }
 }
 
@@ -42,8 +36,8 @@ static void take_reports(mpi_backend *m) {
 static void take_answer(mpi_roll *r) {
   for (int there = 1; there && !r->answered;) {
     uint64_t number = 0;
-    if (MPI_Iprobe((int)first_of(r), MGRID_TAG_THERE, r->m->notes, &there, MPI_STATUS_IGNORE) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, (int)first_of(r), MGRID_TAG_THERE, r->m->notes, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe((int)first_of(r), MGRID_TAG_THERE, r->m->comm, &there, MPI_STATUS_IGNORE) || !there) return;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, (int)first_of(r), MGRID_TAG_THERE, r->m->comm, MPI_STATUS_IGNORE);
     r->answered = number == r->number;
   }
 }
@@ -53,11 +47,11 @@ void mgrid_roll_look(mpi_roll *r) {
   double       now = mgrid_now();
   if (now < r->look) return;
   r->look = now + rest;
-  take_reports(r->m);
+  mgrid_roll_answer(r->m);
   if (first_of(r) == r->m->base.rank) return;
   if (!r->reported && now - r->begun >= (r->hurry ? 0 : r->seconds / 4)) {
     r->reported = true;
-    post(r->m, first_of(r), MGRID_TAG_HERE, &r->number, sizeof r->number);
+    mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &r->number, sizeof r->number);
   }
   if (r->reported) take_answer(r);
 }
@@ -78,17 +72,25 @@ static mgrid_outcome has_list(void *ud) {
   mpi_roll  *r = l->roll;
   int        there = 0;
   mgrid_roll_look(r);
-  if (MPI_Iprobe((int)first_of(r), MGRID_TAG_MISSING, r->m->notes, &there, MPI_STATUS_IGNORE) || !there)
+  if (MPI_Iprobe((int)first_of(r), MGRID_TAG_MISSING, r->m->comm, &there, MPI_STATUS_IGNORE) || !there)
     return MGRID_NOT_YET;
-  MPI_Recv(&l->got, sizeof l->got, MPI_BYTE, (int)first_of(r), MGRID_TAG_MISSING, r->m->notes, MPI_STATUS_IGNORE);
+  MPI_Recv(&l->got, sizeof l->got, MPI_BYTE, (int)first_of(r), MGRID_TAG_MISSING, r->m->comm, MPI_STATUS_IGNORE);
   return l->got.number == r->number ? MGRID_OK : MGRID_NOT_YET;
+}
+
+/* Has it come? Also when it is in another call of the same ranks, since a call may end on some ranks while others wait in
+** it for the one that is missing; but an old report of such a call says nothing. */
+static bool has_come(const mpi_roll *r, int64_t rank) {
+  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
+  if (!last) return false;
+  return last->number == r->number || ((last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0 && last->at >= r->begun);
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
   mpi_backend *m = r->m;
   listening    l = { .roll = r };
   const double moment = 0.25; /* for an answer that is on its way */
-  answer       a = { .number = r->number };
+  answer       a = { 0 };
   r->look = 0;
   mgrid_roll_look(r);
   if (first_of(r) != m->base.rank) {
@@ -99,8 +101,12 @@ mgrid_missing mgrid_roll_end(mpi_roll *r) {
     return (mgrid_missing){ 1, { first_of(r) } };
   }
   for (int64_t i = 1; i < r->size; i++)
-    if (!m->here || m->here[nth_of(r, i)] != r->number) mgrid_missing_add(&a.missing, nth_of(r, i));
-  for (int64_t i = 1; i < r->size; i++)
-    if (m->here && m->here[nth_of(r, i)] == r->number) post(m, nth_of(r, i), MGRID_TAG_MISSING, &a, sizeof a);
+    if (!has_come(r, nth_of(r, i))) mgrid_missing_add(&a.missing, nth_of(r, i));
+  for (int64_t i = 1; i < r->size; i++) {
+    int64_t rank = nth_of(r, i);
+    if (!has_come(r, rank)) continue;
+    a.number = m->here[rank].number;
+    mgrid_mpi_post(m, rank, MGRID_TAG_MISSING, &a, sizeof a);
+  }
   return a.missing;
 }

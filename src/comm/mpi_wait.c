@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** mpi_wait.c - calls that wait for other ranks, on our duplicates of the host's communicator. Each has a deadline:
+** mpi_wait.c - calls that wait for other ranks, on our duplicate of the host's communicator. Each has a deadline:
 ** it watches the clock, and if ranks are missing finds out which.
 */
 #include "comm/mpi.h"
@@ -67,10 +67,7 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
 ** Data goes through memory of the backend, which is leaked if the call does not end, because MPI may still write
 ** there. */
 
-mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
-  mpi_backend *m = (mpi_backend *)b;
-  mgrid_status s = mgrid_mpi_usable(m, err);
-  if (s) return s;
+static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
   mpi_request call;
   bool        fits = n <= sizeof m->few / sizeof *m->few;
   uint64_t   *own = fits ? m->few : malloc(n * sizeof *own);
@@ -78,12 +75,64 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
   if (own) memcpy(own, words, n * sizeof *words);
   mgrid_mpi_turn(at, n);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
-  s = finish(m, call, own, "MPI_Iallreduce", err);
+  mgrid_status s = finish(m, call, own, "MPI_Iallreduce", err);
   if (s) return s;
   mgrid_mpi_turn(at, n);
   if (own) memcpy(words, own, n * sizeof *words);
   if (!fits) free(own);
   return MGRID_OK;
+}
+
+/* The verdict on a move, where some ranks are through long before others. A rank that is not through, and has moved on
+** since, comes to calls like this one all the same, each a quarter of the deadline after the last, with a word that it is
+** not: then all have another deadline. */
+void mgrid_mpi_moving(mpi_backend *m) {
+  m->moving.on = true, m->moving.news = false;
+  m->moving.last = mgrid_now(), m->moving.look = 0;
+  m->moving.request = MPI_REQUEST_NULL;
+}
+
+mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err) {
+  const double rest = 0.005;
+  double       now = mgrid_now();
+  int          rc = MPI_SUCCESS, done = 0;
+  if (!m->moving.on) return MGRID_OK;
+  m->moving.news |= news;
+  if (now < m->moving.look) return MGRID_OK;
+  m->moving.look = now + rest;
+  if (m->base.rank == 0) mgrid_roll_answer(m); /* those who wait ask whether the first is there */
+  if (m->moving.request != MPI_REQUEST_NULL) {
+    rc = MPI_Test(&m->moving.request, &done, MPI_STATUS_IGNORE);
+    m->calls += done != 0;
+  } else if (m->moving.news && now - m->moving.last >= m->seconds / 4) {
+    m->moving.news = false;
+    m->moving.last = now;
+    m->moving.words[0] = UINT64_MAX, m->moving.words[1] = 0;
+    mgrid_mpi_turn(m->moving.words, 2);
+    rc = MPI_Iallreduce(MPI_IN_PLACE, m->moving.words, 2, MPI_INT64_T, MPI_MIN, m->comm, &m->moving.request);
+  }
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Iallreduce", "a move") : MGRID_OK;
+}
+
+static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  uint64_t     words[2] = { 0 };
+  if (m->moving.request != MPI_REQUEST_NULL)
+    s = finish(m, (mpi_request){ .request = m->moving.request }, m->moving.words, "MPI_Iallreduce", err);
+  while (!s && !words[1]) { /* until all are through */
+    words[0] = *word, words[1] = 1;
+    s = reduce(m, words, 2, err);
+  }
+  m->moving.on = false;
+  *word = words[0];
+  return s;
+}
+
+mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (s) return s;
+  return m->moving.on && n == 1 ? reduce_moved(m, words, err) : reduce(m, words, n, err);
 }
 
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
@@ -200,10 +249,7 @@ static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void 
 
 void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
   mpi_backend *m = (mpi_backend *)b;
-  uint64_t     phase = m->phase;
-  MPI_Request  request;
-  if (to == b->rank || MPI_Isend(&phase, sizeof phase, MPI_BYTE, (int)to, MGRID_TAG_FAILED, m->notes, &request)) return;
-  MPI_Wait(&request, MPI_STATUS_IGNORE); /* 8 bytes: MPI takes them without waiting for the receiver */
+  if (to != b->rank) mgrid_mpi_post(m, to, MGRID_TAG_FAILED, &m->phase, sizeof m->phase);
 }
 
 int64_t mgrid_mpi_heard(mgrid_backend *b) {
@@ -211,8 +257,8 @@ int64_t mgrid_mpi_heard(mgrid_backend *b) {
   int          there = 0;
   uint64_t     phase = 0;
   MPI_Status   from;
-  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->notes, &there, &from) || !there) return -1;
-  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->notes, MPI_STATUS_IGNORE);
+  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->comm, &there, &from) || !there) return -1;
+  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->comm, MPI_STATUS_IGNORE);
   return phase == m->phase ? from.MPI_SOURCE : -1;
 }
 

@@ -48,15 +48,19 @@ static mgrid_status check_laws(const options *c, const mgrid_plan *p, mgrid_erro
   return s;
 }
 
+/* A law that does not hold, and not one that cannot be read or names what is not there. */
+static bool is_broken(mgrid_status s) { return s == MGRID_REFUSED || s == MGRID_UNPROVED; }
+
 static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v) {
   char digest[33];
   mgrid_plan_digest(p, digest);
-  printf("%10" PRId64 "  ok       %zu families, %" PRId64 " members %s, ", world, mgrid_plan_nfamilies(p), v->members,
-         v->sampled ? "sampled" : "checked");
+  size_t n = mgrid_plan_nfamilies(p);
+  printf("%10" PRId64 "  ok       %zu famil%s, %" PRId64 " member%s %s, ", world, n, n == 1 ? "y" : "ies", v->members,
+         mgrid_s_of(v->members), v->sampled ? "sampled" : "checked");
   if (v->sampled)
     printf("schedule sampled");
   else
-    printf("%" PRId64 " communicators in order", v->communicators);
+    printf("%" PRId64 " communicator%s in order", v->communicators, mgrid_s_of(v->communicators));
   printf("  %s\n", digest);
 }
 
@@ -94,7 +98,7 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
     else if (!s)
       print_line(c.worlds.at[i], p, &v);
     else
-      printf("%10" PRId64 "  %-8s %s\n", c.worlds.at[i], p ? "BROKEN" : "refused", err.message);
+      printf("%10" PRId64 "  %-8s %s\n", c.worlds.at[i], p && is_broken(s) ? "BROKEN" : "refused", err.message);
     if (s && !worst) worst = s;
     mgrid_plan_free(p);
   }

@@ -106,8 +106,9 @@ mgrid_status cli_say(const cli *c, const mgrid_error *e);
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e);
 mgrid_status cli_usage(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* progress.c. From the second second on, and until the end, say on the last line of the terminal on stderr what is done
-** and since when; nothing where stderr is no terminal. One at a time; end it before anything is printed. _wrote: so many
-** bytes more are written, which are told. _hide: something is printed in between. */
+** and since when; nothing where stderr is no terminal. Called again before the end it says something else, since the same
+** time. End it before anything is printed. _wrote: so many bytes more are written, which are told. _hide: something is
+** printed in between. */
 void cli_progress(const cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void cli_progress_wrote(size_t bytes);
 void cli_progress_hide(void);

@@ -32,13 +32,11 @@ typedef struct options {
 
 /* ------------------------------------------------------------------ the rule */
 
-static const char *s_of(int64_t n) { return n == 1 ? "" : "s"; }
-
 /* "8 ranks, 2 apart"; "16 ranks: 4 that are 2 apart, those 4 times, 16 apart". */
 static void say_modes(mgrid_text *t, const mgrid_modes *m, const char *what) {
   int64_t n = 1;
   for (int i = 0; i < m->n; i++) n *= m->at[i].size;
-  mgrid_text_add(t, "%" PRId64 " %s%s", n, what, s_of(n));
+  mgrid_text_add(t, "%" PRId64 " %s%s", n, what, mgrid_s_of(n));
   if (m->n == 1) mgrid_text_add(t, ", %" PRId64 " apart", m->at[0].stride);
   for (int i = 0; i < m->n && m->n > 1; i++)
     mgrid_text_add(t, i ? ", those %" PRId64 " times, %" PRId64 " apart" : ": %" PRId64 " that are %" PRId64 " apart",
@@ -124,32 +122,60 @@ static void show_places(const cli *c, const json_t *places) {
 
 /* --------------------------------------------------------------- communicators */
 
-/* Who makes the communicators, and who has the same groups and does not. */
-static void show_sharing(const cli *c, const mgrid_plan *p, int i) {
+/* Who leads whose groups: from[i * n + k] of entry i are led by entry k. */
+typedef struct sharing {
+  size_t   n;
+  int64_t *from;
+} sharing;
+
+/* "2 groups are those of tp, 1 that of pp", of groups that an earlier family makes. */
+static void say_leaders(mgrid_text *t, const mgrid_plan *p, const sharing *all, int i) {
+  bool said = false;
+  for (size_t k = 0; k < all->n; k++) {
+    int64_t n = all->from[(size_t)i * all->n + k];
+    if (n == 0 || (int)k == i) continue;
+    const char *is = said ? (n == 1 ? "that" : "those") : n == 1 ? "group is that" : "groups are those";
+    mgrid_text_add(t, "%s %" PRId64 " %s of %s", said ? "," : ";", n, is, p->content.entry[k].name);
+    said = true;
+  }
+  if (said) mgrid_text_str(t, ", made before");
+}
+
+/* Whose the communicators are. */
+static void say_communicators(mgrid_text *t, const mgrid_plan *p, const sharing *all, int i) {
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
-  mgrid_text          t = { 0 };
-  int64_t             led = mgrid_plan_led(p, i, -1);
-  if (f->max_size < 2)
-    mgrid_text_str(&t, "none: a group of one rank needs none");
-  else if (e->choice->none)
-    mgrid_text_str(&t, "none: the recipe asks for none");
-  else if (p->shares[i] >= 0)
-    mgrid_text_add(&t, "those of %s, which is made before, has the same groups in the same order, and the same options",
-                   p->content.entry[p->shares[i]].name);
-  else if (led < f->count && f->size > 1)
-    mgrid_text_add(&t, "%" PRId64 " of its own; %" PRId64 " of its groups are groups of families that are made before",
-                   led, f->count - led);
-  else
-    mgrid_text_add(&t, "%" PRId64 " of its own", led);
-  cli_wrap(c, "  communicator", &t);
-  if (f->max_size < 2 || e->choice->none) return;
+  if (f->max_size < 2) {
+    mgrid_text_str(t, "none: a group of one rank needs none");
+    return;
+  }
+  if (e->choice->none) {
+    mgrid_text_str(t, "none: the recipe asks for none");
+    return;
+  }
+  if (p->shares[i] >= 0) {
+    const mgrid_entry *head = &p->content.entry[p->shares[i]];
+    mgrid_text_add(t, "those of %s, which is made before, has the same groups %s, and the same options", head->name,
+                   mgrid_family_equal(f, head->family) ? "in the same order" : "among its own");
+    return;
+  }
+  int64_t led = mgrid_plan_led(p, i, -1), again = all->from[(size_t)i * all->n + (size_t)i],
+          ones = mgrid_plan_singles(f);
+  mgrid_text_add(t, led ? "%" PRId64 " of its own" : "none of its own", led);
+  say_leaders(t, p, all, i);
+  if (again) mgrid_text_add(t, "; %" PRId64 " group%s there before", again, again == 1 ? " was" : "s were");
+  if (ones)
+    mgrid_text_add(t, "; %" PRId64 " group%s of one rank need%s none", ones, mgrid_s_of(ones), ones == 1 ? "s" : "");
+}
+
+/* Who uses them too, wholly or in part. */
+static void show_users(const cli *c, const mgrid_plan *p, const sharing *all, int i) {
   int        head = p->shares[i] >= 0 ? p->shares[i] : i, users = 0;
-  mgrid_text list = { 0 };
-  for (int k = 0; k < (int)p->content.nentries; k++) {
-    const mgrid_entry *o = &p->content.entry[k];
+  mgrid_text list = { 0 }, t = { 0 };
+  for (int k = 0; k < (int)all->n; k++) {
     if (k == i || (k != head && p->shares[k] != head)) continue;
-    if (k != p->shares[i]) mgrid_text_add(&list, "%s%s", users++ ? ", " : "", o->name);
+    if (k != p->shares[i] && mgrid_family_equal(p->content.entry[k].family, p->content.entry[i].family))
+      mgrid_text_add(&list, "%s%s", users++ ? ", " : "", p->content.entry[k].name);
   }
   if (users) {
     mgrid_text_add(&t, "%s ha%s the same groups and options, and use%s them too", list.data ? list.data : "",
@@ -157,7 +183,25 @@ static void show_sharing(const cli *c, const mgrid_plan *p, int i) {
     cli_wrap(c, "", &t);
   }
   mgrid_text_free(&list);
-  for (int k = 0; k < (int)p->content.nentries; k++) {
+  for (int k = 0; k < (int)all->n; k++) {
+    int64_t n = all->from[(size_t)k * all->n + (size_t)i];
+    if (k == i || n == 0 || mgrid_family_equal(p->content.entry[k].family, p->content.entry[i].family)) continue;
+    mgrid_text_add(&t, "%s uses %" PRId64 " of them too", p->content.entry[k].name, n);
+    cli_wrap(c, "", &t);
+  }
+}
+
+/* Who makes the communicators, and who has the same groups and does not. */
+static void show_sharing(const cli *c, const mgrid_plan *p, const sharing *all, int i) {
+  const mgrid_entry  *e = &p->content.entry[i];
+  const mgrid_family *f = e->family;
+  int                 head = p->shares[i] >= 0 ? p->shares[i] : i;
+  mgrid_text          t = { 0 };
+  say_communicators(&t, p, all, i);
+  cli_wrap(c, "  communicator", &t);
+  if (f->max_size < 2 || e->choice->none) return;
+  show_users(c, p, all, i);
+  for (int k = 0; k < (int)all->n; k++) {
     const mgrid_entry *o = &p->content.entry[k];
     if (k == head || p->shares[k] >= 0 || o->choice->none || !mgrid_family_equal(f, o->family)) continue;
     mgrid_text_add(&t, "%s has the same groups and communicators of its own: %s", o->name,
@@ -189,7 +233,7 @@ static void show_cost(const options *c, const mgrid_plan *p, int i) {
 
 /* ------------------------------------------------------------------------- all */
 
-static void show(const options *c, const mgrid_plan *p, int i, const json_t *trail) {
+static void show(const options *c, const mgrid_plan *p, const sharing *all, int i, const json_t *trail) {
   const char         *on = c->cli.bold ? "\033[1m" : "", *off = c->cli.bold ? "\033[0m" : "";
   const mgrid_entry  *e = &p->content.entry[i];
   const mgrid_family *f = e->family;
@@ -209,19 +253,24 @@ static void show(const options *c, const mgrid_plan *p, int i, const json_t *tra
     mgrid_text_str(&t, e->choice->text + 1);
     cli_wrap(&c->cli, "  options", &t);
   }
-  show_sharing(&c->cli, p, i);
+  show_sharing(&c->cli, p, all, i);
   show_cost(c, p, i);
 }
 
 static mgrid_status show_all(const options *c, const mgrid_plan *p, const json_t *trail, mgrid_error *err) {
   int64_t one = c->cli.nwords ? mgrid_plan_find(p, c->cli.words[0]) : -1;
   if (c->cli.nwords && one < 0) return cli_unknown_family(p, c->cli.words[0], err);
+  sharing all = { p->content.nentries, NULL };
+  all.from = malloc((all.n * all.n + 1) * sizeof *all.from);
+  if (!all.from) return mgrid_oom(err);
+  for (size_t i = 0; i < all.n; i++) mgrid_plan_leaders(p, (int)i, all.from + i * all.n);
   if (one < 0) cli_show_head(&c->cli, p, "", false);
   for (int i = 0; i < (int)p->content.nentries; i++) {
     if (one >= 0 && i != one) continue;
     if (one < 0) printf("\n");
-    show(c, p, i, trail);
+    show(c, p, &all, i, trail);
   }
+  free(all.from);
   return MGRID_OK;
 }
 

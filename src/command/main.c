@@ -54,8 +54,9 @@ int main(int argc, char **argv) {
     return exit_code(MGRID_OK);
   }
   if (strcmp(word, "complete") == 0) return exit_code(cli_complete(commands, COUNT, argc - 2, argv + 2));
-  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0) {
-    fprintf(stderr, "moongrid: unknown option '%s'; --version tells the version\n", word);
+  if (strcmp(word, "-V") == 0 || strcmp(word, "-v") == 0 || strcmp(word, "version") == 0) {
+    fprintf(stderr, "moongrid: unknown %s '%s'; --version tells the version\n", *word == '-' ? "option" : "command",
+            word);
     return exit_code(MGRID_USAGE);
   }
   if (strcmp(word, "help") == 0) { /* help COMMAND: COMMAND --help */
@@ -69,9 +70,12 @@ int main(int argc, char **argv) {
     known[i] = commands[i]->name;
     if (strcmp(known[i], word) == 0) return exit_code(commands[i]->run(commands[i], argc - 1, argv + 1));
   }
-  mgrid_suggest(tail, sizeof tail, word, known, COUNT);
+  static const char *const alone[] = { "help", "version" };
+  bool                     option = strncmp(word, "--", 2) == 0;
+  mgrid_suggest(tail, sizeof tail, option ? word + 2 : word, option ? alone : known, option ? 2 : COUNT);
   mgrid_error e = MGRID_ERROR_INIT; /* its message may be shown */
-  mgrid_fail(&e, MGRID_USAGE, "unknown command '%s'%s", word, tail);
+  mgrid_fail(&e, MGRID_USAGE, "unknown %s '%s'%s%s", option ? "option" : "command", word, tail,
+             option ? "; other options stand behind a command" : "");
   fprintf(stderr, "moongrid: %s\n", e.message);
   return exit_code(MGRID_USAGE);
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: moongrid move A --world N [NAME=VALUE ...] vs [B] [--world M] [NAME=VALUE ...] [--tensor T] [--rank R]\n"
@@ -137,6 +138,7 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
   listing        l = { p, rounds ? &schedule : NULL, o->json, false };
   if (!s && why.status && why.status != MGRID_LIMIT) s = mgrid_error_pass(err, &why);
   if (!s) s = mgrid_pairs_tally(p, l.schedule, o->node, tally, nothing, NULL, err);
+  cli_progress_end();
   if (!s && o->json) {
     printf("{\n  \"tensors\": [");
     for (size_t i = 0; i < p->n; i++) {
@@ -156,7 +158,10 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
     if (!rounds) printf("no rounds: %s\n", why.message);
     if (o->list) printf("\n%9s    %-9s %-16s %14s %7s\n", "from", "to", "tensor", "bytes", rounds ? "round" : "");
   }
+  if (!s && o->list && !isatty(STDOUT_FILENO))
+    cli_progress(&o->cli, "writing the messages of %" PRId64 " ranks", p->ranks);
   if (!s && o->list) s = mgrid_pairs_tally(p, l.schedule, 0, again, list_message, &l, err);
+  cli_progress_end();
   if (!s && o->json) printf(o->list ? "\n  ]\n}\n" : "\n}\n");
   mgrid_schedule_free(&schedule);
   free(tally);
@@ -197,6 +202,7 @@ static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_p
   how.ranks = map;
   if (!s && o->rank >= 0) {
     mgrid_move *m = mgrid_move_new(from, to, o->rank, n, &o->tensor, &how, err);
+    cli_progress_end();
     s = m ? show_rank(o, m, err) : err->status;
     mgrid_move_free(m);
   } else if (!s) {
@@ -227,9 +233,11 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   if (!cli_parse_sides(&a.cli, &a.world, &b.cli, &b.world, false, self, argc, argv)) return a.cli.code;
   join(&a, &b);
   if (a.list && a.rank >= 0) return cli_usage(&a.cli, "--list is of all ranks; it takes no --rank");
+  cli_progress(&a.cli, "planning the move of %" PRId64 " ranks", a.world > b.world ? a.world : b.world);
   mgrid_plan *from = cli_evaluate(&a.cli, a.world, &rt[0], &err),
              *to = from ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = from && to ? show(&a, from, to, &err) : err.status;
+  cli_progress_end();
   if (s) cli_say(&a.cli, &err);
   mgrid_plan_free(from);
   mgrid_plan_free(to);

@@ -87,7 +87,9 @@ static mgrid_status parse_range(const cli *c, const char *name, char *word, int6
 /* Append the sizes in a list with commas to the *n in `sizes`, which has room for `max`. */
 static mgrid_status parse_worlds(const cli *c, const char *name, const char *text, int64_t *sizes, size_t *n,
                                  size_t max) {
-  if (!*text) return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
+  size_t len = strlen(text);
+  if (!len || *text == ',' || text[len - 1] == ',' || strstr(text, ",,"))
+    return cli_usage(c, "%s is an integer from 1 to %" PRId64 ", not ''", name, MGRID_WORLD_MAX);
   char *copy = mgrid_strdup(text), *save = NULL;
   if (!copy) {
     mgrid_error e = MGRID_ERROR_INIT;
@@ -171,6 +173,8 @@ static mgrid_status positional(cli *c, const char *word) {
     c->before = c->nargs;
     return MGRID_OK;
   }
+  if (!argument && c->command->words)
+    return cli_usage(c, "argument '%s' is one too many: moongrid %s %s", word, c->command->name, c->command->takes);
   if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
   return add_argument(c, word);
 }
@@ -205,7 +209,9 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
     if (o == '?' && word[0] == '-' && word[1] != '-')
       return cli_usage(c, "unknown option '%s' of %s%s", word, c->command->name,
-                       word[1] == 'n' ? "; --world N is the number of ranks" : "");
+                       word[1] == 'n'                     ? "; --world N is the number of ranks"
+                       : word[1] >= '0' && word[1] <= '9' ? "; ranks are 0 or more"
+                                                          : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
     if (o == POSITIONAL) s = positional(c, optarg);

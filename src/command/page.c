@@ -112,11 +112,14 @@ mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, 
     page.n *= json_array_size(json_object_get(json_array_get(axes, i), "values"));
   if (page.n > MOST) s = mgrid_fail(err, MGRID_LIMIT, "a page has up to %d plans; fewer values would do", MOST);
   for (size_t i = 0; i < page.n && !s; i++) {
+    cli_progress(c, "planning for the page, %zu of %zu", i + 1, page.n);
     if (!evaluate(c, worlds, rt, axes, arg, i, &frame[i])) s = mgrid_oom(err);
     drawn += frame[i].plan != NULL;
   }
   if (!s && drawn == 0) s = mgrid_fail(err, MGRID_REFUSED, "%s", frame[0].error ? frame[0].error : "out of memory");
+  if (!s) cli_progress(c, "drawing the page");
   if (!s) s = mgrid_draw_html(&page, out, err);
+  cli_progress_end();
   for (size_t i = 0; i < MOST; i++) {
     mgrid_plan_free(frame[i].plan);
     free(frame[i].error);

@@ -66,9 +66,12 @@ void cli_progress(const cli *c, const char *fmt, ...) {
   pthread_condattr_t a;
   va_list            args;
   if (c->me != 0 || !isatty(STDERR_FILENO)) return;
+  pthread_mutex_lock(&now.lock);
   va_start(args, fmt);
   vsnprintf(now.what, sizeof now.what, fmt, args);
   va_end(args);
+  pthread_mutex_unlock(&now.lock);
+  if (now.started) return;
   now.begun = mgrid_now(), now.bytes = 0, now.done = false;
   pthread_condattr_init(&a);
   pthread_condattr_setclock(&a, CLOCK_MONOTONIC);

@@ -208,9 +208,15 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
                                mgrid_error *planning, mgrid_error *err) {
   int64_t     world = mgrid_backend_world(b);
   mgrid_plan *p = NULL;
-  if (c->world && c->world != world)
-    mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " ranks",
-               c->world, world);
+  if (c->world && c->world != world && !c->cli.launched)
+    mgrid_fail(planning, MGRID_USAGE,
+               "--world %" PRId64 " was asked for, and this is one rank; mpirun -n %" PRId64
+               " moongrid run starts as many, "
+               "--backend dry rehearses them",
+               c->world, c->world);
+  else if (c->world && c->world != world)
+    mgrid_fail(planning, MGRID_USAGE, "--world %" PRId64 " was asked for, the launcher started %" PRId64 " rank%s",
+               c->world, world, mgrid_s_of(world));
   else
     p = plan_of(c, rt, world, planning);
   /* A rank without a plan takes part too, because the others wait for it; they get its error. */
@@ -334,6 +340,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
   }
   if (c->move && wanted && !wanted->native)
     return cli_usage(&c->cli, "--move wants a backend that moves data: mpi or nccl, not %s", c->backend);
+  if (c->bandwidth && wanted && !wanted->native)
+    return cli_usage(&c->cli, "--bandwidth wants a backend that makes communicators: mpi or nccl, not %s", c->backend);
   mgrid_status s = check_carrier(c, wanted);
   if (s) return s;
   rt[0] = cli_load(&c->cli, &planning);

@@ -89,8 +89,6 @@ int cli_fold(void *of, const char *text, size_t len) {
   return ferror(stdout);
 }
 
-static const char *s_of(int64_t n) { return n == 1 ? "" : "s"; }
-
 /* Who makes the communicators of family i. */
 static void describe_communicator(const mgrid_plan *p, size_t i, mgrid_text *t) {
   const mgrid_entry  *e = &p->content.entry[i];
@@ -193,14 +191,14 @@ static mgrid_status show_counts(const cli *c, const mgrid_plan *p, mgrid_error *
   if (s) return s;
   mgrid_text t = { 0 };
   mgrid_text_add(&t, "%" PRId64 " communicator%s for %" PRId64 " group%s; %" PRId64 " group%s of one rank need%s none",
-                 all.communicators, s_of(all.communicators), all.groups, s_of(all.groups), all.singles,
-                 s_of(all.singles), all.singles == 1 ? "s" : "");
+                 all.communicators, mgrid_s_of(all.communicators), all.groups, mgrid_s_of(all.groups), all.singles,
+                 mgrid_s_of(all.singles), all.singles == 1 ? "s" : "");
   printf("\n");
   cli_wrap(c, "in all", &t);
   mgrid_text_add(&t, least == most ? "%" PRId64 : "%" PRId64 " to %" PRId64, least, most);
-  mgrid_text_add(&t, " communicator%s for ", s_of(most));
+  mgrid_text_add(&t, " communicator%s for ", mgrid_s_of(most));
   mgrid_text_add(&t, least_groups == most_groups ? "%" PRId64 : "%" PRId64 " to %" PRId64, least_groups, most_groups);
-  mgrid_text_add(&t, " group%s", s_of(most_groups));
+  mgrid_text_add(&t, " group%s", mgrid_s_of(most_groups));
   cli_wrap(c, shown == world ? "each rank" : "rank 0", &t);
   return MGRID_OK;
 }
@@ -210,7 +208,7 @@ static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text which = { 0 }, t = { 0 };
   int64_t    n = mgrid_plan_idle(p, &which);
   if (n > 0) {
-    mgrid_text_add(&t, "%" PRId64 " rank%s in no group: %s", n, s_of(n), which.data ? which.data : "");
+    mgrid_text_add(&t, "%" PRId64 " rank%s in no group: %s", n, mgrid_s_of(n), which.data ? which.data : "");
     cli_wrap(c, "idle", &t);
   }
   mgrid_text_free(&which);
@@ -276,7 +274,7 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
   if (!*name) snprintf(name, sizeof name, "plan");
   printf("%s%s%s%s", before, on, name, off);
   int column = (int)(strlen(before) + strlen(name))
-               + printf(" over %" PRId64 " rank%s", p->content.world, s_of(p->content.world));
+               + printf(" over %" PRId64 " rank%s", p->content.world, mgrid_s_of(p->content.world));
   const char *colon = ":";
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];

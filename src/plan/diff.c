@@ -212,8 +212,8 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   if (one_world) {
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
     mgrid_text_add(&r.text,
-                   "rank %" PRId64 " keeps %" PRId64 " communicators, creates %" PRId64 ", destroys %" PRId64 "\n",
-                   rank < 0 ? 0 : rank, c.kept, c.created, c.dropped);
+                   "rank %" PRId64 " keeps %" PRId64 " communicator%s, creates %" PRId64 ", destroys %" PRId64 "\n",
+                   rank < 0 ? 0 : rank, c.kept, mgrid_s_of(c.kept), c.created, c.dropped);
   }
   if (!s && r.text.failed) s = mgrid_oom(err);
   if (!s && sink && sink(ud, r.text.data, r.text.len) != 0)

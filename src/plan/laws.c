@@ -46,10 +46,11 @@ static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *
   return n;
 }
 
-mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, mgrid_error *err) {
+mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
+                              mgrid_error *err) {
   if (a->world != b->world)
-    return mgrid_fail(err, MGRID_REFUSED, "within: the families are of worlds of %" PRId64 " and %" PRId64 " ranks",
-                      a->world, b->world);
+    return mgrid_fail(err, MGRID_REFUSED, "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
+                      b->world);
   for (int64_t g = 0; g < a->count; g++) {
     int64_t first = mgrid_family_rank(a, g, 0), size = mgrid_family_size(a, g), most = 0, group, position;
     for (int64_t nth = 0; most < size && mgrid_family_locate(b, first, nth, &group, &position); nth++) {
@@ -58,24 +59,26 @@ mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, mgri
     }
     if (most == size) continue;
     if (most == 0)
-      return mgrid_fail(err, MGRID_REFUSED,
-                        "within: rank %" PRId64 " of group %" PRId64 " is in no group of the other family", first, g);
+      return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first,
+                        g, names->a, names->b);
     return mgrid_fail(err, MGRID_REFUSED,
-                      "within: group %" PRId64 " has ranks %" PRId64 " and %" PRId64
-                      ", which no group of the other family has both",
-                      g, first, mgrid_family_rank(a, g, most));
+                      "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64 ", and no group of %s has both", g,
+                      names->a, first, mgrid_family_rank(a, g, most), names->b);
   }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, mgrid_error *err) {
+mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
+                                mgrid_error *err) {
   const mgrid_family *f = a->total < b->total ? a : b, *other = f == a ? b : a;
   int64_t             group, position;
   for (int64_t g = 0; g < f->count; g++)
     for (int64_t k = 0, n = mgrid_family_size(f, g); k < n; k++) {
       int64_t rank = mgrid_family_rank(f, g, k);
       if (mgrid_family_locate(other, rank, 0, &group, &position))
-        return mgrid_fail(err, MGRID_REFUSED, "disjoint: rank %" PRId64 " is in both families", rank);
+        return mgrid_fail(err, MGRID_REFUSED,
+                          "rank %" PRId64 " is in group %" PRId64 " of %s and in group %" PRId64 " of %s", rank,
+                          f == a ? g : group, names->a, f == a ? group : g, names->b);
     }
   return MGRID_OK;
 }
@@ -85,7 +88,7 @@ mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err) {
   if (mgrid_family_coverage(f) == MGRID_PARTITION) return MGRID_OK;
   for (int64_t r = 0; r < f->world; r++)
     if (!mgrid_family_locate(f, r, 0, &group, &position))
-      return mgrid_fail(err, MGRID_REFUSED, "covers: rank %" PRId64 " is in no group", r);
+      return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", r);
   return MGRID_OK;
 }
 
@@ -121,10 +124,11 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
     mgrid_suggest(tail, sizeof tail, word[i], names, count);
     return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i], tail);
   }
-  mgrid_error  why = MGRID_ERROR_INIT;
-  mgrid_status s = which == 0   ? mgrid_law_same(f[0], f[1], &why)
-                   : which == 1 ? mgrid_law_within(f[0], f[1], &why)
-                   : which == 2 ? mgrid_law_disjoint(f[0], f[1], &why)
-                                : mgrid_law_covers(f[0], &why);
-  return s ? mgrid_fail(err, s, "law %s does not hold; %s", law, why.message) : s;
+  mgrid_error     why = MGRID_ERROR_INIT;
+  mgrid_law_names names = { word[0], word[1] };
+  mgrid_status    s = which == 0   ? mgrid_law_same(f[0], f[1], &why)
+                      : which == 1 ? mgrid_law_within(f[0], f[1], &names, &why)
+                      : which == 2 ? mgrid_law_disjoint(f[0], f[1], &names, &why)
+                                   : mgrid_law_covers(f[0], &why);
+  return s ? mgrid_fail(err, s, "law %s does not hold: %s", law, why.message) : s;
 }

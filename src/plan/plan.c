@@ -118,22 +118,24 @@ static bool may_repeat(const mgrid_family *f) {
   return f->form == MGRID_TABLE && f->overlapping;
 }
 
-/* Is the group led by an earlier group, of another family or its own? */
-static bool is_led(const mgrid_plan *p, int i, int64_t group) {
+/* The entry whose earlier group leads this one, which may be its own; -1: none does. */
+static int leader_of(const mgrid_plan *p, int i, int64_t group) {
   const mgrid_family *f = p->content.entry[i].family;
   for (size_t e = 0; p->order[e] != i; e++) {
     int j = p->order[e];
-    if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0) return true;
+    if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0) return j;
   }
-  return may_repeat(f) && !p->content.entry[i].choice->asked.unique && mgrid_group_in(f, group, f, group, NULL) >= 0;
+  bool again = may_repeat(f) && !p->content.entry[i].choice->asked.unique;
+  return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
 }
 
-/* Groups of one rank. */
-static int64_t singles(const mgrid_family *f) {
+static bool is_led(const mgrid_plan *p, int i, int64_t group) { return leader_of(p, i, group) >= 0; }
+
+int64_t mgrid_plan_singles(const mgrid_family *f) {
   int64_t n = 0;
   if (f->size >= 0) return f->size == 1 ? f->count : 0;
   if (f->form == MGRID_UNION) {
-    for (size_t i = 0; i < f->as.parts.n; i++) n += singles(f->as.parts.child[i]);
+    for (size_t i = 0; i < f->as.parts.n; i++) n += mgrid_plan_singles(f->as.parts.child[i]);
   } else if (f->form == MGRID_CUT) {
     for (int64_t i = 0; i < f->as.cut.n; i++) n += mgrid_cut_size(f, i) == 1 ? f->as.cut.base->count : 0;
   } else {
@@ -149,11 +151,28 @@ int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
   for (size_t e = 0; p->order[e] != i && !open; e++)
     open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
   if (!open && f->overlapping) return round < 0 ? f->count : mgrid_family_in_round(f, round);
-  if (!open) return round > 0 ? 0 : f->count - singles(f);
+  if (!open) return round > 0 ? 0 : f->count - mgrid_plan_singles(f);
   int64_t led = 0;
   for (int64_t g = 0; g < f->count; g++)
     led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && !is_led(p, i, g);
   return led;
+}
+
+void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
+  const mgrid_family *f = p->content.entry[i].family;
+  memset(groups, 0, p->content.nentries * sizeof *groups);
+  if (f->max_size < 2 || p->content.entry[i].choice->none) return;
+  if (p->shares[i] >= 0) {
+    groups[p->shares[i]] = f->count - mgrid_plan_singles(f);
+    return;
+  }
+  bool open = may_repeat(f);
+  for (size_t e = 0; p->order[e] != i && !open; e++)
+    open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
+  for (int64_t g = 0; g < f->count && open; g++) {
+    int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
+    if (leader >= 0) groups[leader]++;
+  }
 }
 
 void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX]) {
@@ -177,7 +196,7 @@ mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid
   c.families = (int64_t)p->content.nentries;
   for (int i = 0; i < (int)p->content.nentries; i++) {
     const mgrid_family *f = p->content.entry[i].family;
-    int64_t             ones = singles(f);
+    int64_t             ones = mgrid_plan_singles(f);
     c.singles += ones;
     c.groups += f->count - ones;
     c.communicators += mgrid_plan_led(p, i, -1);

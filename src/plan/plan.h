@@ -49,7 +49,12 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
 /* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
 ** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
 int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
-/* The same for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
+/* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
+** those that it repeats. O(entries) if the rules decide, else O(groups x entries). */
+void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
+/* Groups of one rank. */
+int64_t mgrid_plan_singles(const mgrid_family *f);
+/* mgrid_plan_led for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
 void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
 
 /* Fill p->launch from the lists of concurrent families and p->order. concurrent.c */
@@ -120,11 +125,16 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
 void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
 
 /* Laws: have both families the same groups; is every group of a inside one of b; has no rank a group of both; has every
-** rank one? MGRID_REFUSED with the first place where it is not so. O(members); `same` of strided families O(modes).
+** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(members); `same` of strided families O(modes).
 ** mgrid_plan_law reads one as text, "within(tp, node)". laws.c */
+typedef struct mgrid_law_names {
+  const char *a, *b;
+} mgrid_law_names;
 mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
-mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
-mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
+mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
+                              mgrid_error *err);
+mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
+                                mgrid_error *err);
 mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 

@@ -272,7 +272,7 @@ void mgrid_core_push(lua_State *L) {
                                    { "load", mgrid_core_load },
                                    { "library", mgrid_core_library },
                                    { "choose", mgrid_lua_choose },
-                                   { "concurrent", mgrid_lua_concurrent },
+                                   { "concurrent", mgrid_lua_concurrent_at },
                                    { NULL, NULL } };
   luaL_newlib(L, core);
 }

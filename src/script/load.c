@@ -7,6 +7,7 @@
 #include "script/read.h"
 #include "types/budget.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,28 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
+/* Lua says what it expected; add what is meant most often. */
+static void add_hint(lua_State *L) {
+  static const struct {
+    const char *said, *hint;
+  } hints[] = { { "'then' expected near '='", "; == compares" },
+                { "'do' expected near '='", "; == compares" },
+                { "syntax error near '=='", "; one = assigns" },
+                { "near '!'", "; ~= is unequal, not negates" },
+                { "syntax error near '+'", "; Lua has no +=: a = a + 1" } };
+  const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near '") : NULL, *hint = NULL;
+  if (!near) return;
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (strstr(message, hints[i].said)) hint = hints[i].hint;
+  char next = near[strlen(" near '")]; /* a list goes on where it would have to end */
+  bool closes = strstr(message, "')' expected") || strstr(message, "'}' expected");
+  if (closes && (next == '"' || next == '\'' || next == '{' || next == '_' || isalnum((unsigned char)next)))
+    hint = "; a comma may be missing before it";
+  if (!hint) return;
+  lua_pushfstring(L, "%s%s", message, hint);
+  lua_remove(L, -2);
+}
+
 /* Load the text of a recipe, or of what it imports; *hash is its hash, which ranks compare. */
 static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
   const char *text = t->data ? t->data : "";
@@ -63,7 +86,9 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
     skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
   *hash = XXH3_64bits(text, t->len);
   reader r = { text + skip, text + t->len };
-  return lua_load(L, next_piece, &r, source, "t");
+  int    rc = lua_load(L, next_piece, &r, source, "t");
+  if (rc == LUA_ERRSYNTAX) add_hint(L);
+  return rc;
 }
 
 /* Push a file as a function, as luaL_loadfilex does. The file is read once, so that function and hash are of the same

@@ -95,6 +95,12 @@ static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
 /* The next run, which may touch the one before. */
 static bool step(mgrid_walk *w, mgrid_run *run) {
   const mgrid_slicing *s = w->s;
+  if (s->owners) {
+    if (w->block < 0) w->block = s->first[w->piece];
+    if (w->block == s->first[w->piece + 1]) return false;
+    *run = s->runs[w->block++];
+    return true;
+  }
   for (; w->part < s->nparts; w->part++, w->block = -1) {
     int64_t from = s->starts[w->part], n = s->starts[w->part + 1] - from;
     if (s->pieces == 1 || s->cutting != MGRID_CUT_CYCLIC) {
@@ -135,6 +141,10 @@ bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
   int64_t sum = 0;
   if (s->pieces == 1) return s->length;
+  if (s->owners) {
+    for (int64_t i = s->first[piece]; i < s->first[piece + 1]; i++) sum += s->runs[i].length;
+    return sum;
+  }
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t n = s->starts[i + 1] - s->starts[i];
     if (s->cutting != MGRID_CUT_CYCLIC) {
@@ -167,6 +177,10 @@ static int64_t piece_at(const mgrid_slicing *s, int64_t x) { return s->pieces ==
 
 /* Mark in room[0 .. pieces) those with elements of a run. */
 static void mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
+  if (s->owners) {
+    for (int64_t k = run.start / s->unit; k <= (run.start + run.length - 1) / s->unit; k++) room[s->owners[k]] = 1;
+    return;
+  }
   for (size_t i = 0; i < s->nparts; i++) {
     int64_t from = s->starts[i], n = s->starts[i + 1] - from;
     int64_t low = most(run.start, from) - from, high = least(run.start + run.length, from + n) - from;
@@ -224,6 +238,18 @@ int64_t mgrid_meets_index(const mgrid_meets *m, int64_t piece) {
 void mgrid_slicing_free(mgrid_slicing *s) {
   free(s->starts);
   free(s->bounds);
+  free(s->owners);
+  free(s->first);
+  free(s->runs);
+}
+
+size_t mgrid_slicing_held(const mgrid_slicing *s) {
+  size_t bytes = (s->nparts + 1) * sizeof *s->starts, pieces = (size_t)s->pieces + 1;
+  if (s->bounds) bytes += pieces * sizeof *s->bounds;
+  if (s->owners)
+    bytes += (size_t)(s->length / s->unit) * sizeof *s->owners + pieces * sizeof *s->first
+             + (size_t)s->first[s->pieces] * sizeof *s->runs;
+  return bytes;
 }
 
 /* "tp 3", "dp 2 x tp 3 = 6" */
@@ -282,6 +308,50 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
   return MGRID_OK;
 }
 
+/* Is this unit the first of a run? */
+static bool begins(const mgrid_slicing *s, int64_t unit) { return unit == 0 || s->owners[unit] != s->owners[unit - 1]; }
+
+/* The runs of each piece, found by counting them. */
+static mgrid_status set_runs(mgrid_slicing *s, mgrid_error *err) {
+  int64_t units = s->length / s->unit;
+  s->first = calloc((size_t)s->pieces + 2, sizeof *s->first); /* one more, while they are counted */
+  if (!s->first) return mgrid_oom(err);
+  for (int64_t i = 0; i < units; i++) s->first[s->owners[i] + 2] += begins(s, i);
+  for (int64_t k = 1; k <= s->pieces; k++) s->first[k + 1] += s->first[k];
+  s->runs = malloc((size_t)s->first[s->pieces + 1] * sizeof *s->runs);
+  if (!s->runs) return mgrid_oom(err);
+  for (int64_t i = 0; i < units; i++) {
+    int64_t *at = &s->first[s->owners[i] + 1]; /* where the piece's next run goes: in the end that of the next piece */
+    if (begins(s, i)) s->runs[(*at)++] = (mgrid_run){ i * s->unit, 0 };
+    s->runs[*at - 1].length += s->unit;
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, const int64_t *owners,
+                               mgrid_error *err) {
+  int64_t units = s->length / s->unit;
+  if ((int64_t)n != units)
+    return mgrid_fail(err, MGRID_REFUSED, "axis '%s': %zu owners; its %" PRId64 " %s have one each", s->name, n, units,
+                      s->unit > 1 ? "units" : "elements");
+  s->owners = malloc(n * sizeof *s->owners);
+  if (!s->owners) return mgrid_oom(err);
+  for (size_t i = 0; i < n; i++) {
+    if (owners[i] < 0 || owners[i] >= s->pieces) {
+      mgrid_text t = { 0 };
+      dims_text(s, g, &t);
+      mgrid_status status = t.failed ? mgrid_oom(err)
+                                     : mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                                                  "axis '%s': owner %zu is %" PRId64 "; %s pieces are 0 to %" PRId64,
+                                                  s->name, i, owners[i], t.data, s->pieces - 1);
+      mgrid_text_free(&t);
+      return status;
+    }
+    s->owners[i] = (int32_t)owners[i];
+  }
+  return set_runs(s, err);
+}
+
 /* Does the unit divide each part? Else name those that would. */
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
@@ -301,7 +371,7 @@ static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
 /* Is each piece one run, and none but the last ones empty? */
 static bool is_plain(const mgrid_slicing *s) {
   if (s->pieces == 1) return true;
-  if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC) return false;
+  if (s->nparts > 1 || s->cutting == MGRID_CUT_CYCLIC || s->owners) return false;
   int64_t n = s->length / s->unit, empty = 0;
   if (s->cutting == MGRID_CUT_BOUNDS) {
     for (int64_t i = 0; i < s->pieces; i++) {
@@ -337,6 +407,12 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   } else if (s->cutting == MGRID_CUT_CYCLIC) {
     if (s->unit > 1)
       return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit; they go without another", s->name);
+  } else if (s->cutting == MGRID_CUT_OWNERS) {
+    if (s->nparts > 1)
+      return mgrid_fail(err, MGRID_REFUSED, "axis '%s': owners say where every element goes; they go without parts",
+                        s->name);
+    status = check_unit(s, err);
+    if (!status) status = set_owners(s, g, given->nowners, given->owners, err);
   } else if (s->cutting == MGRID_CUT_EVEN || s->cutting == MGRID_CUT_CEIL) {
     status = check_unit(s, err);
   } else {
@@ -373,5 +449,9 @@ void mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text 
   if (s->cutting == MGRID_CUT_BOUNDS) {
     mgrid_text_str(t, " bounds");
     list_text((size_t)s->pieces + 1, s->bounds, t);
+  }
+  for (int64_t i = 0; s->owners && i < s->length / s->unit; i++) {
+    mgrid_text_str(t, i ? "," : " owners ");
+    mgrid_text_int(t, s->owners[i]);
   }
 }

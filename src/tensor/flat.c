@@ -191,7 +191,7 @@ static mgrid_status set_dims(mgrid_flat *f, size_t n, const char *const *dims, m
 
 /* Do all pieces of an axis have one size? */
 static bool is_even(const mgrid_slicing *s) {
-  for (int64_t k = 1; s->bounds && k < s->pieces; k++)
+  for (int64_t k = 1; mgrid_slicing_listed(s) && k < s->pieces; k++)
     if (mgrid_piece_size(s, k) != mgrid_piece_size(s, 0)) return false;
   return mgrid_piece_size(s, 0) * s->pieces == s->length; /* piece 0 has as many as any */
 }

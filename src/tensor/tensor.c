@@ -77,7 +77,8 @@ static mgrid_status add_axis(mgrid_tensor *t, const mgrid_tensor_axis *given, co
     return mgrid_fail(err, MGRID_OVERFLOW, "the bytes of the tensor overflow 64 bits at axis '%s'", given->name);
   if (mgrid_lacks_list(given->ndims, given->dims, "dims", err)
       || mgrid_lacks_list(given->nparts, given->parts, "parts", err)
-      || mgrid_lacks_list(given->nbounds, given->bounds, "bounds", err))
+      || mgrid_lacks_list(given->nbounds, given->bounds, "bounds", err)
+      || mgrid_lacks_list(given->nowners, given->owners, "owners", err))
     return MGRID_USAGE;
   t->naxes++; /* mgrid_tensor_free frees it from now on */
   memcpy(s->name, given->name, strlen(given->name));
@@ -217,11 +218,10 @@ void mgrid_tensor_free(mgrid_tensor *t) {
 }
 
 size_t mgrid_tensor_held(const mgrid_tensor *t) {
-  size_t numbers = t->flat ? sizeof *t / sizeof(int64_t) + 2 : 0; /* its member's, and a share of the flat */
-  for (size_t i = 0; i < t->naxes; i++)
-    numbers += t->axis[i].nparts + 1 + (t->axis[i].bounds ? (size_t)t->axis[i].pieces + 1 : 0);
-  for (size_t d = 0; d < t->grid->n; d++) numbers += t->some[d] ? (size_t)t->grid->axis[d].size : 0;
-  return sizeof *t + numbers * sizeof(int64_t);
+  size_t bytes = t->flat ? sizeof *t + 2 * sizeof(int64_t) : 0; /* its member's, and a share of the flat */
+  for (size_t i = 0; i < t->naxes; i++) bytes += mgrid_slicing_held(&t->axis[i]);
+  for (size_t d = 0; d < t->grid->n; d++) bytes += t->some[d] ? (size_t)t->grid->axis[d].size * sizeof(int64_t) : 0;
+  return sizeof *t + bytes;
 }
 
 /* ---------------------------------------------------------------- questions */
@@ -297,8 +297,8 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t) {
   int64_t bytes = t->width;
   if (t->flat) return bytes * mgrid_flat_largest(t);
   for (size_t i = 0; i < t->naxes; i++) {
-    int64_t most = 0; /* piece 0 has as many as any, but where bounds say so */
-    int64_t look = t->axis[i].bounds ? t->axis[i].pieces : 1;
+    int64_t most = 0; /* piece 0 has as many as any, but where a list says so */
+    int64_t look = mgrid_slicing_listed(&t->axis[i]) ? t->axis[i].pieces : 1;
     for (int64_t k = 0; k < look; k++) {
       int64_t n = mgrid_piece_size(&t->axis[i], k);
       if (n > most) most = n;

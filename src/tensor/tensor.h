@@ -28,6 +28,9 @@ typedef struct mgrid_slicing {
   size_t        nparts; /* 1 or more */
   int64_t      *starts; /* [nparts + 1], where the parts begin, and the length */
   int64_t      *bounds; /* [pieces + 1], or NULL */
+  int32_t      *owners; /* [length / unit], the piece of each unit, or NULL; then also */
+  int64_t      *first;  /* [pieces + 1], where the runs of a piece begin, */
+  mgrid_run    *runs;   /* [first[pieces]], ascending for each piece, neighbours joined */
   bool          plain;  /* each piece is one run, and no empty one is between others */
 } mgrid_slicing;
 
@@ -35,20 +38,23 @@ typedef struct mgrid_slicing {
 mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgrid_tensor_axis *given,
                                 mgrid_error *err);
 void         mgrid_slicing_free(mgrid_slicing *s);
+size_t       mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
 void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
 
 /* Walks the runs of a piece, ascending; neighbours are joined. */
 typedef struct mgrid_walk {
   const mgrid_slicing *s;
   int64_t              piece;
-  size_t               part;  /* the next to look into */
-  int64_t              block; /* of a cyclic axis: the next block of that part; -1: its first */
-  mgrid_run            next;  /* found already; length 0: none */
+  size_t               part; /* the next to look into */
+  int64_t   block; /* of a cyclic axis: the next block of that part; of one by owners: the next run; -1: its first */
+  mgrid_run next;  /* found already; length 0: none */
 } mgrid_walk;
 mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece);
 bool       mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
 
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece); /* elements */
+/* May a piece be larger than piece 0? */
+static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
 /* Elements that a piece of each of two slicings of one length have in common. O(runs). */
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 

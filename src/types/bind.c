@@ -222,15 +222,25 @@ lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise) {
   return lua_isnoneornil(L, i) ? otherwise : mgrid_lua_check_integer(L, i);
 }
 
+void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
+  if (lua_istable(L, i)) return;
+  const char *is = luaL_getmetafield(L, i, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : luaL_typename(L, i);
+  luaL_argerror(L, i, lua_pushfstring(L, "a table such as %s expected, got %s", such_as, is));
+}
+
+const char *mgrid_lua_kind(lua_State *L, int i) {
+  return lua_isnoneornil(L, i) ? "nil" : lua_pushfstring(L, "a %s", luaL_typename(L, i));
+}
+
 /* A list of integers, or of sizes: a size is 1 or more, or fill. */
 static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
-  luaL_checktype(L, i, LUA_TTABLE);
+  mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
   *n = lua_rawlen(L, i);
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s", (int)k,
-                         luaL_typename(L, -1), sizes ? " or fill" : "");
+                         mgrid_lua_kind(L, -1), sizes ? " or fill" : "");
     if (sizes && lua_isinteger(L, -1) && lua_tointeger(L, -1) < 1)
       mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "element %d of the list is %" PRId64 "; a size is 1 or more, or fill",
                          (int)k, (int64_t)lua_tointeger(L, -1));

@@ -133,8 +133,9 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
 /* The options in the table at i on top of those of a family (NULL: none). Raises. options.c */
 void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_choice **out);
 
-/* concurrent(topology, names | lists of names [, "file:line: " for errors]) */
+/* concurrent(topology, names | lists of names), and the same for the prelude, with "file:line: " for errors behind. */
 int mgrid_lua_concurrent(lua_State *L);
+int mgrid_lua_concurrent_at(lua_State *L);
 
 /* Push the Mesh of a rank: its coordinates in a grid, and the metatable below; nil outside the grid. mesh.c */
 void mgrid_lua_push_mesh(lua_State *L, const mgrid_grid *g, int64_t rank, int metatable);
@@ -184,11 +185,16 @@ int           mgrid_lua_plan_tensor(lua_State *L);
 int           mgrid_lua_flat(lua_State *L);
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor);
 void          mgrid_lua_open_flat(lua_State *L);
+int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c */
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
 /* luaL_checkinteger and luaL_optinteger that take no text: "2" is no size, though Lua's own functions read it as one. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
+/* Raise unless the argument is a table; such_as is one that would do, "{ 2, 4 }". */
+void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
+/* "a number", "nil": what the value is. */
+const char *mgrid_lua_kind(lua_State *L, int i);
 lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
@@ -217,7 +223,7 @@ void mgrid_lua_open_world(lua_State *L);    /* world */
 void mgrid_lua_open_grid(lua_State *L);     /* grid, fill */
 void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
-void mgrid_lua_open_tensor(lua_State *L);   /* tensor */
+void mgrid_lua_open_tensor(lua_State *L);   /* tensor, flat, relabel */
 void mgrid_lua_open_move(lua_State *L);     /* move; not for recipes */
 void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */

@@ -52,7 +52,7 @@ static void put_list(lua_State *L, int i, mgrid_topology *t) {
   lua_pop(L, 1);
 }
 
-int mgrid_lua_concurrent(lua_State *L) {
+int mgrid_lua_concurrent_at(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_settop(L, 3);
   if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is a %s", luaL_typename(L, 2)));
@@ -68,4 +68,12 @@ int mgrid_lua_concurrent(lua_State *L) {
     lua_pop(L, 1);
   }
   return 0;
+}
+
+int mgrid_lua_concurrent(lua_State *L) {
+  if (lua_type(L, 2) == LUA_TSTRING)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "concurrent takes a list of names: concurrent(t, { \"%s\", ... })",
+                              lua_tostring(L, 2));
+  lua_settop(L, 2);
+  return mgrid_lua_concurrent_at(L);
 }

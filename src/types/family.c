@@ -56,7 +56,7 @@ static int call_pick(lua_State *L) { /* function, call */
     else
       lua_pushvalue(L, (int)i + 3);
     if (!lua_isinteger(L, -1))
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "pick: the function gave %s, not positions", luaL_typename(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "pick: the function gave %s, not positions", mgrid_lua_kind(L, -1));
     c->positions[i] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -75,7 +75,7 @@ static int call_map(lua_State *L) { /* function, call */
   lua_call(L, 2, 1);
   if (!lua_istable(L, -1))
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "map: the function gave %s, not a list of ranks",
-                              luaL_typename(L, -1));
+                              mgrid_lua_kind(L, -1));
   c->n = (int64_t)lua_rawlen(L, -1);
   count_made(c, L);
   for (int64_t i = 0; i < c->n && i < c->cap; i++) {
@@ -203,7 +203,7 @@ static int family_map(lua_State *L) {
 /* family:without{rank, ...}: the groups without these ranks, O(members) */
 static int family_without(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ 3, 7 }");
   mgrid_lua_charge_lists(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
@@ -285,7 +285,7 @@ static int families_zip(lua_State *L) {
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
 static int family_with(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ timeout = 600 }");
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_lua_check_options(L, 2, f->choice, &box->choice);
   box->f = mgrid_family_ref(f->f);
@@ -401,25 +401,32 @@ static int same(lua_State *L) {
   return mgrid_law_same(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
 }
 
+static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
+
+/* Raise a law that does not hold. */
+static int raise_law(lua_State *L, const char *law, const mgrid_error *e) {
+  return mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message);
+}
+
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, a->total);
-  return mgrid_law_within(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_within(a, b, &in_order, &e) ? raise_law(L, "within", &e) : 0;
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   mgrid_lua_charge(L, a->total < b->total ? a->total : b->total);
-  return mgrid_law_disjoint(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_disjoint(a, b, &in_order, &e) ? raise_law(L, "disjoint", &e) : 0;
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
   mgrid_error   e = MGRID_ERROR_INIT;
   if (mgrid_family_coverage(f) != MGRID_PARTITION) mgrid_lua_charge(L, f->world);
-  return mgrid_law_covers(f, &e) ? mgrid_lua_raise_error(L, &e) : 0;
+  return mgrid_law_covers(f, &e) ? raise_law(L, "covers", &e) : 0;
 }
 
 static const luaL_Reg family_fields[] = {

@@ -18,7 +18,7 @@ size_t mgrid_lua_push_order(lua_State *L, int i, const char **names) {
     for (size_t k = 1; k <= len; k++) {
       if (n == MGRID_DIMS_MAX) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
       if (lua_rawgeti(L, i, (lua_Integer)k) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "dim %d of the order is %s, not a name", (int)k, luaL_typename(L, -1));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "dim %d of the order is %s, not a name", (int)k, mgrid_lua_kind(L, -1));
       names[n++] = lua_tostring(L, -1);
     }
     return n;
@@ -93,7 +93,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
   luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order");
-  luaL_checktype(L, sizes, LUA_TTABLE);
+  mgrid_lua_check_table(L, sizes, "{ tp = 2, dp = fill }");
   size_t n = mgrid_lua_push_order(L, order, names);
   for (size_t i = 0; i < n; i++) {
     if (lua_getfield(L, sizes, names[i]) == LUA_TNIL)
@@ -134,7 +134,7 @@ void mgrid_lua_charge_listed(lua_State *L, const mgrid_grid *g, const mgrid_chos
 /* The name of a dim at i, the `nth` of those that g(...) or g:along(...) gets. */
 static const char *dim_name(lua_State *L, int i, int nth) {
   if (lua_type(L, i) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth, luaL_typename(L, i));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "argument %d is %s, not the name of a dim", nth, mgrid_lua_kind(L, i));
   const char *name = lua_tostring(L, i);
   if (strpbrk(name, "-, "))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
@@ -192,7 +192,7 @@ static const char *push_shape(lua_State *L, const mgrid_grid *g, const bool *ins
     if (inside[d] && lua_getfield(L, periods, g->axis[d].name) != LUA_TNIL) {
       if (!lua_isboolean(L, -1))
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the period of dim '%s' is %s, not true or false", g->axis[d].name,
-                           luaL_typename(L, -1));
+                           mgrid_lua_kind(L, -1));
       periodic[d] = lua_toboolean(L, -1);
     }
     if (inside[d]) lua_pop(L, 1);
@@ -216,7 +216,7 @@ static int grid_cartesian(lua_State *L) {
   const char              *dims[MGRID_DIMS_MAX];
   bool                     inside[MGRID_DIMS_MAX] = { false };
   if (lua_isnoneornil(L, 2)) lua_settop(L, 1), lua_newtable(L);
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ \"x\", \"y\" }");
   lua_settop(L, 2);
   mgrid_lua_check_keys(L, 2, "option of a Cartesian family", options, 1, true);
   if (lua_getfield(L, 2, "periods") != LUA_TNIL && !lua_istable(L, 3))
@@ -276,7 +276,7 @@ static int grid_coords(lua_State *L) {
 
 void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t absent, int64_t *coords) {
   const char *known[MGRID_DIMS_MAX];
-  luaL_checktype(L, at, LUA_TTABLE);
+  mgrid_lua_check_table(L, at, "{ pp = 0 }");
   for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;
   mgrid_lua_check_keys(L, at, "dim", known, g->n, false);
   for (size_t i = 0; i < g->n; i++) {
@@ -285,7 +285,7 @@ void mgrid_lua_check_coords(lua_State *L, int at, const mgrid_grid *g, int64_t a
       coords[i] = lua_tointeger(L, -1);
       if (!lua_isinteger(L, -1))
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the coordinate of dim '%s' is %s, not an integer", known[i],
-                           luaL_typename(L, -1));
+                           mgrid_lua_kind(L, -1));
       if (coords[i] < 0 || coords[i] >= g->axis[i].size)
         mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                            "coordinate %" PRId64 " of dim '%s' is out of range (0 to %" PRId64 ")", coords[i], known[i],

@@ -54,7 +54,7 @@ static int world_modes(lua_State *L) {
     ninside = check_modes(L, "inside", inside, MOST);
     nindex = check_modes(L, "index", index, MOST);
     if (lua_getfield(L, 2, "offset") != LUA_TNIL && !lua_isinteger(L, -1))
-      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: the offset is %s, not an integer", luaL_typename(L, -1));
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: the offset is %s, not an integer", mgrid_lua_kind(L, -1));
     offset = lua_tointeger(L, -1);
   }
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);

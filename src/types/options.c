@@ -97,7 +97,7 @@ static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
 static void read_fields(lua_State *L, const char *name, mgrid_nccl_values *v) {
   const char *known[MGRID_NCCL_FIELDS];
   if (!lua_istable(L, -1))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not a table of fields", name, luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is %s, not a table of fields", name, mgrid_lua_kind(L, -1));
   for (int i = 0; i < MGRID_NCCL_FIELDS; i++) known[i] = mgrid_nccl_fields[i].name;
   mgrid_lua_check_keys(L, -1, "nccl field", known, MGRID_NCCL_FIELDS, false);
   memset(v, 0, sizeof *v);

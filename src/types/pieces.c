@@ -20,7 +20,7 @@ static int family_split(lua_State *L) {
   bool              lists = false, by_row = false;
   if (!lua_isnoneornil(L, 3)) {
     static const char *const options[] = { "by", "table" }, *const orders[] = { "row" };
-    luaL_checktype(L, 3, LUA_TTABLE);
+    mgrid_lua_check_table(L, 3, "{ by = \"row\" }");
     mgrid_lua_check_keys(L, 3, "option", options, 2, false);
     lua_getfield(L, 3, "table");
     lists = lua_toboolean(L, -1);
@@ -50,7 +50,7 @@ static int family_levels(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box[MAX];
   mgrid_family     *out[MAX];
   size_t            n = 0;
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ 2, 4 }");
   if (lua_rawlen(L, 2) > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "levels: at most %d", MAX);
   mgrid_lua_stack(L, MAX + 4);
   lua_settop(L, 2);
@@ -99,7 +99,7 @@ static int family_renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   lua_settop(L, 2);
   if (lua_isfunction(L, 2)) list_order(L, f->f->count);
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ 1, 0 }");
   mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
   mgrid_lua_charge_family(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
@@ -122,7 +122,7 @@ static int family_where(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   int64_t           coords[MGRID_DIMS_MAX];
   if (!mgrid_lua_test_box(L, 2, MGRID_LUA_GRID)) {
-    luaL_checktype(L, 2, LUA_TTABLE);
+    mgrid_lua_check_table(L, 2, "{ pp = 0 }");
     if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA)
       return mgrid_lua_raise(L,
                              "where: the family is of no one grid; name that of the coordinates: where(g, { pp = 0 })");

@@ -70,7 +70,7 @@ static int grid_flatten(lua_State *L) {
 static int grid_rename(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
   const char *known[MGRID_DIMS_MAX], *names[MGRID_DIMS_MAX];
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ dp = \"data\" }");
   lua_settop(L, 2);
   mgrid_lua_stack(L, MGRID_DIMS_MAX + 4);
   for (size_t i = 0; i < g->n; i++) known[i] = g->axis[i].name;

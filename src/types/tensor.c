@@ -165,20 +165,20 @@ static void read_dims(const reading *r, mgrid_tensor_axis *a) {
 
 /* The cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
 static void read_cut(const reading *r, mgrid_tensor_axis *a) {
-  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit" };
+  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners" };
   lua_State               *L = r->L;
   int                      cut = lua_gettop(L);
   const char              *how = NULL;
   mgrid_lua_stack(L, 16);
   read_dims(r, a);
   if (!lua_istable(L, cut)) return;
-  mgrid_lua_check_keys(L, cut, "way to cut", known, 5, true);
-  for (int i = 0; i < 5; i++) {
+  mgrid_lua_check_keys(L, cut, "way to cut", known, 6, true);
+  for (int i = 0; i < 6; i++) {
     if (lua_getfield(L, cut, known[i]) == LUA_TNIL) {
       lua_pop(L, 1);
       continue;
     }
-    if (i == 0 || i == 1 || i == 3) {
+    if (i != 2 && i != 4) {
       if (how) refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how, known[i]);
       how = known[i];
     }
@@ -192,6 +192,9 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
       read_bounds(r, a, known[i]);
     } else if (i == 2) {
       a->parts = read_integers(r, a->name, "parts", &a->nparts);
+    } else if (i == 5) {
+      a->owners = read_integers(r, a->name, "owners", &a->nowners);
+      a->cutting = MGRID_CUT_OWNERS;
     } else {
       int64_t n = integer_field(r, a->name, known[i]);
       if (i == 1) a->cutting = MGRID_CUT_CYCLIC;
@@ -212,13 +215,17 @@ static void read_axes(reading *r) {
   if (r->naxes > MGRID_AXES_MAX)
     refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
   for (size_t i = 0; i < r->naxes; i++) {
-    bool pair = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2;
-    if (pair) {
+    bool two = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
+    if (two) {
       lua_rawgeti(L, -1, 1);
       lua_rawgeti(L, -2, 2);
       pair = lua_type(L, -2) == LUA_TSTRING && lua_isinteger(L, -1);
     }
-    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %zu is not { name, length }", i + 1);
+    if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
+      const char *name = lua_tostring(L, -2), *is = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
+      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, is);
+    }
+    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %zu is not { name, length }, as { \"row\", 4096 }", i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
     r->axis[i].name = lua_tostring(L, -2);
     r->axis[i].length = lua_tointeger(L, -1);
@@ -408,7 +415,9 @@ static const luaL_Reg        tensor_meta[] = { { "__tostring", tensor_tostring }
 static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
 
 void mgrid_lua_open_tensor(lua_State *L) {
-  static const luaL_Reg functions[] = { { "tensor", new_tensor }, { "flat", mgrid_lua_flat }, { NULL, NULL } };
+  static const luaL_Reg functions[] = {
+    { "tensor", new_tensor }, { "flat", mgrid_lua_flat }, { "relabel", mgrid_lua_relabel }, { NULL, NULL }
+  };
   mgrid_lua_open_class(L, &tensor_class);
   mgrid_lua_open_flat(L);
   luaL_setfuncs(L, functions, 0);

@@ -74,9 +74,9 @@ static int topology_newindex(lua_State *L) {
   const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors",
-                              name,
-                              lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)));
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors%s",
+                              name, lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)),
+                              lua_isinteger(L, 3) ? ": of a grid g, g.tp is a size, and g \"tp\" the family" : "");
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
                            name);

@@ -113,7 +113,7 @@ static int world_order(lua_State *L) {
     int64_t rank = lua_tointeger(L, -1);
     if (!lua_isinteger(L, -1))
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "position %" PRId64 " of the order holds %s, not a rank", i,
-                                luaL_typename(L, -1));
+                                mgrid_lua_kind(L, -1));
     if (rank < 0 || rank > MGRID_WORLD_MAX)
       return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                                 "rank %" PRId64 " at position %" PRId64
@@ -140,7 +140,7 @@ static int world_table(lua_State *L) {
   if (in->order)
     return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
                               "where it leaves ranks out");
-  luaL_checktype(L, 2, LUA_TTABLE);
+  mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
   const char *said = luaL_optstring(L, 3, kinds[0]);
   int         kind = 0;
   while (kind < 3 && strcmp(said, kinds[kind]) != 0) kind++;
@@ -150,7 +150,7 @@ static int world_table(lua_State *L) {
   for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
-                                luaL_typename(L, -1));
+                                mgrid_lua_kind(L, -1));
     int64_t n = (int64_t)lua_rawlen(L, -1);
     mgrid_lua_charge(L, 16 * n);
     for (int64_t i = 1; i <= n; i++) {
@@ -158,7 +158,7 @@ static int world_table(lua_State *L) {
       int64_t rank = lua_tointeger(L, -1);
       if (!lua_isinteger(L, -1))
         return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table holds %s, not a rank", g - 1,
-                                  luaL_typename(L, -1));
+                                  mgrid_lua_kind(L, -1));
       if (rank < 0 || rank > MGRID_WORLD_MAX)
         return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
                                   "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64
@@ -253,15 +253,21 @@ static int new_world(lua_State *L) {
   return 1;
 }
 
+/* Arithmetic and comparison with a world, whose size is meant. */
+static int no_number(lua_State *L) {
+  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is no number; world.size is that of its ranks");
+}
+
 static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };
 static const luaL_Reg methods[] = {
   { "window", world_window }, { "order", world_order }, { "table", world_table }, { "rank", world_rank }, { NULL, NULL }
 };
-static const luaL_Reg        meta[] = { { "__len", world_size },
-                                        { "__tostring", world_tostring },
-                                        { "__eq", world_eq },
-                                        { "__gc", mgrid_lua_free_box },
-                                        { NULL, NULL } };
+static const luaL_Reg meta[] = {
+  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq },   { "__gc", mgrid_lua_free_box },
+  { "__add", no_number },  { "__sub", no_number },           { "__mul", no_number }, { "__div", no_number },
+  { "__idiv", no_number }, { "__mod", no_number },           { "__lt", no_number },  { "__le", no_number },
+  { NULL, NULL }
+};
 static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
 
 void mgrid_lua_open_world(lua_State *L) {

@@ -50,6 +50,7 @@ local special = {
   ["mgrid_tensor_new.type"] = '"bf16"', ["mgrid_tensor_new.on"] = "NULL", ["mgrid_topology_add_tensor.name"] = '"more"',
   ["mgrid_plan_tensor.name"] = '"w"', ["mgrid_tensor_local.name"] = '"w"', ["mgrid_tensor_runs.name"] = '"w"',
   ["mgrid_tensor_runs.axis"] = "0", ["mgrid_move_peers.i"] = "0",
+  ["mgrid_relabel.pieces"] = "8", ["mgrid_relabel.out"] = "f->list",
   ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors",
   ["mgrid_state_move.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",
   ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',

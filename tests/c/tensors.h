@@ -15,7 +15,7 @@ enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96, DEALT_ELEMENTS = DEA
 typedef struct dealt_axis {
   mgrid_tensor_axis given;
   const char       *dims[DRAWN_DIMS];
-  int64_t           parts[4], bounds[DEALT_WORLD * 4 + 1];
+  int64_t           parts[4], bounds[DEALT_WORLD * 4 + 1], owners[DEALT_LENGTH];
 } dealt_axis;
 
 typedef struct dealt {
@@ -81,12 +81,16 @@ static inline void deal_axis(dealt *t, size_t at, int64_t rank, const int64_t *p
       size_t d = 0;
       while (strcmp(t->d.dim[d].name, a->dims[k]) != 0) d++;
       piece = piece * count[d] + place[d];
-      if (a->given.cutting != MGRID_CUT_BOUNDS) n = deal(a, n, index, count[d], place[d]);
+      if (a->given.cutting < MGRID_CUT_BOUNDS) n = deal(a, n, index, count[d], place[d]);
     }
-    for (int64_t i = 0; i < n; i++)
-      if (a->given.ndims == 0 || a->given.cutting != MGRID_CUT_BOUNDS
-          || (a->bounds[piece] <= index[i] && index[i] < a->bounds[piece + 1]))
-        t->has[at][rank][index[i]] = true;
+    for (int64_t i = 0; i < n; i++) {
+      bool mine = true;
+      if (a->given.ndims > 0 && a->given.cutting == MGRID_CUT_BOUNDS)
+        mine = a->bounds[piece] <= index[i] && index[i] < a->bounds[piece + 1];
+      if (a->given.ndims > 0 && a->given.cutting == MGRID_CUT_OWNERS)
+        mine = a->owners[index[i] / a->given.unit] == piece;
+      t->has[at][rank][index[i]] = mine;
+    }
   }
 }
 
@@ -129,7 +133,7 @@ static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t
   for (size_t k = 0; k < a->given.ndims; k++)
     for (size_t d = 0; d < t->d.n; d++)
       if (strcmp(t->d.dim[d].name, a->dims[k]) == 0) pieces *= count[d];
-  a->given.cutting = (mgrid_cutting)(rng_chance(r, 40) ? MGRID_CUT_EVEN : rng_between(r, 0, 3));
+  a->given.cutting = (mgrid_cutting)(rng_chance(r, 40) ? MGRID_CUT_EVEN : rng_between(r, 0, 4));
   a->given.unit = 1;
   if (a->given.cutting == MGRID_CUT_CYCLIC) {
     a->given.block = rng_between(r, 1, 4);
@@ -147,6 +151,12 @@ static inline void draw_cut(rng *r, const dealt *t, dealt_axis *a, const int64_t
     a->bounds[pieces] = a->given.length;
     a->given.bounds = a->bounds;
     a->given.nbounds = (size_t)pieces + 1;
+  } else if (a->given.cutting == MGRID_CUT_OWNERS) {
+    if (rng_chance(r, 30)) a->given.unit = rng_divisor(r, a->given.length);
+    a->given.nowners = (size_t)(a->given.length / a->given.unit);
+    for (size_t i = 0; i < a->given.nowners; i++) /* often that of the one before */
+      a->owners[i] = i > 0 && rng_chance(r, 40) ? a->owners[i - 1] : rng_between(r, 0, pieces - 1);
+    a->given.owners = a->owners;
   } else {
     if (rng_chance(r, 30)) a->given.unit = rng_divisor(r, a->given.length);
     if (rng_chance(r, 25)) draw_parts(r, a);

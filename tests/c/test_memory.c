@@ -281,13 +281,14 @@ static int take_piece(void *ud, const mgrid_move_piece *piece) {
 /* The plan of a tensor whose first axis is cut in parts, or with `cyclic` in blocks and held by a family. */
 static mgrid_plan *tensor_plan(const mgrid_dim *dims, bool cyclic, mgrid_error *err) {
   static const char *const by[] = { "tp", "dp" }, *const by_pp[] = { "pp" }, *const all[] = { "tp", "dp", "pp" };
-  static const int64_t parts[] = { 6, 6 }, bounds[] = { 0, 3, 4, 12 };
+  static const int64_t parts[] = { 6, 6 }, bounds[] = { 0, 3, 4, 12 }, owners[] = { 2, 0, 0, 1, 2, 2 };
   mgrid_tensor_axis    axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
   axis[0].name = "x", axis[0].length = 12, axis[0].ndims = 2, axis[0].dims = by;
   axis[1].name = "y", axis[1].length = 12, axis[1].ndims = 1, axis[1].dims = by_pp;
   axis[0].nparts = cyclic ? 0 : 2, axis[0].parts = parts;
   axis[0].cutting = cyclic ? MGRID_CUT_CYCLIC : MGRID_CUT_EVEN, axis[0].block = 2;
-  axis[1].cutting = MGRID_CUT_BOUNDS, axis[1].nbounds = 4, axis[1].bounds = bounds;
+  axis[1].cutting = cyclic ? MGRID_CUT_OWNERS : MGRID_CUT_BOUNDS, axis[1].nbounds = 4, axis[1].bounds = bounds;
+  axis[1].unit = cyclic ? 2 : 1, axis[1].nowners = 6, axis[1].owners = owners;
   mgrid_grid     *g = mgrid_grid_new(mgrid_world(12), 3, dims, err);
   mgrid_family   *on = g ? mgrid_grid_along(g, 3, all, MGRID_GRID_ORDER, err) : NULL;
   mgrid_tensor   *tensor = on ? mgrid_tensor_new(g, "f32", 2, axis, cyclic ? on : NULL, err) : NULL;
@@ -326,6 +327,8 @@ static mgrid_status moves_way(mgrid_error *err) {
     if (!s) s = mgrid_move_pieces(m, MGRID_SENDS, p.rank, take_piece, &bytes, err);
     if (!s) s = mgrid_move_pieces(m, MGRID_RECEIVES, p.rank, take_piece, &bytes, err);
   }
+  int64_t owners[] = { 0, 1, 2 };
+  if (!s) s = mgrid_relabel(3, owners, owners, NULL, 3, owners, NULL, err);
   mgrid_move_free(m);
   mgrid_plan_free(from);
   mgrid_plan_free(to);

@@ -282,6 +282,11 @@ def test_sliders(b, folder, shots):
     same("no panel of what is refused", texts(b, "figure"), [])
     b.value("(e => { e.value = 0; e.dispatchEvent(new Event('input')) })(document.getElementById('axis0'))")
     same("and back", texts(b, "#refused"), [""])
+    moongrid("draw", "picotron", "--world", "2", "dp=2", "-o", folder + "/one.html")
+    b.open(folder + "/one.html")
+    same("one of each", [texts(b, "#about")[0].split(";")[1], texts(b, "#said")[0]],
+         [" 1 communicator for 4 groups", "1 step makes all communicators"])
+    b.open(page)
     b.size(480, 900, dark=True)
     wide = b.value("document.documentElement.scrollWidth")
     assert wide <= 480, "the page is %d wide on a screen of 480" % wide

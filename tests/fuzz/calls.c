@@ -305,9 +305,9 @@ static const mgrid_tensor_axis *draw_axes(fuzz *z) {
     if (a->ndims > 0) a->dims = draw_names(z);
     uint8_t how = byte(&z->b);
     if (how > 127) {
-      a->cutting = (mgrid_cutting)(how % 5), a->block = draw_number(z), a->unit = draw_number(z);
+      a->cutting = (mgrid_cutting)(how % 6), a->block = draw_number(z), a->unit = draw_number(z);
       a->nparts = below(&z->b, 4), a->parts = draw_numbers(z), a->nbounds = below(&z->b, 5),
-      a->bounds = draw_numbers(z);
+      a->bounds = draw_numbers(z), a->nowners = below(&z->b, 5), a->owners = draw_numbers(z);
     }
   }
   return z->axes;

@@ -71,6 +71,34 @@ describe("moongrid explain", function()
   end)
 end)
 
+describe("moongrid explain, where some groups are shared", function()
+  local recipe = support.file [[return recipe { build = function(world)
+    local t, g = topology(world), grid(world, "tp-dp", { tp = 2, dp = fill })
+    t.tp = g "tp"
+    t.stage = world:table({ { 0, 1 }, { 2, 3, 4 }, { 5 }, { 6, 7 } }, "partition")
+    t.again = world:table({ { 2, 3, 4 }, { 0, 1 } }, "partial")
+    t.ties = world:table({ { 0, 1 }, { 2, 3, 4 }, { 0, 7 }, { 5, 6 }, { 0, 7 } }, "cover")
+    t.timed = t.again:with { timeout = 5 }
+    return t
+  end }]]
+  teardown(function() os.remove(recipe) end)
+
+  for family, want in pairs {
+    tp = "communicator 4 of its own stage uses 2 of them too ties uses 1 of them too cost",
+    stage = "communicator 1 of its own; 2 groups are those of tp, made before; 1 group of one rank needs none again uses 2 of "
+      .. "them too ties uses 1 of them too cost",
+    again = "communicator those of stage, which is made before, has the same groups among its own, and the same options timed "
+      .. "has the same groups and communicators of its own: its options differ cost",
+    ties = "communicator 2 of its own; 1 group is that of tp, 1 that of stage, made before; 1 group was there before cost",
+    timed = "communicator 2 of its own cost",
+  } do
+    it(family, function()
+      local out = flat(run("build/moongrid explain " .. recipe .. " --world 8 " .. family))
+      assert.equal(want, out:match "communicator .- cost")
+    end)
+  end
+end)
+
 describe("moongrid recipes", function()
   it("prints the source of a recipe, as it was written, and of its parts", function()
     local function text(path) return io.open(path):read("a") end
@@ -146,7 +174,7 @@ describe("moongrid why", function()
 
   it("refuses what are not two ranks", function()
     refuses("why picotron --world 8 3", 2, "moongrid: why wants two ranks: moongrid why RECIPE --world N A B")
-    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is not of the form NAME=VALUE")
+    refuses("why picotron --world 8 3 4 5", 2, "moongrid: argument '5' is one too many: moongrid why RECIPE --world N [...] A B")
     refuses("why picotron --world 8 3 x", 2, "moongrid: a rank is an integer from 0 to 2147483647, not 'x'")
     refuses("why picotron --world 8 3 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("why picotron --world 8 3 3", 1, "moongrid: both ranks are 3; two ranks would do")
@@ -176,6 +204,16 @@ describe("moongrid ask and moongrid policy", function()
       policy = { twice = function(_, q, p) return { q.n * 2, q.word, p.k } end } }]]
     assert.equal('[8, "a b", 5]\n', (run("build/moongrid policy " .. file .. " --world 2 k=5 --rank 1 twice n=4 'word=a b'")))
     os.remove(file)
+  end)
+
+  it("say what a recipe writes that has none", function()
+    local hpz = "examples/cookbook/hpz.lua --world 16 --rank 0 "
+    refuses("ask " .. hpz .. "next_rank", 1, "moongrid: examples/cookbook/hpz.lua:2: unknown query 'next_rank'; the recipe "
+      .. "has none: queries = { NAME = function(state, q, p) ... end } makes one, and the bundled recipes have those of "
+      .. "their systems")
+    refuses("policy " .. hpz .. "layers", 1, "moongrid: examples/cookbook/hpz.lua:2: unknown policy 'layers'; the recipe has "
+      .. "none: policy = { NAME = function(state, q, p) ... end } makes one, policy = { layers = policies.layers() } takes in "
+      .. "a bundled one")
   end)
 
   it("refuse what is not there", function()

@@ -198,6 +198,16 @@ describe("getters", function()
     end)
   end
 
+  it("are said how to write where there are none", function()
+    local r = recipe(simple)
+    local s = r:plan(8):dry(0)
+    for how, want in pairs { group = "getter 'x'; the recipe has none: getters = { NAME = \"family\" } makes one",
+      ask = "query 'x'; the recipe has none: queries = { NAME = function(state, q, p) ... end } makes one" } do
+      assert.are.equal("r.lua:1: unknown " .. want .. ", and the bundled recipes have those of their systems",
+        refused(r[how], r, s, "x", {}))
+    end
+  end)
+
   refuses {
     { "a getter that is none", "return recipe { base = 'picotron', getters = { x = 5 } }",
       "r.lua:1: getter 'x' is 5; a family would do, or a function that gives one" },

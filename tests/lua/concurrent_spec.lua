@@ -44,7 +44,9 @@ describe("concurrent families in a recipe", function()
       "r.lua:1: concurrent: unknown family 'g'; known: tp, dp, ep" },
     { "a family in its build", layout('doc = ""', 'concurrent(t, { "dp", "eq" })'),
       "r.lua:7: concurrent: unknown family 'eq'; nearest is 'ep' (tp, dp, ep)" },
-    { "no list in its build", layout('doc = ""', 'concurrent(t, "dp")'), "r.lua:7: " .. kind .. "is a string" },
+    { "names in its build", layout('doc = ""', 'concurrent(t, "dp", "ep")'),
+      "r.lua:7: concurrent takes a list of names: concurrent(t, { \"dp\", ... })" },
+    { "a number in its build", layout('doc = ""', 'concurrent(t, 5, "ep")'), "r.lua:7: " .. kind .. "is a number" },
     { "an order against that of its build", layout('concurrent = { "dp", "ep" }', 'concurrent(t, { "ep", "dp" })'),
       "r.lua:1: " .. order },
   }

@@ -43,7 +43,7 @@ describe("split", function()
   refuses {
     { "eight:split(2, { by = 'rows' })", "unknown order of pieces 'rows'; nearest is 'row' (row)" },
     { "eight:split(2, { by = 1 })", "unknown order of pieces '1'; known: row" },
-    { "eight:split(2, 'row')", "bad argument #2 to 'split' (table expected, got string)" },
+    { "eight:split(2, 'row')", "bad argument #2 to 'split' (a table such as { by = \"row\" } expected, got string)" },
     { "eight:split(3, { by = 'row' })", "split(3) of groups of 8: 3 does not divide 8; sizes that do: 1, 2, 4, 8" },
     { "odd:split(4)", "split(4) of groups of 6: 4 does not divide 6; sizes that do: 1, 2, 3, 6" },
     { "eight:segments { 5, 3 }:split(1, { by = 'row' })", "split by row: groups of different sizes, up to 5" },
@@ -73,8 +73,8 @@ describe("segments", function()
     { "eight:segments {}", "segments: no sizes for groups of 8" },
     { "eight:segments { 8, 0 }", "element 2 of the list is 0; a size is 1 or more, or fill" },
     { "eight:segments { 9, -1 }", "element 2 of the list is -1; a size is 1 or more, or fill" },
-    { "eight:segments { 5, '3' }", "element 2 of the list is string, not an integer or fill" },
-    { "eight:segments(5, 3)", "bad argument #1 to 'segments' (table expected, got number)" },
+    { "eight:segments { 5, '3' }", "element 2 of the list is a string, not an integer or fill" },
+    { "eight:segments(5, 3)", "bad argument #1 to 'segments' (a table such as { 2, fill } expected, got number)" },
     { "b:pairs():segments { 1, 1 }", "segments: the groups share ranks" },
   }
 end)
@@ -94,11 +94,11 @@ describe("renumber", function()
     { "b:renumber { 0, 1, 2, 4 }", "renumber: group 4 is out of range (0 to 3)" },
     { "b:renumber { 0, 1, 2, -1 }", "renumber: group -1 is out of range (0 to 3)" },
     { "b:renumber { 0, 1, 2, 2 }", "renumber: group 2 is listed twice" },
-    { "b:renumber { 0, 1, 2, 'x' }", "element 4 of the list is string, not an integer" },
+    { "b:renumber { 0, 1, 2, 'x' }", "element 4 of the list is a string, not an integer" },
     { "b:renumber(function(i) return i // 2 end)", "renumber: group 0 is listed twice" },
     { "b:renumber(function() end)", "renumber: the function gave nil for group 0, not a group" },
     { "b:renumber(function() error 'mine' end)", "mine" },
-    { "b:renumber(3)", "bad argument #1 to 'renumber' (table expected, got number)" },
+    { "b:renumber(3)", "bad argument #1 to 'renumber' (a table such as { 1, 0 } expected, got number)" },
   }
 end)
 
@@ -127,7 +127,7 @@ describe("modes", function()
     { "w:modes { inside = { 2, 1 } }", "modes: inside mode 0 is not {size, stride}" },
     { "w:modes { inside = 2 }", "modes: 'inside' is a number, not a list of {size, stride}" },
     { "w:modes { inside = {}, idx = {} }", "unknown option 'idx'; nearest is 'index' (inside, index, offset)" },
-    { "w:modes { offset = '8' }", "modes: the offset is string, not an integer" },
+    { "w:modes { offset = '8' }", "modes: the offset is a string, not an integer" },
     { "w:modes '(2:1) x (4:2'", "layout '(2:1) x (4:2' ends where ')' is expected" },
     { "w:modes '(2:1) and (4:2)'", "layout '(2:1) and (4:2)', character 7: 'x', '+' or the end expected, not 'and (4:2)'" },
     { "w:modes '(2,4):(8)'", "layout '(2,4):(8)': 2 sizes and 1 strides in '(2,4):(8)'" },
@@ -149,7 +149,7 @@ describe("Group:segment", function()
     { "group:segment {}", "segments: no sizes for groups of 8" },
     { "group:segment { fill, fill }", "segments: two sizes are fill; only one can be" },
     { "group:segment { 8, 0 }", "element 2 of the list is 0; a size is 1 or more, or fill" },
-    { "group:segment(8)", "bad argument #1 to 'segment' (table expected, got number)" },
+    { "group:segment(8)", "bad argument #1 to 'segment' (a table such as { 2, fill } expected, got number)" },
   }
 
   it("answers policies", function()

@@ -66,9 +66,9 @@ describe("A World in another order", function()
     { "v:window(2, 4):order { 1 }", "rank 1 at position 0 of the order is out of range; ranks are 2 to 5" },
     { "odd:order { 3, 2 }", "rank 2 at position 1 of the order is not in this World, which has 4 of the ranks" },
     { "odd:order { 3, 0 }", "rank 0 at position 1 of the order is out of range; ranks are 1 to 7" },
-    { "v:order { 0, 'a' }", "position 1 of the order holds string, not a rank" },
-    { "v:order { 0, 1.5 }", "position 1 of the order holds number, not a rank" },
-    { "v:order { { 0, 1 } }", "position 0 of the order holds table, not a rank" },
+    { "v:order { 0, 'a' }", "position 1 of the order holds a string, not a rank" },
+    { "v:order { 0, 1.5 }", "position 1 of the order holds a number, not a rank" },
+    { "v:order { { 0, 1 } }", "position 0 of the order holds a table, not a rank" },
     { "v:order '76'", "bad argument #1 to 'order' (list of ranks, function or family expected, got string)" },
     { "v:order()", "bad argument #1 to 'order' (list of ranks, function or family expected, got no value)" },
     { "v:order(function(p) return p < 3 and p or nil end)", "order: the function gave nil for position 3, not a rank" },
@@ -241,7 +241,7 @@ describe("A grid out of a grid", function()
     { "g:unflatten('dp', {})", "unflatten needs the order of the new dims, fastest first, as in "
       .. "(dim, \"shard-rep\", sizes); only two dims, one of them fill, go without" },
     { "g:unflatten('dp', { 2, 2 })", "sizes are by name; a key is a number" },
-    { "g:unflatten('dp', 'a-b')", "bad argument #3 to 'unflatten' (table expected, got no value)" },
+    { "g:unflatten('dp', 'a-b')", "bad argument #3 to 'unflatten' (a table such as { tp = 2, dp = fill } expected, got no value)" },
     { "g:unflatten('dp')", "bad argument #2 to 'unflatten' (order expected, got no value)" },
     { "g:unflatten()", "bad argument #1 to 'unflatten' (string expected, got no value)" },
     { "g:flatten('x', 'tp', 'pp')", "dims 'tp' and 'pp' are no neighbours in tp-dp-pp; flatten 'dp' of size 4 with them, "
@@ -257,12 +257,12 @@ describe("A grid out of a grid", function()
     { "g:rename { dp = 5 }", "the new name of dim 'dp' is a number, not a name" },
     { "local d = {} for i = 1, 65 do d[i] = 'd' .. i end s.mesh:submesh(table.unpack(d))", "a grid has at most 64 dims" },
     { "g:rename { dp = '' }", "'' is no name of a dim (a letter or _, then letters, digits or _; at most 31)" },
-    { "g:rename('dp')", "bad argument #1 to 'rename' (table expected, got string)" },
+    { "g:rename('dp')", "bad argument #1 to 'rename' (a table such as { dp = \"data\" } expected, got string)" },
     { "g:at { pp = 2 }", "coordinate 2 of dim 'pp' is out of range (0 to 1)" },
     { "g:at { pp = -1 }", "coordinate -1 of dim 'pp' is out of range (0 to 1)" },
-    { "g:at { pp = 'a' }", "the coordinate of dim 'pp' is string, not an integer" },
+    { "g:at { pp = 'a' }", "the coordinate of dim 'pp' is a string, not an integer" },
     { "g:at { ep = 0 }", "unknown dim 'ep'; nearest is 'tp' (tp, dp, pp)" },
-    { "g:at(0)", "bad argument #1 to 'at' (table expected, got number)" },
+    { "g:at(0)", "bad argument #1 to 'at' (a table such as { pp = 0 } expected, got number)" },
   }
 end)
 

@@ -18,6 +18,17 @@ describe("habits of command lines:", function()
     ["plan megatron -n 8"] = "unknown option '-n' of plan; --world N is the number of ranks",
     ["plan megatron -x 8"] = "unknown option '-x' of plan",
     ["-V"] = "unknown option '-V'; --version tells the version",
+    ["version"] = "unknown command 'version'; --version tells the version",
+    ["--verson"] = "unknown option '--verson'; nearest is 'version' (help, version); other options stand behind a command",
+    ["--world 8 plan picotron"] = "unknown option '--world'; known: help, version; other options stand behind a command",
+    ["why picotron --world 8 1 -2"] = "unknown option '-2' of why; ranks are 0 or more",
+    ["explain picotron --world 8 tp dp"] = "argument 'dp' is one too many: moongrid explain RECIPE --world N [...] [FAMILY]",
+    ["ask picotron --world 8 --rank 0 tp_rank all"] = "argument 'all' is one too many: moongrid ask RECIPE --world N --rank R "
+      .. "QUERY [ARG=VALUE]",
+    ["run picotron --backend dry --world 8 --bandwidth"] = "--bandwidth wants a backend that makes communicators: mpi or nccl, "
+      .. "not dry",
+    ["check picotron --world 8,,16"] = "--world is an integer from 1 to 2147483647, not ''",
+    ["check picotron --world 8,"] = "--world is an integer from 1 to 2147483647, not ''",
     ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
     ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
     ["check picotron --world 64-8"] = "--world 64-8 ends before it begins",
@@ -43,6 +54,9 @@ describe("habits of command lines:", function()
     assert.are.equal(1, got[1])
     assert.is_truthy(got[2]:find(note, 1, true), got[2])
     assert.are.same({ 0, "" }, (said "run picotron --backend dry --world 4"))
+    assert.are.same({ 2, "moongrid: --world 8 was asked for, and this is one rank; mpirun -n 8 moongrid run starts as many, "
+      .. "--backend dry rehearses them" },
+      (said "run picotron --world 8"))
   end)
 end)
 

@@ -115,6 +115,12 @@ describe("mgrid_move_run with a timeout", function()
     assert.truthy(out:find("\n403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", 1, true), out)
   end)
 
+  it("waits as long as any rank goes on", function()
+    local out, err, code = launch(4, "build/tests/mpi/move slow")
+    assert.equal(0, code, out .. err)
+    assert.truthy(out:find "\n1%.%.2\n$", out)
+  end)
+
   it("ends where a rank never comes", function()
     local out = launch(4, "build/tests/mpi/move absent")
     assert.equal("403: after 1 seconds not all ranks had come: rank 1 is not there, in call 1 over all ranks: a move of tensors\n"

@@ -221,7 +221,7 @@ describe("options from outside of the recipe", function()
     ["tp.lazy"] = "option 'lazy' is true or false, not a number",
     ["tp.timeout"] = "option 'timeout' is a number of seconds above 0, not 0",
     ["tp.backend"] = "option 'backend' is \"mpi\" or \"nccl\" or \"none\"",
-    ["tp.nccl"] = "option 'nccl' is number, not a table of fields",
+    ["tp.nccl"] = "option 'nccl' is a number, not a table of fields",
     ["tp.x.y"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
     [".lazy"] = "FAMILY.OPTION would do, as tp.max_ctas or *.timeout",
   } do

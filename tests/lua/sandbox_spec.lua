@@ -121,6 +121,8 @@ hostile.number_metatable = { "error(tostring(getmetatable and 1 or #{}))", 1, ab
 for name, hint in pairs {
   rank = "every rank evaluates the same recipe; queries and policies see state.rank",
   require = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
+  dofile = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
+  loadfile = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
   io = "a recipe reads no files; param.file gets the content of one",
   os = "a recipe sees no clock, environment or files; whoever plans gives it parameters",
   setmetatable = "recipes have no metatables, whose finalizers run uncounted", next = "pairs goes in the order of the keys",

@@ -90,6 +90,8 @@ describe("tensor { ... }", function()
     ["a function that gives sizes"] = { "bounds = function() return { 6, 1 } end", { { 6, 1 } } },
     sizes = { "sizes = { 2, 5 }", { { 2, 5 } } },
     blocks = { "cyclic = 2", { { 2, 2 }, { 6, 1 } } },
+    owners = { "owners = { 1, 0, 1, 1, 0, 0, 1 }", { { 0, 1 }, { 2, 2 }, { 6, 1 } } },
+    ["owners of units"] = { "owners = { 1 }, unit = 7", { { 0, 7 } } },
   } do
     it("is cut by " .. name, function()
       local file = recipe_of(([[axes = { { "x", 7 } }, type = "f32", cut = { x = { "tp", %s } }]]):format(case[1]))
@@ -103,7 +105,11 @@ describe("tensor { ... }", function()
     ['axs = {}'] = "unknown field 'axs'; nearest is 'axes' (axes, type, over, cut, on)",
     ['type = "f32"'] = "tensor 'x': its axes are missing; they are a list, { { \"layer\", 32 }, ... }, slowest first",
     ['type = "f32", axes = {}'] = "tensor 'x': its axes are an empty table; they are a list, { { \"layer\", 32 }, ... }, slowest first",
-    ['type = "f32", axes = { { "a" } }'] = "tensor 'x': axis 1 is not { name, length }",
+    ['type = "f32", axes = { { "a" } }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
+    ['type = "f32", axes = { { "a", "4" } }'] = "tensor 'x': the length of axis 'a' is a string, not an integer",
+    ['type = "f32", axes = { { "a", 4.5 } }'] = "tensor 'x': the length of axis 'a' is a float, not an integer",
+    ['type = "f32", axes = { { 4, "a" } }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
+    ['type = "f32", axes = { "a", 4 }'] = "tensor 'x': axis 1 is not { name, length }, as { \"row\", 4096 }",
     ['axes = { { "a", 4 } }'] = "tensor 'x': its type is missing; it is a text, as \"bf16\"",
     ['axes = { { "a", 4 } }, type = "bf32"'] = "tensor 'x': unknown type 'bf32'; nearest is 'f32' (bf16, f16, f32, f64, "
       .. "f8_e4m3, f8_e5m2, i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128)",
@@ -115,7 +121,19 @@ describe("tensor { ... }", function()
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = {} }'] = "tensor 'x': axis 'a' is cut by no dim; "
       .. "a dim cuts it, \"tp\", or a list of them, outermost first",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclick = 2 } }'] =
-      "unknown way to cut 'cyclick'; nearest is 'cyclic' (sizes, cyclic, parts, bounds, unit)",
+      "unknown way to cut 'cyclick'; nearest is 'cyclic' (sizes, cyclic, parts, bounds, unit, owners)",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, owners = { 0, 0, 1, 1 } } }'] =
+      "tensor 'x': axis 'a' is cut by 'cyclic' and by 'owners'",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = 1 } }'] =
+      "tensor 'x': axis 'a': 'owners' is a number, not a list of integers",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", owners = { 0, 1, 0 } } }'] =
+      "tensor 'x': axis 'a': 3 owners; its 4 elements have one each",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { { "tp", "pp" }, owners = { 0, 1, 2, 4 } } }'] =
+      "tensor 'x': axis 'a': element 1 of its cut is a table, not the name of a dim",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", "pp", owners = { 0, 1, 2, 4 } } }'] =
+      "tensor 'x': axis 'a': owner 3 is 4; tp 2 x pp 2 = 4 pieces are 0 to 3",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { 2, 2 }, owners = { 0, 1, 0, 1 } } }'] =
+      "tensor 'x': axis 'a': owners say where every element goes; they go without parts",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", cyclic = 2, sizes = "ceil" } }'] =
       "tensor 'x': axis 'a' is cut by 'sizes' and by 'cyclic'",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = "cel" } }'] =
@@ -390,5 +408,56 @@ describe("bounds of an axis", function()
     local plan = moongrid.load(path):plan(8, { tp = 2, pp = 2 })
     assert.are.same({ { { { 0, 4 } } }, { { { 4, 5 } } } }, { plan:tensor("x", 0).runs, plan:tensor("x", 2).runs })
     os.remove(path)
+  end)
+end)
+
+describe("relabel", function()
+  local relabel = moongrid.relabel
+
+  it("gives shares to the pieces that have most of them", function()
+    assert.are.same({ { 0, 0, 1, 1 }, 4 }, { relabel({ 0, 0, 1, 1 }, { 1, 1, 0, 0 }) })
+    assert.are.same({ { 2, 2, 0, 1 }, 4 }, { relabel({ 2, 2, 0, 1 }, { 0, 0, 1, 2 }) })
+    assert.are.same({ { 1, 1, 1, 0 }, 9 }, { relabel({ 0, 0, 1, 1 }, { 0, 0, 0, 1 }, { weights = { 1, 1, 9, 1 } }) })
+    assert.are.same({ { 3, 3 }, 2 }, { relabel({ 3, 3 }, { 0, 0 }, { pieces = 4 }) })
+    assert.are.same({ { 0, 0 }, 0 }, { relabel({ 3, 3 }, { 0, 0 }) }) -- piece 3 is gone
+  end)
+
+  it("says in a recipe what the plan has", function()
+    local file = recipe_of([[axes = { { "e", 6 } }, type = "f32",
+      cut = { e = { "tp", owners = (relabel({ 0, 0, 0, 1, 1, 1 }, { 1, 1, 0, 0, 0, 1 })) } }]])
+    local plan = moongrid.load(file):plan(8)
+    os.remove(file)
+    assert.are.same({ { 2, 3 } }, plan:tensor("x", 1).runs[1])
+    assert.is_truthy(plan:text():find("\ntensor x: f32 e 6 by tp owners 0,0,1,1,1,0 over ", 1, true), plan:text())
+  end)
+
+  for message, call in pairs {
+    ["relabel: the owners before are a nil, not a list of integers"] = function() relabel() end,
+    ["relabel: the owners before are an empty table"] = function() relabel({}, {}) end,
+    ["relabel: the new owners are 2 numbers, the owners before 1"] = function() relabel({ 0 }, { 0, 0 }) end,
+    ["relabel: element 2 of the new owners is a string, not an integer"] = function() relabel({ 0, 0 }, { 0, "1" }) end,
+    ["relabel: new owner 0 is 2; 2 pieces are 0 to 1"] = function() relabel({ 0 }, { 2 }, { pieces = 2 }) end,
+    ["relabel: 5000 pieces; there are 1 to 4096"] = function() relabel({ 0 }, { 4999 }) end,
+    ["relabel: new owner 0 is -1; 1 pieces are 0 to 0"] = function() relabel({ 0 }, { -1 }, { pieces = 1 }) end,
+    ["relabel: owner 0 is -1; owners are 0 or more"] = function() relabel({ -1 }, { 0 }) end,
+    ["relabel: weight 0 is -3; weights are 0 or more"] = function() relabel({ 0 }, { 0 }, { weights = { -3 } }) end,
+    ["relabel: the weights are 2 numbers, the owners before 1"] = function() relabel({ 0 }, { 0 }, { weights = { 1, 2 } }) end,
+    ["unknown option of relabel 'weight'; nearest is 'weights' (pieces, weights)"] = function() relabel({ 0 }, { 0 }, { weight = 1 }) end,
+  } do
+    it("refuses: " .. message, function()
+      local ok, text = pcall(call)
+      assert.is_false(ok)
+      assert.are.equal(message, (text:gsub("^[^ ]*spec.lua:%d+: ", "")))
+    end)
+  end
+
+  it("is charged to the budget of a recipe", function()
+    local file = support.file [[return recipe { build = function(world)
+      for _ = 1, 1000 do relabel({ 0 }, { 0 }, { pieces = 4096 }) end
+    end }]]
+    local _, err, code = run("build/moongrid plan " .. file .. " --world 8")
+    os.remove(file)
+    assert.are.equal(3, code)
+    assert.is_truthy(err:find("instructions", 1, true), err)
   end)
 end)

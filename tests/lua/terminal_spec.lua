@@ -79,6 +79,32 @@ describe("what takes more than a second", function()
     assert.is_true(seen >= 1, table.concat(lines, "\n"))
   end)
 
+  local recipe = support.file [[return recipe { params = { tp = 8 }, build = function(world, p)
+    local t, g = topology(world), grid(world, "tp-dp", { tp = p.tp, dp = fill })
+    t.g = g
+    t.w = tensor { axes = { { "row", 4096 }, { "col", 4096 } }, type = "bf16", cut = { row = "tp" } }
+    return t
+  end }]]
+  local page = os.tmpname() .. ".html"
+  teardown(function()
+    os.remove(recipe)
+    os.remove(page)
+  end)
+  for line, what in pairs {
+    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64"] = "planning the move of 1048576 ranks",
+    ["move " .. recipe .. " --world 524288 tp=8 vs tp=64 --list >/dev/null"] = "writing the messages of 524288 ranks",
+    ["draw megatron --world 4096 tp=1,2,4,8 pp=1,2,4,8 -o " .. page] = "drawing the page",
+  } do
+    it("also of moongrid " .. line:match "^%l+" .. (line:find "list" and " --list" or ""), function()
+      local lines, code = on_terminal(80, "build/moongrid " .. line)
+      assert.are.equal(0, code)
+      local all = table.concat(lines, "\n")
+      assert.truthy(all:find("\27%[Kmoongrid: " .. what .. ", %d+ s"), all)
+      local _, err = run("build/moongrid " .. line)
+      assert.are.equal("", err)
+    end)
+  end
+
   it("is silent in a pipe, and what is quick on a terminal", function()
     local out, err = run(long)
     assert.are.same({ "", false }, { err, out:find("\27", 1, true) ~= nil })
@@ -87,16 +113,50 @@ describe("what takes more than a second", function()
   end)
 end)
 
-describe("moongrid(1)", function()
+describe("the manual page", function()
   local function shown(by) return run("make -s man && " .. by) end
 
-  it("has no mistake that man or mandoc know, and 80 columns", function()
-    if run "command -v man mandoc" == "" then return pending "neither man nor mandoc is here" end
-    assert.are.same({ "", "" }, { shown "! command -v man >/dev/null || man --warnings -l build/man/moongrid.1 2>&1 >/dev/null",
-      (shown "! command -v mandoc >/dev/null || mandoc -T lint build/man/moongrid.1") })
-    local text = shown "(MANWIDTH=80 man -l build/man/moongrid.1 2>/dev/null || mandoc -T ascii build/man/moongrid.1) | col -bx"
-    for line in text:gmatch "[^\n]+" do assert.is_true(require("utf8").len(line) <= 80, line) end
-    assert.truthy(text:find("\nEXAMPLES\n", 1, true))
-    assert.truthy(text:find("\n       moongrid run RECIPE [NAME=VALUE ...]\n", 1, true))
+  for section, line in pairs { "       moongrid run RECIPE [NAME=VALUE ...]", [3] = "       #include <moongrid.h>" } do
+    local path = "build/man/moongrid." .. section
+
+    it("moongrid(" .. section .. ") has no mistake that man or mandoc know, and 80 columns", function()
+      local pages = 0
+      for name, by in pairs { man = "man --warnings -l " .. path .. " 2>&1 >/dev/null", mandoc = "mandoc -T lint " .. path } do
+        if run("command -v " .. name) ~= "" then
+          assert.are.equal("", (shown(by)))
+          local text = run(name == "man" and "MANWIDTH=80 man -l " .. path .. " | col -bx"
+            or "mandoc -T utf8 -O width=78 " .. path .. " | col -bx")
+          for long in text:gmatch "[^\n]+" do assert.is_true(require("utf8").len(long) <= 80, long) end
+          for _, head in ipairs { "NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "SEE ALSO" } do
+            assert.truthy(text:find("\n" .. head .. "\n", 1, true), head)
+          end
+          assert.truthy(text:find("\n" .. line .. "\n", 1, true), text:sub(1, 500))
+          pages = pages + 1
+        end
+      end
+      if pages == 0 then pending "neither man nor mandoc is here" end
+    end)
+  end
+
+  it("moongrid(3) has every declaration and every word of the headers", function()
+    if run "command -v man" == "" then return pending "man is not here" end
+    local page = support.flat(shown "MANWIDTH=80 man -l build/man/moongrid.3 | col -bx")
+    local functions, comments = 0, 0
+    for header in run "ls src/moongrid*.h":gmatch "[^\n]+" do
+      local text = "\n" .. support.read(header)
+      for name in text:gmatch "[%s*](mgrid_%l[%w_]*)%(" do
+        assert.truthy(page:find(name .. "(", 1, true), name)
+        functions = functions + 1
+      end
+      local declarations = text:match 'extern "C" {(.*)'
+      for comment in declarations:gmatch "\n/%* (.-) ?%*/" do
+        local words = support.flat(comment:gsub("\n%*%*", "\n"))
+        if not words:find "^%-%-%-" then
+          assert.truthy(page:find(words, 1, true), words)
+          comments = comments + 1
+        end
+      end
+    end
+    assert.is_true(functions > 200 and comments > 150, functions .. " functions, " .. comments .. " comments")
   end)
 end)

@@ -3,6 +3,7 @@
 ** move.c - moves of tensors between random layouts on real ranks: every element checked by its own formula, bytes
 ** counted under MPI, what lies beside the buffers untouched; refusals, told alike on every rank. TAP from rank 0.
 ** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
+** `move slow`: two ranks take longer than the deadline, and never stop; the others wait.
 */
 #include "../c/random.h" /* first: its functions have a `size` of their own */
 #include "moongrid_mpi.h"
@@ -16,6 +17,7 @@
 /* ------------------------------------------------ what MPI is asked to send */
 
 static int64_t sent, hang = -1; /* bytes so far; messages until this rank hangs */
+static int     dawdle;          /* milliseconds that each message takes */
 
 enum { DATA = 4 }; /* the tag of a move, which has a communicator of the library to itself but for notices */
 
@@ -25,12 +27,13 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
   if (tag != DATA) return PMPI_Isend(data, n, type, to, tag, comm, request);
   sent += (int64_t)n * width;
   if (hang >= 0 && hang-- == 0) sleep(4);
+  if (dawdle) usleep((useconds_t)dawdle * 1000);
   return PMPI_Isend(data, n, type, to, tag, comm, request);
 }
 
 /* ------------------------------------------------------------ random layouts */
 
-enum { TENSORS = 3, AXES = 3, GUARD = 16 };
+enum { TENSORS = 3, AXES = 3, GUARD = 16, LONGEST = 600 };
 static const char *const dim_names[] = { "x", "y", "z" };
 static const char *const tensor_names[] = { "a", "b", "c" };
 static const char *const axis_names[] = { "i", "j", "k" };
@@ -47,6 +50,7 @@ static mgrid_plan *layout(rng *r, int64_t offset, int64_t ranks, int64_t (*lengt
   mgrid_topology *t = mgrid_topology_new(size, e);
   for (int k = 0; k < ntensors; k++) {
     mgrid_tensor_axis axis[AXES];
+    int64_t           owners[AXES][LONGEST];
     size_t            order[] = { 0, 1, 2 };
     rng_shuffle(r, 3, order);
     for (int i = 0; i < AXES; i++) {
@@ -55,8 +59,13 @@ static mgrid_plan *layout(rng *r, int64_t offset, int64_t ranks, int64_t (*lengt
       axis[i].length = length[k][i];
       axis[i].ndims = rng_chance(r, 70);
       axis[i].dims = &dim_names[order[i]];
-      axis[i].cutting = (mgrid_cutting)rng_between(r, 0, 2);
+      axis[i].cutting = (mgrid_cutting)rng_between(r, 0, 3);
       axis[i].block = rng_between(r, 1, 4);
+      if (axis[i].cutting != MGRID_CUT_BOUNDS) continue; /* which would be many numbers: by owners instead */
+      axis[i].cutting = MGRID_CUT_OWNERS;
+      axis[i].nowners = (size_t)axis[i].length;
+      axis[i].owners = owners[i];
+      for (int64_t n = 0; n < axis[i].length; n++) owners[i][n] = rng_between(r, 0, dims[order[i]].size - 1);
     }
     mgrid_tensor *tensor = mgrid_tensor_new(g, types[k], AXES, axis, NULL, e);
     mgrid_topology_add_tensor(t, tensor_names[k], tensor, e);
@@ -76,9 +85,9 @@ static uint64_t element(int tensor, int64_t index) {
 
 /* Fill this rank's part, or count the elements that are wrong. */
 static int64_t walk(const mgrid_plan *p, int k, const int64_t *length, char *data, bool check, mgrid_error *e) {
-  mgrid_run runs[AXES][600];
+  mgrid_run runs[AXES][LONGEST];
   int64_t   n[AXES], wrong = 0, offset = 0;
-  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, 600, runs[i], e);
+  for (size_t i = 0; i < AXES; i++) n[i] = mgrid_tensor_runs(p, tensor_names[k], rank, i, LONGEST, runs[i], e);
   for (int64_t a = 0; a < n[0]; a++)
     for (int64_t i = runs[0][a].start; i < runs[0][a].start + runs[0][a].length; i++)
       for (int64_t b = 0; b < n[1]; b++)
@@ -134,7 +143,7 @@ static bool one_move(mgrid_backend *b, uint64_t seed) {
   mgrid_move_options what = MGRID_MOVE_OPTIONS_INIT;
   mgrid_move_sums    sums = MGRID_MOVE_SUMS_INIT;
   for (int k = 0; k < n; k++)
-    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, !large ? 15 : i == 2 ? 600 : 40);
+    for (int i = 0; i < AXES; i++) length[k][i] = rng_between(&r, 1, !large ? 15 : i == 2 ? LONGEST : 40);
   mgrid_plan *from = layout(&r, rng_between(&r, 0, size - before), before, length, n, &e);
   mgrid_plan *to = layout(&r, rng_between(&r, 0, size - after), after, length, n, &e);
   what.rounds = rng_chance(&r, 30);
@@ -341,9 +350,52 @@ static int stuck(bool absent) {
   return 1;
 }
 
+/* Half of each row goes from one rank to the next, in parcels that take twice the deadline together. */
+static void slow(mgrid_backend *b, int mover) {
+  enum { PARCELS = 8, HALF = 32 << 10, ROW = 128 };
+  mgrid_error            e = MGRID_ERROR_INIT;
+  mgrid_plan            *plan[2];
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  const char            *x = "x";
+  char                   says[96];
+  for (int i = 0; i < 2; i++) {
+    mgrid_window      w = { size, mover, i + 1 };
+    mgrid_dim         dim = { "x", i + 1 };
+    mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+    axis[0].name = "row", axis[0].length = PARCELS * HALF / ROW;
+    axis[1].name = "column", axis[1].length = 2 * ROW, axis[1].ndims = 1, axis[1].dims = &x;
+    mgrid_grid     *g = mgrid_grid_new(w, 1, &dim, &e);
+    mgrid_tensor   *t = mgrid_tensor_new(g, "u8", 2, axis, NULL, &e);
+    mgrid_topology *top = mgrid_topology_new(size, &e);
+    mgrid_topology_add_tensor(top, "a", t, &e);
+    plan[i] = mgrid_plan_new(top, &e);
+    mgrid_topology_free(top);
+    mgrid_tensor_free(t);
+    mgrid_grid_free(g);
+  }
+  mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
+  o.window = 2 * HALF, o.timeout = 2;
+  dawdle = rank == mover ? 500 : 0;
+  double begun = MPI_Wtime();
+  bool   ok = mgrid_move_prove(m, b, &o, &e) == MGRID_OK && MPI_Wtime() - begun > 1.5 * o.timeout;
+  if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  dawdle = 0;
+  snprintf(says, sizeof says, "ranks without messages wait as long as rank %d goes on", mover);
+  test(ok, says);
+  mgrid_move_free(m);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
+  if (argc > 1 && strcmp(argv[1], "slow") == 0) {
+    mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+    slow(b, 0);
+    slow(b, 2);
+    mgrid_backend_free(b);
+    return tap_end();
+  }
   if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           ok = true;

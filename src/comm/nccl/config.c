@@ -104,8 +104,11 @@ mgrid_status mgrid_nccl_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
     if (!s && m->options.budget > 0 && bytes > m->options.budget)
       s = mgrid_fail(err, MGRID_LIMIT,
                      "%s would bring the communicators of rank %" PRId64 " to %.0f MiB of GPU memory, the "
-                     "budget is %.0f MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                     spec[i].name, b->rank, mib(bytes), mib(m->options.budget));
+                     "budget is %.0f MiB; %s",
+                     spec[i].name, b->rank, mib(bytes), mib(m->options.budget),
+                     spec[i].ranks == m->move.ranks /* which no recipe has */
+                         ? "a larger budget has room for it, or MPI moves, where it is CUDA-aware"
+                         : "fewer channels (nccl = { max_ctas = ... }) take less");
   }
   if (!s) mgrid_nccl_files(m, n, spec);
   return s;

@@ -27,12 +27,12 @@ void *mgrid_nccl_buffer_new(mgrid_backend *b, const mgrid_descriptor *kind, size
   return NULL;
 }
 
+/* After a failure it stays: to free is to wait for kernels, and some may hang. */
 void mgrid_nccl_buffer_free(mgrid_backend *b, const mgrid_descriptor *kind, void *buffer) {
   nccl_backend *n = (nccl_backend *)b;
   if (!mgrid_nccl_makes(kind))
     n->carrier->ops->buffer_free(n->carrier, kind, buffer);
-  else if (buffer
-           && !n->broken) /* after a failure it stays, because to free is to wait for kernels, and some may hang */
+  else if (buffer && !n->broken)
     n->lib.cudaFree(buffer);
 }
 

@@ -1,0 +1,61 @@
+-- The table of experts of a mixture-of-experts model, placed by loads: each rank of ep has as many experts, and about
+-- as many tokens. When loads change, new shares are made, and `relabel` gives each share to the rank that has most of
+-- it already, so that the fewest experts move.
+--
+--   moongrid move examples/experts.lua --world 8 vs loads=...                  the fewest experts move
+--   moongrid move examples/experts.lua --world 8 vs loads=... relabel=false    shares in the order in which they came
+
+-- Heaviest first, each expert goes to the lightest share that has room.
+local function balance(loads, shares)
+  local order, load, count, owners = {}, {}, {}, {}
+  for i = 1, #loads do order[i] = i end
+  table.sort(order, function(a, b) return loads[a] > loads[b] end)
+  for k = 1, shares do load[k], count[k] = 0, 0 end
+  for _, i in ipairs(order) do
+    local best
+    for k = 1, shares do
+      if count[k] < #loads // shares and (not best or load[k] < load[best]) then best = k end
+    end
+    owners[i], load[best], count[best] = best - 1, load[best] + loads[i], count[best] + 1
+  end
+  return owners
+end
+
+return recipe {
+  doc = "Experts placed on ranks by their loads",
+  params = {
+    ep = param.size(4, "ranks that share the experts; the others have copies"),
+    experts = param.size(16, "experts of a layer, a multiple of ep"),
+    layers = param.size(4, "layers with experts"),
+    hidden = param.size(1024, "elements of a token"),
+    ffn = param.size(2048, "elements inside of an expert"),
+    owners = param.list(nil, "the rank of ep that has each expert now; left out, they are dealt in order"),
+    loads = param.list(nil, "tokens of each expert of late, for new owners; left out, the owners stay"),
+    relabel = param.flag(true, "name the new shares so that the fewest experts move"),
+  },
+  build = function(world, p)
+    if p.experts % p.ep ~= 0 then
+      error(string.format("%d experts on ep %d ranks: a multiple of ep", p.experts, p.ep))
+    end
+    local g = grid(world, "ep-dp", { ep = p.ep, dp = fill })
+    local t = topology(world)
+    t.grid = g
+    t.ep = g "ep"
+    t.dp = g "dp"
+    local owners = p.owners or {}
+    if not p.owners then
+      for i = 0, p.experts - 1 do owners[i + 1] = i // (p.experts // p.ep) end
+    end
+    if p.loads then
+      if #p.loads ~= p.experts then error(string.format("%d loads of %d experts", #p.loads, p.experts)) end
+      local new = balance(p.loads, p.ep)
+      owners = p.relabel and relabel(owners, new, { pieces = p.ep }) or new
+    end
+    local cut = { expert = { "ep", owners = owners } }
+    local layer, expert = { "layer", p.layers }, { "expert", p.experts }
+    local hidden, ffn = { "hidden", p.hidden }, { "ffn", p.ffn }
+    t.up = tensor { axes = { layer, expert, { "gate_up", 2 * p.ffn }, hidden }, type = "bf16", cut = cut }
+    t.down = tensor { axes = { layer, expert, hidden, ffn }, type = "bf16", cut = cut }
+    return t
+  end,
+}

@@ -1,0 +1,50 @@
+-- Reinforcement learning: weights are trained in one layout and generate in another, on windows of one world. Both
+-- sides are this recipe with other values; at every step the weights go from the first to the second with the fewest
+-- bytes.
+--
+--   moongrid move examples/rl_sync.lua --world 16 vs first=8 tp=2 pp=1
+--   mpirun -n 16 rl_sync examples/rl_sync.lua vs first=8 tp=2 pp=1          (examples/rl_sync.c: 20 steps of it)
+
+return recipe {
+  doc = "The weights of a transformer on a window of the world, as they are trained or as they generate",
+  params = {
+    first = param.index(0, "first rank of the window"),
+    ranks = param.size(8, "ranks of the window"),
+    tp = param.size(4, "tensor-parallel size"),
+    pp = param.size(2, "pipeline stages"),
+    layers = param.size(4, "transformer layers"),
+    hidden = param.size(384, "elements of a token"),
+    heads = param.size(8, "attention heads"),
+    kv_heads = param.size(4, "heads of keys and values"),
+    head = param.size(48, "elements of a head"),
+    ffn = param.size(1024, "elements between the two halves of a layer's MLP"),
+    vocab = param.size(5000, "tokens that there are"),
+    tied = param.flag(false, "the last stage has the embedding too, and no head of its own"),
+  },
+  idle = "allow", -- the other window
+  build = function(world, p)
+    local g = grid(world:window(p.first, p.ranks), "tp-dp-pp", { tp = p.tp, pp = p.pp, dp = fill })
+    local t = topology(world)
+    t.grid = g
+    t.tp = g "tp"
+    t.dp = g "dp"
+    t.pp = g "pp"
+    local function weight(axes, cut, on) return tensor { axes = axes, type = "bf16", cut = cut, on = on } end
+    local layer, hidden, vocab = { "layer", p.layers }, { "hidden", p.hidden }, { "vocab", p.vocab }
+    local first, last = g "pp":pick(0), g "pp":pick(-1)
+    local q, kv = p.heads * p.head, p.kv_heads * p.head
+
+    t.embedding = weight({ vocab, hidden }, { vocab = "tp" }, p.tied and g "pp":pick(0, -1) or first)
+    -- whole heads, and of queries, keys and values each by itself
+    t.qkv = weight({ layer, { "qkv", q + 2 * kv }, hidden },
+      { layer = "pp", qkv = { "tp", parts = { q, kv, kv }, unit = p.head } })
+    t.attention = weight({ layer, hidden, { "q", q } }, { layer = "pp", q = { "tp", unit = p.head } })
+    t.gate_up = weight({ layer, { "gate_up", 2 * p.ffn }, hidden },
+      { layer = "pp", gate_up = { "tp", parts = { p.ffn, p.ffn } } })
+    t.down = weight({ layer, hidden, { "ffn", p.ffn } }, { layer = "pp", ffn = "tp" })
+    t.norms = weight({ layer, { "norm", 2 }, hidden }, { layer = "pp" })
+    t.last_norm = weight({ hidden }, {}, last)
+    if not p.tied then t.output = weight({ vocab, hidden }, { vocab = "tp" }, last) end
+    return t
+  end,
+}

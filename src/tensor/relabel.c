@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+**
+** relabel.c - names for the new shares of an axis, so that as much as can be stays where it is: an assignment of shares
+** to names, each of which keeps the weight that the share has in common with what the name had before.
+**
+** The Hungarian method: shares get names one after the other, each along the shortest path of swaps, by prices of
+** shares and names under which no name is better for a share than its own. O(pieces) steps of O(pieces^2); what shares
+** and names have in common is kept as lists, so that memory is O(elements + pieces).
+*/
+#include "base/base.h"
+#include "moongrid_tensor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECES_MOST = 4096 };
+
+typedef struct matching {
+  const int64_t *was, *weight; /* weight NULL: all 1 */
+  int64_t        pieces;
+  int64_t       *begin, *member;      /* [pieces + 1], [n]: the elements of each share */
+  int64_t       *row;                 /* [pieces], what a share has in common with each name */
+  int64_t       *share_price, *price; /* [pieces] */
+  int64_t *slack, *before, *taken; /* [pieces + 1] by name: the path that is looked for; the share that has it, or -1 */
+  bool    *seen;                   /* [pieces + 1] */
+} matching;
+
+static int64_t weight_of(const matching *m, int64_t i) { return m->weight ? m->weight[i] : 1; }
+
+static mgrid_status check(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
+                          mgrid_error *err) {
+  int64_t sum = 0;
+  if (mgrid_lacks_list(n, was, "owners before", err) || mgrid_lacks_list(n, now, "new owners", err)) return MGRID_USAGE;
+  if (pieces < 1 || pieces > PIECES_MOST)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "%" PRId64 " pieces; there are 1 to %d", pieces, PIECES_MOST);
+  for (size_t i = 0; i < n; i++) {
+    if (now[i] < 0 || now[i] >= pieces)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "new owner %zu is %" PRId64 "; %" PRId64 " pieces are 0 to %" PRId64,
+                        i, now[i], pieces, pieces - 1);
+    if (was[i] < 0)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "owner %zu is %" PRId64 "; owners are 0 or more", i, was[i]);
+    if (weight && weight[i] < 0)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE, "weight %zu is %" PRId64 "; weights are 0 or more", i, weight[i]);
+    if (weight && (__builtin_add_overflow(sum, weight[i], &sum) || sum > INT64_MAX / 4))
+      return mgrid_fail(err, MGRID_OVERFLOW, "the weights sum to more than 2^61 at number %zu", i);
+  }
+  return MGRID_OK;
+}
+
+/* The elements of each share, by counting. */
+static void sort_members(matching *m, size_t n, const int64_t *now) {
+  for (size_t i = 0; i < n; i++) m->begin[now[i] + 1]++;
+  for (int64_t k = 0; k < m->pieces; k++) m->begin[k + 1] += m->begin[k];
+  for (size_t i = n; i-- > 0;) m->member[--m->begin[now[i] + 1]] = (int64_t)i;
+  memmove(m->begin, m->begin + 1, (size_t)m->pieces * sizeof *m->begin);
+  m->begin[m->pieces] = (int64_t)n;
+}
+
+/* What a share costs under each name: less, the more it has in common with it. */
+static void price_row(matching *m, int64_t share) {
+  memset(m->row, 0, (size_t)m->pieces * sizeof *m->row);
+  for (int64_t k = m->begin[share]; k < m->begin[share + 1]; k++) {
+    int64_t i = m->member[k];
+    if (m->was[i] < m->pieces) m->row[m->was[i]] -= weight_of(m, i);
+  }
+}
+
+/* Name one more share: the name of number `pieces` stands for none, and the share has it. */
+static void name_share(matching *m, int64_t share) {
+  int64_t none = m->pieces, at = none;
+  for (int64_t j = 0; j <= none; j++) m->slack[j] = INT64_MAX, m->seen[j] = false;
+  m->taken[none] = share;
+  do {
+    int64_t next = none, least = INT64_MAX, who = m->taken[at];
+    m->seen[at] = true;
+    price_row(m, who);
+    for (int64_t j = 0; j < none; j++) {
+      if (m->seen[j]) continue;
+      int64_t over = m->row[j] - m->share_price[who] - m->price[j];
+      if (over < m->slack[j]) m->slack[j] = over, m->before[j] = at;
+      if (m->slack[j] < least) least = m->slack[j], next = j;
+    }
+    for (int64_t j = 0; j <= none; j++) {
+      if (m->seen[j])
+        m->share_price[m->taken[j]] += least, m->price[j] -= least;
+      else if (m->slack[j] < INT64_MAX)
+        m->slack[j] -= least;
+    }
+    at = next;
+  } while (m->taken[at] >= 0);
+  for (; at != none; at = m->before[at]) m->taken[at] = m->taken[m->before[at]];
+}
+
+mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight, int64_t pieces,
+                           int64_t *out, int64_t *kept, mgrid_error *err) {
+  if (kept) *kept = 0;
+  mgrid_status s = check(n, was, now, weight, pieces, err);
+  matching     m = { .was = was, .weight = weight, .pieces = pieces };
+  if (s) return s;
+  if (n && mgrid_lacks(out, "room for the owners", err)) return MGRID_USAGE;
+  size_t   k = (size_t)pieces + 1;
+  int64_t *room = calloc(7 * k + n, sizeof *room);
+  m.seen = calloc(k, sizeof *m.seen);
+  if (!room || !m.seen) {
+    free(room);
+    free(m.seen);
+    return mgrid_oom(err);
+  }
+  m.begin = room, m.row = room + k, m.share_price = room + 2 * k, m.price = room + 3 * k;
+  m.slack = room + 4 * k, m.before = room + 5 * k, m.taken = room + 6 * k, m.member = room + 7 * k;
+  sort_members(&m, n, now);
+  for (int64_t j = 0; j < pieces; j++) m.taken[j] = -1;
+  for (int64_t i = 0; i < pieces; i++) name_share(&m, i);
+  int64_t *name = m.row, sum = 0; /* of each share */
+  for (int64_t j = 0; j < pieces; j++) name[m.taken[j]] = j;
+  for (size_t i = 0; i < n; i++) {
+    int64_t own = name[now[i]];
+    if (own == was[i]) sum += weight_of(&m, (int64_t)i);
+    out[i] = own;
+  }
+  if (kept) *kept = sum;
+  free(room);
+  free(m.seen);
+  return MGRID_OK;
+}
