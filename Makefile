@@ -173,8 +173,11 @@ CORE_HEADERS := $(patsubst %,src/%.h,moongrid moongrid_backend moongrid_carrier 
 $(LIB_MAP): scripts/exports $(CORE_HEADERS) $(OBJ) $(LUA_OBJ)
 	scripts/exports $(VERSION) $(CORE_HEADERS) -- $(OBJ) -- $(LUA_OBJ) > $@
 
-# Tables of names need a relocation per name; packing them saves 12 KiB of the library.
-SHARED = $(CC) -shared $(ALL_LDFLAGS) -Wl,-z,pack-relative-relocs -Wl,-Bsymbolic -Wl,-soname,$(@F)
+# Tables of names need a relocation per name; packing them saves 12 KiB of the library. Loaders before glibc 2.36, and that
+# of musl 1.2.3, do not know packed ones.
+PACKED := $(shell $(CC) -dM -E -include features.h -xc /dev/null 2> /dev/null | awk '$$2 == "__GLIBC__" { n += 1000 * $$3 } \
+            $$2 == "__GLIBC_MINOR__" { n += $$3 } END { if (n >= 2036) print "-Wl,-z,pack-relative-relocs" }')
+SHARED = $(CC) -shared $(ALL_LDFLAGS) $(PACKED) -Wl,-Bsymbolic -Wl,-soname,$(@F)
 DEFS  := $(if $(SAN)$(TSAN)$(FUZZ),,-Wl,-z,defs)
 
 $(LIB): $(OBJ) $(LIB_MAP)

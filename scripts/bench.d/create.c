@@ -164,6 +164,7 @@ static void by_size(job *j) {
 ** it, with all duplications in progress at once. */
 static void by_idup(job *j) {
   MPI_Request wait[MOST];
+  MPI_Status  ended[MOST]; /* gcc takes MPICH's MPI_STATUSES_IGNORE for an array of none */
   int         n = 0, of[MOST], at[MOST];
   for (int k = 0; k < (int)j->view.ncomms; k++) {
     const mgrid_creation *m = &j->view.comm[k];
@@ -185,7 +186,7 @@ static void by_idup(job *j) {
     MPI_Comm_idup(j->comm[at[of[k]]], &j->comm[slot], &wait[n++]);
     j->calls++;
   }
-  MPI_Waitall(n, wait, MPI_STATUSES_IGNORE);
+  MPI_Waitall(n, wait, ended);
 }
 
 /* The same by splits of the world, one for each family that creates any communicator in the job. */

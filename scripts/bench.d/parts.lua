@@ -195,6 +195,13 @@ local ways = { -- name of the program's way, what it is
   { "threads", "plain C create_group, all at once, a thread each" },
 }
 
+-- BENCH_WAYS="ours best": these alone
+local chosen = {}
+for _, way in ipairs(ways) do
+  local wanted = (" %s "):format(os.getenv "BENCH_WAYS" or way[1])
+  if wanted:find((" %s "):format(way[1]), 1, true) then table.insert(chosen, way) end
+end
+
 local GLOO = "(d) torch gloo new_group, no store barrier"
 
 local function torch_rows(B, t, layout, ranks, launches)
@@ -227,7 +234,7 @@ function parts.create(B)
     for _, ranks in ipairs(B.quick and { 8 } or { 8, 16, 32, 64 }) do
       local data, unit = {}, {}
       for _ = 1, launches do -- in turn, so that other load on the machine affects all of them
-        for _, way in ipairs(ways) do
+        for _, way in ipairs(chosen) do
           local one = {}
           if B.samples(one, ("LAUNCH_SECONDS=60 scripts/launch %d %s/create %s %s 2>/dev/null"):format(ranks, B.dir,
             layout, way[1])) then
@@ -241,14 +248,14 @@ function parts.create(B)
       end
       local t = B.table(("creating the communicators of %s, %d ranks on %s cores, cold"):format(
         layout == "facts" and "17 families" or "megatron", ranks, B.first_line "nproc"), "ms", { "moongrid" })
-      for _, way in ipairs(ways) do
+      for _, way in ipairs(chosen) do
         local name, calls, comms = way[1], data[way[1] .. " calls"], data[way[1] .. " comms"]
         t:row(way[2], data[name .. " cold"], calls and { way = name, calls = calls[1], comms = comms[1],
           warm = B.stat(data[name .. " warm"]).median,
           remark = ("%d calls, %d communicators a rank; again: %.2f"):format(calls[1], comms[1],
             B.stat(data[name .. " warm"]).median) })
       end
-      if layout == "facts" then torch_rows(B, t, layout, ranks, launches) end
+      if layout == "facts" and #chosen == #ways then torch_rows(B, t, layout, ranks, launches) end
       t:row("one MPI_Allreduce over the world", unit)
       t:row("planning on every rank at once, from C", data["ours plan"])
       if data["ours recipe"] then t:row("planning on every rank at once, from the recipe", data["ours recipe"]) end
@@ -274,6 +281,8 @@ function parts.create(B)
   end
   return { points = points }
 end
+
+parts.libraries = require "libraries"
 
 -- ---------------------------------------------------------------------- torch
 

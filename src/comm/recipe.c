@@ -20,7 +20,10 @@
 /* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry); else NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
 
-/* Sanitizers end a process that uses RTLD_DEEPBIND. */
+/* Sanitizers end a process that uses RTLD_DEEPBIND, and musl has no such flag: a host there has no other Lua than 5.4. */
+#ifndef RTLD_DEEPBIND
+#define RTLD_DEEPBIND 0
+#endif
 static int deeply(void) { return dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") ? 0 : RTLD_DEEPBIND; }
 
 static const mgrid_recipe_entry *entry_of_library(mgrid_error *err) {
