@@ -232,7 +232,7 @@ static int core_decode(lua_State *L) {
 static int core_nearest(lua_State *L) {
   const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
   lua_settop(L, 2);
-  mgrid_lua_charge(L, 8 * (int64_t)(lua_rawlen(L, 1) * lua_rawlen(L, 2))); /* letters times names */
+  mgrid_lua_charge_nearest(L, name, (size_t)lua_rawlen(L, 2));
   size_t n = push_names(L, 2, known);
   lua_pushstring(L, mgrid_nearest(name, known, n));
   return 1;

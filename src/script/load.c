@@ -212,12 +212,14 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   size_t      n = 0;
   char        tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
-  while (mgrid_bundled_names[n]) n++;
-  mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
-  if (looks_like_path(name))
+  if (looks_like_path(name)) {
     mgrid_fail(&e, MGRID_REFUSED, "%s", message);
-  else
+  } else {
+    while (mgrid_bundled_names[n]) n++;
+    mgrid_lua_charge_nearest(L, name, n);
+    mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
     mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
+  }
   mgrid_lua_note(L, e.status, e.message);
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
     lua_pushliteral(L, ""); /* called by the host, not by a recipe */
@@ -238,6 +240,7 @@ int mgrid_core_load(lua_State *L) {
     lua_pushvalue(L, 1);
     rc = mgrid_bundle_load(L, ours);
   } else {
+    mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
     push_path(L, name, luaL_optstring(L, 2, NULL));
     check_path(L, name, lua_tostring(L, -1), lua_toboolean(L, 3));
     lua_insert(L, -2); /* true path, path */

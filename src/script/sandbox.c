@@ -345,7 +345,10 @@ static int read_global(lua_State *L) {
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     if (strcmp(name, absent[i].name) == 0)
       return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, absent[i].hint);
-  const char *known[128], *near = mgrid_nearest(name, known, sorted_names(L, lua_upvalueindex(1), known, 128));
+  const char  *known[128];
+  const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
+  mgrid_lua_charge_nearest(L, name, n);
+  const char *near = mgrid_nearest(name, known, n);
   if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
   return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);
 }

@@ -67,6 +67,7 @@ void mgrid_lua_stack(lua_State *L, int n) {
 int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
   char        tail[512];
   mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge_nearest(L, name, n);
   mgrid_suggest(tail, sizeof tail, name, known, n);
   mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
   return mgrid_lua_raise_error(L, &e);

@@ -58,6 +58,8 @@ void mgrid_lua_stack(lua_State *L, int n);
 ** and raises when the budget is spent. _note records the status and text of an error that is about to be raised.
 ** Neither does anything in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
+/* The same for finding the nearest to a name among n. */
+void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);
 /* Tell the host's log what a recipe prints, after "file:line: ". Long texts and many lines are cut, which is said. */
 void mgrid_lua_say(lua_State *L, const char *text);

@@ -180,6 +180,10 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
   if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
 }
 
+void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n) {
+  mgrid_lua_charge(L, 8 * (int64_t)(strlen(name) * n)); /* letters times names */
+}
+
 void mgrid_lua_say(lua_State *L, const char *text) {
   enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
   mgrid_budget *b = mgrid_budget_of(L);

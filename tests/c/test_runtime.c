@@ -108,6 +108,14 @@ static void test_budgets(void **state) {
                  ":1: the recipe runs for more than 100000 instructions", &few);
   expect_refused("return recipe { build = function() while true do end end }", MGRID_LIMIT,
                  ":1: the recipe runs for more than 100000 instructions", &few);
+  /* nor is the way to a refusal free: which name may be meant is work, and so is looking for a file */
+  static const char *const refused[] = { "recipe 'picotronn'", "recipe './none.lua'", "return worldd",
+                                         "recipe { bild = 1 }" };
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    char loop[128];
+    snprintf(loop, sizeof loop, "for i = 1, 1000 do pcall(function() %s end) end", refused[i]);
+    expect_refused(loop, MGRID_LIMIT, ":1: the recipe runs for more than 100000 instructions", &few);
+  }
   small.memory = 1 << 20;
   expect_refused("local t = {} for i = 1, 1e9 do t[i] = i end", MGRID_LIMIT,
                  "the recipe needs more than 1 MiB of memory", &small);

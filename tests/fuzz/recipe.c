@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   uint8_t              how = byte(&b);
   size_t               length = 0;
   mgrid_error          e = MGRID_ERROR_INIT;
-  limits.memory = 16 << 20, limits.instructions = 300000, limits.seconds = 2;
+  limits.memory = 8 << 20, limits.instructions = 300000, limits.seconds = 0.3, limits.call_seconds = 0.1;
   if (how & 16) limits.memory = 2 << 20, limits.instructions = 50000; /* each allocation looks at all that there is */
   if (how & 32) until_failure = byte(&b) * 8 + byte(&b) % 8;
   mgrid_runtime *rt = mgrid_runtime_new(&limits, NULL, &e);

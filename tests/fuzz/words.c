@@ -12,7 +12,7 @@ static mgrid_runtime *runtime[RECIPES_MAX];
 
 static mgrid_runtime *recipe(size_t i) {
   mgrid_limits limits = MGRID_LIMITS_INIT;
-  limits.instructions = 3000000, limits.seconds = 5;
+  limits.instructions = 3000000, limits.seconds = 0.5, limits.call_seconds = 0.1;
   if (runtime[i]) return runtime[i];
   runtime[i] = mgrid_runtime_new(&limits, NULL, NULL);
   CHECK(mgrid_runtime_load(runtime[i], mgrid_recipe_names()[i], NULL) == MGRID_OK);
