@@ -556,7 +556,7 @@ describe("module", function()
   }
   refuses {
     { "local _ = mg.laod", "unknown field of moongrid 'laod'; nearest is 'load' (_VERSION, concurrent, covers, disjoint, fill, flat, grid, load, move, mpi, nccl, "
-      .. "options, plan, pmix, recipes, same, tensor, topology, union, within, world, zip)" },
+      .. "options, plan, pmix, recipes, relabel, same, tensor, topology, union, within, world, zip)" },
     { "mg.load()", "bad argument #1 to 'load' (string expected, got no value)" },
     { "mg.load 'picotrn'", "no recipe 'picotrn': neither bundled nor a file; nearest is 'picotron' "
       .. "(" .. table.concat(bundled, ", ") .. ")" },
