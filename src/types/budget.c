@@ -34,12 +34,20 @@ static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
+/* While Lua moves its stack (since 5.4.5), frames hold offsets in it instead of pointers, and lua_getinfo would follow them.
+** The first word of a frame is where its function is. */
+static bool is_moving(const lua_Debug *ar) {
+  uintptr_t function;
+  memcpy(&function, (const void *)ar->i_ci, sizeof function);
+  return function < (uintptr_t)LUAI_MAXSTACK * 32;
+}
+
 /* Memory is refused. Keep the place where the recipe is: Lua unwinds its stack before anybody can ask. Inside of the
 ** allocator only what needs no memory may be called. */
 static void keep_place(mgrid_budget *b) {
   lua_Debug ar;
   bool found = !b->L || b->no_memory; /* not before there is a Lua state; the first place that ran out is the one */
-  for (int level = 0; !found && lua_getstack(b->L, level, &ar); level++) {
+  for (int level = 0; !found && lua_getstack(b->L, level, &ar) && !is_moving(&ar); level++) {
     lua_getinfo(b->L, "Sl", &ar);
     if (ar.currentline <= 0 || strncmp(ar.source, "=moongrid", 9) == 0) continue;
     snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);

@@ -105,9 +105,9 @@ static void files(mgrid_error *said) {
   limit(RLIMIT_NOFILE, 32);
   while (dup(STDERR_FILENO) >= 0) continue;
   mgrid_read_file("/etc/hostname", &t, &e);
-  if (differs(said, "cannot open /etc/hostname: Too many open files: the process may have 32 open files (ulimit -n)",
-              e.message))
-    return;
+  snprintf(wanted, sizeof wanted, "cannot open /etc/hostname: %s: the process may have 32 open files (ulimit -n)",
+           strerror(EMFILE)); /* its words differ between C libraries */
+  if (differs(said, wanted, e.message)) return;
   mgrid_error_clear(&e);
   limit(RLIMIT_AS, (rlim_t)300 << 20);
   mgrid_oom(&e); /* what it has cannot be read now */

@@ -178,7 +178,7 @@ describe("the Tab key", function()
     run(("rm -f %s/[0-9]"):format(folder))
   end
 
-  local function missing(shell) return select(3, run("command -v script " .. shell)) ~= 0 end
+  local function missing(shell) return select(3, run("command -v script && command -v " .. shell)) ~= 0 end
 
   it("completes in bash", function()
     if missing "bash" then return pending "no script(1) here" end
