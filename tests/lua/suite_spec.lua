@@ -63,9 +63,9 @@ end)
 
 describe("scripts/systems", function()
   it("lists its names, and refuses another", function()
-    assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nhere\n", (run "scripts/systems --list"))
+    assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nmusl\nhere\n", (run "scripts/systems --list"))
     local _, err, code = run "scripts/systems debian14"
-    assert.equal("systems: no system 'debian14'; there are debian12 debian13 ubuntu24.04 arm64 here\n", err)
+    assert.equal("systems: no system 'debian14'; there are debian12 debian13 ubuntu24.04 arm64 musl here\n", err)
     assert.equal(2, code)
   end)
 
