@@ -102,6 +102,7 @@ static void first(mgrid_error *said) {
 static void files(mgrid_error *said) {
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_text  t = { 0 };
+  char        wanted[256];
   limit(RLIMIT_NOFILE, 32);
   while (dup(STDERR_FILENO) >= 0) continue;
   mgrid_read_file("/etc/hostname", &t, &e);
