@@ -123,7 +123,7 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
     for (size_t k = 0; k < i; k++) {
       int64_t rank = shared_rank(fs[k], fs[i]);
       if (rank < 0) continue;
-      mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in two of the families", what, rank);
+      mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in families %zu and %zu", what, rank, k + 1, i + 1);
       return false;
     }
   }

@@ -175,7 +175,8 @@ static mgrid_status positional(cli *c, const char *word) {
   }
   if (!argument && c->command->words)
     return cli_usage(c, "argument '%s' is one too many: moongrid %s %s", word, c->command->name, c->command->takes);
-  if (!argument) return cli_usage(c, "argument '%s' is not of the form NAME=VALUE", word);
+  if (!argument)
+    return cli_usage(c, "argument '%s' is not of the form NAME=VALUE, and the recipe is '%s'", word, c->recipe);
   return add_argument(c, word);
 }
 

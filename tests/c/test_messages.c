@@ -326,9 +326,9 @@ static void test_union_zip(void **unused) {
           text)
   JOIN(mgrid_family_union, "union: families of worlds of 24 and 6 ranks", f, odd);
   JOIN(mgrid_family_zip, "zip: families of worlds of 24 and 6 ranks", f, odd);
-  JOIN(mgrid_family_union, "union: rank 0 is in two of the families", f, low);
-  JOIN(mgrid_family_union, "union: rank 8 is in two of the families", low, high, high);
-  JOIN(mgrid_family_zip, "zip: rank 0 is in two of the families", f, f);
+  JOIN(mgrid_family_union, "union: rank 0 is in families 1 and 2", f, low);
+  JOIN(mgrid_family_union, "union: rank 8 is in families 2 and 3", low, high, high);
+  JOIN(mgrid_family_zip, "zip: rank 0 is in families 1 and 2", f, f);
   JOIN(mgrid_family_zip, "zip: 4 groups meet 8; the numbers must be equal (bundle, split or spread one side)", low,
        high);
   JOIN(mgrid_family_zip, "zip: the groups of a family share ranks", ring);

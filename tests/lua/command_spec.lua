@@ -208,7 +208,8 @@ describe("moongrid plan", function()
     refuses("plan " .. moe .. " --world 8 --rank 8", 2, "moongrid: rank 8 is out of range; ranks are 0 to 7")
     refuses("plan " .. moe .. " --world 8 --json --text", 2,
       "moongrid: --json, --schedule and --text exclude each other")
-    refuses("plan " .. moe .. " --world 8 tp", 2, "moongrid: argument 'tp' is not of the form NAME=VALUE")
+    refuses("plan " .. moe .. " --world 8 tp", 2,
+      "moongrid: argument 'tp' is not of the form NAME=VALUE, and the recipe is 'examples/moe.lua'")
     refuses("plan " .. moe .. " --world 8 tp=2 tp=4", 2, "moongrid: parameter 'tp' is given twice")
     refuses("plan " .. moe .. " --world 8 tpp=2", 1,
       "moongrid: examples/moe.lua:7: unknown parameter 'tpp'; nearest is 'tp' (tp, cp, pp, ep, etp, order)")
