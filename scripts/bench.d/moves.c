@@ -22,20 +22,12 @@ typedef struct sides {
   mgrid_plan *from, *to;
 } sides;
 
-static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t tp, int64_t pp) {
-  mgrid_error        e = MGRID_ERROR_INIT;
-  mgrid_window       w = { world, offset, size };
-  mgrid_dim          dims[] = { { "tp", tp }, { "dp", size / tp / pp }, { "pp", pp } };
-  static const char *by_pp[] = { "pp" }, *by_tp[] = { "tp" };
-  mgrid_tensor_axis  axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
-  char               name[32];
-  axis[0].name = "layer", axis[0].length = 96, axis[0].ndims = 1, axis[0].dims = by_pp;
-  axis[1].name = "out", axis[1].length = 12288, axis[1].ndims = 1, axis[1].dims = by_tp;
-  axis[2].name = "in", axis[2].length = 12288;
-  mgrid_grid     *g = mgrid_grid_new(w, 3, dims, &e);
-  mgrid_tensor   *x = mgrid_tensor_new(g, "bf16", 3, axis, NULL, &e);
+/* A plan of n tensors like this one; takes it and its grid. */
+static mgrid_plan *plan_of(int n, mgrid_tensor *x, mgrid_grid *g, int64_t world) {
+  mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_topology *t = mgrid_topology_new(world, &e);
-  for (int i = 0; i < TENSORS; i++) {
+  char            name[16];
+  for (int i = 0; i < n; i++) {
     snprintf(name, sizeof name, "w%d", i);
     mgrid_topology_add_tensor(t, name, x, &e);
   }
@@ -47,6 +39,19 @@ static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t t
   return p;
 }
 
+static mgrid_plan *layout(int64_t world, int64_t offset, int64_t size, int64_t tp, int64_t pp) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_window       w = { world, offset, size };
+  mgrid_dim          dims[] = { { "tp", tp }, { "dp", size / tp / pp }, { "pp", pp } };
+  static const char *by_pp[] = { "pp" }, *by_tp[] = { "tp" };
+  mgrid_tensor_axis  axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  axis[0].name = "layer", axis[0].length = 96, axis[0].ndims = 1, axis[0].dims = by_pp;
+  axis[1].name = "out", axis[1].length = 12288, axis[1].ndims = 1, axis[1].dims = by_tp;
+  axis[2].name = "in", axis[2].length = 12288;
+  mgrid_grid *g = mgrid_grid_new(w, 3, dims, &e);
+  return plan_of(TENSORS, mgrid_tensor_new(g, "bf16", 3, axis, NULL, &e), g, world);
+}
+
 static mgrid_plan *square(int64_t a, int64_t b, bool after) {
   mgrid_error       e = MGRID_ERROR_INIT;
   mgrid_dim         dims[] = { { "b", b }, { "a", a } };
@@ -56,16 +61,8 @@ static mgrid_plan *square(int64_t a, int64_t b, bool after) {
     axis[i].name = i ? "column" : "row", axis[i].length = 4096;
     axis[i].ndims = 1, axis[i].dims = (i == 1) == after ? by_a : by_b;
   }
-  mgrid_grid     *g = mgrid_grid_new(mgrid_world(a * b), 2, dims, &e);
-  mgrid_tensor   *x = mgrid_tensor_new(g, "f32", 2, axis, NULL, &e);
-  mgrid_topology *t = mgrid_topology_new(a * b, &e);
-  mgrid_topology_add_tensor(t, "w", x, &e);
-  mgrid_plan *p = mgrid_plan_new(t, &e);
-  if (!p) die(e.message);
-  mgrid_topology_free(t);
-  mgrid_tensor_free(x);
-  mgrid_grid_free(g);
-  return p;
+  mgrid_grid *g = mgrid_grid_new(mgrid_world(a * b), 2, dims, &e);
+  return plan_of(1, mgrid_tensor_new(g, "f32", 2, axis, NULL, &e), g, a * b);
 }
 
 static sides sides_of(int kind, int64_t world) {

@@ -23,7 +23,7 @@ static mgrid_status mpi_move_open(mgrid_backend *b, double *seconds, mgrid_error
 }
 
 static mgrid_status mpi_move_connect(mgrid_backend *b, mgrid_error *err) {
-  (void)err; /* messages go over `notes`, which is there */
+  (void)err; /* messages go over `comm`, which is there */
   mgrid_mpi_moving((mpi_backend *)b);
   return MGRID_OK;
 }
