@@ -66,8 +66,8 @@ MGRID_API mgrid_tensor *mgrid_tensor_new(const mgrid_grid *over, const char *typ
 ** piece has which share is free. out[i] is the piece that then has it: shares get pieces, each one, so that the sum of
 ** weight[i] over the i with out[i] == was[i] is the largest that there is, and this sum goes to *kept (may be NULL). Of
 ** several best ones it is always the same. n owners each, all 0 or more, those of now in [0, pieces); weight NULL: 1
-** each, else 0 or more; pieces in [1, 4096]; what was with pieces beyond has to move. out may be was or now. O(n +
-** pieces^3) at most, memory O(n + pieces). */
+** each, else 0 or more; pieces in [1, 1024]; what was with pieces beyond has to move. out may be was or now. O(n +
+** k^2 pieces) at most for k shares that are not empty, some 2 s for 1024; memory O(n + pieces). */
 MGRID_API mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, const int64_t *weight,
                                      int64_t pieces, int64_t *out, int64_t *kept, mgrid_error *err);
 /* What ZeRO and FSDP do: the parts that each rank would have of n tensors lie one after the other in an array of one

@@ -551,7 +551,7 @@ function moongrid.flat(flat) end
 ---always the same. O(elements + pieces^3) at most.
 ---@param was integer[] from 0; what was with a piece that there is no more has to move
 ---@param now integer[] as many, from 0, below pieces
----@param options? { pieces?: integer, weights?: integer[] } 1 to 4096 pieces, left out 1 + the largest of `now`; what each
+---@param options? { pieces?: integer, weights?: integer[] } 1 to 1024 pieces, left out 1 + the largest of `now`; what each
 ---element counts, 0 or more, left out 1
 ---@return integer[] owners `now` with its shares named by pieces
 ---@return integer kept the sum of the weights of those that stay

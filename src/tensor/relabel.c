@@ -4,8 +4,9 @@
 ** to names, each of which keeps the weight that the share has in common with what the name had before.
 **
 ** The Hungarian method: shares get names one after the other, each along the shortest path of swaps, by prices of
-** shares and names under which no name is better for a share than its own. O(pieces) steps of O(pieces^2); what shares
-** and names have in common is kept as lists, so that memory is O(elements + pieces).
+** shares and names under which no name is better for a share than its own. Shares of nothing take what is left. O(shares)
+** steps of O(shares x pieces); what shares and names have in common is kept as lists, so that memory is O(elements +
+** pieces).
 */
 #include "base/base.h"
 #include "moongrid_tensor.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES_MOST = 4096 };
+enum { PIECES_MOST = 1024 }; /* about 2 s at the worst */
 
 typedef struct matching {
   const int64_t *was, *weight; /* weight NULL: all 1 */
@@ -111,9 +112,11 @@ mgrid_status mgrid_relabel(size_t n, const int64_t *was, const int64_t *now, con
   m.slack = room + 4 * k, m.before = room + 5 * k, m.taken = room + 6 * k, m.member = room + 7 * k;
   sort_members(&m, n, now);
   for (int64_t j = 0; j < pieces; j++) m.taken[j] = -1;
-  for (int64_t i = 0; i < pieces; i++) name_share(&m, i);
+  for (int64_t i = 0; i < pieces; i++)
+    if (m.begin[i] < m.begin[i + 1]) name_share(&m, i);
   int64_t *name = m.row, sum = 0; /* of each share */
-  for (int64_t j = 0; j < pieces; j++) name[m.taken[j]] = j;
+  for (int64_t j = 0; j < pieces; j++)
+    if (m.taken[j] >= 0) name[m.taken[j]] = j;
   for (size_t i = 0; i < n; i++) {
     int64_t own = name[now[i]];
     if (own == was[i]) sum += weight_of(&m, (int64_t)i);

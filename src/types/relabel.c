@@ -47,7 +47,8 @@ int mgrid_lua_relabel(lua_State *L) {
     if (lua_getfield(L, 3, "weights") != LUA_TNIL) weights = read_list(L, lua_gettop(L), "the weights", &n);
   }
   if (pieces > 0 && pieces <= INT32_MAX) { /* few of its steps are as long as they may be */
-    mgrid_lua_charge(L, pieces * pieces * (pieces < 4096 ? pieces : 4096) / 8);
+    int64_t shares = (int64_t)n < pieces ? (int64_t)n : pieces;
+    mgrid_lua_charge(L, shares < 4096 ? shares * shares * pieces / 8 : INT64_MAX);
     mgrid_lua_reserve(L, 7 * pieces + (int64_t)n, sizeof(int64_t));
   }
   if (mgrid_relabel(n, was, now, weights, pieces, now, &kept, &e))

@@ -125,8 +125,8 @@ static void test_refusals(void **state) {
     { minus, low, NULL, 3, MGRID_OUT_OF_RANGE, "owner 1 is -1; owners are 0 or more" },
     { low, low, minus, 3, MGRID_OUT_OF_RANGE, "weight 1 is -1; weights are 0 or more" },
     { low, low, huge, 3, MGRID_OVERFLOW, "the weights sum to more than 2^61 at number 1" },
-    { low, low, NULL, 0, MGRID_OUT_OF_RANGE, "0 pieces; there are 1 to 4096" },
-    { low, low, NULL, 4097, MGRID_OUT_OF_RANGE, "4097 pieces; there are 1 to 4096" },
+    { low, low, NULL, 0, MGRID_OUT_OF_RANGE, "0 pieces; there are 1 to 1024" },
+    { low, low, NULL, 1025, MGRID_OUT_OF_RANGE, "1025 pieces; there are 1 to 1024" },
     { NULL, low, NULL, 3, MGRID_USAGE, "the list of 3 owners before is NULL" },
     { low, NULL, NULL, 3, MGRID_USAGE, "the list of 3 new owners is NULL" },
   };

@@ -454,7 +454,7 @@ describe("relabel", function()
     ["relabel: the new owners are 2 numbers, the owners before 1"] = function() relabel({ 0 }, { 0, 0 }) end,
     ["relabel: element 2 of the new owners is a string, not an integer"] = function() relabel({ 0, 0 }, { 0, "1" }) end,
     ["relabel: new owner 0 is 2; 2 pieces are 0 to 1"] = function() relabel({ 0 }, { 2 }, { pieces = 2 }) end,
-    ["relabel: 5000 pieces; there are 1 to 4096"] = function() relabel({ 0 }, { 4999 }) end,
+    ["relabel: 5000 pieces; there are 1 to 1024"] = function() relabel({ 0 }, { 4999 }) end,
     ["relabel: new owner 0 is -1; 1 pieces are 0 to 0"] = function() relabel({ 0 }, { -1 }, { pieces = 1 }) end,
     ["relabel: owner 0 is -1; owners are 0 or more"] = function() relabel({ -1 }, { 0 }) end,
     ["relabel: weight 0 is -3; weights are 0 or more"] = function() relabel({ 0 }, { 0 }, { weights = { -3 } }) end,
@@ -470,7 +470,9 @@ describe("relabel", function()
 
   it("is charged to the budget of a recipe", function()
     local file = support.file [[return recipe { build = function(world)
-      for _ = 1, 1000 do relabel({ 0 }, { 0 }, { pieces = 4096 }) end
+      local owners = {}
+      for i = 1, 512 do owners[i] = i - 1 end
+      for _ = 1, 1000 do relabel(owners, owners) end
     end }]]
     local _, err, code = run("build/moongrid plan " .. file .. " --world 8")
     os.remove(file)
