@@ -15,6 +15,7 @@ typedef struct mgrid_meeting {
   bool         have;          /* this rank has what is to be compared */
   mgrid_status status;        /* why not */
   uint64_t     first, second; /* what is compared, if it has it */
+  uint64_t     least;         /* any number below the largest; out: the smallest, if `all` */
   bool         all, none;     /* out: all ranks have the same; none has any */
   uint64_t *each; /* out: [MGRID_MET * world], if it is neither: of each rank its status, first and second. Free it. */
 } mgrid_meeting;

@@ -14,7 +14,7 @@
 
 /* Words of the one all-reduce; every rank gets the minimum of each. */
 enum {
-  HAVE,        /* 1: this rank has what is compared */
+  HAVE,        /* this rank has what is compared: 1 + its `least`; else 0 */
   MISS,        /* 1: this rank has none */
   FIRST,       /* [2] its first half and the call, as mgrid_pair_words */
   SECOND = 4,  /* [2] the other half and the call */
@@ -79,7 +79,9 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
 
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err) {
   mgrid_error told = MGRID_ERROR_INIT;
-  uint64_t    words[WORDS] = { m->have, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0 };
+  uint64_t    words[WORDS] = {
+       m->have ? m->least + 1 : 0, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0
+  };
   m->all = m->none = false, m->each = NULL;
   b->meetings++;
   if (m->have)
@@ -92,7 +94,8 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
   if (mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
     b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
   m->none = words[MISS] != 0;
-  m->all = words[HAVE] == 1 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND);
+  m->all = words[HAVE] != 0 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND);
+  if (m->all) m->least = words[HAVE] - 1;
   if (m->all || m->none) return MGRID_OK;
   uint64_t own[MGRID_MET] = { m->status, m->have ? m->first : 0, m->have ? m->second : 0, m->call };
   m->each = malloc((size_t)b->world * sizeof own);

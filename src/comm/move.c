@@ -26,14 +26,14 @@
 enum { HALF_LEAST = 64, HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
 
 typedef struct lane {
-  int64_t       peer, bytes, round;
-  bool          receives, ended;  /* ended: there are no more parcels to post */
-  mgrid_parcels ahead, behind;    /* what is posted next; of a receiver, what is unpacked next */
-  uint64_t      posted, finished; /* parcels so far: i is in half i % 2 */
-  bool          busy[2];
-  int64_t       half; /* bytes of one */
-  char         *buffer;
-  mgrid_rows    rows; /* of the parcel that is posted last */
+  int64_t        peer, bytes, round;
+  bool           receives, ended; /* ended: there are no more parcels to post */
+  mgrid_parcels *ahead, *behind;  /* what is posted next; of a receiver, what is unpacked next; NULL: not now */
+  uint64_t       posted, finished, passed; /* parcels so far: i is in half i % 2; those that `behind` is past */
+  bool           busy[2], placed[2];       /* placed: it is in the part, nothing is unpacked */
+  int64_t        half;                     /* bytes of one */
+  char          *buffer;
+  mgrid_rows     rows; /* of the parcel that is posted last */
 } lane;
 
 typedef struct running {
@@ -57,14 +57,32 @@ static bool through(const lane *l) { return l->ended && l->finished == l->posted
 /* May it have another parcel on its way? */
 static bool has_room(const lane *l) { return !l->ended && l->posted - l->finished < 2; }
 
+static void drop(mgrid_parcels **p) {
+  if (*p) mgrid_parcels_end(*p);
+  free(*p);
+  *p = NULL;
+}
+
+/* The next parcel of a lane. What plans its parcels is there from the first to the last one alone: mostly there is one, so
+** that all lanes are planned in the same few kilobytes, which stay in the nearest caches. */
+static mgrid_status next(running *r, lane *l, mgrid_parcels **p, uint64_t number, mgrid_handling how,
+                         mgrid_parcel *parcel) {
+  if (!*p) {
+    if (!(*p = malloc(sizeof **p))) return mgrid_oom(r->err);
+    mgrid_parcels_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
+                        r->backend);
+  }
+  return mgrid_parcels_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, parcel, r->err);
+}
+
 /* The next parcel, in a half that is free; false: there are no more. */
 static mgrid_status fill(running *r, lane *l, mgrid_post *post, bool *more) {
   int          h = (int)(l->posted % 2);
   mgrid_parcel parcel;
-  mgrid_status s = mgrid_parcels_next(&l->ahead, l->half, l->buffer + h * l->half,
-                                      l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel, r->err);
+  mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel);
   l->ended = !s && parcel.bytes == 0;
   *more = !s && !l->ended;
+  if (l->ended) drop(&l->ahead);
   if (!*more) return s;
   *post = (mgrid_post){ .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
                         .peer = l->peer,
@@ -73,6 +91,7 @@ static mgrid_status fill(running *r, lane *l, mgrid_post *post, bool *more) {
                         .bytes = parcel.bytes };
   if (parcel.in_rows) l->rows = parcel.rows, post->rows = &l->rows;
   l->busy[h] = true;
+  l->placed[h] = parcel.data != l->buffer + h * l->half;
   l->posted++;
   return MGRID_OK;
 }
@@ -89,15 +108,22 @@ static mgrid_outcome feed(running *r, lane *l) {
   return MGRID_OK;
 }
 
+/* Unpack a parcel, after those before it that lie in the part already. */
+static mgrid_outcome unpack(running *r, lane *l, uint64_t number) {
+  mgrid_outcome s = MGRID_OK;
+  for (; l->passed <= number && !s; l->passed++) {
+    mgrid_parcel parcel;
+    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK, &parcel);
+  }
+  return s;
+}
+
 /* Take what has arrived, in its order. */
 static mgrid_outcome drain(running *r, lane *l) {
   mgrid_outcome s = MGRID_OK;
-  for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++) {
-    mgrid_parcel parcel;
-    if (l->receives)
-      s = mgrid_parcels_next(&l->behind, l->half, l->buffer + (int64_t)(l->finished % 2) * l->half, MGRID_UNPACK,
-                             &parcel, r->err);
-  }
+  for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++)
+    if (l->receives && !l->placed[l->finished % 2]) s = unpack(r, l, l->finished);
+  if (through(l)) drop(&l->behind);
   return s;
 }
 
@@ -278,17 +304,14 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
     lane *l = &r->lane[i];
     l->buffer = r->staging + (m->sums.rounds ? (l->receives ? bytes : 0) : at);
     at += 2 * l->half;
-    mgrid_parcels_begin(&l->ahead, m, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer,
-                        l->receives ? r->to : r->from, r->backend);
-    if (l->receives) mgrid_parcels_begin(&l->behind, m, MGRID_RECEIVES, l->peer, r->to, r->backend);
   }
   return r->ops->prepare(r->backend, 2 * r->nlanes, err);
 }
 
 static void end(running *r, bool ours) {
   for (size_t i = 0; i < r->nlanes; i++) {
-    mgrid_parcels_end(&r->lane[i].ahead);
-    mgrid_parcels_end(&r->lane[i].behind);
+    drop(&r->lane[i].ahead);
+    drop(&r->lane[i].behind);
   }
   free(r->lane);
   free(r->ended);
@@ -380,27 +403,34 @@ static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, ch
   return h;
 }
 
-/* Are all ranks here with the same move? *lanes: of the busiest rank. */
+/* Are all ranks here with the same move? *lanes: of the busiest rank. One call over all ranks, the meeting, if they are. */
 static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *lanes, mgrid_error *err) {
-  enum { WHO, LANES, SAME, WORDS = 4 };
-  char         text[MGRID_TOLD] = "";
-  mgrid_status failed = err->status;
-  uint64_t     words[WORDS] = { mgrid_verdict_of(r->backend, failed), UINT64_MAX, 0, 0 };
-  uint64_t     digest = failed ? 0 : name_it(r->move, o, text, sizeof text);
-  if (!failed) words[LANES] -= r->move->sums.rounds ? 2 : (uint64_t)(r->move->sums.sends + r->move->sums.receives);
-  mgrid_pair_words(words + SAME, digest);
-  mgrid_error unlike = MGRID_ERROR_INIT;
-  if (mgrid_meet(r->backend, mgrid_meet_call(r->backend, false, "a move of tensors"), &unlike)) {
-    mgrid_error_clear(err);
-    return mgrid_error_pass(err, &unlike);
+  char          text[MGRID_TOLD] = "";
+  mgrid_status  failed = err->status, s;
+  uint64_t      who = UINT64_MAX;
+  mgrid_error   lost = MGRID_ERROR_INIT;
+  mgrid_meeting met = { .have = true, .status = failed, .second = failed != MGRID_OK };
+  met.call = mgrid_meet_call(r->backend, false, "a move of tensors");
+  if (!failed) {
+    met.first = name_it(r->move, o, text, sizeof text);
+    met.least = INT64_MAX - (uint64_t)(r->move->sums.rounds ? 2 : r->move->sums.sends + r->move->sums.receives);
   }
-  mgrid_status s = mgrid_verdict_min(r->backend, words, WORDS, failed, err, err);
-  if (!s) s = mgrid_verdict_tell(r->backend, words[WHO], failed, err, err);
-  *lanes = (int64_t)(UINT64_MAX - words[LANES]);
-  if (!s && !mgrid_pair_same(words + SAME)) {
+  uint64_t digest = met.first;
+  if (mgrid_meet_over(r->backend, &met, &lost)) {
+    mgrid_error_clear(err);
+    return mgrid_error_pass(err, &lost);
+  }
+  if (met.each) /* who failed first, if any did */
+    for (int64_t i = r->backend->world; i-- > 0;) who = met.each[MGRID_MET * i] ? (uint64_t)i : who;
+  else if (failed) /* all did */
+    who = 0;
+  s = mgrid_verdict_tell(r->backend, who, failed, err, err);
+  if (!s && met.each) {
     const mgrid_peers all = mgrid_peers_all(r->backend);
     s = mgrid_compare(&all, &(mgrid_brought){ .digest = digest, .of = "", .text = text }, err);
   }
+  free(met.each);
+  *lanes = s ? 0 : (int64_t)(INT64_MAX - met.least);
   if (!s && *lanes > 0 && o->window / (2 * *lanes) < HALF_LEAST)
     s = mgrid_fail(err, MGRID_REFUSED,
                    "a window of %" PRId64 " bytes is too small for %" PRId64 " messages at a time: %" PRId64

@@ -7,13 +7,18 @@
 
 #include <stdlib.h>
 
+/* The kth run of axis i. */
+static mgrid_shared_run run_at(const mgrid_boxes *w, size_t i, size_t k) {
+  return w->more[i] && k > 0 ? w->more[i][k - 1] : w->one[i];
+}
+
 /* Find the runs on each axis that the two boxes have in common: neighbours in the list. */
 static void meet(mgrid_boxes *w) {
   w->left = 1;
   for (size_t i = 0; i < w->naxes; i++) {
     w->low[i] = w->met[i] = w->at[i] = 0;
     for (size_t k = 0; k < w->n[i]; k++) {
-      mgrid_shared_run run = w->run[i][k];
+      mgrid_shared_run run = run_at(w, i, k);
       mgrid_shared_clip(&run, &w->from, &w->to, i);
       if (run.length > 0 && w->met[i]++ == 0) w->low[i] = k;
     }
@@ -47,14 +52,16 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
     w->to_strides[i] = to_stride;
     from_stride *= w->from.shape[i];
     to_stride *= w->to.shape[i];
-    while (mgrid_sharing_next(&both, &run)) w->n[i]++;
-    w->run[i] = malloc((w->n[i] ? w->n[i] : 1) * sizeof *w->run[i]);
-    if (!w->run[i]) {
+    if (!mgrid_sharing_next(&both, &w->one[i])) continue;
+    mgrid_sharing others = both;
+    for (w->n[i] = 1; mgrid_sharing_next(&both, &run);) w->n[i]++;
+    if (w->n[i] == 1) continue; /* as it mostly is: nothing is allocated */
+    w->more[i] = malloc((w->n[i] - 1) * sizeof *w->more[i]);
+    if (!w->more[i]) {
       mgrid_boxes_end(w);
       return false;
     }
-    both = mgrid_sharing_begin(&from[i], shard->piece[i], &to[i], part->piece[i]);
-    for (size_t k = 0; mgrid_sharing_next(&both, &run); k++) w->run[i][k] = run;
+    for (size_t k = 0; mgrid_sharing_next(&others, &run); k++) w->more[i][k] = run;
   }
   if (!mgrid_blocks_next(&w->from) || !mgrid_blocks_next(&w->to)) { /* one has none */
     w->from.at = w->from.end;
@@ -66,8 +73,9 @@ bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *sh
 }
 
 void mgrid_boxes_end(mgrid_boxes *w) {
-  for (size_t i = 0; i < w->naxes; i++) free(w->run[i]);
-  *w = (mgrid_boxes){ .naxes = 0 };
+  for (size_t i = 0; i < w->naxes; i++) free(w->more[i]);
+  w->naxes = 0;
+  w->left = w->from.at = w->from.end = w->to.at = w->to.end = 0; /* there are no more */
 }
 
 bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece) {
@@ -79,7 +87,7 @@ bool mgrid_boxes_next(mgrid_boxes *w, mgrid_move_piece *piece) {
   piece->to_offset = -w->to_begin;
   piece->bytes = w->width;
   for (size_t i = 0; i < w->naxes; i++) {
-    mgrid_shared_run run = w->run[i][w->low[i] + w->at[i]];
+    mgrid_shared_run run = run_at(w, i, w->low[i] + w->at[i]);
     mgrid_shared_clip(&run, &w->from, &w->to, i);
     piece->lengths[i] = run.length;
     piece->from_strides[i] = w->from_strides[i];

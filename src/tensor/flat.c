@@ -97,7 +97,8 @@ mgrid_blocks mgrid_blocks_whole(const mgrid_tensor *t, const mgrid_seat *at) {
 
 mgrid_blocks mgrid_blocks_begin(const mgrid_tensor *t, const mgrid_seat *at) {
   mgrid_blocks w = mgrid_blocks_whole(t, at);
-  mgrid_run    range = mgrid_tensor_range(t, at);
+  if (!t->flat) return w;
+  mgrid_run range = mgrid_tensor_range(t, at);
   w.at = range.start;
   w.end = range.start + range.length;
   return w;

@@ -60,13 +60,13 @@ static int64_t sender_of(const mgrid_needs *d, const mgrid_seat *shard, const mg
 }
 
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes) {
-  mgrid_needs d = { 0 };
-  bool        ok = true;
-  int64_t     rank = mgrid_pair_rank(p, part);
+  int64_t rank = mgrid_pair_rank(p, part);
   if (p->flat) return mgrid_flats_go(p, shard, part, goes);
   *goes = !mgrid_holds(p, shard, rank);
-  if (*goes && (ok = mgrid_needs_of(&d, p, shard)))
-    *goes = mgrid_needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
+  if (!*goes || p->from->copies == 1) return true;
+  mgrid_needs d = { 0 };
+  bool        ok = mgrid_needs_of(&d, p, shard);
+  *goes = ok && mgrid_needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
   mgrid_needs_free(&d);
   return ok;
 }

@@ -124,8 +124,8 @@ typedef struct mgrid_messages { /* a growing list */
 ** where grids do not fit into each other O(copies) more. */
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
-/* *goes: is the seat of `from` the one that sends its shard to this part? False where the part's rank holds it
-** itself, or another copy sends. Returns false where memory is out. O(dims). */
+/* *goes: is the seat of `from` the one that sends its shard to this part, or would be if they had anything in common? False
+** where the part's rank holds it itself, or another copy sends. Returns false where memory is out. O(dims). */
 bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part, bool *goes);
 /* Bytes that a rank needs and has already. */
 int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank);
@@ -177,14 +177,14 @@ bool mgrid_flats_go(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_se
 /* The boxes that a shard and a part of `to` have in common, one after the other. Memory grows with the runs of the
 ** axes, not with the boxes. */
 typedef struct mgrid_boxes {
-  size_t            naxes;
-  int64_t           width, left; /* bytes of an element; boxes to come of the two that are met */
-  size_t            n[MGRID_AXES_MAX], at[MGRID_AXES_MAX];
-  mgrid_shared_run *run[MGRID_AXES_MAX];            /* [n] */
-  mgrid_blocks      from, to, first;                /* which boxes of the shard and the part; the first one of `to` */
-  size_t  low[MGRID_AXES_MAX], met[MGRID_AXES_MAX]; /* the runs that these have in common: low, and how many */
-  int64_t from_begin, to_begin;                     /* where the ranges begin in C order */
-  int64_t from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
+  size_t           naxes;
+  int64_t          width, left; /* bytes of an element; boxes to come of the two that are met */
+  size_t           n[MGRID_AXES_MAX], at[MGRID_AXES_MAX];
+  mgrid_shared_run one[MGRID_AXES_MAX], *more[MGRID_AXES_MAX]; /* the first of them; the [n - 1] others */
+  mgrid_blocks     from, to, first; /* which boxes of the shard and the part; the first one of `to` */
+  size_t           low[MGRID_AXES_MAX], met[MGRID_AXES_MAX]; /* the runs that these have in common: low, and how many */
+  int64_t          from_begin, to_begin;                     /* where the ranges begin in C order */
+  int64_t          from_strides[MGRID_AXES_MAX], to_strides[MGRID_AXES_MAX];
 } mgrid_boxes;
 /* False: no memory, and nothing to end. */
 bool mgrid_boxes_begin(mgrid_boxes *w, const mgrid_pair *p, const mgrid_seat *shard, const mgrid_seat *part);
