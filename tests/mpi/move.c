@@ -352,7 +352,7 @@ static int stuck(bool absent) {
 
 /* Half of each row goes from one rank to the next, in parcels that take twice the deadline together. */
 static void slow(mgrid_backend *b, int mover) {
-  enum { PARCELS = 8, HALF = 32 << 10, ROW = 128 };
+  enum { PARCELS = 32, HALF = 32 << 10, ROW = 128 };
   mgrid_error            e = MGRID_ERROR_INIT;
   mgrid_plan            *plan[2];
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
@@ -375,7 +375,7 @@ static void slow(mgrid_backend *b, int mover) {
   }
   mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
   o.window = 2 * HALF, o.timeout = 2;
-  dawdle = rank == mover ? 500 : 0;
+  dawdle = rank == mover ? 125 : 0;
   double begun = MPI_Wtime();
   bool   ok = mgrid_move_prove(m, b, &o, &e) == MGRID_OK && MPI_Wtime() - begun > 1.5 * o.timeout;
   if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
