@@ -15,7 +15,7 @@ static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_check
 
 /* raise_at(where, message [, the words of its status: "bad value"]) */
 static int core_raise_at(lua_State *L) {
-  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_OUT_OF_RANGE, MGRID_DUPLICATE };
+  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE, MGRID_DUPLICATE };
   const char               *message = luaL_checkstring(L, 2), *words = luaL_optstring(L, 3, "");
   luaL_checkstring(L, 1);
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
