@@ -88,7 +88,7 @@
 **   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
-**   a recipe's brackets, blocks and calls from C        44 levels in each other, which share the stack
+**   a recipe's brackets, blocks and calls from C       44 levels in each other, which share the stack
 ** A thread that calls the library needs 64 KiB of stack, whatever the recipe.
 */
 #ifndef MOONGRID_H
