@@ -88,8 +88,8 @@
 **   a recipe: memory, instructions                     64 MiB, 200 million (mgrid_limits)
 **   a recipe: processor time to load and plan it       10 s (mgrid_limits)
 **   a query, setting or policy: processor time         2 s (mgrid_limits)
-** A thread that calls the library needs 64 KiB of stack for bundled recipes and those like them; 256 KiB for any recipe,
-** 288 on arm64, because Lua lets functions of C, as pcall, call each other 200 deep.
+**   a recipe's brackets, blocks and calls from C       44 levels in each other, which share the stack
+** A thread that calls the library needs 64 KiB of stack, whatever the recipe.
 */
 #ifndef MOONGRID_H
 #define MOONGRID_H

@@ -29,10 +29,12 @@ int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
   return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
 }
 
-/* The text of a chunk in small pieces: between them the parser, some of whose work grows with the square of the text,
-** comes under the budget. */
+/* The text of a chunk in small pieces, lines at most: between them the parser, some of whose work grows with the square of
+** the text, comes under the budget, and its line is known. */
 typedef struct reader {
   const char *at, *end;
+  int         line; /* of the last piece */
+  bool        ended;
 } reader;
 
 static const char *next_piece(lua_State *L, void *ud, size_t *size) {
@@ -40,7 +42,11 @@ static const char *next_piece(lua_State *L, void *ud, size_t *size) {
   reader     *r = ud;
   const char *piece = r->at;
   *size = r->end - r->at < PIECE ? (size_t)(r->end - r->at) : PIECE;
+  const char *line = memchr(piece, '\n', *size);
+  if (line) *size = (size_t)(line + 1 - piece);
   r->at += *size;
+  r->line += r->ended;
+  r->ended = line;
   mgrid_lua_charge(L, (int64_t)*size);
   return *size ? piece : NULL;
 }
@@ -85,8 +91,12 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   if (text[skip] == '#')
     skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
   *hash = XXH3_64bits(text, t->len);
-  reader r = { text + skip, text + t->len };
+  reader r = { text + skip, text + t->len, 1, false };
   int    rc = lua_load(L, next_piece, &r, source, "t");
+  if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
+    lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
+    lua_remove(L, -2);
+  }
   if (rc == LUA_ERRSYNTAX) add_hint(L);
   return rc;
 }

@@ -21,9 +21,11 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
   mgrid_budget_start(L, &rt->budget, seconds);
+  lua_pushcfunction(L, mgrid_budget_message);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
-  int rc = lua_pcall(L, 1, results, 0);
+  int rc = lua_pcall(L, 1, results, 1);
+  lua_remove(L, 1);
   mgrid_budget_stop(&rt->budget);
   mgrid_status s = mgrid_budget_verdict(L, &rt->budget, rc, err);
   mgrid_locale_back(host);
@@ -52,6 +54,24 @@ static int open_body(lua_State *L) {
   return 0;
 }
 
+static int nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+/* Lua's parser and its calls of C functions share a count of levels on the stack of C, of which a recipe has fewer than
+** Lua would give: take the others. A call that is resumed from a Lua state begins one level above that state, and a state
+** that was resumed keeps its level. Unlike a look at the stack's address that is the same in every process. */
+static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
+  enum { LUA_LEVELS = 200 }; /* LUAI_MAXCCALLS */
+  int rc = LUA_OK, results;
+  for (int i = MGRID_LEVELS; i < LUA_LEVELS && rc == LUA_OK; i++) {
+    lua_pushcfunction(rt->L, nothing);
+    rc = lua_resume(rt->L, rt->L, 0, &results);
+  }
+  return mgrid_budget_verdict(rt->L, &rt->budget, rc, err);
+}
+
 mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   mgrid_hooks  h = MGRID_HOOKS_INIT;
@@ -74,7 +94,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
     if (starved) return mgrid_null_oom(err);
     return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
   }
-  if (mgrid_runtime_protected(rt, open_body, NULL, err)) {
+  if (take_levels(rt, err) || mgrid_runtime_protected(rt, open_body, NULL, err)) {
     mgrid_script_runtime_free(rt);
     return NULL;
   }

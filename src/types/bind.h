@@ -52,6 +52,9 @@ int mgrid_lua_oom(lua_State *L);
 /* Return an error as values: push nil, message, status, return 3. For failures of the job (a lost rank);
 ** mistakes of the program are raised. */
 int mgrid_lua_failure(lua_State *L, const mgrid_error *e);
+/* A function apart keeps its frame, which an mgrid_error makes large, off the stack while its caller calls the recipe back:
+** a recipe can put such calls into each other. */
+#define MGRID_APART __attribute__((noinline))
 /* Make room for n more values; raise out of memory if there is none (luaL_checkstack would say stack overflow). */
 void mgrid_lua_stack(lua_State *L, int n);
 /* For the budget of a runtime's Lua state (budget.c). _charge counts work done in C as so many instructions of Lua,

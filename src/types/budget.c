@@ -265,6 +265,25 @@ static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
 }
 
+/* Does the message on the top end so? A place may precede it. */
+static bool ends(lua_State *L, const char *text) {
+  size_t      len, n = strlen(text);
+  const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
+  return message && len >= n && strcmp(message + len - n, text) == 0;
+}
+
+static const char no_level[] = "C stack overflow"; /* as Lua says it */
+
+bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
+
+int mgrid_budget_message(lua_State *L) {
+  if (!ends(L, no_level)) return 1;
+  mgrid_lua_where(L);
+  lua_pushliteral(L, MGRID_NO_LEVEL);
+  lua_concat(L, 2);
+  return 1;
+}
+
 /* Cut off a position in the prelude, which does not help a user: "moongrid/recipe.lua:265: text" -> "text". */
 static const char *without_prelude(const char *message) {
   const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;

@@ -54,6 +54,12 @@ int  mgrid_budget_refuse(lua_State *L, mgrid_budget *b);
 void mgrid_budget_release(mgrid_budget *b);
 /* Fill err->file and err->line from a message "file:line: text". The message does not change. */
 void mgrid_budget_position(mgrid_error *err);
+/* How deep brackets and blocks of a recipe, and calls between C and Lua, go into each other (runtime.c). _message is the
+** handler of a call, which words the error and tells its place; _no_level: is that the error on the top, in any words? */
+enum { MGRID_LEVELS = 44 };
+#define MGRID_NO_LEVEL "the recipe nests too deep: brackets, blocks and functions that are called back have 44 levels"
+int  mgrid_budget_message(lua_State *L);
+bool mgrid_budget_no_level(lua_State *L);
 /* The status and the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */
 mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err);
 

@@ -116,19 +116,38 @@ static int64_t map_callback(void *ud, int64_t group, int32_t *ranks, int64_t n, 
   return protected_call(c, call_map, err);
 }
 
-/* If the callback raised, its message is on the stack above `top`: raise that one. */
-static int done_callback(lua_State *L, mgrid_lua_family *box, int top, const mgrid_error *e) {
+/* Push an error, to fill while a function of the recipe runs: on the stack of C recipes could put many into each other. */
+static mgrid_error *push_error(lua_State *L) {
+  mgrid_error *e = lua_newuserdatauv(L, sizeof *e, 0);
+  *e = (mgrid_error)MGRID_ERROR_INIT;
+  return e;
+}
+
+/* The family is on the stack at `at`, its error above. If the callback raised, its message is on the top: raise that one. */
+static int done_callback(lua_State *L, mgrid_lua_family *box, int at, const mgrid_error *e) {
   if (box->f) {
-    lua_settop(L, top);
+    lua_settop(L, at);
     return mgrid_lua_made_family(L, box, e);
   }
-  return lua_gettop(L) > top ? lua_error(L) : mgrid_lua_raise_error(L, e);
+  return lua_gettop(L) > at + 1 ? lua_error(L) : mgrid_lua_raise_error(L, e);
+}
+
+/* The positions in the list at 2. */
+MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  size_t            n;
+  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_reserve(L, (int64_t)lua_rawlen(L, 2), 64);
+  int64_t *positions = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_pick(f->f, n, positions, &e);
+  mgrid_release(positions);
+  return mgrid_lua_made_family(L, box, &e);
 }
 
 /* family:pick(0, -1), family:pick{0, -1}, family:pick(function(size) return ... end) */
 static int family_pick(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  mgrid_error       e = MGRID_ERROR_INIT;
   if (f->f->form == MGRID_TABLE)
     mgrid_lua_charge_lists(L, f->f);
   else
@@ -137,8 +156,9 @@ static int family_pick(lua_State *L) {
     lua_settop(L, 2);
     mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
     lua_call          c = { .L = L, .fn = 2 };
-    box->f = mgrid_family_pick_by(f->f, pick_callback, &c, &e);
-    return done_callback(L, box, 3, &e);
+    mgrid_error      *e = push_error(L);
+    box->f = mgrid_family_pick_by(f->f, pick_callback, &c, e);
+    return done_callback(L, box, 3, e);
   }
   if (!lua_istable(L, 2)) { /* numbers: make them a list */
     int n = lua_gettop(L) - 1;
@@ -152,14 +172,7 @@ static int family_pick(lua_State *L) {
     }
     lua_replace(L, 2);
   }
-  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  size_t            n;
-  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
-  mgrid_lua_reserve(L, (int64_t)lua_rawlen(L, 2), 64);
-  int64_t *positions = mgrid_lua_check_integers(L, 2, &n);
-  box->f = mgrid_family_pick(f->f, n, positions, &e);
-  mgrid_release(positions);
-  return mgrid_lua_made_family(L, box, &e);
+  return pick_list(L, f);
 }
 
 static int family_bundle(lua_State *L) {
@@ -194,10 +207,10 @@ static int family_map(lua_State *L) {
   luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
-  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_error      *e = push_error(L);
   lua_call          c = { .L = L, .fn = 2 };
-  box->f = mgrid_family_map(f->f, map_callback, &c, &e);
-  return done_callback(L, box, 3, &e);
+  box->f = mgrid_family_map(f->f, map_callback, &c, e);
+  return done_callback(L, box, 3, e);
 }
 
 /* family:without{rank, ...}: the groups without these ranks, O(members) */

@@ -112,23 +112,13 @@ int mgrid_lua_flat(lua_State *L) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* Read all members, whose tables are in the one at `table`, with the grids of a topology. */
-static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name, int table) {
+/* Lay the members one after the other, by the table at `table`. */
+MGRID_APART static void lay_out(lua_State *L, flat_box *box, const char *name, int table) {
   const char *dims[MGRID_DIMS_MAX];
-  size_t      ndims, bytes = 0;
   mgrid_error e = MGRID_ERROR_INIT;
-  drop(box);
-  for (size_t i = 0; i < box->n; i++) {
-    lua_rawgeti(L, table, (lua_Integer)i + 1);
-    const char *what = lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
-    box->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
-    lua_pop(L, 2);
-    bytes += 2 * mgrid_tensor_held(box->member[i]) + sizeof(mgrid_tensor *);
-    mgrid_lua_weigh(L, box, sizeof *box + bytes);
-  }
   mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)box->member[0]->grid->n + 4));
   lua_getfield(L, table, "over");
-  ndims = lua_rawlen(L, -1);
+  size_t ndims = lua_rawlen(L, -1);
   for (size_t i = 0; i < ndims; i++) {
     lua_rawgeti(L, -1, (lua_Integer)i + 1);
     dims[i] = lua_tostring(L, -1); /* the list keeps it */
@@ -142,6 +132,21 @@ static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, cons
   drop(box);
   memcpy(box->member, made, box->n * sizeof *made);
   box->read = true;
+}
+
+/* Read all members, whose tables are in the one at `table`, with the grids of a topology. */
+static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name, int table) {
+  size_t bytes = 0;
+  drop(box);
+  for (size_t i = 0; i < box->n; i++) {
+    lua_rawgeti(L, table, (lua_Integer)i + 1);
+    const char *what = lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
+    box->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
+    lua_pop(L, 2);
+    bytes += 2 * mgrid_tensor_held(box->member[i]) + sizeof(mgrid_tensor *);
+    mgrid_lua_weigh(L, box, sizeof *box + bytes);
+  }
+  lay_out(L, box, name, table);
 }
 
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor) {

@@ -94,11 +94,9 @@ static void list_order(lua_State *L, int64_t count) {
   lua_replace(L, 2);
 }
 
-/* family:renumber{2, 0, 1}, family:renumber(function(i) return group end) */
-static int family_renumber(lua_State *L) {
+/* The groups of the Family at 1 in the order of the list at 2. */
+MGRID_APART static int renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
-  lua_settop(L, 2);
-  if (lua_isfunction(L, 2)) list_order(L, f->f->count);
   mgrid_lua_check_table(L, 2, "{ 1, 0 }");
   mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
   mgrid_lua_charge_family(L, f->f);
@@ -115,6 +113,14 @@ static int family_renumber(lua_State *L) {
   box->f = mgrid_family_renumber(f->f, n, order, &e);
   mgrid_release(order);
   return mgrid_lua_made_family(L, box, &e);
+}
+
+/* family:renumber{2, 0, 1}, family:renumber(function(i) return group end) */
+static int family_renumber(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  lua_settop(L, 2);
+  if (lua_isfunction(L, 2)) list_order(L, f->f->count);
+  return renumber(L);
 }
 
 /* family:where{ pp = 0 }, family:where(grid, { pp = 0 }): the groups whose ranks are all there */

@@ -89,7 +89,7 @@ static int64_t integer_field(const reading *r, const char *axis, const char *fie
 }
 
 /* How many pieces the dims of an axis make: those of the grid, or that ranks of `on` have. */
-static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
+MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
   mgrid_error       e = MGRID_ERROR_INIT;
   int64_t           n = 1;
   mgrid_tensor_axis one = MGRID_TENSOR_AXIS_INIT;
@@ -205,7 +205,7 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
 }
 
 /* axes = { { "layer", 32 }, ... } */
-static void read_axes(reading *r) {
+MGRID_APART static void read_axes(reading *r) {
   lua_State *L = r->L;
   if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
     refuse(r, MGRID_BAD_VALUE, "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
@@ -251,7 +251,7 @@ static void read_cuts(reading *r) {
 
 /* -------------------------------------------------------------- the others */
 
-static void read_grid(reading *r, const mgrid_content *c) {
+MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
   lua_State   *L = r->L;
   const char  *known[64];
   size_t       n = c->ngrids < 64 ? c->ngrids : 64;
@@ -303,34 +303,45 @@ static void read_type(reading *r) {
   r->type = lua_tostring(L, -1);
 }
 
+MGRID_APART static mgrid_tensor *make(const reading *r) {
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_tensor *made = mgrid_tensor_new(r->grid, r->type, r->naxes, r->axis, r->on, &e);
+  if (!made) refuse(r, e.status, "%s", e.message);
+  return made;
+}
+
 mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table) {
-  int         top = lua_gettop(L);
-  mgrid_error e = MGRID_ERROR_INIT;
-  reading     r = { .L = L, .what = what, .table = table };
+  int top = lua_gettop(L);
   mgrid_lua_stack(L, 32);
-  read_grid(&r, c);
-  read_type(&r);
-  read_on(&r);
-  read_axes(&r);
-  read_cuts(&r);
-  mgrid_tensor *made = mgrid_tensor_new(r.grid, r.type, r.naxes, r.axis, r.on, &e);
-  if (!made) refuse(&r, e.status, "%s", e.message);
+  reading *r =
+      lua_newuserdatauv(L, sizeof *r, 0); /* not on the stack of C: a function of the recipe may read another */
+  *r = (reading){ .L = L, .what = what, .table = table };
+  read_grid(r, c);
+  read_type(r);
+  read_on(r);
+  read_axes(r);
+  read_cuts(r);
+  mgrid_tensor *made = make(r);
   lua_settop(L, top);
   return made;
+}
+
+MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
+  mgrid_tensor_free(made);
+  if (s) mgrid_lua_raise_error(L, &e);
 }
 
 void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
   mgrid_topology *t = mgrid_lua_check_topology(L, topology);
   int             top = lua_gettop(L);
-  mgrid_error     e = MGRID_ERROR_INIT;
   mgrid_tensor   *made = mgrid_lua_flat_member(L, topology, name, tensor);
   if (!made) {
     lua_getiuservalue(L, tensor, 1);
     made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
   }
-  mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
-  mgrid_tensor_free(made);
-  if (s) mgrid_lua_raise_error(L, &e);
+  put(L, t, name, made);
   mgrid_lua_weigh_topology(L, topology);
   lua_settop(L, top);
 }

@@ -63,6 +63,16 @@ void mgrid_lua_weigh_topology(lua_State *L, int i) {
                   sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
 }
 
+/* Put the Family f, or the grid g, under that name; `again`: f is there, and has other options (t.x = t.x:with { ... }). */
+MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, const mgrid_lua_family *f, bool again,
+                            mgrid_grid *g) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = again ? mgrid_topology_choose(t, name, f->choice, &e)
+                   : f   ? mgrid_topology_put(t, name, f->f, f->choice, &e)
+                         : mgrid_topology_put_grid(t, name, g, &e);
+  if (s) mgrid_lua_raise_error(L, &e);
+}
+
 static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
@@ -80,24 +90,19 @@ static int topology_newindex(lua_State *L) {
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
                            name);
-  mgrid_error  e = MGRID_ERROR_INIT;
-  mgrid_status s;
   lua_getiuservalue(L, 1, 2);
-  if (has(L, name, f)) { /* t.x = t.x:with { ... } */
-    s = mgrid_topology_choose(t, name, f->choice, &e);
-  } else if (lua_getfield(L, -1, name) == LUA_TSTRING) {
+  bool again = has(L, name, f);
+  if (!again && lua_getfield(L, -1, name) == LUA_TSTRING) {
     const char *where = lua_tostring(L, -1);
     int         len = (int)strlen(where);
     return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
                               "'%s' is in the topology already%s%.*s; name yours otherwise, or assign nil first", name,
                               len ? ", since " : "", len > 2 ? len - 2 : 0, where);
-  } else if (!f && !g) {
-    mgrid_lua_add_tensor(L, 1, name, 3);
-    s = MGRID_OK;
-  } else {
-    s = f ? mgrid_topology_put(t, name, f->f, f->choice, &e) : mgrid_topology_put_grid(t, name, *g, &e);
   }
-  if (s) return mgrid_lua_raise_error(L, &e);
+  if (f || g)
+    put(L, t, name, f, again, g ? *g : NULL);
+  else
+    mgrid_lua_add_tensor(L, 1, name, 3);
   mgrid_lua_weigh_topology(L, 1);
   mgrid_lua_where(L);
   remember(L, 2, name);

@@ -89,25 +89,16 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
   lua_replace(L, fn);
 }
 
-/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes) if it is strided */
-static int world_order(lua_State *L) {
-  const mgrid_lua_world  *w = mgrid_lua_check_world(L, 1);
-  const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
-  mgrid_error             e = MGRID_ERROR_INIT;
-  luaL_argexpected(L, f || lua_istable(L, 2) || lua_isfunction(L, 2), 2, "list of ranks, function or family");
-  lua_settop(L, 2);
-  mgrid_lua_world *box = mgrid_lua_new_world(L);
+/* The World at 1 in the order of the list of n ranks, or of the family, at 2. */
+MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  mgrid_lua_world       *box = mgrid_lua_new_world(L);
+  mgrid_error            e = MGRID_ERROR_INIT;
   if (f) {
-    if (f->f->form != MGRID_STRIDED) mgrid_lua_charge(L, 16 * f->f->total);
     set_order(L, box, mgrid_order_of(f->f, &e), &e);
     check_within(L, w, box);
     return 1;
   }
-  bool    fn = lua_isfunction(L, 2);
-  int64_t n = fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
-  mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
-  mgrid_lua_reserve(L, n, 24);
-  if (fn) call_for_each(L, 2, n);
   for (int64_t i = 0; i < n; i++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, 2, i + 1);
     int64_t rank = lua_tointeger(L, -1);
@@ -130,6 +121,20 @@ static int world_order(lua_State *L) {
   set_order(L, box, mgrid_order_list(w->window, n, ranks, &e), &e);
   check_within(L, w, box);
   return 1;
+}
+
+/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes) if it is strided */
+static int world_order(lua_State *L) {
+  const mgrid_lua_world  *w = mgrid_lua_check_world(L, 1);
+  const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
+  bool                    fn = lua_isfunction(L, 2);
+  luaL_argexpected(L, f || lua_istable(L, 2) || fn, 2, "list of ranks, function or family");
+  lua_settop(L, 2);
+  int64_t n = f ? f->f->total : fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
+  if (!f || f->f->form != MGRID_STRIDED) mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
+  if (!f) mgrid_lua_reserve(L, n, 24);
+  if (fn) call_for_each(L, 2, n);
+  return order_of(L, f, n);
 }
 
 /* world:table(lists, "partition" | "partial" | "cover") */

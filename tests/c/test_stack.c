@@ -8,16 +8,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* KiB that suffice: for the bundled recipes, and for any recipe. Lua allows 200 calls of C in each other, and a recipe
-** can have pcall, sort and map call each other so deep. Sanitizers need several times more. */
-#if defined(__aarch64__)
-enum { USUAL = 64, WORST = 288, TIMES = 8 };
-#else
-enum { USUAL = 64, WORST = 256, TIMES = 8 };
-#endif
+/* KiB that suffice for any recipe; sanitizers need several times more. Lua would let functions of C, as pcall, sort and map,
+** call each other 200 deep, and its parser go as deep; a recipe has fewer levels. */
+enum { KIB = 64, TIMES = 8 };
 
 static int nothing(void *ud, const char *text, size_t len) {
   (void)ud, (void)text, (void)len;
@@ -55,14 +52,16 @@ static void *bundled(void *unused) {
   return NULL;
 }
 
-static const char *path; /* of the recipe */
+static const char *path, *expected; /* of the recipe; its error after "PATH:", "": none */
 
 static void *written(void *unused) {
   mgrid_error err = MGRID_ERROR_INIT;
   (void)unused;
-  use(path, 8, 0, NULL, "decide", &err);
-  if (err.status) fprintf(stderr, "%s\n", err.message);
-  return err.status ? (void *)&path : NULL;
+  use(path, 8, 0, NULL, *expected ? NULL : "decide", &err);
+  const char *after = strncmp(err.message, path, strlen(path)) == 0 ? err.message + strlen(path) + 1 : err.message;
+  if (strcmp(after, expected) == 0) return NULL;
+  fprintf(stderr, "%s\n", err.message);
+  return (void *)&path;
 }
 
 /* How the child ended: 0, 1 for an error, or minus the signal. */
@@ -93,56 +92,125 @@ static int times(int kib) {
 
 static void test_bundled(void **unused) {
   (void)unused;
-  assert_int_equal(on_stack(bundled, times(USUAL)), 0);
+  assert_int_equal(on_stack(bundled, times(KIB)), 0);
 }
 
-#define S6(s)   s s s s s s
-#define S30(s)  S6(s) S6(s) S6(s) S6(s) S6(s)
-#define S180(s) S6(S30(s))
+/* Does the recipe end so, on a small stack? */
+static bool ends(const char *recipe, const char *message) {
+  char  name[] = P_tmpdir "/moongrid-stack-XXXXXX";
+  int   fd = mkstemp(name);
+  FILE *f = fdopen(fd, "w");
+  assert_non_null(f);
+  fputs(recipe, f);
+  fclose(f);
+  path = name, expected = message;
+  int rc = on_stack(written, times(KIB));
+  unlink(name);
+  if (rc) print_message("%d: %.200s\n", rc, recipe);
+  return rc == 0;
+}
+
 #define BUILDING(body) \
   "return recipe { build = function(w)\n" \
-  "  local t, f = topology(w), grid(w, 'x', { x = fill }) 'x'\n" body "\n  t.x = f return t end,\n" \
+  "  local t, g = topology(w), grid(w, 'x-y', { x = 2, y = fill }) local f = g('x', 'y')\n" body "\n" \
+  "  t.x = f return t end,\n" \
   "  policy = { decide = function() local function d(n) return n == 0 or pcall(d, n - 1) end return d(250) end } }"
+/* Functions that are called back call what calls them back, till there are no levels. */
+#define DEEP(call) \
+  BUILDING("local k = 0 local function d(n) local function again() if n > 0 then d(n - 1) end end " call \
+           " end pcall(d, 250)")
+/* What takes most stack, where the levels end: at each of the last dozen. */
+#define LAST(body) \
+  BUILDING("local function d() local ok, k = pcall(d) k = ok and k or 0 if k < 12 then pcall(function() " body \
+           " end) end return k + 1 end d()")
 
 static void test_deep_recipes(void **unused) {
   static const char *const deep[] = {
     BUILDING("local function d(n) return n == 0 or pcall(d, n - 1) end d(250)"),
-    BUILDING("local function d(n) local l = { 2, 1 } table.sort(l, function() if n > 0 then pcall(d, n - 1) end "
-             "return true end) end pcall(d, 250)"),
-    BUILDING("local function d(n) f:map(function(l) if n > 0 then pcall(d, n - 1) end return l end) end pcall(d, 250)"),
-    BUILDING("local function d(n) f:pick(function() if n > 0 then pcall(d, n - 1) end return 0 end) end pcall(d, 250)"),
-    BUILDING("local function d(n) w:order(function(i) if n > 0 and i == 0 then pcall(d, n - 1) end return i end) end "
-             "pcall(d, 250)"),
+    DEEP("table.sort({ 2, 1 }, function() pcall(again) return true end)"),
+    DEEP("table.sort({ 2, 1 }, function() again() return true end)"),
+    DEEP("f:map(function(l) pcall(again) return l end)"),
+    DEEP("f:map(function(l) again() return l end)"),
+    DEEP("f:pick(function() again() return 0 end)"),
+    DEEP("f:renumber(function(i) if i == 0 then again() end return i end)"),
+    DEEP("w:order(function(i) if i == 0 then again() end return i end)"),
+    DEEP("k = k + 1 t.g = g t['w' .. k] = tensor { axes = { { 'a', 32 } }, type = 'bf16', "
+         "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }"),
+    DEEP("k = k + 1 t.g = g t['w' .. k] = flat { tensor { axes = { { 'a', 32 } }, type = 'bf16', "
+         "cut = { a = { 'x', bounds = function() again() return { 0, 16, 32 } end } } }, over = 'y' }"),
+    LAST("local z = f for i = 1, 63 do z = zip(z) end local s = tostring(z) .. tostring(z == zip(z)) z:lists()"),
+    LAST("local z = f for i = 1, 63 do z = z:twin() end tostring(z)"),
+    LAST("local u = { 1 } for i = 1, 30 do u = { u } end recipe { params = { a = param.any(u) } } print(u)"),
+    LAST("error(string.format('%99.99f %s', 1e308, g))"),
+    LAST("return grid(w, 'a-b-c', { a = 2, b = fill, d = 3 })"),
+    LAST("return recipe './x.lua'"),
+    LAST("return recipe 'megatron'.build(w, { tp = 2 })"),
+    LAST("t.w = tensor { axes = { { 'a', 32 } }, type = 'bf16', cut = { a = 'xx' } }"),
     BUILDING("local s = tostring(f) for i = 1, 64 do f = zip(f) end s = tostring(f) .. tostring(f == zip(f:pick(0)))"),
     BUILDING("local r = recipe { build = topology } for i = 1, 1000 do r = recipe { base = r } end r.build(w, {})"),
     BUILDING("local u = { 1 } for i = 1, 28 do u = { u } end pcall(recipe, { params = { a = param.any(u) } })"),
-    BUILDING("local x = " S180("(") "1" S180(")")),
-    BUILDING("local x = " S180("{") S180("}")),
-    BUILDING("local x " S180("do ") S180("end ")),
-    BUILDING("local x = " S180("- ") "1"),
-    BUILDING("local x = " S180("'' .. ") "''"),
   };
-  char name[] = P_tmpdir "/moongrid-stack-XXXXXX";
   (void)unused;
-  for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) {
-    strcpy(name, P_tmpdir "/moongrid-stack-XXXXXX");
-    int   fd = mkstemp(name);
-    FILE *f = fdopen(fd, "w");
-    assert_non_null(f);
-    fputs(deep[i], f);
-    fclose(f);
-    path = name;
-    int rc = on_stack(written, times(WORST));
-    unlink(name);
-    if (rc) print_message("recipe %zu\n", i);
-    assert_int_equal(rc, 0);
-  }
+  bool all = true;
+  for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) all &= ends(deep[i], "");
+  assert_true(all);
+}
+
+/* A recipe with so many in each other, in its third line; on the heap. */
+static char *nested(const char *before, const char *open, const char *in, const char *close, int n) {
+  static const char head[] = BUILDING("@");
+  const char       *rest = strchr(head, '@');
+  size_t            most = sizeof head + strlen(before) + strlen(in) + (size_t)n * (strlen(open) + strlen(close));
+  char             *text = calloc(1, most), *at = text;
+  assert_non_null(text);
+  at += sprintf(at, "%.*s%s", (int)(rest - head), head, before);
+  for (int i = 0; i < n; i++) at += sprintf(at, "%s", open);
+  at += sprintf(at, "%s", in);
+  for (int i = 0; i < n; i++) at += sprintf(at, "%s", close);
+  strcpy(at, rest + 1);
+  return text;
+}
+
+/* The most that there may be, and one beyond; and many. */
+static void test_levels(void **unused) {
+  static const struct {
+    const char *before, *open, *in, *close;
+    int         most;
+  } all[] = {
+    { "local x = ", "(", "1", ")", 36 },
+    { "local x = ", "{", "", "}", 37 },
+    { "local x = ", "{ x = ", "1", "}", 36 },
+    { "local x = ", "type(", "1", ")", 36 },
+    { "local x = ", "- ", "1", "", 36 },
+    { "local x = ", "'' .. ", "''", "", 36 },
+    { "local x = ", "function() return ", "1", " end", 18 },
+    { "", "do ", "", "end ", 38 },
+    { "local x ", "if x then ", "", "end ", 37 },
+    { "local function d(n) local ok, e = pcall(n > 0 and d or type, n - 1) if not ok then error(e, 0) end end d(0 ",
+      "+ 1", ")", "", 40 },
+    { "local function d(n) table.sort({ 2, 1 }, function() if n > 1 then d(n - 1) end return true end) end d(0 ", "+ 1",
+      ")", "", 41 },
+    { "local function d(n) f:map(function(l) if n > 1 then d(n - 1) end return l end) end d(0 ", "+ 1", ")", "", 20 },
+  };
+  static const char refused[] =
+      "3: the recipe nests too deep: brackets, blocks and functions that are called back have 44 "
+      "levels";
+  (void)unused;
+  bool good = true;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    for (int k = 0; k < 3; k++) {
+      char *text = nested(all[i].before, all[i].open, all[i].in, all[i].close, k == 2 ? 5000 : all[i].most + k);
+      good &= ends(text, k ? refused : "");
+      free(text);
+    }
+  assert_true(good);
 }
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_bundled),
     cmocka_unit_test(test_deep_recipes),
+    cmocka_unit_test(test_levels),
   };
   return run_program("stack", tests, argc, argv);
 }

@@ -106,7 +106,7 @@ describe("memory that is not of the Lua heap counts:", function()
     ["families whose finalizer Lua skips"] = { building [[
       local k = {}
       local function deep(n) if n > 0 then return pcall(deep, n - 1) end for i = 1, 1e7 do f:lists() end end
-      deep(190)]], { memory, count, clock }, world = 100000 },
+      deep(40)]], { memory, count, clock }, world = 100000 },
     ["a parameter of tables that are shared"] = { "local t = { 1 } for i = 1, 24 do t = { t, t } end\n"
       .. "return recipe { params = { t = param.any(t) }, build = function(w) return topology(w) end }",
       "parameter 't': a value of more than 262144 values or 4194304 bytes of text, or nested too deep", 1 },
