@@ -193,7 +193,7 @@ static void test_levels(void **unused) {
     { "local function d(n) f:map(function(l) if n > 1 then d(n - 1) end return l end) end d(0 ", "+ 1", ")", "", 20 },
   };
   static const char refused[] =
-      "3: the recipe nests too deep: brackets, blocks and functions that are called back have 44 "
+      "3: the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 "
       "levels";
   (void)unused;
   bool good = true;
