@@ -152,14 +152,15 @@ static void revoked(mgrid_backend *mpi) {
   mgrid_plan_free(p);
 }
 
-/* With STANDIN_FAIL_INIT=3:3 the second creation fails: the first lives on, and a third is made. */
+/* With STANDIN_FAIL_INIT=3:3 the second creation fails, for tp or dp, since calls that block begin in threads: the first
+** lives on, and a third is made. */
 static void failing(mgrid_backend *mpi) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_plan    *p = two(true, false, &e);
   mgrid_backend *b = mgrid_nccl_backend(mpi, NULL, anew(&e));
   mgrid_state   *first = mgrid_materialize(p, b, "first", anew(&e)),
               *second = mgrid_materialize(p, b, "second", anew(&e));
-  test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/tp[1]"), "the second creation fails");
+  test(first && !second && strstr(e.message, "rank 3: nccl: creation for second/"), "the second creation fails");
   test(mgrid_state_prove(first, NULL, anew(&e)) == MGRID_OK, "what was there before is not touched");
   mgrid_state *third = mgrid_materialize(p, b, "third", anew(&e));
   test(third && right(third, "tp") && right(third, "dp"), third ? "and a third one is made" : e.message);
