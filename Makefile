@@ -44,7 +44,7 @@ OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-
 endif
 ifdef TSAN
 B   := build/tsan
-OPT := -O1 -g -fsanitize=thread -fno-omit-frame-pointer
+OPT := -O0 -g -fsanitize=thread -fno-omit-frame-pointer
 endif
 ifdef COV
 B   := build/cov
