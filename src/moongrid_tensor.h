@@ -158,7 +158,8 @@ typedef struct mgrid_move_options {
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 /* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those of
-** the new one, seen from the rank of the old. A NULL state gives NULL, so that the error that made it so can be passed on
+** the new one, seen from the rank of the old. With machine 0 in the options (NULL, too) parts come from the same machine
+** where it has them, if each machine of the job has as many ranks, one after the other. A NULL state gives NULL, so that the error that made it so can be passed on
 ** to mgrid_move_run with it. */
 MGRID_API mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
                                        const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);

@@ -564,7 +564,8 @@ function moongrid.relabel(was, now, options) end
 ---@param options? { rank?: integer, tensors?: string[], rounds?: boolean, ranks?: integer[], convert?: boolean, machine?: integer } tensors: these alone;
 ---rounds: put messages into rounds, in which a rank sends one and receives one at most (time and memory grow with the
 ---job); ranks: which rank of the move each rank of `to` is; convert: a tensor may be f32 on one side and bf16 on the other;
----machine: ranks of a machine, in order, where parts come from the same one if it has them
+---machine: ranks of a machine, in order, where parts come from the same one if it has them; left out, between two states, as
+---the job has them
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
 

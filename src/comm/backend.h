@@ -219,6 +219,8 @@ typedef struct mgrid_shared mgrid_shared; /* a communicator and its users: pool.
 typedef struct mgrid_place {
   int64_t machines, index;        /* machines of the job, 0 until the first state is made; index of this one */
   int64_t local_size, local_rank; /* ranks on this machine; index of this rank among them */
+  int64_t block;                  /* ranks of a machine, where those of each follow each other, as many on all (the last
+                                     one may have fewer); 0: otherwise, and where there is one, or one for each rank */
   int     gpus, gpu;              /* of the nccl backend, set when it is opened: how many, and index of this rank's */
 } mgrid_place;
 

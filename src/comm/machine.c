@@ -21,9 +21,19 @@ static int by_machine(const void *a, const void *b) {
   return x->rank < y->rank ? -1 : 1;
 }
 
+/* How many ranks the first machine has, if each next so many, by rank, are of one as well; else 0. */
+static int64_t block_of(const mgrid_location *at, int64_t world) {
+  int64_t n = 1;
+  while (n < world && at[n].machine == at[0].machine) n++;
+  for (int64_t i = n; i < world; i++)
+    if (at[i].machine != at[i - i % n].machine) return 0;
+  return n == 1 || n > MGRID_MACHINE_RANKS_MAX ? 0 : n;
+}
+
 /* Sort by machine, then rank: each machine is then a run that begins with its lowest rank. */
 static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_t world, int64_t rank) {
   uint64_t lowest = 0;
+  p->block = block_of(at, world);
   qsort(at, (size_t)world, sizeof *at, by_machine);
   p->machines = p->index = p->local_size = p->local_rank = 0;
   for (int64_t i = 0; i < world; i++) {
@@ -34,6 +44,8 @@ static void find_place(mgrid_place *p, mgrid_location *at, uint64_t mine, int64_
     p->local_size++;
     p->local_rank += at[i].rank < (uint64_t)rank;
   }
+  bool again = p->block && p->machines < (world + p->block - 1) / p->block; /* one has more than one of these */
+  if (again || p->machines == 1) p->block = 0;
   for (int64_t i = 0; i < world; i++) p->index += (i == 0 || at[i].machine != at[i - 1].machine) && at[i].rank < lowest;
 }
 
@@ -59,6 +71,11 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);
+}
+
+int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to) {
+  const mgrid_backend *b = from->backend;
+  return b->world == to->backend->world ? b->place.block : 0;
 }
 
 mgrid_status mgrid_state_machine(const mgrid_state *s, mgrid_machine *out, mgrid_error *err) {

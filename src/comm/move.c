@@ -442,9 +442,11 @@ static mgrid_status agree(running *r, const mgrid_move_run_options *o, int64_t *
 /* --------------------------------------------------------------------- run */
 
 mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
-                             const char *const *tensors, const mgrid_move_options *options, mgrid_error *err) {
-  if (!from || !to) return NULL;
-  return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, options, err);
+                             const char *const *tensors, const mgrid_move_options *given, mgrid_error *err) {
+  mgrid_move_options options = MGRID_MOVE_OPTIONS_INIT;
+  if (!from || !to || mgrid_struct_read(&options, sizeof options, given, "mgrid_move_options", err)) return NULL;
+  if (options.machine == 0) options.machine = mgrid_states_machine(from, to);
+  return mgrid_move_new(from->plan, to->plan, from->view.rank, ntensors, tensors, &options, err);
 }
 
 /* Carry the data; a rank that fails tells its peers, which would wait for it. */

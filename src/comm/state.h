@@ -74,6 +74,8 @@ mgrid_status                  mgrid_locations_new(const mgrid_backend *b, mgrid_
 /* mgrid_verdict; with `locations` the ranks also learn how they are spread over machines. */
 mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations, mgrid_outcome mine,
                                      const mgrid_error *failed, mgrid_error *err);
+/* mgrid_move_options.machine of a move between two states. 0 also where one has more ranks: those see no two states. */
+int64_t mgrid_states_machine(const mgrid_state *from, const mgrid_state *to);
 
 /* The backend whose memory and calls the group uses; for a group of one rank the state's. */
 const mgrid_descriptor *mgrid_group_kind(const mgrid_group *g);

@@ -189,6 +189,7 @@ typedef struct cli_moving {
   const char *tensor, *map; /* NULL: not given */
   int64_t     window;       /* MiB; 0: not given */
   int64_t     timeout;      /* seconds; 0: not given */
+  int64_t     machine;      /* mgrid_move_options */
   bool        rounds, convert;
 } cli_moving;
 mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to,

@@ -5,6 +5,7 @@
 */
 #include "comm/compare.h"
 #include "comm/open.h"
+#include "comm/state.h"
 #include "command/cli.h"
 #include "plan/plan.h"
 
@@ -35,7 +36,8 @@ static const char help[] =
     "  --bandwidth   and measure all-reduce, all-gather, reduce-scatter and all-to-all of every family\n"
     "\n"
     "with --move: carry the tensors of A to the layout of B (see moongrid move), each element filled with a\n"
-    "number that says which it is, and prove every one where it arrives\n"
+    "number that says which it is, and prove every one where it arrives; parts come from ranks of the same\n"
+    "machine where it has them, if each has as many ranks, in order\n"
     "  --world N     ranks in the world of that side, where it is smaller than that of the launcher\n"
     "  --tensor T    this tensor alone\n"
     "  --map RANKS   which rank each rank of B is, as 8..15,0..7\n"
@@ -232,10 +234,15 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
 
 static mgrid_status prove_move(options *side, const mgrid_descriptor *wanted, mgrid_backend *b, mgrid_runtime **rt,
                                mgrid_error *planning, mgrid_error *err) {
-  int64_t      world = mgrid_backend_world(b);
-  mgrid_plan  *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
+  int64_t         world = mgrid_backend_world(b);
+  mgrid_plan     *from = plan_of(&side[0], rt[0], world, planning), *to = plan_of(&side[1], rt[1], world, planning);
+  mgrid_location *locations = NULL;
+  if (!planning->status) mgrid_locations_new(b, &locations, planning);
   mgrid_status s = mgrid_meet(b, call_of(side, b), err);
   if (!s) s = mgrid_verdict(b, planning->status, planning, err);
+  if (!s) s = mgrid_locations_verdict(b, locations, MGRID_OK, NULL, err);
+  free(locations);
+  side[0].moving.machine = b->place.block;
   mgrid_backend *chosen = s ? NULL : choose(&side[0], wanted, b, from, err);
   if (chosen) cli_guard(&side->cli, chosen->doing);
   side[0].moving.timeout = side[0].timeout;

@@ -13,13 +13,16 @@ static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 
 /* "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks" */
 static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double seconds, mgrid_error *err) {
-  char         sent[32], stay[32];
+  char         sent[32], stay[32], crossing[32], between[64] = "";
   mgrid_tally *tally = malloc((p->n + 1) * sizeof *tally);
   mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, tally, nothing, NULL, err) : mgrid_oom(err);
+  if (!s && p->machine)
+    snprintf(between, sizeof between, ", %s between machines",
+             cli_bytes(tally[p->n].crossing, crossing, sizeof crossing));
   if (!s)
-    printf("moved          %zu tensor%s on %s: %s sent, %s stayed, in %.3g s; every element proved on all %" PRId64
+    printf("moved          %zu tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on all %" PRId64
            " ranks\n",
-           p->n, p->n == 1 ? "" : "s", mgrid_backend_name(b), cli_bytes(tally[p->n].sent, sent, sizeof sent),
+           p->n, p->n == 1 ? "" : "s", mgrid_backend_name(b), cli_bytes(tally[p->n].sent, sent, sizeof sent), between,
            cli_bytes(tally[p->n].stay, stay, sizeof stay), seconds, mgrid_backend_world(b));
   fflush(stdout);
   free(tally);
@@ -32,7 +35,7 @@ mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_p
   mgrid_move_run_options options = MGRID_MOVE_RUN_OPTIONS_INIT;
   int32_t               *map = NULL;
   size_t                 n = how->tensor ? 1 : 0;
-  what.rounds = how->rounds, what.convert = how->convert;
+  what.rounds = how->rounds, what.convert = how->convert, what.machine = how->machine;
   options.timeout = (double)how->timeout;
   if (how->window) options.window = how->window << 20;
   if (how->map && to) cli_map(how->map, mgrid_plan_world(to), &map, &what.nranks, planning);

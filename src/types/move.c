@@ -11,12 +11,12 @@
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 
-/* The plan at i, also that of a State, whose rank it puts into *rank. */
-static const mgrid_plan *check_side(lua_State *L, int i, int64_t *rank) {
+/* The plan at i, also that of a State, which it puts into *state. */
+static const mgrid_plan *check_side(lua_State *L, int i, const mgrid_state **state) {
+  *state = NULL;
   if (!lua_isuserdata(L, i) || luaL_testudata(L, i, MGRID_LUA_PLAN)) return mgrid_lua_check_plan(L, i);
-  const mgrid_state *s = mgrid_lua_check_state(L, i);
-  *rank = s->view.rank;
-  return s->plan;
+  *state = mgrid_lua_check_state(L, i);
+  return (*state)->plan;
 }
 
 /* How many the list on the top has; with holes it may seem to have any number. */
@@ -67,12 +67,14 @@ static int new_move(lua_State *L) {
   static const char *const known[] = { "rank", "tensors", "rounds", "ranks", "convert", "machine" };
   mgrid_move_options       o = MGRID_MOVE_OPTIONS_INIT;
   mgrid_error              e = MGRID_ERROR_INIT;
-  int64_t                  rank = -1;
+  const mgrid_state       *old, *new;
   size_t                   n = 0;
   const char             **tensors = NULL;
   lua_settop(L, 3);
   mgrid_lua_stack(L, 16);
-  const mgrid_plan *to = check_side(L, 2, &rank), *from = check_side(L, 1, &rank);
+  const mgrid_plan *to = check_side(L, 2, &new), *from = check_side(L, 1, &old);
+  int64_t           rank = old ? old->view.rank : new ? new->view.rank : -1;
+  if (old && new) o.machine = mgrid_states_machine(old, new);
   if (!lua_isnil(L, 3)) {
     luaL_checktype(L, 3, LUA_TTABLE);
     mgrid_lua_check_keys(L, 3, "option of a move", known, sizeof known / sizeof known[0], false);

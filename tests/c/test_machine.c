@@ -102,6 +102,17 @@ static void count(const fake *f, int64_t world, int64_t rank, mgrid_machine *wan
   }
 }
 
+/* The least number by which a rank divided is a machine of its own; 0: none that would tell ranks apart. */
+static int64_t block_of(const fake *f, int64_t world) {
+  for (int64_t n = 2; n < world; n++) {
+    bool fits = true;
+    for (int64_t a = 0; a < world; a++)
+      for (int64_t b = 0; b < a; b++) fits &= (f->machine[a] == f->machine[b]) == (a / n == b / n);
+    if (fits) return n;
+  }
+  return 0;
+}
+
 static void test_places(void **state) {
   (void)state;
   for (uint64_t seed = first_seed(); seed < first_seed() + 2000; seed++) {
@@ -122,6 +133,7 @@ static void test_places(void **state) {
     check(&r, is.index == want.index);
     check(&r, is.local_size == want.local_size);
     check(&r, is.local_rank == want.local_rank);
+    check(&r, s->backend->place.block == block_of(&f, world));
     check(&r, f.calls == 2); /* agreement and verdict: it takes no call of its own */
     mgrid_state_free(s);
   }

@@ -4,7 +4,9 @@
 */
 #include "program.h"
 
+#include "comm/backend.h"
 #include "moongrid.h"
+#include "plan/moves.h"
 
 typedef struct refused {
   mgrid_tensor_axis axis[2];
@@ -265,6 +267,16 @@ static void test_move_of_states(void **state) {
   mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
   assert_int_equal(mgrid_move_bytes(m, &sums, &err), MGRID_OK);
   assert_true(sums.stay == 12 && sums.receive == 0 && sums.send == 0); /* 6..11, then 9..11 */
+  assert_int_equal(m->pairs.machine, 0);
+  mgrid_move_free(m);
+  dry->place.block = 2; /* as if there were two machines */
+  m = mgrid_state_move(s[0], s[1], 0, NULL, NULL, &err);
+  assert_int_equal(m->pairs.machine, 2);
+  mgrid_move_free(m);
+  mgrid_move_options o = MGRID_MOVE_OPTIONS_INIT;
+  o.machine = 3;
+  m = mgrid_state_move(s[0], s[1], 0, NULL, &o, &err); /* what is asked for stays */
+  assert_int_equal(m->pairs.machine, 3);
   assert_null(mgrid_state_move(s[0], s[1], 1, (const char *const[]){ "v" }, NULL, &err));
   assert_string_equal(err.message, "unknown tensor 'v'; known: w");
   mgrid_move_free(m);

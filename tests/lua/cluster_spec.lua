@@ -40,6 +40,21 @@ describe("a cluster", function()
     assert.truthy(out:find("\nproved +every communicator on all 16 ranks"), out)
   end)
 
+  it("moves parts from the same host where it has them", function()
+    local recipe = support.file [[return recipe { params = { tp = 2 }, build = function(world, p)
+      local t = topology(world)
+      t.grid = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+      t.w = tensor { axes = { { "a", 60 }, { "b", 70 } }, type = "i32", cut = { a = "tp" } }
+      return t
+    end }]]
+    for line, crossing in pairs { ["tp=2 vs tp=1"] = "0 B", ["tp=4 vs tp=8"] = "0 B", ["tp=8 vs tp=4"] = "16.4 KiB" } do
+      local out, err, code = run(("scripts/cluster 2 8 build/moongrid run %s %s --move"):format(recipe, line))
+      assert.same({ "", 0 }, { err, code })
+      assert.equal(crossing, out:match "sent, (.-) between machines, .* every element proved on all 8 ranks\n$", line .. ": " .. out)
+    end
+    os.remove(recipe)
+  end)
+
   it("tells that a host has another version, and names both", function()
     local _, failed, made = run([[set -e
       there=build/other; mkdir -p $there/build
