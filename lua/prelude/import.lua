@@ -15,7 +15,7 @@ local function run(name, running, where)
   end
   local file = { path = path, text = text, key = key }
   running[#running + 1] = file
-  local ok, value = pcall(chunk)
+  local ok, value = xpcall(chunk, core.message)
   running[#running] = nil
   if not ok then error(value, 0) end
   if type(value) ~= "table" then

@@ -187,7 +187,8 @@ function recipe(what)
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
   local part = text == 0 and parts_of(path) or nil -- a bundled recipe, of whose text there is no hash
-  local ok, value = pcall(chunk, arithmetic, part) -- the calling recipe may catch the error and call again
+  -- the calling recipe may catch the error and call again
+  local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then

@@ -253,6 +253,7 @@ static int core_read(lua_State *L) {
 void mgrid_core_push(lua_State *L) {
   static const luaL_Reg core[] = { { "raise", core_raise },
                                    { "raise_at", core_raise_at },
+                                   { "message", mgrid_lua_message },
                                    { "where", core_where },
                                    { "unknown", core_unknown },
                                    { "where_of", core_where_of },

@@ -92,7 +92,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
 
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
-  luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order");
+  luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order such as \"tp-dp\"");
   mgrid_lua_check_table(L, sizes, "{ tp = 2, dp = fill }");
   size_t n = mgrid_lua_push_order(L, order, names);
   for (size_t i = 0; i < n; i++) {
@@ -180,7 +180,11 @@ static int along(lua_State *L, mgrid_order order) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-static int grid_along(lua_State *L) { return along(L, MGRID_GRID_ORDER); }
+static int grid_along(lua_State *L) {
+  if (lua_gettop(L) == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* for x in grid do */
+    return mgrid_lua_no_iterator(L, MGRID_LUA_GRID);
+  return along(L, MGRID_GRID_ORDER);
+}
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
 /* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table at `periods` has
@@ -350,6 +354,7 @@ static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, 
 /* grid.tp is the size of dim tp; the methods come first */
 static int grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_GRID);
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &grid_class, 1, key)) return 1;
   int64_t d = mgrid_grid_find(g, key);

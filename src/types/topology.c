@@ -123,7 +123,8 @@ static int topology_has(lua_State *L) {
 
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  const char     *name = luaL_checkstring(L, 2);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_TOPOLOGY);
+  const char *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
   if (strcmp(name, "has") == 0) {

@@ -246,7 +246,7 @@ static void test_errors(void **state) {
     { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
     { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
-    { "throws", ".lua:26: policy 'throws': (error object is a table value)", MGRID_REFUSED },
+    { "throws", ".lua:26: error got a table, not a message such as \"tp must be even\"", MGRID_REFUSED },
     { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },
     { "gives", ".lua:28: policy 'gives' returned a table that is to be read, such as p; plain values alone leave it",
       MGRID_REFUSED },

@@ -136,12 +136,12 @@ hostile.change_world = { "return recipe { build = function(w)\nw.size = 1 end }"
 hostile.bytecode = { string.dump(function() return 1 end), 1, " a recipe is text, and this is a binary chunk" }
 hostile.read_a_file = { "recipe '/etc/passwd'", 1 }
 hostile.empty = { "", 1, function(message) return message:find "^ ?returned nothing; end it with" end }
-hostile.error_object = { "error { code = 7 }", 1, "(error object is a table value)" }
-hostile.error_nil = { "error()", 1, "(error object is a nil value)" }
-hostile.error_recipe = { "error(recipe 'picotron')", 1, "(error object is a table value)" }
-hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, "(error object is a userdata value)" }
-hostile.error_number = { "error(5)", 1, "5" }
-hostile.error_half = { "error(5.5)", 1, "5.5" }
+hostile.error_object = { "error { code = 7 }", 1, '1: error got a table, not a message such as "tp must be even"' }
+hostile.error_nil = { "error()", 1, '1: error got nil, not a message such as "tp must be even"' }
+hostile.error_recipe = { "error(recipe 'picotron')", 1, '1: error got a table, not a message such as "tp must be even"' }
+hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, '1: error got a World, not a message such as "tp must be even"' }
+hostile.error_number = { "error(5)", 1, "1: 5" }
+hostile.error_half = { "error(5.5)", 1, "1: 5.5" }
 hostile.odd_key = { "for _ in pairs { [true] = 1 } do end", 1, "1: pairs: keys are integers or strings, one is boolean" }
 hostile.insert_nothing = { "table.insert {}", 1, "1: table.insert takes a list, maybe a position, and a value" }
 
