@@ -20,7 +20,7 @@ local function run(name, running, where)
   if not ok then error(value, 0) end
   if type(value) ~= "table" then
     core.raise_at(where, string.format("%s returned %s; end it with 'return { name = function, ... }'", path,
-      value == nil and "nothing" or "a " .. type(value)))
+      value == nil and "nothing" or core.kind(value)))
   end
   for field, fn in shared.sorted_pairs(value) do
     if type(field) ~= "string" or type(fn) ~= "function" then

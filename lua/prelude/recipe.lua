@@ -62,7 +62,7 @@ local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
     core.raise_at(core.where_of(build), string.format("build returned %s; end it with 'return t', a topology",
-      t == nil and "nothing" or "a " .. type(t)))
+      t == nil and "nothing" or core.kind(t)))
   end
   return t
 end
@@ -193,7 +193,7 @@ function recipe(what)
   if not ok then error(value, 0) end
   if not body_of(value) then
     core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
-      value == nil and "nothing" or "a " .. type(value)))
+      value == nil and "nothing" or core.kind(value)))
   end
   loaded[key] = value
   return value

@@ -350,6 +350,11 @@ static int read_global(lua_State *L) {
     { "os", "a recipe sees no clock, environment or files; whoever plans gives it parameters" },
     { "setmetatable", "recipes have no metatables, whose finalizers run uncounted" },
     { "next", "pairs goes in the order of the keys" },
+    { "coroutine", "a recipe is evaluated once, from top to bottom" },
+    { "debug", "print and log tell the host what a recipe does" },
+    { "load", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "xpcall", "pcall calls a function and gives back its error" },
+    { "utf8", "string.split(s, \"-\") cuts a text at another one" },
   };
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     if (strcmp(name, absent[i].name) == 0)

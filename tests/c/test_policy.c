@@ -244,7 +244,7 @@ static void test_errors(void **state) {
     { "raises", ".lua:19: not today", MGRID_REFUSED },
     { "loops", ".lua:20: the recipe runs for more than 2000000 instructions", MGRID_LIMIT },
     { "eats", ".lua:21: the recipe needs more than 4 MiB of memory", MGRID_LIMIT },
-    { "leaks", "policy 'leaks' returned a userdata; plain values alone leave it", MGRID_REFUSED },
+    { "leaks", "policy 'leaks' returned a State; plain values alone leave it", MGRID_REFUSED },
     { "talks", "a query or policy cannot communicate: one rank asks it alone", MGRID_REFUSED },
     { "throws", ".lua:26: error got a table, not a message such as \"tp must be even\"", MGRID_REFUSED },
     { "closes", ".lua:27: a query or policy cannot close the state", MGRID_REFUSED },

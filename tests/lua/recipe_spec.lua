@@ -187,6 +187,15 @@ describe("parameters", function()
   bad("two names for one", "ab = param.size(1, '', 'cd')", { ab = 1, cd = 1 },
     "r.lua:2: parameter 'ab' is given twice, as 'ab' and as 'cd'")
   refuses {
+    { "an alias in build", "return recipe { params = { size = param.size(2, '', 's') }, build = function(_, p)\nreturn p.s end }",
+      "r.lua:2: parameter 's' has its full name here: size" },
+    { "more names than a message has room for", "local p = {} for i = 1, 40 do p[('a_long_name'):rep(2) .. i] = i end\n"
+      .. "return recipe { params = p, build = function(_, p)\nreturn p.zzz end }", "r.lua:3: unknown parameter 'zzz'; known: "
+      .. "a_long_namea_long_name1, a_long_namea_long_name10, a_long_namea_long_name11, a_long_namea_long_name12, "
+      .. "a_long_namea_long_name13, a_long_namea_long_name14, a_long_namea_long_name15, a_long_namea_long_name16, "
+      .. "a_long_namea_long_name17, a_long_namea_long_name18, a_long_namea_long_name19, a_long_namea_long_name2, "
+      .. "a_long_namea_long_name20, a_long_namea_long_name21, a_long_namea_long_name22, a_long_namea_long_name23, "
+      .. "a_long_namea_long_name24, a_long_namea_long_name25, a_long_namea_long_name26, ..." },
     { "an alias of two", echo "a = param.size(1, '', 'x'),\nb = param.size(1, '', 'x')",
       "r.lua:3: parameters 'a' and 'b' both answer to 'x'" },
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
@@ -255,6 +264,8 @@ describe("build", function()
       "r.lua:2: unknown option 'timout'; nearest is 'timeout' (" .. table.concat(options, ", ") .. ")" },
     { "nothing returned", build "topology(world)", "r.lua:1: build returned nothing; end it with 'return t', a topology" },
     { "a number returned", build "return 5", "r.lua:1: build returned a number; end it with 'return t', a topology" },
+    { "a family returned", build "return grid(world, 'x', { x = 8 }) 'x'",
+      "r.lua:1: build returned a Family; end it with 'return t', a topology" },
     { "its own error", build "error('tp must be even')", "r.lua:2: tp must be even" },
     { "an error with the caller's place", build "local function check() error('no', 2) end\ncheck()", "r.lua:3: no" },
     { "a failed assert", build "assert(1 > 2, 'one is not more')", "r.lua:2: one is not more" },

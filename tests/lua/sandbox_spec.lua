@@ -126,6 +126,9 @@ for name, hint in pairs {
   io = "a recipe reads no files; param.file gets the content of one",
   os = "a recipe sees no clock, environment or files; whoever plans gives it parameters",
   setmetatable = "recipes have no metatables, whose finalizers run uncounted", next = "pairs goes in the order of the keys",
+  coroutine = "a recipe is evaluated once, from top to bottom", debug = "print and log tell the host what a recipe does",
+  load = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
+  xpcall = "pcall calls a function and gives back its error", utf8 = 'string.split(s, "-") cuts a text at another one',
 } do
   hostile["hint_" .. name] = { "local _ = " .. name, 1, ("1: undefined global '%s': %s"):format(name, hint) }
 end
