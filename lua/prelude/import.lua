@@ -15,12 +15,12 @@ local function run(name, running, where)
   end
   local file = { path = path, text = text, key = key }
   running[#running + 1] = file
-  local ok, value = pcall(chunk)
+  local ok, value = xpcall(chunk, core.message)
   running[#running] = nil
   if not ok then error(value, 0) end
   if type(value) ~= "table" then
     core.raise_at(where, string.format("%s returned %s; end it with 'return { name = function, ... }'", path,
-      value == nil and "nothing" or "a " .. type(value)))
+      value == nil and "nothing" or core.kind(value)))
   end
   for field, fn in shared.sorted_pairs(value) do
     if type(field) ~= "string" or type(fn) ~= "function" then

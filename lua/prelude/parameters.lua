@@ -187,6 +187,7 @@ local function view(self, values, read)
       if value == nil and (not param or param.name ~= name) then
         local names = {}
         for i, known in ipairs(self.list) do names[i] = known.name end
+        if param then core.raise(string.format("%s '%s' has its full name here: %s", self.what, name, param.name)) end
         core.unknown(self.what, word(name), names)
       end
       return value

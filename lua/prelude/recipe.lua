@@ -62,7 +62,7 @@ local function run_build(build, world, p, base_topology)
   local t = build(world, p, base_topology)
   if not core.is_topology(t) then
     core.raise_at(core.where_of(build), string.format("build returned %s; end it with 'return t', a topology",
-      t == nil and "nothing" or "a " .. type(t)))
+      t == nil and "nothing" or core.kind(t)))
   end
   return t
 end
@@ -187,12 +187,13 @@ function recipe(what)
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
   loading[key], running[#running + 1] = true, { path = path, text = text }
   local part = text == 0 and parts_of(path) or nil -- a bundled recipe, of whose text there is no hash
-  local ok, value = pcall(chunk, arithmetic, part) -- the calling recipe may catch the error and call again
+  -- the calling recipe may catch the error and call again
+  local ok, value = xpcall(chunk, core.message, arithmetic, part)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
     core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
-      value == nil and "nothing" or "a " .. type(value)))
+      value == nil and "nothing" or core.kind(value)))
   end
   loaded[key] = value
   return value

@@ -30,7 +30,7 @@ local function show(value)
   if type(value) == "string" then return "'" .. value .. "'" end
   if is_list(value) then return "{" .. table.concat(value, ",") .. "}" end
   if type(value) == "number" or type(value) == "boolean" or value == nil then return tostring(value) end
-  return "a " .. type(value)
+  return core.kind(value)
 end
 
 -- A key as messages show it: a name without quotes, which the message adds.

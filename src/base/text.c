@@ -138,14 +138,18 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
 }
 
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {
-  enum { SHOWN = 32 };
+  enum { SHOWN = 32, REST = sizeof ", , ...)" };
   mgrid_text  t = { 0 };
   const char *near = mgrid_nearest(word, candidates, n);
   if (near) mgrid_text_add(&t, "; nearest is '%s'", near);
   if (n == 0) mgrid_text_add(&t, "; there are none");
-  for (size_t i = 0; i < n && i < SHOWN; i++)
+  for (size_t i = 0; i < n; i++) {
+    if (i == SHOWN || (i > 0 && t.len + strlen(candidates[i]) + REST > len)) { /* no name is cut */
+      mgrid_text_add(&t, ", ...");
+      break;
+    }
     mgrid_text_add(&t, "%s%s", i == 0 ? (near ? " (" : "; known: ") : ", ", candidates[i]);
-  if (n > SHOWN) mgrid_text_add(&t, ", ...");
+  }
   if (n > 0 && near) mgrid_text_add(&t, ")");
   mgrid_text_finish(&t, buf, len);
 }

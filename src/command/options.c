@@ -210,7 +210,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
     if (o == ':') return cli_usage(c, "option '%s' wants a value", argv[optind - 1]);
     if (o == '?' && word[0] == '-' && word[1] != '-')
       return cli_usage(c, "unknown option '%s' of %s%s", word, c->command->name,
-                       word[1] == 'n'                     ? "; --world N is the number of ranks"
+                       strchr("nw", word[1])              ? "; --world N is the number of ranks"
                        : word[1] >= '0' && word[1] <= '9' ? "; ranks are 0 or more"
                                                           : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);

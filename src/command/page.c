@@ -95,6 +95,26 @@ static bool evaluate(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, c
   return !failed;
 }
 
+/* The first refusal of a value that no plan of the page has: such a value is wrong, whatever goes with it. NULL: none. */
+static const char *refusal(const mgrid_page *page, const json_t *axes) {
+  size_t below = page->n; /* plans between two values of an axis; the last axis varies fastest */
+  for (size_t i = 0; i < json_array_size(axes); i++) {
+    size_t values = json_array_size(json_object_get(json_array_get(axes, i), "values"));
+    below /= values;
+    for (size_t v = 0; v < values; v++) {
+      const char *said = NULL;
+      bool        fits = false;
+      for (size_t k = 0; k < page->n && !fits; k++) {
+        if (k / below % values != v) continue;
+        fits = page->frame[k].plan;
+        if (!said) said = page->frame[k].error;
+      }
+      if (!fits) return said ? said : "out of memory";
+    }
+  }
+  return page->n > 1 || page->frame[0].plan ? NULL : page->frame[0].error;
+}
+
 mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err) {
   json_t *info = NULL;
   int     arg[CLI_ARGS_MAX + 1];
@@ -107,16 +127,15 @@ mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, 
   json_t             *axes = axes_of(c, worlds, info, arg);
   mgrid_frame_of_page frame[MOST] = { { NULL, NULL } };
   mgrid_page          page = { cli_text_of("page.html"), cli_from_stdin(c) ? CLI_STDIN : c->recipe, axes, 1, frame };
-  size_t              drawn = 0;
   for (size_t i = 0; i < json_array_size(axes) && page.n <= MOST; i++)
     page.n *= json_array_size(json_object_get(json_array_get(axes, i), "values"));
   if (page.n > MOST) s = mgrid_fail(err, MGRID_LIMIT, "a page has up to %d plans; fewer values would do", MOST);
   for (size_t i = 0; i < page.n && !s; i++) {
     cli_progress(c, "planning for the page, %zu of %zu", i + 1, page.n);
     if (!evaluate(c, worlds, rt, axes, arg, i, &frame[i])) s = mgrid_oom(err);
-    drawn += frame[i].plan != NULL;
   }
-  if (!s && drawn == 0) s = mgrid_fail(err, MGRID_REFUSED, "%s", frame[0].error ? frame[0].error : "out of memory");
+  const char *refused = s ? NULL : refusal(&page, axes);
+  if (refused) s = mgrid_fail(err, MGRID_REFUSED, "%s", refused);
   if (!s) cli_progress(c, "drawing the page");
   if (!s) s = mgrid_draw_html(&page, out, err);
   cli_progress_end();

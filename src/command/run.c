@@ -90,6 +90,8 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
   return MGRID_OK;
 }
 
+static const char *many(int64_t n) { return n == 1 ? "" : "s"; }
+
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
@@ -107,9 +109,10 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   if (!s) cli_note_plan(&c->cli, p);
   if (!s) s = show(c, p, err);
   if (!s && !c->json)
-    printf("\nrehearsed      %" PRId64 " ranks went through %" PRId64 " creations of %" PRId64
-           " communicators; nobody waits for ever\n",
-           mgrid_plan_world(p), r.memberships, r.communicators);
+    printf("\nrehearsed      %" PRId64 " rank%s went through %" PRId64 " creation%s of %" PRId64
+           " communicator%s; nobody waits for ever\n",
+           mgrid_plan_world(p), many(mgrid_plan_world(p)), r.memberships, many(r.memberships), r.communicators,
+           many(r.communicators));
   mgrid_plan_free(p);
   return s;
 }
@@ -130,14 +133,16 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
   if (!s) cli_note_unheeded(&c->cli, p, mgrid_backend_name(b));
   if (!s) cli_note_plan(&c->cli, p);
   if (!s && mgrid_backend_rank(b) == 0) {
+    int64_t held = held_in_all(p);
+    bool    alone = mgrid_backend_world(b) == 1;
     s = show(c, p, err);
     if (!s && !c->json && !b->kind->native)
-      printf("\nagreed         all %" PRId64 " ranks have the same plan; %s makes no communicators\n",
-             mgrid_backend_world(b), mgrid_backend_name(b));
+      printf("\nagreed         %s%" PRId64 " rank%s the same plan; %s makes no communicators\n", alone ? "" : "all ",
+             mgrid_backend_world(b), alone ? " has" : "s have", mgrid_backend_name(b));
     else if (!s && !c->json)
-      printf("\nproved         every communicator on all %" PRId64 " ranks (%" PRId64
-             " memberships, %s): members and\n               order, sum, broadcast from every position, ring%s\n",
-             mgrid_backend_world(b), held_in_all(p), mgrid_backend_name(b),
+      printf("\nproved         every communicator on %s%" PRId64 " rank%s (%" PRId64
+             " membership%s, %s): members and\n               order, sum, broadcast from every position, ring%s\n",
+             alone ? "" : "all ", mgrid_backend_world(b), alone ? "" : "s", held, many(held), mgrid_backend_name(b),
              b->kind->native == MGRID_NATIVE_MPI ? ", all-to-all" : "");
     fflush(stdout);
   }

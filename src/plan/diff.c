@@ -208,7 +208,8 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
   if (a->content.policies != b->content.policies && a->content.policies && b->content.policies)
     line(&r, "~", "policies", "may differ: the text of the recipe has changed", "");
   if (r.changes == 0) mgrid_text_str(&r.text, "no difference\n");
-  mgrid_text_add(&r.text, "%zu of %zu families as before\n", kept, b->content.nentries);
+  mgrid_text_add(&r.text, "%zu of %zu famil%s as before\n", kept, b->content.nentries,
+                 b->content.nentries == 1 ? "y" : "ies");
   if (one_world) {
     s = count_kept(a, b, rank < 0 ? 0 : rank, &c, err);
     mgrid_text_add(&r.text,

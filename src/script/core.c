@@ -25,6 +25,13 @@ static int core_raise_at(lua_State *L) {
   return lua_error(L);
 }
 
+/* kind(value) -> "nil", "a table", "a Family" */
+static int core_kind(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushstring(L, mgrid_lua_kind(L, 1));
+  return 1;
+}
+
 static int core_where(lua_State *L) {
   mgrid_lua_where(L);
   return 1;
@@ -253,6 +260,8 @@ static int core_read(lua_State *L) {
 void mgrid_core_push(lua_State *L) {
   static const luaL_Reg core[] = { { "raise", core_raise },
                                    { "raise_at", core_raise_at },
+                                   { "message", mgrid_lua_message },
+                                   { "kind", core_kind },
                                    { "where", core_where },
                                    { "unknown", core_unknown },
                                    { "where_of", core_where_of },

@@ -105,8 +105,8 @@ static int call_body(lua_State *L) {
   lua_call(L, 3, 1);
   int type = lua_type(L, -1);
   if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
-    return luaL_error(L, "%spolicy '%s' returned a %s; plain values alone leave it", c->p->where, c->p->name,
-                      lua_typename(L, type));
+    return luaL_error(L, "%spolicy '%s' returned %s; plain values alone leave it", c->p->where, c->p->name,
+                      mgrid_lua_kind(L, -1));
   if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only read-only views of ours have one */
     return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
                       c->p->where, c->p->name);

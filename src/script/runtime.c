@@ -21,7 +21,7 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
   mgrid_budget_start(L, &rt->budget, seconds);
-  lua_pushcfunction(L, mgrid_budget_message);
+  lua_pushcfunction(L, mgrid_lua_message);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
   int rc = lua_pcall(L, 1, results, 1);

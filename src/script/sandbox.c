@@ -94,6 +94,7 @@ static int ordered_pairs(lua_State *L) {
     lua_call(L, 1, 3);
     return 3;
   }
+  if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) return mgrid_lua_no_list(L, lua_tostring(L, -1));
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
   lua_newtable(L);
@@ -265,23 +266,14 @@ static int recipe_print(lua_State *L) {
   return 0;
 }
 
-/* log(format, ...): print(string.format(format, ...)); upvalue: the real string.format */
-static int string_format(lua_State *L);
-static int recipe_log(lua_State *L) {
-  string_format(L);
-  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
-  mgrid_lua_say(L, lua_tostring(L, -1));
-  return 0;
-}
-
-/* upvalue: the real string.format. %p prints addresses, and %s those of tables. */
-static int string_format(lua_State *L) {
+/* The arguments through the real string.format, the upvalue, for `caller`. %p prints addresses, and %s those of tables. */
+static int format_for(lua_State *L, const char *caller) {
   size_t      len, bytes = 0;
   const char *fmt = luaL_checklstring(L, 1, &len), *end = fmt + len; /* a zero byte does not end it */
   for (const char *p = memchr(fmt, '%', len); p; p = memchr(p, '%', (size_t)(end - p))) {
     p++;
     p += strspn(p, "-+ #0123456789.");
-    if (*p == 'p') return mgrid_lua_raise(L, "string.format: %%p prints an address, which differs between ranks");
+    if (*p == 'p') return mgrid_lua_raise(L, "%s: %%p prints an address, which differs between ranks", caller);
     if (p < end) p++;
   }
   for (int i = 1; i <= lua_gettop(L); i++, bytes += len)
@@ -298,8 +290,25 @@ static int string_format(lua_State *L) {
     }
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
-  if (lua_pcall(L, lua_gettop(L) - 1, 1, 0)) return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
-  return 1;
+  if (lua_pcall(L, lua_gettop(L) - 1, 1, 0) == LUA_OK) return 1;
+  /* Lua names its own function: 'string.format' or 'format' */
+  const char *name = lua_pushfstring(L, "'%s'", caller);
+  luaL_gsub(L, luaL_gsub(L, lua_tostring(L, -2), "'string.format'", name), "'format'", name);
+  return mgrid_lua_raise(L, "%s", lua_tostring(L, -1));
+}
+
+static int string_format(lua_State *L) { return format_for(L, "string.format"); }
+
+/* log(format, ...): print(string.format(format, ...)) */
+static int recipe_log(lua_State *L) {
+  if (lua_type(L, 1) != LUA_TSTRING)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
+                              "log takes a format first, such as \"%%d ranks\", not %s; print takes any values",
+                              mgrid_lua_kind(L, 1));
+  format_for(L, "log");
+  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
+  mgrid_lua_say(L, lua_tostring(L, -1));
+  return 0;
 }
 
 /* ------------------------------------------------------------ the rest */
@@ -341,6 +350,11 @@ static int read_global(lua_State *L) {
     { "os", "a recipe sees no clock, environment or files; whoever plans gives it parameters" },
     { "setmetatable", "recipes have no metatables, whose finalizers run uncounted" },
     { "next", "pairs goes in the order of the keys" },
+    { "coroutine", "a recipe is evaluated once, from top to bottom" },
+    { "debug", "print and log tell the host what a recipe does" },
+    { "load", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "xpcall", "pcall calls a function and gives back its error" },
+    { "utf8", "string.split(s, \"-\") cuts a text at another one" },
   };
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
     if (strcmp(name, absent[i].name) == 0)
@@ -460,9 +474,10 @@ void mgrid_sandbox_push(lua_State *L) {
 
 /* __index of numbers: g.tp is one, and seems to be a family. */
 static int index_number(lua_State *L) {
+  if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
   return mgrid_lua_raise(
       L, "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it",
-      lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : luaL_typename(L, 2));
+      lua_tostring(L, 2));
 }
 
 void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {

@@ -131,7 +131,8 @@ int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *
 /* upvalue: the class */
 static int class_index(lua_State *L) {
   const mgrid_lua_class *c = lua_touserdata(L, lua_upvalueindex(1));
-  const char            *key = luaL_checkstring(L, 2);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, c->name);
+  const char *key = luaL_checkstring(L, 2);
   return mgrid_lua_class_get(L, c, 1, key) ? 1 : mgrid_lua_unknown_field(L, c, key);
 }
 
@@ -230,7 +231,10 @@ void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
 }
 
 const char *mgrid_lua_kind(lua_State *L, int i) {
-  return lua_isnoneornil(L, i) ? "nil" : lua_pushfstring(L, "a %s", luaL_typename(L, i));
+  if (lua_isnoneornil(L, i)) return "nil";
+  if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING) return lua_pushfstring(L, "a %s", luaL_typename(L, i));
+  const char *class = lua_tostring(L, -1), *dot = strrchr(class, '.');
+  return lua_pushfstring(L, "a %s", dot ? dot + 1 : class);
 }
 
 /* A list of integers, or of sizes: a size is 1 or more, or fill. */

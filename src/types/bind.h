@@ -73,6 +73,12 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
 ** allowed as well. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list);
 
+/* habits.c: raise that an object is no list, as for x[1], or no iterator, as for `for r in x`, and how to visit what it
+** has. _message is the handler of a call into a recipe: every error gets text and a place, and one of Lua's own a hint. */
+int mgrid_lua_no_list(lua_State *L, const char *class);
+int mgrid_lua_no_iterator(lua_State *L, const char *class);
+int mgrid_lua_message(lua_State *L);
+
 /* A class of userdata. Each list ends with a NULL name; NULL is an empty list. Messages list the names from
 ** here, fields first. */
 typedef struct mgrid_lua_class {

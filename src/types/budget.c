@@ -304,12 +304,9 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
     if (!b->over) s = noted(b, message, length);
     mgrid_shown(shown, sizeof shown, message, length);
     mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
-  } else if (lua_isinteger(L, -1)) /* not lua_tostring, which would make a string */
-    mgrid_fail(&e, s, "%lld", (long long)lua_tointeger(L, -1));
-  else if (lua_type(L, -1) == LUA_TNUMBER)
-    mgrid_fail(&e, s, "%.14g", lua_tonumber(L, -1));
-  else /* never call a script's __tostring */
-    mgrid_fail(&e, s, "(error object is a %s value)", luaL_typename(L, -1));
+  } else { /* the handler, which makes text of everything else, could not run */
+    mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
+  }
   mgrid_budget_position(&e);
   return mgrid_error_pass(err, &e);
 }

@@ -29,7 +29,7 @@ static lua_Integer check_list(lua_State *L, int i, int type) {
   for (lua_pushnil(L); lua_next(L, i); found++) lua_pop(L, 1);
   if (found != n) no_list(L, "has names for its values, or gaps");
   for (lua_Integer k = 1; k <= n; k++) {
-    if (lua_rawgeti(L, i, k) != type) no_list(L, lua_pushfstring(L, "has a %s in it", luaL_typename(L, -1)));
+    if (lua_rawgeti(L, i, k) != type) no_list(L, lua_pushfstring(L, "has %s in it", mgrid_lua_kind(L, -1)));
     lua_pop(L, 1);
   }
   return n;
@@ -55,7 +55,7 @@ static void put_list(lua_State *L, int i, mgrid_topology *t) {
 int mgrid_lua_concurrent_at(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   lua_settop(L, 3);
-  if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is a %s", luaL_typename(L, 2)));
+  if (lua_type(L, 2) != LUA_TTABLE) return no_list(L, lua_pushfstring(L, "is %s", mgrid_lua_kind(L, 2)));
   int first = lua_rawgeti(L, 2, 1);
   if (first == LUA_TSTRING) {
     put_list(L, 2, t);

@@ -30,8 +30,8 @@ static void release(void *box) { drop(box); }
 static void push_member(lua_State *L, lua_Integer i) {
   lua_rawgeti(L, 1, i);
   if (!luaL_testudata(L, -1, MGRID_LUA_TENSOR))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is a %s, not a tensor", (int64_t)i,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " is %s, not a tensor", (int64_t)i,
+                       mgrid_lua_kind(L, -1));
   if (lua_getiuservalue(L, -1, 2) == LUA_TUSERDATA)
     mgrid_lua_raise(L, "flat: tensor %" PRId64 " is flat already", (int64_t)i);
   lua_pop(L, 1);
@@ -52,11 +52,11 @@ static void set_dims(lua_State *L) {
                          "flat: `over` is %s; it is the dim that cuts it, \"dp\", or a list of them, outermost first",
                          type == LUA_TNIL     ? "missing"
                          : type == LUA_TTABLE ? n ? "too long" : "an empty table"
-                                              : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+                                              : mgrid_lua_kind(L, -1));
     for (lua_Integer i = 1; i <= n; i++) {
       if (lua_rawgeti(L, -1, i) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " of `over` is a %s, not the name of a dim",
-                           (int64_t)i, luaL_typename(L, -1));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: element %" PRId64 " of `over` is %s, not the name of a dim",
+                           (int64_t)i, mgrid_lua_kind(L, -1));
       lua_rawseti(L, list, i);
     }
     lua_pop(L, 1);
@@ -68,8 +68,7 @@ static void set_pad(lua_State *L) {
   bool none = lua_getfield(L, 1, "pad") == LUA_TNIL;
   if (!none && (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "flat: `pad` is %s, not an integer of 1 or more",
-                       lua_isinteger(L, -1) ? luaL_tolstring(L, -1, NULL)
-                                            : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+                       lua_isinteger(L, -1) ? luaL_tolstring(L, -1, NULL) : mgrid_lua_kind(L, -1));
   lua_pushinteger(L, none ? 1 : lua_tointeger(L, -1));
   lua_setfield(L, -3, "pad");
   lua_pop(L, 1);

@@ -48,8 +48,8 @@ static int64_t dim_size(lua_State *L, const char *name) {
                        "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
                        lua_tonumber(L, -1));
   if (!lua_isinteger(L, -1))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the size of dim '%s' is a %s, not an integer or fill", name,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the size of dim '%s' is %s, not an integer or fill", name,
+                       mgrid_lua_kind(L, -1));
   int64_t size = lua_tointeger(L, -1);
   if (size < 1)
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "dim '%s' has size %" PRId64 "; sizes are 1 to %" PRId64, name, size,
@@ -66,7 +66,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   while (lua_next(L, sizes)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is a %s", luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s", mgrid_lua_kind(L, -1));
     const char *name = lua_tostring(L, -1); /* the table of sizes keeps the string alive */
     bool        found = false;
     for (size_t i = 0; i < n && !found; i++) found = strcmp(known[i], name) == 0;
@@ -92,7 +92,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
 
 size_t mgrid_lua_push_dims(lua_State *L, int order, int sizes, mgrid_dim *dims) {
   const char *names[MGRID_DIMS_MAX];
-  luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order");
+  luaL_argexpected(L, lua_isstring(L, order) || lua_istable(L, order), order, "order such as \"tp-dp\"");
   mgrid_lua_check_table(L, sizes, "{ tp = 2, dp = fill }");
   size_t n = mgrid_lua_push_order(L, order, names);
   for (size_t i = 0; i < n; i++) {
@@ -180,7 +180,11 @@ static int along(lua_State *L, mgrid_order order) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-static int grid_along(lua_State *L) { return along(L, MGRID_GRID_ORDER); }
+static int grid_along(lua_State *L) {
+  if (lua_gettop(L) == 3 && lua_isnil(L, 2) && lua_isnil(L, 3)) /* for x in grid do */
+    return mgrid_lua_no_iterator(L, MGRID_LUA_GRID);
+  return along(L, MGRID_GRID_ORDER);
+}
 static int grid_ordered(lua_State *L) { return along(L, MGRID_AS_WRITTEN); }
 
 /* Push the option `cartesian` for the groups along the marked dims: "x:4:periodic y:2". The table at `periods` has
@@ -220,8 +224,8 @@ static int grid_cartesian(lua_State *L) {
   lua_settop(L, 2);
   mgrid_lua_check_keys(L, 2, "option of a Cartesian family", options, 1, true);
   if (lua_getfield(L, 2, "periods") != LUA_TNIL && !lua_istable(L, 3))
-    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "periods are a table such as { x = true }, not a %s",
-                              luaL_typename(L, 3));
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "periods are a table such as { x = true }, not %s",
+                              mgrid_lua_kind(L, 3));
   size_t n = mgrid_lua_push_order(L, 2, dims);
   for (size_t d = 0; d < g->n && lua_rawlen(L, 2) == 0; d++) dims[n++] = g->axis[d].name;
   if (n == 0) return mgrid_lua_raise(L, "a grid without dims has no Cartesian groups");
@@ -350,6 +354,7 @@ static const mgrid_lua_class grid_class = { MGRID_LUA_GRID, NULL, grid_methods, 
 /* grid.tp is the size of dim tp; the methods come first */
 static int grid_index(lua_State *L) {
   mgrid_grid *g = mgrid_lua_check_grid(L, 1);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_GRID);
   const char *key = luaL_checkstring(L, 2);
   if (mgrid_lua_class_get(L, &grid_class, 1, key)) return 1;
   int64_t d = mgrid_grid_find(g, key);

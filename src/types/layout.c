@@ -14,8 +14,8 @@ static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, siz
     return 0;
   }
   if (!lua_istable(L, -1))
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: '%s' is a %s, not a list of {size, stride}", name,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "modes: '%s' is %s, not a list of {size, stride}", name,
+                       mgrid_lua_kind(L, -1));
   size_t n = lua_rawlen(L, -1);
   if (n > most) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "modes: at most %zu, not %zu", most, n);
   for (size_t i = 0; i < n; i++) {

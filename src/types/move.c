@@ -36,7 +36,7 @@ static const char **read_tensors(lua_State *L, int i, size_t *n) {
   for (size_t k = 0; k < *n; k++) {
     if (lua_rawgeti(L, -2, (lua_Integer)k + 1) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "tensors is a list of names; number %d is %s", (int)k + 1,
-                         luaL_typename(L, -1));
+                         mgrid_lua_kind(L, -1));
     names[k] = lua_tostring(L, -1); /* the list keeps it alive */
     lua_pop(L, 1);
   }

@@ -11,8 +11,8 @@
 
 static void read_seconds(lua_State *L, const char *name, double *out) {
   if (lua_type(L, -1) != LUA_TNUMBER)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a number of seconds above 0, not a %s", name,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a number of seconds above 0, not %s", name,
+                       mgrid_lua_kind(L, -1));
   *out = lua_tonumber(L, -1);
   if (!(*out > 0))
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' is a number of seconds above 0, not %g", name, *out);
@@ -35,14 +35,14 @@ static void read_word(lua_State *L, const mgrid_option *row, const char **out) {
 
 static void read_text(lua_State *L, const char *name, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is text such as \"x:4:periodic y:2\", not a %s", name,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is text such as \"x:4:periodic y:2\", not %s", name,
+                       mgrid_lua_kind(L, -1));
   *out = lua_tostring(L, -1); /* the record parses it */
 }
 
 static void read_name(lua_State *L, const char *name, const char **out) {
   if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not a %s", name, luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is the name of a family, not %s", name, mgrid_lua_kind(L, -1));
   *out = lua_tostring(L, -1); /* the record checks it */
 }
 
@@ -55,15 +55,15 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
     lua_pushliteral(L, "");
     for (lua_pushnil(L); lua_next(L, at); n++) {
       if (lua_type(L, -2) != LUA_TSTRING)
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "numbers of option '%s' are by name; a key is a %s", row->name,
-                           luaL_typename(L, -2));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "numbers of option '%s' are by name; a key is %s", row->name,
+                           mgrid_lua_kind(L, -2));
       if (lua_isboolean(L, -1)) {
         lua_pushinteger(L, lua_toboolean(L, -1));
         lua_replace(L, -2);
       }
       if (!lua_isinteger(L, -1))
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not a %s", lua_tostring(L, -2),
-                           row->name, luaL_typename(L, -1));
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s", lua_tostring(L, at + 2),
+                           row->name, mgrid_lua_kind(L, -1));
       if (n > MGRID_NUMBERS_MAX) break; /* the record refuses that many */
       lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2), (LUAI_UACINT)lua_tointeger(L, -1));
       lua_replace(L, -4);
@@ -73,8 +73,8 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
     lua_replace(L, at);
   }
   if (lua_type(L, -1) != LUA_TSTRING)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a table of numbers by name, not a %s", row->name,
-                       luaL_typename(L, -1));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a table of numbers by name, not %s", row->name,
+                       mgrid_lua_kind(L, -1));
   *out = lua_tostring(L, -1);
 }
 
@@ -90,7 +90,7 @@ static void read_field(lua_State *L, int field, mgrid_nccl_values *v) {
     s = mgrid_nccl_set_text(v, field, lua_tostring(L, -1), &e);
   else
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "nccl field '%s' is %s", mgrid_nccl_fields[field].name,
-                       luaL_typename(L, -1));
+                       mgrid_lua_kind(L, -1));
   if (s) mgrid_lua_raise_error(L, &e);
 }
 
@@ -112,7 +112,7 @@ static void read_option(lua_State *L, const mgrid_option *row, mgrid_options *o,
   switch (row->kind) {
   case MGRID_OPTION_FLAG:
     if (!lua_isboolean(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is true or false, not a %s", row->name, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is true or false, not %s", row->name, mgrid_lua_kind(L, -1));
     *(bool *)at = lua_toboolean(L, -1);
     return;
   case MGRID_OPTION_SECONDS: read_seconds(L, row->name, at); return;

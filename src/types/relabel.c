@@ -9,7 +9,7 @@
 /* Push the list of integers at i, `what` in messages, as an array of n or, where that is 0, of as many as there are. */
 static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
-    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are a %s, not a list of integers", what, luaL_typename(L, i));
+    mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what, mgrid_lua_kind(L, i));
   size_t len = lua_rawlen(L, i);
   if (*n == 0) *n = len;
   if (len == 0) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are an empty table", what);
@@ -21,8 +21,8 @@ static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
   int64_t *list = lua_newuserdatauv(L, len * sizeof *list, 0);
   for (size_t k = 0; k < len; k++) {
     if (lua_rawgeti(L, i, (lua_Integer)k + 1) != LUA_TNUMBER || !lua_isinteger(L, -1))
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: element %" PRId64 " of %s is a %s, not an integer",
-                         (int64_t)k + 1, what, luaL_typename(L, -1));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: element %" PRId64 " of %s is %s, not an integer", (int64_t)k + 1,
+                         what, mgrid_lua_kind(L, -1));
     list[k] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }

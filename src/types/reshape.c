@@ -13,7 +13,7 @@ static void push_default_order(lua_State *L, int i) {
   size_t      n = 0, fills = 0, slower = 0;
   for (lua_pushnil(L); lua_next(L, i) && n < MGRID_DIMS_MAX; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is a %s", luaL_typename(L, -2));
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s", mgrid_lua_kind(L, -2));
     if (mgrid_lua_is_fill(L, -1)) slower = n, fills++;
     names[n++] = lua_tostring(L, -2);
   }

@@ -77,7 +77,7 @@ static int topology_newindex(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
-                              luaL_typename(L, 2));
+                              mgrid_lua_kind(L, 2));
   const char       *name = lua_tostring(L, 2);
   mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
@@ -85,7 +85,7 @@ static int topology_newindex(lua_State *L) {
   if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
   if (!what)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors%s",
-                              name, lua_isnil(L, 3) ? "nothing (nil)" : lua_pushfstring(L, "a %s", luaL_typename(L, 3)),
+                              name, lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3),
                               lua_isinteger(L, 3) ? ": of a grid g, g.tp is a size, and g \"tp\" the family" : "");
   if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
     return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
@@ -123,7 +123,8 @@ static int topology_has(lua_State *L) {
 
 static int topology_index(lua_State *L) {
   mgrid_topology *t = mgrid_lua_check_topology(L, 1);
-  const char     *name = luaL_checkstring(L, 2);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_TOPOLOGY);
+  const char *name = luaL_checkstring(L, 2);
   lua_getiuservalue(L, 1, 1);
   if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
   if (strcmp(name, "has") == 0) {

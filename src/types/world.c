@@ -83,7 +83,7 @@ static void call_for_each(lua_State *L, int fn, int64_t size) {
     lua_call(L, 2, 1);
     if (!lua_isinteger(L, -1))
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order: the function gave %s for position %" PRId64 ", not a rank",
-                         luaL_typename(L, -1), i);
+                         mgrid_lua_kind(L, -1), i);
     lua_rawseti(L, -2, i + 1);
   }
   lua_replace(L, fn);

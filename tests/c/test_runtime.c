@@ -135,7 +135,8 @@ static void test_what_a_recipe_returns(void **state) {
                  ":1: build returned a number; end it with 'return t', a topology", NULL);
   expect_refused("return recipe {}", MGRID_REFUSED,
                  ": a recipe needs 'build', a function (world, p) that returns a topology", NULL);
-  expect_refused("error { code = 1 }", MGRID_REFUSED, "(error object is a table value)", NULL);
+  expect_refused("error { code = 1 }", MGRID_REFUSED,
+                 ":1: error got a table, not a message such as \"tp must be even\"", NULL);
   expect_refused("return recipe { build = function(world) return topolgy(world) end }", MGRID_UNKNOWN_NAME,
                  ":1: undefined global 'topolgy'; nearest is 'topology'", NULL);
 }

@@ -242,7 +242,7 @@ describe("A grid out of a grid", function()
       .. "(dim, \"shard-rep\", sizes); only two dims, one of them fill, go without" },
     { "g:unflatten('dp', { 2, 2 })", "sizes are by name; a key is a number" },
     { "g:unflatten('dp', 'a-b')", "bad argument #3 to 'unflatten' (a table such as { tp = 2, dp = fill } expected, got no value)" },
-    { "g:unflatten('dp')", "bad argument #2 to 'unflatten' (order expected, got no value)" },
+    { "g:unflatten('dp')", "bad argument #2 to 'unflatten' (order such as \"tp-dp\" expected, got no value)" },
     { "g:unflatten()", "bad argument #1 to 'unflatten' (string expected, got no value)" },
     { "g:flatten('x', 'tp', 'pp')", "dims 'tp' and 'pp' are no neighbours in tp-dp-pp; flatten 'dp' of size 4 with them, "
       .. "or put them side by side in the order of the grid" },

@@ -16,6 +16,7 @@ describe("habits of command lines:", function()
     ["plan megatron --world 8 --jsn=1"] = "unknown option '--jsn' of plan; nearest is 'json' (world, rank, groups, all, json, "
       .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron -n 8"] = "unknown option '-n' of plan; --world N is the number of ranks",
+    ["plan megatron -w 8"] = "unknown option '-w' of plan; --world N is the number of ranks",
     ["plan megatron -x 8"] = "unknown option '-x' of plan",
     ["-V"] = "unknown option '-V'; --version tells the version",
     ["version"] = "unknown command 'version'; --version tells the version",

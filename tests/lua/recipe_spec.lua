@@ -187,6 +187,15 @@ describe("parameters", function()
   bad("two names for one", "ab = param.size(1, '', 'cd')", { ab = 1, cd = 1 },
     "r.lua:2: parameter 'ab' is given twice, as 'ab' and as 'cd'")
   refuses {
+    { "an alias in build", "return recipe { params = { size = param.size(2, '', 's') }, build = function(_, p)\nreturn p.s end }",
+      "r.lua:2: parameter 's' has its full name here: size" },
+    { "more names than a message has room for", "local p = {} for i = 1, 40 do p[('a_long_name'):rep(2) .. i] = i end\n"
+      .. "return recipe { params = p, build = function(_, p)\nreturn p.zzz end }", "r.lua:3: unknown parameter 'zzz'; known: "
+      .. "a_long_namea_long_name1, a_long_namea_long_name10, a_long_namea_long_name11, a_long_namea_long_name12, "
+      .. "a_long_namea_long_name13, a_long_namea_long_name14, a_long_namea_long_name15, a_long_namea_long_name16, "
+      .. "a_long_namea_long_name17, a_long_namea_long_name18, a_long_namea_long_name19, a_long_namea_long_name2, "
+      .. "a_long_namea_long_name20, a_long_namea_long_name21, a_long_namea_long_name22, a_long_namea_long_name23, "
+      .. "a_long_namea_long_name24, a_long_namea_long_name25, a_long_namea_long_name26, ..." },
     { "an alias of two", echo "a = param.size(1, '', 'x'),\nb = param.size(1, '', 'x')",
       "r.lua:3: parameters 'a' and 'b' both answer to 'x'" },
     { "an alias that is a name", echo "a = param.size(1, '', 'b'),\nb = param.size(1)",
@@ -255,18 +264,57 @@ describe("build", function()
       "r.lua:2: unknown option 'timout'; nearest is 'timeout' (" .. table.concat(options, ", ") .. ")" },
     { "nothing returned", build "topology(world)", "r.lua:1: build returned nothing; end it with 'return t', a topology" },
     { "a number returned", build "return 5", "r.lua:1: build returned a number; end it with 'return t', a topology" },
+    { "a family returned", build "return grid(world, 'x', { x = 8 }) 'x'",
+      "r.lua:1: build returned a Family; end it with 'return t', a topology" },
     { "its own error", build "error('tp must be even')", "r.lua:2: tp must be even" },
     { "an error with the caller's place", build "local function check() error('no', 2) end\ncheck()", "r.lua:3: no" },
     { "a failed assert", build "assert(1 > 2, 'one is not more')", "r.lua:2: one is not more" },
     { "a bare assert", build "assert(nil)", "r.lua:2: assertion failed" },
-    { "a table as error", build "error { code = 7 }", "s.lua:1: (error object is a table value)" },
+    { "a table as error", build "error { code = 7 }",
+      'r.lua:2: error got a table, not a message such as "tp must be even"' },
+    { "an error without a message", build "error()", 'r.lua:2: error got nil, not a message such as "tp must be even"' },
+    { "an object as error", build "error(world)", 'r.lua:2: error got a World, not a message such as "tp must be even"' },
+    { "a number as error", build "error(42)", "r.lua:2: 42" },
+    { "a loop over a world", build "for r in world do end",
+      "r.lua:2: a World is no iterator; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+    { "a loop over a grid", build "for d in grid(world, 'x', { x = 8 }) do end",
+      "r.lua:2: a Grid is no iterator; write for _, dim in ipairs(grid:dims()) do; dim[1] is its name, dim[2] its size" },
+    { "a loop over a family", build "for g in grid(world, 'x', { x = 8 }) 'x' do end",
+      "r.lua:2: a Family is no iterator; write for group, ranks in pairs(family) do; family:ranks(0) is the first group" },
+    { "a loop over a topology", build "for f in topology(world) do end",
+      "r.lua:2: a Topology is no iterator; write for name, family in pairs(topology) do" },
+    { "a loop over a list", build "for x in { 1, 2 } do end",
+      "r.lua:2: a table is no iterator; write for i, x in ipairs(list) do, or for name, x in pairs(table) do" },
+    { "a loop over a number", build "for i in 8 do end", "r.lua:2: a number is no iterator" },
+    { "ipairs of a world", build "for _, r in ipairs(world) do end",
+      "r.lua:2: a World is no list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+    { "pairs of a world", build "for _, r in pairs(world) do end",
+      "r.lua:2: a World is no list; write for i = 0, world.size - 1 do; world:rank(i) is a rank" },
+    { "ipairs of a topology", build "for _, f in ipairs(topology(world)) do end",
+      "r.lua:2: a Topology is no list; write for name, family in pairs(topology) do" },
+    { "an element of a number", build "return world.size[1]", "r.lua:2: a number is no list" },
+    { "a topology that nobody made", build "local t t.x = 1", "r.lua:2: attempt to index a nil value (local 't'); "
+      .. "t = topology(world) makes one, and the third argument of build is that of `base`" },
+    { "a size that is called", build "return grid(world, 'tp', { tp = 8 }).tp(2)", "r.lua:2: attempt to call a number value "
+      .. '(field \'tp\'); of a grid g, g.tp is the size of dim tp, and g "tp" the family' },
+    { "a grid in a text", build "return 'x' .. grid(world, 'x', { x = 8 })",
+      "r.lua:2: attempt to concatenate a moongrid.Grid value; tostring makes text of it" },
+    { "arithmetic on a grid", build "return 2 * grid(world, 'x', { x = 8 })", "r.lua:2: attempt to perform arithmetic on "
+      .. "a moongrid.Grid value; #grid is the number of its ranks, grid.tp the size of dim tp" },
+    { "a log of another kind", build "log('%d', 'x')", "r.lua:2: bad argument #2 to 'log' (number expected, got string)" },
+    { "a log without its values", build "log('%d ranks')", "r.lua:2: bad argument #2 to 'log' (no value)" },
+    { "a log without a format", build "log(world)",
+      'r.lua:2: log takes a format first, such as "%d ranks", not a World; print takes any values' },
+    { "a log of an address", build "log('%p', world)", "r.lua:2: log: %p prints an address, which differs between ranks" },
+    { "a log in no format of Lua", build "log('%y', 1)", "r.lua:2: invalid conversion '%y' to 'log'" },
+    { "a format in none of Lua", build "return string.format('%y', 1)", "r.lua:2: invalid conversion '%y' to 'string.format'" },
     { "an undefined global", build "return topolgy(world)", "r.lua:2: undefined global 'topolgy'; nearest is 'topology'" },
     { "an undefined global unlike all", build "return zzz", "r.lua:2: undefined global 'zzz'" },
     { "a size for a family", build "local t, g = topology(world), grid(world, 'tp', { tp = 8 })\nt.tp = g.tp",
       "r.lua:3: 'tp' is assigned a number; a topology holds families, grids and tensors: of a grid g, g.tp is a size, and "
       .. "g \"tp\" the family" },
     { "a comma left out of a call", build "return grid(world 'x', { x = 8 })",
-      "r.lua:2: attempt to call a moongrid.World value (local 'world')" },
+      "r.lua:2: attempt to call a moongrid.World value (local 'world'); a comma may be missing after it" },
     { "a comma left out of a list", build "return world:table { { 0 } { 1 } }",
       "r.lua:2: '}' expected near '{'; a comma may be missing before it" },
     { "a comma left out between texts", build "return g:ordered('a' 'b')",
@@ -280,7 +328,8 @@ describe("build", function()
     { "a new global", build "tp = 2", "r.lua:2: assignment to global 'tp': use 'local'" },
     { "an overwritten global", build "grid = nil", "r.lua:2: assignment to global 'grid': use 'local'" },
     { "arithmetic on a family", build "return grid(world, 'x', { x = 8 }) 'x' + 1",
-      "r.lua:2: attempt to perform arithmetic on a moongrid.Family value" },
+      "r.lua:2: attempt to perform arithmetic on a moongrid.Family value; #family is the number of its groups, family.size "
+      .. "that of ranks in each" },
     { "the world's size", simple, "s.lua:1: a world has 1 to 2147483647 ranks, not 0", world = 0 },
   }
 end)

@@ -126,6 +126,9 @@ for name, hint in pairs {
   io = "a recipe reads no files; param.file gets the content of one",
   os = "a recipe sees no clock, environment or files; whoever plans gives it parameters",
   setmetatable = "recipes have no metatables, whose finalizers run uncounted", next = "pairs goes in the order of the keys",
+  coroutine = "a recipe is evaluated once, from top to bottom", debug = "print and log tell the host what a recipe does",
+  load = 'recipe.import "./x.lua" gets functions of a file, recipe "x" another recipe',
+  xpcall = "pcall calls a function and gives back its error", utf8 = 'string.split(s, "-") cuts a text at another one',
 } do
   hostile["hint_" .. name] = { "local _ = " .. name, 1, ("1: undefined global '%s': %s"):format(name, hint) }
 end
@@ -136,12 +139,12 @@ hostile.change_world = { "return recipe { build = function(w)\nw.size = 1 end }"
 hostile.bytecode = { string.dump(function() return 1 end), 1, " a recipe is text, and this is a binary chunk" }
 hostile.read_a_file = { "recipe '/etc/passwd'", 1 }
 hostile.empty = { "", 1, function(message) return message:find "^ ?returned nothing; end it with" end }
-hostile.error_object = { "error { code = 7 }", 1, "(error object is a table value)" }
-hostile.error_nil = { "error()", 1, "(error object is a nil value)" }
-hostile.error_recipe = { "error(recipe 'picotron')", 1, "(error object is a table value)" }
-hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, "(error object is a userdata value)" }
-hostile.error_number = { "error(5)", 1, "5" }
-hostile.error_half = { "error(5.5)", 1, "5.5" }
+hostile.error_object = { "error { code = 7 }", 1, '1: error got a table, not a message such as "tp must be even"' }
+hostile.error_nil = { "error()", 1, '1: error got nil, not a message such as "tp must be even"' }
+hostile.error_recipe = { "error(recipe 'picotron')", 1, '1: error got a table, not a message such as "tp must be even"' }
+hostile.error_world = { "return recipe { build = function(w) error(w) end }", 1, '1: error got a World, not a message such as "tp must be even"' }
+hostile.error_number = { "error(5)", 1, "1: 5" }
+hostile.error_half = { "error(5.5)", 1, "1: 5.5" }
 hostile.odd_key = { "for _ in pairs { [true] = 1 } do end", 1, "1: pairs: keys are integers or strings, one is boolean" }
 hostile.insert_nothing = { "table.insert {}", 1, "1: table.insert takes a list, maybe a position, and a value" }
 

@@ -251,10 +251,10 @@ end }
   for text, message in pairs {
     ["flat(3)"] = "bad argument #1 to 'flat' (table expected, got number)",
     ["flat {}"] = 'flat has no tensors: flat { a, b, over = "dp" }',
-    ['flat { a, t.dense, over = "dp" }'] = "flat: element 2 is a userdata, not a tensor",
+    ['flat { a, t.dense, over = "dp" }'] = "flat: element 2 is a Grid, not a tensor",
     ["flat { a }"] = 'flat: `over` is missing; it is the dim that cuts it, "dp", or a list of them, outermost first',
     ["flat { a, over = {} }"] = 'flat: `over` is an empty table; it is the dim that cuts it, "dp", or a list of them, outermost first',
-    ["flat { a, over = t.dense }"] = 'flat: `over` is a userdata; it is the dim that cuts it, "dp", or a list of them, outermost first',
+    ["flat { a, over = t.dense }"] = 'flat: `over` is a Grid; it is the dim that cuts it, "dp", or a list of them, outermost first',
     ["flat { a, over = { 3 } }"] = "flat: element 1 of `over` is a number, not the name of a dim",
     ['flat { a, over = "dp", pad = 0 }'] = "flat: `pad` is 0, not an integer of 1 or more",
     ['flat { a, over = "dp", pad = "x" }'] = "flat: `pad` is a string, not an integer of 1 or more",
@@ -403,7 +403,7 @@ describe("moongrid.move", function()
     ["a move between plans is seen from a rank: { rank = r }"] = {},
     ["rank 8 is out of range; ranks are 0 to 7"] = { rank = 8 },
     ["unknown tensor 'y'; known: x"] = { rank = 0, tensors = { "y" } },
-    ["tensors is a list of names; number 1 is number"] = { rank = 0, tensors = { 1 } },
+    ["tensors is a list of names; number 1 is a number"] = { rank = 0, tensors = { 1 } },
     ["ranks has more than 2147483647 elements"] = { rank = 0, ranks = holes },
     ["ranks is a list of ranks; number 2 is none"] = { rank = 0, ranks = { 0, "a" } },
     ["the map has 1 ranks, the world after the move 8"] = { rank = 0, ranks = { 0 } },
@@ -449,7 +449,7 @@ describe("relabel", function()
   end)
 
   for message, call in pairs {
-    ["relabel: the owners before are a nil, not a list of integers"] = function() relabel() end,
+    ["relabel: the owners before are nil, not a list of integers"] = function() relabel() end,
     ["relabel: the owners before are an empty table"] = function() relabel({}, {}) end,
     ["relabel: the new owners are 2 numbers, the owners before 1"] = function() relabel({ 0 }, { 0, 0 }) end,
     ["relabel: element 2 of the new owners is a string, not an integer"] = function() relabel({ 0, 0 }, { 0, "1" }) end,
