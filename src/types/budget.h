@@ -57,7 +57,8 @@ void mgrid_budget_position(mgrid_error *err);
 /* How deep brackets and blocks of a recipe, and calls between C and Lua, go into each other (runtime.c). _message is the
 ** handler of a call, which words the error and tells its place; _no_level: is that the error on the top, in any words? */
 enum { MGRID_LEVELS = 44 };
-#define MGRID_NO_LEVEL "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels"
+#define MGRID_NO_LEVEL \
+  "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels"
 int  mgrid_budget_message(lua_State *L);
 bool mgrid_budget_no_level(lua_State *L);
 /* The status and the error of a call: lua_pcall returned `rc`, with the error on the top of the stack. */

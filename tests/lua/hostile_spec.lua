@@ -415,3 +415,48 @@ describe("what a terminal would obey is written out", function()
     os.remove(odd)
   end)
 end)
+
+describe("numbers near 2^63 make no other ones:", function()
+  -- What the command says of a recipe with a tensor w, of one axis that dim x cuts.
+  local function said(cut, line, copies)
+    local path = file(building(([[t.g = grid(w, "y-x", { y = %d, x = fill })
+      t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = { %s } } }]]):format(copies or 1, cut)))
+    local out, err, code = run(("timeout 20 build/moongrid " .. line:gsub("FILE", path)))
+    os.remove(path)
+    return code == 0 and out:match "a (%S+)\n" or code .. err:gsub("^[^\n]*:%d+: ", "")
+  end
+
+  it("the last piece of an axis", function()
+    for cut, piece in pairs {
+      ['"x"'] = "8070450532247928832..9223372036854775806", ['"x", sizes = "ceil"'] = "8070450532247928832..9223372036854775806",
+      ['"x", cyclic = 1 << 60'] = "8070450532247928832..9223372036854775806", ['"x", cyclic = 1 << 61'] = "none",
+      ['"x", cyclic = math.maxinteger'] = "none", ['"x", unit = math.maxinteger'] = "none",
+      ['"x", parts = { math.maxinteger - 9, 9 }, cyclic = 1 << 61'] = "none",
+    } do
+      assert.are.equal(piece, said(cut, "plan FILE --world 8 --tensor w --rank 7"), cut)
+    end
+  end)
+
+  it("the bytes of a move", function()
+    local all = "1moongrid: the bytes that all ranks hold after the move overflow 64 bits at tensor 'w'\n"
+    assert.are.equal(all, said('"x"', "move FILE --world 8 vs", 2))
+    assert.are.equal(all, said('"x"', "move FILE --world 8 vs --rank 7", 2))
+    local path = file(building [[t.g = grid(w, "y-x", { y = 1, x = fill })
+      t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = "x" } }]])
+    local out, err, code = run(("build/moongrid move %s --world 8 vs --json"):format(path))
+    os.remove(path)
+    assert.are.same({ "", 0 }, { err, code })
+    local tally = require("dkjson").decode(out).all
+    assert.are.same({ math.maxinteger, 0, math.maxinteger }, { tally.stay, tally.sent, tally.gather })
+  end)
+
+  it("parts of all ranks of a large world", function()
+    assert.are.equal("1moongrid: a list of parts goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one\n",
+      said('"x"', "plan FILE --world 2097152 --tensor w"))
+  end)
+
+  ends {
+    ["a list that seems to have the most members"] = { "local l = {" .. (function() local t = {} for i = 0, 62 do t[i + 1] = ("[%d]=1"):format(1 << i) end return table.concat(t, ",") end)()
+      .. ",[math.maxinteger]=1} table.insert(l, 1)", count },
+  }
+end)
