@@ -40,7 +40,7 @@ typedef struct mgrid_tensor_axis {
   size_t             ndims;   /* 0: not cut */
   const char *const *dims;    /* [ndims], outermost first */
   mgrid_cutting      cutting; /* without dims not looked at, and so the following */
-  int64_t            block;   /* of MGRID_CUT_CYCLIC, 1 or more */
+  int64_t            block;   /* of MGRID_CUT_CYCLIC, 1 or more; they make at most 2^24 blocks */
   int64_t            unit;    /* pieces are multiples of it, which divides the length (whole heads); 0 is 1 */
   size_t             nparts;  /* the axis is several arrays side by side, each cut by itself (fused QKV); 0: one */
   const int64_t     *parts;   /* [nparts], their lengths, which sum to `length` */

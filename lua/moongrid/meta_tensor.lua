@@ -10,7 +10,7 @@
 ---@field [integer] string dims
 ---@field sizes? "ceil"|integer[] "ceil": all but the last have length / pieces rounded up, trailing ones may be empty
 ---(torch.chunk); a list: the length of each piece
----@field cyclic? integer blocks of that many elements, 1 or more, dealt to the pieces in turn
+---@field cyclic? integer blocks of that many elements, 1 or more, dealt to the pieces in turn; at most 2^24 blocks
 ---@field bounds? integer[]|fun(pieces: integer, length: integer): integer[] pieces + 1 ascending numbers from 0 to the
 ---length; or a function that returns them, or the length of each piece: `policies.layers { embedding = 1 }` is one
 ---@field parts? integer[] lengths of arrays that lie side by side, each cut by itself: fused QKV, gate and up

@@ -178,6 +178,8 @@ void cli_note_limits(const cli *c);
 /* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
 mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
 
+/* Refuse what has something to say of every rank of a large world. */
+mgrid_status cli_all_ranks(const char *what, int64_t ranks, mgrid_error *err);
 /* "8..15,0,1": which rank each rank of a world of `most` is, as a list that the caller frees. move.c */
 mgrid_status cli_map(const char *text, int64_t most, int32_t **out, size_t *n, mgrid_error *err);
 /* "1.5 GiB" */

@@ -134,9 +134,10 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
   mgrid_schedule schedule = { 0, NULL, 0 };
   mgrid_error    why = MGRID_ERROR_INIT;
   mgrid_tally   *tally = malloc((p->n + 1) * sizeof *tally), *again = malloc((p->n + 1) * sizeof *again);
-  mgrid_status   s = tally && again ? MGRID_OK : mgrid_oom(err);
-  bool           rounds = !s && mgrid_schedule_make(&schedule, p, &why) == MGRID_OK;
-  listing        l = { p, rounds ? &schedule : NULL, o->json, false };
+  mgrid_status   s = cli_all_ranks("a move", p->ranks, err);
+  if (!s && !(tally && again)) s = mgrid_oom(err);
+  bool    rounds = !s && mgrid_schedule_make(&schedule, p, &why) == MGRID_OK;
+  listing l = { p, rounds ? &schedule : NULL, o->json, false };
   if (!s && why.status && why.status != MGRID_LIMIT) s = mgrid_error_pass(err, &why);
   if (!s) s = mgrid_pairs_tally(p, l.schedule, tally, nothing, NULL, err);
   cli_progress_end();

@@ -76,7 +76,7 @@ static mgrid_status show_part(const options *c, const mgrid_plan *p, int64_t ran
 
 static mgrid_status show_tensor(const options *c, const mgrid_plan *p, mgrid_error *err) {
   int64_t      first = c->rank >= 0 ? c->rank : 0, last = c->rank >= 0 ? c->rank : mgrid_plan_world(p) - 1;
-  mgrid_status s = MGRID_OK;
+  mgrid_status s = cli_all_ranks("a list of parts", last - first + 1, err);
   for (int64_t rank = first; rank <= last && !s; rank++) s = show_part(c, p, rank, err);
   return s;
 }

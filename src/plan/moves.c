@@ -85,6 +85,18 @@ const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool befo
   return before ? pair->from : pair->to;
 }
 
+/* All sums over ranks are at most what they need: bytes of each tensor as often as there are copies of it. */
+static mgrid_status check_bytes(const mgrid_pairs *p, mgrid_error *err) {
+  int64_t sum = 0, needed;
+  for (size_t i = 0; i < p->n; i++) {
+    const mgrid_tensor *to = p->pair[i].to;
+    if (__builtin_mul_overflow(to->bytes, to->copies, &needed) || __builtin_add_overflow(sum, needed, &sum))
+      return mgrid_fail(err, MGRID_OVERFLOW,
+                        "the bytes that all ranks hold after the move overflow 64 bits at tensor '%s'", p->name[i]);
+  }
+  return MGRID_OK;
+}
+
 static mgrid_status add_pair(mgrid_pairs *p, const char *name, bool convert, mgrid_error *err) {
   const mgrid_tensor *from = mgrid_plan_require_tensor(p->from, name, err);
   const mgrid_tensor *to = from ? mgrid_plan_tensor(p->to, name) : NULL;
@@ -127,6 +139,7 @@ mgrid_status mgrid_pairs_init(mgrid_pairs *p, const mgrid_plan *from, const mgri
   }
   for (size_t i = 0; i < room && !s; i++)
     s = add_pair(p, n ? names[i] : from->content.tensor[i].name, options->convert, err);
+  if (!s) s = check_bytes(p, err);
   if (s) mgrid_pairs_free(p);
   return s;
 }

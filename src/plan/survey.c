@@ -42,6 +42,10 @@ mgrid_status mgrid_schedule_make(mgrid_schedule *s, const mgrid_pairs *p, mgrid_
     if (!messages_of(p, rank, true, &list)) status = mgrid_oom(err);
     for (size_t i = 0; i < list.n && !status; i++) {
       if (i > 0 && list.at[i].to == list.at[i - 1].to) continue; /* another tensor of the same message */
+      if (s->n == MGRID_EDGES_MAX) {
+        status = mgrid_fail(err, MGRID_LIMIT, "more than %d messages are too many to put into rounds", MGRID_EDGES_MAX);
+        break;
+      }
       if (s->n == room) {
         room = room ? 2 * room : 64;
         mgrid_edge *more = realloc(s->edge, room * sizeof *more);
@@ -114,6 +118,11 @@ static int64_t peers_of(const mgrid_messages *sends, const mgrid_messages *recei
   return n;
 }
 
+/* Add to a sum of what no rank has to do, which stays at the largest number that there is. */
+static void add_to(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
 static void larger(int64_t *most, int64_t value) {
   if (value > *most) *most = value;
 }
@@ -133,12 +142,12 @@ static void add_rank(mgrid_tally *t, const mgrid_messages *sends, const mgrid_me
 static void add_parts(mgrid_tally *t, const mgrid_pair *p, int64_t rank) {
   mgrid_seat at;
   if (!mgrid_pair_seat(p, rank, &at)) return;
-  int64_t need = mgrid_tensor_elements(p->to, &at) * p->to->width, stay = mgrid_pair_stays(p, rank);
+  int64_t has = 0, need = mgrid_tensor_elements(p->to, &at) * p->to->width, stay = mgrid_pair_stays(p, rank);
   t->minimum += need - stay;
   t->stay += stay;
   if (need == 0) return;
-  t->gather += p->from->bytes;
-  if (mgrid_tensor_seat(p->from, rank, &at)) t->gather -= mgrid_tensor_elements(p->from, &at) * p->from->width;
+  if (mgrid_tensor_seat(p->from, rank, &at)) has = mgrid_tensor_elements(p->from, &at) * p->from->width;
+  add_to(&t->gather, p->from->bytes - has);
 }
 
 static void add_message(mgrid_tally *t, const mgrid_message *m, int64_t machine, int64_t round) {
@@ -174,7 +183,7 @@ mgrid_status mgrid_pairs_tally(const mgrid_pairs *p, const mgrid_schedule *s, mg
   for (size_t i = 0; i < p->n; i++) {
     all->minimum += tally[i].minimum;
     all->stay += tally[i].stay;
-    all->gather += tally[i].gather;
+    add_to(&all->gather, tally[i].gather);
     if (!s) tally[i].rounds = -1;
   }
   all->rounds = s ? s->rounds : -1;

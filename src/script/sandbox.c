@@ -56,7 +56,7 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
 
 /* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
 static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
-  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : INT64_MAX); /* with holes a list may seem to be of any length */
+  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
@@ -149,7 +149,9 @@ static int table_sort(lua_State *L) {
 }
 
 static int table_insert(lua_State *L) {
-  lua_Integer n = list_length(L, 1) + 1, at = n;
+  lua_Integer n = list_length(L, 1);
+  if (n > INT32_MAX) mgrid_lua_charge(L, n); /* with holes a list may seem to be of any length */
+  lua_Integer at = ++n;
   int         value = 2;
   if (lua_gettop(L) == 3) {
     at = luaL_checkinteger(L, 2);

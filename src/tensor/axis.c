@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCKS_MAX = 1 << 24 }; /* of a cyclic axis */
+
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -17,7 +19,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 /* Piece `c` of `k` of n elements: its first, and how many. */
 static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
   if (cutting == MGRID_CUT_CEIL) {
-    int64_t each = (n + k - 1) / k, start = least(c * each, n);
+    int64_t each = n / k + (n % k > 0), start = least(c * each, n);
     return (mgrid_run){ start, least(each, n - start) };
   }
   return (mgrid_run){ c * (n / k) + least(c, n % k), n / k + (c < n % k) };
@@ -25,7 +27,7 @@ static mgrid_run share(mgrid_cutting cutting, int64_t n, int64_t k, int64_t c) {
 
 /* Which of the k shares has element x of n. */
 static int64_t share_of(mgrid_cutting cutting, int64_t n, int64_t k, int64_t x) {
-  if (cutting == MGRID_CUT_CEIL) return x / ((n + k - 1) / k);
+  if (cutting == MGRID_CUT_CEIL) return x / (n / k + (n % k > 0));
   int64_t each = n / k, larger = n % k, before = larger * (each + 1);
   return x < before ? x / (each + 1) : larger + (x - before) / each;
 }
@@ -81,6 +83,9 @@ static int64_t first_block(const mgrid_slicing *s, int64_t piece) {
   return block;
 }
 
+/* In a part of n elements, the last one maybe shorter. */
+static int64_t blocks_of(const mgrid_slicing *s, int64_t n) { return n / s->block + (n % s->block > 0); }
+
 static int64_t piece_dealt(const mgrid_slicing *s, int64_t block) {
   int64_t piece = 0;
   for (size_t i = 0; i < s->ndims; i++) {
@@ -111,7 +116,7 @@ static bool step(mgrid_walk *w, mgrid_run *run) {
       return true;
     }
     if (w->block < 0) w->block = first_block(s, w->piece);
-    if (w->block * s->block >= n) continue;
+    if (w->block >= blocks_of(s, n)) continue;
     *run = (mgrid_run){ from + w->block * s->block, least(s->block, n - w->block * s->block) };
     w->block += s->pieces;
     return true;
@@ -186,7 +191,7 @@ static void mark(const mgrid_slicing *s, mgrid_run run, int64_t *room) {
     int64_t low = most(run.start, from) - from, high = least(run.start + run.length, from + n) - from;
     if (low >= high) continue;
     if (s->pieces > 1 && s->cutting == MGRID_CUT_CYCLIC) {
-      int64_t first = low / s->block, last = least((high - 1) / s->block, first + s->pieces - 1);
+      int64_t first = low / s->block, last = first + least((high - 1) / s->block - first, s->pieces - 1);
       for (int64_t k = first; k <= last; k++) room[piece_dealt(s, k % s->pieces)] = 1;
       continue;
     }
@@ -270,7 +275,9 @@ static mgrid_status set_parts(mgrid_slicing *s, size_t n, const int64_t *parts, 
       return mgrid_fail(err, MGRID_OUT_OF_RANGE, "axis '%s': part %zu has %" PRId64 " elements; parts have 1 or more",
                         s->name, i, parts[i]);
     s->starts[i] = sum;
-    if (__builtin_add_overflow(sum, parts[i], &sum) || sum > s->length) break;
+    if (__builtin_add_overflow(sum, parts[i], &sum))
+      return mgrid_fail(err, MGRID_OVERFLOW, "axis '%s': the sum of its parts overflows 64 bits", s->name);
+    if (sum > s->length) break;
   }
   if (n && sum != s->length)
     return mgrid_fail(err, MGRID_REFUSED, "axis '%s': its parts sum to %s%" PRId64 ", its length is %" PRId64, s->name,
@@ -352,6 +359,16 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
   return set_runs(s, err);
 }
 
+/* What walks through the pieces goes from block to block. */
+static mgrid_status check_blocks(const mgrid_slicing *s, mgrid_error *err) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < s->nparts; i++) sum += blocks_of(s, s->starts[i + 1] - s->starts[i]);
+  if (sum <= BLOCKS_MAX) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                    "axis '%s': blocks of %" PRId64 " elements are %" PRId64 " in all; there are at most %d", s->name,
+                    s->block, sum, BLOCKS_MAX);
+}
+
 /* Does the unit divide each part? Else name those that would. */
 static mgrid_status check_unit(const mgrid_slicing *s, mgrid_error *err) {
   for (size_t i = 0; i < s->nparts; i++) {
@@ -407,6 +424,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
   } else if (s->cutting == MGRID_CUT_CYCLIC) {
     if (s->unit > 1)
       return mgrid_fail(err, MGRID_REFUSED, "axis '%s': cyclic blocks are the unit; they go without another", s->name);
+    status = check_blocks(s, err);
   } else if (s->cutting == MGRID_CUT_OWNERS) {
     if (s->nparts > 1)
       return mgrid_fail(err, MGRID_REFUSED, "axis '%s': owners say where every element goes; they go without parts",

@@ -199,6 +199,8 @@ typedef struct mgrid_edge { /* a message of a job, all its tensors in one */
   int32_t round;
 } mgrid_edge;
 
+enum { MGRID_EDGES_MAX = 1 << 26 }; /* that may be put into rounds */
+
 /* Put n messages into rounds, so that in each a rank sends one at most and receives one at most. No two have both ends
 ** in common. *rounds: as many as the busiest rank sends or receives, which are always enough (Koenig). */
 mgrid_status mgrid_edges_colour(size_t n, mgrid_edge *edge, int64_t ranks, int64_t *rounds, mgrid_error *err);

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { SLOTS_MAX = 1 << 27 }; /* of both tables, 512 MiB: ranks times rounds */
+enum { SLOTS_MAX = 2 * MGRID_EDGES_MAX }; /* of both tables, 512 MiB: ranks times rounds */
 
 typedef struct colouring {
   mgrid_edge *edge;

@@ -61,6 +61,8 @@ void mgrid_lua_stack(lua_State *L, int n);
 ** and raises when the budget is spent. _note records the status and text of an error that is about to be raised.
 ** Neither does anything in a Lua state without a budget, such as a host's own. */
 void mgrid_lua_charge(lua_State *L, int64_t work);
+/* The same for each member of the list at i, of which there are so many; with holes it may seem to be of any length. */
+size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each);
 /* The same for finding the nearest to a name among n. */
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n);
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text);

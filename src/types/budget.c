@@ -188,6 +188,12 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
   if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
 }
 
+size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each) {
+  size_t n = lua_rawlen(L, i);
+  mgrid_lua_charge(L, n > INT32_MAX ? INT64_MAX : each * (int64_t)n);
+  return n;
+}
+
 void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n) {
   mgrid_lua_charge(L, 8 * (int64_t)(strlen(name) * n)); /* letters times names */
 }

@@ -137,8 +137,7 @@ MGRID_APART static int pick_list(lua_State *L, const mgrid_lua_family *f) {
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;
   size_t            n;
-  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
-  mgrid_lua_reserve(L, (int64_t)lua_rawlen(L, 2), 64);
+  mgrid_lua_reserve(L, (int64_t)mgrid_lua_charge_list(L, 2, 16), 64);
   int64_t *positions = mgrid_lua_check_integers(L, 2, &n);
   box->f = mgrid_family_pick(f->f, n, positions, &e);
   mgrid_release(positions);

@@ -24,6 +24,12 @@ static void drop(flat_box *b) {
 
 static void release(void *box) { drop(box); }
 
+static flat_box *push_flat(lua_State *L, size_t n, int values) {
+  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, values, MGRID_LUA_FLAT, release);
+  box->n = n;
+  return box;
+}
+
 /* ------------------------------------------------------------------ flat {} */
 
 /* Push the table of member i of the argument. */
@@ -79,9 +85,8 @@ int mgrid_lua_flat(lua_State *L) {
   luaL_argexpected(L, lua_istable(L, 1), 1, "table");
   mgrid_lua_check_keys(L, 1, "field", known, 2, true);
   lua_settop(L, 1);
-  size_t n = lua_rawlen(L, 1);
+  size_t n = mgrid_lua_charge_list(L, 1, 16);
   if (n == 0) mgrid_lua_raise(L, "flat has no tensors: flat { a, b, over = \"dp\" }");
-  mgrid_lua_charge(L, 16 * (int64_t)n);
   if (n > INT32_MAX / 2) mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "flat has too many tensors");
   mgrid_lua_reserve(L, (int64_t)n, 128);
   mgrid_lua_stack(L, (int)n + 8);
@@ -92,8 +97,7 @@ int mgrid_lua_flat(lua_State *L) {
   }
   set_dims(L);
   set_pad(L);
-  flat_box *box = mgrid_lua_new_box(L, sizeof *box + n * sizeof *box->member, 2, MGRID_LUA_FLAT, release);
-  box->n = n;
+  push_flat(L, n, 2);
   lua_pushvalue(L, 2);
   lua_setiuservalue(L, 3, 1);
   for (lua_Integer i = 1; i <= (lua_Integer)n; i++) {
@@ -111,11 +115,11 @@ int mgrid_lua_flat(lua_State *L) {
 
 /* ------------------------------------------------------------------- reading */
 
-/* Lay the members one after the other, by the table at `table`. */
-MGRID_APART static void lay_out(lua_State *L, flat_box *box, const char *name, int table) {
+/* Lay the members of `from` one after the other, by the table at `table`. */
+MGRID_APART static void lay_out(lua_State *L, flat_box *from, flat_box *box, const char *name, int table) {
   const char *dims[MGRID_DIMS_MAX];
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)box->member[0]->grid->n + 4));
+  mgrid_lua_charge(L, 16 * (int64_t)box->n * ((int64_t)from->member[0]->grid->n + 4));
   lua_getfield(L, table, "over");
   size_t ndims = lua_rawlen(L, -1);
   for (size_t i = 0; i < ndims; i++) {
@@ -125,27 +129,31 @@ MGRID_APART static void lay_out(lua_State *L, flat_box *box, const char *name, i
   }
   lua_getfield(L, table, "pad");
   mgrid_tensor **made = lua_newuserdatauv(L, box->n * sizeof *made, 0);
-  mgrid_status   s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)box->member, ndims, dims,
+  mgrid_status   s = mgrid_tensor_flatten(box->n, (const mgrid_tensor *const *)from->member, ndims, dims,
                                           lua_tointeger(L, -2), made, &e);
   if (s) mgrid_lua_raise_as(L, s, "tensor '%s': %s", name, e.message);
+  drop(from);
   drop(box);
   memcpy(box->member, made, box->n * sizeof *made);
   box->read = true;
 }
 
-/* Read all members, whose tables are in the one at `table`, with the grids of a topology. */
+/* Read all members, whose tables are in the one at `table`, with the grids of a topology. A function of the recipe that
+** gives bounds may have them read meanwhile. */
 static void read_flat(lua_State *L, flat_box *box, const mgrid_topology *t, const char *name, int table) {
-  size_t bytes = 0;
-  drop(box);
+  size_t    bytes = 0;
+  flat_box *read = push_flat(L, box->n, 0);
   for (size_t i = 0; i < box->n; i++) {
     lua_rawgeti(L, table, (lua_Integer)i + 1);
     const char *what = lua_pushfstring(L, "tensor '%s': tensor %I of its flat", name, (LUAI_UACINT)i + 1);
-    box->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
+    read->member[i] = mgrid_lua_read_tensor(L, &t->content, what, lua_gettop(L) - 1);
     lua_pop(L, 2);
-    bytes += 2 * mgrid_tensor_held(box->member[i]) + sizeof(mgrid_tensor *);
-    mgrid_lua_weigh(L, box, sizeof *box + bytes);
+    bytes += 2 * mgrid_tensor_held(read->member[i]) + sizeof(mgrid_tensor *);
+    mgrid_lua_weigh(L, read, sizeof *read + bytes);
   }
-  lay_out(L, box, name, table);
+  lay_out(L, read, box, name, table);
+  mgrid_lua_weigh(L, read, sizeof *read);
+  mgrid_lua_weigh(L, box, sizeof *box + bytes);
 }
 
 mgrid_tensor *mgrid_lua_flat_member(lua_State *L, int topology, const char *name, int tensor) {

@@ -98,7 +98,7 @@ static void list_order(lua_State *L, int64_t count) {
 MGRID_APART static int renumber(lua_State *L) {
   mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
   mgrid_lua_check_table(L, 2, "{ 1, 0 }");
-  mgrid_lua_charge(L, 16 * (int64_t)lua_rawlen(L, 2));
+  mgrid_lua_charge_list(L, 2, 16);
   mgrid_lua_charge_family(L, f->f);
   mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
   mgrid_error       e = MGRID_ERROR_INIT;

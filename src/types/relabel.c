@@ -10,13 +10,14 @@
 static int64_t *read_list(lua_State *L, int i, const char *what, size_t *n) {
   if (lua_type(L, i) != LUA_TTABLE)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are %s, not a list of integers", what, mgrid_lua_kind(L, i));
-  size_t len = lua_rawlen(L, i);
+  size_t len = mgrid_lua_charge_list(L, i, 8);
   if (*n == 0) *n = len;
   if (len == 0) mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "relabel: %s are an empty table", what);
+  if (len > (size_t)MGRID_WORLD_MAX)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "relabel: %s are more than %" PRId64 " numbers", what, MGRID_WORLD_MAX);
   if (len != *n)
     mgrid_lua_raise_as(L, MGRID_REFUSED, "relabel: %s are %" PRId64 " numbers, the owners before %" PRId64, what,
                        (int64_t)len, (int64_t)*n);
-  mgrid_lua_charge(L, 8 * (int64_t)len);
   mgrid_lua_reserve(L, (int64_t)len, sizeof(int64_t));
   int64_t *list = lua_newuserdatauv(L, len * sizeof *list, 0);
   for (size_t k = 0; k < len; k++) {

@@ -27,7 +27,8 @@ static int new_tensor(lua_State *L) {
 
 /* -------------------------------------------------------------------- axes */
 
-/* A tensor that is being read: its table at `table`, its topology. */
+/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that gives bounds may change
+** all of these meanwhile: names and the grid stay on the stack. */
 typedef struct reading {
   lua_State        *L;
   const char       *what; /* "tensor 'x'", for messages */
@@ -136,28 +137,27 @@ static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *fiel
   a->nbounds = n + 1;
 }
 
-/* The dims in the list on the top, or the one name that it is. */
-static void read_dims(const reading *r, mgrid_tensor_axis *a) {
+/* The dims in the list at `cut`, or the one name that it is. */
+static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
   lua_State *L = r->L;
-  bool       one = lua_type(L, -1) == LUA_TSTRING;
-  size_t     n = one ? 1 : lua_istable(L, -1) ? lua_rawlen(L, -1) : 0;
+  bool       one = lua_type(L, cut) == LUA_TSTRING;
+  size_t     n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
   if (n == 0 || n > AXIS_DIMS)
     refuse(r, MGRID_BAD_VALUE, "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
            a->name,
-           n                    ? "too many dims"
-           : lua_istable(L, -1) ? "no dim"
-                                : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+           n                     ? "too many dims"
+           : lua_istable(L, cut) ? "no dim"
+                                 : lua_pushfstring(L, "a %s", luaL_typename(L, cut)));
   const char **dims = lua_newuserdatauv(L, n * sizeof *dims, 0);
   for (size_t i = 0; i < n; i++) {
     if (one)
-      lua_pushvalue(L, -2);
+      lua_pushvalue(L, cut);
     else
-      lua_rawgeti(L, -2, (lua_Integer)i + 1);
+      lua_rawgeti(L, cut, (lua_Integer)i + 1);
     if (lua_type(L, -1) != LUA_TSTRING)
       refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name, i + 1,
              luaL_typename(L, -1));
-    dims[i] = lua_tostring(L, -1); /* the table keeps it */
-    lua_pop(L, 1);
+    dims[i] = lua_tostring(L, -1);
   }
   a->ndims = n;
   a->dims = dims;
@@ -169,8 +169,8 @@ static void read_cut(const reading *r, mgrid_tensor_axis *a) {
   lua_State               *L = r->L;
   int                      cut = lua_gettop(L);
   const char              *how = NULL;
-  mgrid_lua_stack(L, 16);
-  read_dims(r, a);
+  mgrid_lua_stack(L, AXIS_DIMS + 16);
+  read_dims(r, a, cut);
   if (!lua_istable(L, cut)) return;
   mgrid_lua_check_keys(L, cut, "way to cut", known, 6, true);
   for (int i = 0; i < 6; i++) {
@@ -214,8 +214,8 @@ MGRID_APART static void read_axes(reading *r) {
                                 : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
   if (r->naxes > MGRID_AXES_MAX)
     refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
-  for (size_t i = 0; i < r->naxes; i++) {
-    bool two = lua_rawgeti(L, -1, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
+  for (int i = 0, axes = lua_gettop(L); i < (int)r->naxes; i++) {
+    bool two = lua_rawgeti(L, axes, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
     if (two) {
       lua_rawgeti(L, -1, 1);
       lua_rawgeti(L, -2, 2);
@@ -225,13 +225,12 @@ MGRID_APART static void read_axes(reading *r) {
       const char *name = lua_tostring(L, -2), *is = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
       refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, is);
     }
-    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %zu is not { name, length }, as { \"row\", 4096 }", i + 1);
+    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
     r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
     r->axis[i].name = lua_tostring(L, -2);
     r->axis[i].length = lua_tointeger(L, -1);
-    lua_pop(L, 3);
+    lua_pop(L, 1);
   }
-  lua_pop(L, 1);
 }
 
 static void read_cuts(reading *r) {
@@ -275,6 +274,7 @@ MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
   } else {
     refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
   }
+  *mgrid_lua_new_grid(L) = mgrid_grid_ref(r->grid);
 }
 
 /* Every member is looked for in the grid, and of each dim the coordinates that members have are listed. */

@@ -156,8 +156,7 @@ static int world_table(lua_State *L) {
     if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
       return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
                                 mgrid_lua_kind(L, -1));
-    int64_t n = (int64_t)lua_rawlen(L, -1);
-    mgrid_lua_charge(L, 16 * n);
+    int64_t n = (int64_t)mgrid_lua_charge_list(L, -1, 16);
     for (int64_t i = 1; i <= n; i++) {
       lua_rawgeti(L, -1, i);
       int64_t rank = lua_tointeger(L, -1);

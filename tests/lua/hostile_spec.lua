@@ -415,3 +415,117 @@ describe("what a terminal would obey is written out", function()
     os.remove(odd)
   end)
 end)
+
+describe("a function of the recipe that changes what is being read changes nothing of it:", function()
+  -- Freed texts of the length of the one that was there are given out again, with other letters.
+  local churn = "local kept = {} for i = 1, 100 do local _ = ('y'):rep(60000) .. i end\n"
+    .. "for i = 1, 3000 do kept[i] = ('y'):rep(16) .. 1000 + i end "
+  local ones = "return { 1, 1, 1, 1, 1, 1, 1, 1 }"
+
+  -- The rules of the tensors of a plan, by name.
+  local function rules(body)
+    local code, message, out = outcome(building(body))
+    assert.are.same({ 0, "" }, { code, message })
+    local found = {}
+    for name, rule in out:gmatch "\n(%w+) +%d+ +%d+ +%d+ +%d+  (i8 [^\n]*)" do found[name] = rule end
+    return found
+  end
+
+  it("axes", function()
+    assert.are.same({ w = "i8 aaaaaaaaaaaaaaaa1001 8 by x bounds 0,1,2,3,4,5,6,7,8 over x 8 over ranks 0..7" }, rules([==[
+      local axes, cut = { { ("a"):rep(16) .. 1001, 8 } }, {}
+      cut[axes[1][1]] = { "x", bounds = function() axes[1][1] = nil for name in pairs(cut) do cut[name] = nil end ]==] .. churn .. ones .. [==[ end }
+      t.g = g t.w = tensor { axes = axes, type = "i8", cut = cut }]==]))
+  end)
+
+  it("dims", function()
+    assert.are.same({ w = "i8 a 4 by dddddddddddddddd1001, b 4 by eeeeeeeeeeeeeeee1001 bounds 0,1,4 over dddddddddddddddd1001 4 x "
+      .. "eeeeeeeeeeeeeeee1001 2 over ranks 0..7" }, rules([[
+      local d, e, cut = ("d"):rep(16) .. 1001, ("e"):rep(16) .. 1001, {}
+      t.g = grid(w, { d, e }, { [d] = 4, [e] = fill })
+      cut.a, cut.b = { d }, { e, bounds = function() d, e, cut.a[1], cut.b[1] = nil, nil, nil, nil ]] .. churn .. [[ return { 1, 3 } end }
+      t.w = tensor { axes = { { "a", 4 }, { "b", 4 } }, type = "i8", cut = cut }]]))
+  end)
+
+  it("the grid", function()
+    assert.are.same({ w = "i8 a 8 by x bounds 0,1,2,3,4,5,6,7,8 over x 8 over ranks 0..7" }, rules([[
+      t.g = g g, f = nil, nil
+      t.w = tensor { axes = { { "a", 8 } }, type = "i8", cut = { a = { "x", bounds = function()
+        t.g = nil t.g = grid(w, "y-x", { x = 2, y = fill }) ]] .. churn .. ones .. " end } } }"))
+  end)
+
+  it("a flat, which is read by it once more", function()
+    local flat = [[
+      local reads, a, b = 0, nil, nil
+      local function bounds(n)
+        reads = reads + 1
+        if reads == %d then t.again = b end
+        return n == 2 and { 1, 7 } or { 8 }
+      end
+      t.g = grid(w, "x-y", { x = 2, y = fill })
+      local function one() return tensor { axes = { { "a", 8 } }, type = "i8", cut = { a = { "x", bounds = bounds } } } end
+      a, b = flat { one(), one(), over = "y" }
+      t.a = a t.b = b]]
+    for reads = 1, 3 do
+      local found = rules(flat:format(reads))
+      assert.are.equal((found.a:gsub("flat 1", "flat 2")), found.b)
+      if reads < 3 then assert.are.equal(found.b, found.again) end
+    end
+  end)
+
+  it("a flat, which is read by it for ever", function()
+    local code, message = outcome(building [[
+      t.g = grid(w, "x-y", { x = 2, y = fill })
+      local a, b
+      local function bounds() t.b = b return { 8 } end
+      a, b = flat { tensor { axes = { { "a", 8 } }, type = "i8", cut = { a = { "x", bounds = bounds } } },
+                    tensor { axes = { { "a", 8 } }, type = "i8" }, over = "y" }
+      t.a = a]])
+    assert.are.same({ 1, "the recipe nests too deep: brackets, blocks, .. in a row and functions called back have 44 levels" }, { code, message })
+  end)
+end)
+
+describe("numbers near 2^63 make no other ones:", function()
+  -- What the command says of a recipe with a tensor w, of one axis that dim x cuts.
+  local function said(cut, line, copies)
+    local path = file(building(([[t.g = grid(w, "y-x", { y = %d, x = fill })
+      t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = { %s } } }]]):format(copies or 1, cut)))
+    local out, err, code = run(("timeout 20 build/moongrid " .. line:gsub("FILE", path)))
+    os.remove(path)
+    return code == 0 and out:match "a (%S+)\n" or code .. err:gsub("^[^\n]*:%d+: ", "")
+  end
+
+  it("the last piece of an axis", function()
+    for cut, piece in pairs {
+      ['"x"'] = "8070450532247928832..9223372036854775806", ['"x", sizes = "ceil"'] = "8070450532247928832..9223372036854775806",
+      ['"x", cyclic = 1 << 60'] = "8070450532247928832..9223372036854775806", ['"x", cyclic = 1 << 61'] = "none",
+      ['"x", cyclic = math.maxinteger'] = "none", ['"x", unit = math.maxinteger'] = "none",
+      ['"x", parts = { math.maxinteger - 9, 9 }, cyclic = 1 << 61'] = "none",
+    } do
+      assert.are.equal(piece, said(cut, "plan FILE --world 8 --tensor w --rank 7"), cut)
+    end
+  end)
+
+  it("the bytes of a move", function()
+    local all = "1moongrid: the bytes that all ranks hold after the move overflow 64 bits at tensor 'w'\n"
+    assert.are.equal(all, said('"x"', "move FILE --world 8 vs", 2))
+    assert.are.equal(all, said('"x"', "move FILE --world 8 vs --rank 7", 2))
+    local path = file(building [[t.g = grid(w, "y-x", { y = 1, x = fill })
+      t.w = tensor { axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = "x" } }]])
+    local out, err, code = run(("build/moongrid move %s --world 8 vs --json"):format(path))
+    os.remove(path)
+    assert.are.same({ "", 0 }, { err, code })
+    local tally = require("dkjson").decode(out).all
+    assert.are.same({ math.maxinteger, 0, math.maxinteger }, { tally.stay, tally.sent, tally.gather })
+  end)
+
+  it("parts of all ranks of a large world", function()
+    assert.are.equal("1moongrid: a list of parts goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one\n",
+      said('"x"', "plan FILE --world 2097152 --tensor w"))
+  end)
+
+  ends {
+    ["a list that seems to have the most members"] = { "local l = {" .. (function() local t = {} for i = 0, 62 do t[i + 1] = ("[%d]=1"):format(1 << i) end return table.concat(t, ",") end)()
+      .. ",[math.maxinteger]=1} table.insert(l, 1)", count },
+  }
+end)

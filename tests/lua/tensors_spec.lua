@@ -146,6 +146,12 @@ describe("tensor { ... }", function()
       "tensor 'x': axis 'a': element 2 of 'parts' is a string, not an integer",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { 5, -1 } } }'] =
       "tensor 'x': axis 'a': piece 1 has -1 elements; pieces have 0 or more",
+    ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", parts = { math.maxinteger, math.maxinteger, 4 } } }'] =
+      "tensor 'x': axis 'a': its parts sum to at least 9223372036854775807, its length is 4",
+    ['axes = { { "a", math.maxinteger } }, type = "i8", cut = { a = { "tp", parts = { math.maxinteger, math.maxinteger, 2 } } }'] =
+      "tensor 'x': axis 'a': the sum of its parts overflows 64 bits",
+    ['axes = { { "a", (1 << 25) - 1 } }, type = "f32", cut = { a = { "tp", cyclic = 1 } }'] =
+      "tensor 'x': axis 'a': blocks of 1 elements are 33554431 in all; there are at most 16777216",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { "tp", sizes = { math.maxinteger, 1 } } }'] =
       "tensor 'x': axis 'a': its sizes overflow 64 bits",
     ['axes = { { "a", 4 } }, type = "f32", cut = { a = { { "tp", 5 } } }'] =
@@ -355,6 +361,7 @@ describe("moongrid move", function()
     ["--world 8 vs --list --rank 3"] = { "--list is of all ranks; it takes no --rank", 2 },
     ["--world 8 vs --rank 8"] = { "rank 8 is out of range; ranks are 0 to 7", 1 },
     ["--world 8 vs --tensor y"] = { "unknown tensor 'y'; known: x", 1 },
+    ["--world 2097152 vs"] = { "a move goes through every rank, at most 1048576 of them, not 2097152; --rank R asks for one", 1 },
     ["--world 8 vs picotron"] = { "tensor 'x' is only in the plan before the move; name those that move", 1 },
     ["--world 8 vs --map 0..6"] = { "the map has 7 ranks, the world after the move 8", 1 },
     ["--world 8 vs --map 0..8"] = { "the map has more than 8 ranks, which are in the world after the move", 1 },
