@@ -61,9 +61,10 @@ static json_t *mapping(reading *r, const yaml_node_t *node, int depth) {
   json_t *object = json_object();
   for (yaml_node_pair_t *p = node->data.mapping.pairs.start; object && p < node->data.mapping.pairs.top; p++) {
     const yaml_node_t *key = yaml_document_get_node(r->document, p->key);
-    const char        *name = key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : NULL;
+    bool               text = key->type == YAML_SCALAR_NODE;
+    const char        *name = text ? (const char *)key->data.scalar.value : NULL;
     json_t            *value = NULL;
-    if (!name)
+    if (!text || strlen(name) != key->data.scalar.length) /* "\0" in quotes */
       refuse(r, key->start_mark.line, "a key is no text");
     else if (json_object_get(object, name))
       refuse(r, key->start_mark.line, "a key that is there already");
@@ -104,6 +105,7 @@ static json_t *value_of(reading *r, int index, int depth) {
   case YAML_MAPPING_NODE: value = mapping(r, node, depth); break;
   case YAML_SEQUENCE_NODE: value = sequence(r, node, depth); break;
   case YAML_SCALAR_NODE:
+    if (strlen(text) != node->data.scalar.length) return refuse(r, node->start_mark.line, "a text with a zero byte");
     value = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE ? plain_scalar(text) : json_string(text);
     if (!value) return refuse(r, node->start_mark.line, "a text that is not UTF-8");
     break;

@@ -15,12 +15,14 @@
 
 const char mgrid_recipe_key = 'r';
 
-static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds,
+static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds, double spent,
                         mgrid_error *err) {
-  lua_State   *L = rt->L;
+  lua_State *L = rt->L;
+  if (rt->budget.step)
+    return mgrid_fail(err, MGRID_NOT_NOW, "a hook of the runtime uses it; hooks may not call moongrid");
   mgrid_locale host = mgrid_locale_plain();
   lua_settop(L, 0);
-  mgrid_budget_start(L, &rt->budget, seconds);
+  mgrid_budget_start(L, &rt->budget, seconds, spent);
   lua_pushcfunction(L, mgrid_lua_message);
   lua_pushcfunction(L, body);
   lua_pushlightuserdata(L, ud);
@@ -34,15 +36,15 @@ static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int res
 }
 
 mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 0, rt->budget.limits.seconds - rt->loading, err);
+  return run(rt, body, ud, 0, rt->budget.limits.seconds, rt->loading, err);
 }
 
 mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
-  return run(rt, body, ud, 1, rt->budget.limits.seconds - rt->loading, err);
+  return run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
 }
 
 mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
-  return run(rt, body, ud, results, rt->budget.limits.call_seconds, err);
+  return run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
 }
 
 /* --------------------------------------------------------------------- life */

@@ -5,6 +5,7 @@
 #include "types/bind.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,6 +214,28 @@ bool mgrid_lua_check_wrap(lua_State *L, int i) {
   bool wrap = lua_toboolean(L, -1);
   lua_pop(L, 1);
   return wrap;
+}
+
+bool mgrid_lua_is_whole(lua_State *L, int i) {
+  size_t      len;
+  const char *text = lua_tolstring(L, i, &len);
+  return strlen(text) == len;
+}
+
+const char *mgrid_lua_name(lua_State *L, int i) {
+  char        shown[256];
+  size_t      len;
+  const char *text = lua_tolstring(L, i, &len);
+  if (strlen(text) == len) return text;
+  mgrid_shown(shown, sizeof shown, text, len);
+  lua_pushstring(L, shown);
+  lua_replace(L, i);
+  return lua_tostring(L, i);
+}
+
+double mgrid_lua_number(lua_State *L, int i) {
+  lua_Number n = lua_tonumber(L, i);
+  return isnan(n) ? (lua_Number)NAN : n;
 }
 
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i) {

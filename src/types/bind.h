@@ -202,13 +202,19 @@ int           mgrid_lua_relabel(lua_State *L); /* relabel(was, now): relabel.c *
 
 /* The option `wrap` at i: "wrap", true, { wrap = true }; nil, false or nothing: no. Raises about others. */
 bool mgrid_lua_check_wrap(lua_State *L, int i);
+/* Is there no zero byte in the text at i, which would end it in C? */
+bool mgrid_lua_is_whole(lua_State *L, int i);
+/* The text at i, where it is replaced if it has one: by what is no name of anything, and shows it. */
+const char *mgrid_lua_name(lua_State *L, int i);
+/* The number at i; "not a number" without a sign, which differs between processors. */
+double mgrid_lua_number(lua_State *L, int i);
 /* luaL_checkinteger and luaL_optinteger that take no text: "2" is no size, though Lua's own functions read it as one. */
 lua_Integer mgrid_lua_check_integer(lua_State *L, int i);
+lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* Raise unless the argument is a table; such_as is one that would do, "{ 2, 4 }". */
 void mgrid_lua_check_table(lua_State *L, int i, const char *such_as);
 /* "a number", "nil": what the value is. */
 const char *mgrid_lua_kind(lua_State *L, int i);
-lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise);
 /* A list of integers at i, malloc'ed; *n elements. Raises. */
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */

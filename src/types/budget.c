@@ -130,7 +130,8 @@ mgrid_budget *mgrid_budget_of(lua_State *L) {
 static bool is_slow(mgrid_budget *b, double now) {
   if (b->processor < 0) b->processor = mgrid_processor_now();
   b->looked = now;
-  return now - b->began > b->seconds && mgrid_processor_now() - b->processor > b->seconds;
+  double left = b->seconds - b->spent;
+  return now - b->began > left && mgrid_processor_now() - b->processor > left;
 }
 
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
@@ -237,9 +238,9 @@ static void tidy(lua_State *L, mgrid_budget *b) {
   b->settled = b->used;
 }
 
-void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds) {
+void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent) {
   tidy(L, b);
-  b->count = 0, b->seconds = seconds, b->began = b->looked = mgrid_now(), b->processor = -1;
+  b->count = 0, b->seconds = seconds, b->spent = spent, b->began = b->looked = mgrid_now(), b->processor = -1;
   b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
   b->refused = 0, b->said = 0, b->place[0] = '\0';
   b->status = MGRID_OK;

@@ -21,7 +21,8 @@ typedef struct mgrid_budget {
   int             step;          /* after so many instructions the next look at the clock */
   bool            large;         /* a large block was asked for, so one instruction may take long */
   bool            long_text;     /* a text was refused for its length */
-  double          seconds;       /* of processor time that this call may take */
+  double          seconds;       /* of processor time that this call may take, */
+  double          spent;         /* of which so many went before it began */
   double          began, looked; /* mgrid_now() when this call began, and at the last look */
   double          processor;     /* mgrid_processor_now() at the first look; below 0: there was none yet */
   int             said;          /* lines that the recipe printed in this call */
@@ -38,8 +39,8 @@ typedef struct mgrid_budget {
 } mgrid_budget;
 
 void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /* a lua_Alloc */
-/* Start counting for one protected call, which may take so many seconds; stop when it has returned. */
-void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds);
+/* Start counting for one protected call, which may take so many seconds, less those spent; stop when it has returned. */
+void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent);
 void mgrid_budget_stop(mgrid_budget *b);
 /* Spend so much work, without raising; false: the budget is spent. */
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work);

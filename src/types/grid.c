@@ -46,7 +46,7 @@ static int64_t dim_size(lua_State *L, const char *name) {
   if (lua_type(L, -1) == LUA_TNUMBER && !lua_isinteger(L, -1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE,
                        "the size of dim '%s' is %.14g, a float, not an integer or fill; // divides integers", name,
-                       lua_tonumber(L, -1));
+                       mgrid_lua_number(L, -1));
   if (!lua_isinteger(L, -1))
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "the size of dim '%s' is %s, not an integer or fill", name,
                        mgrid_lua_kind(L, -1));

@@ -80,7 +80,10 @@ int mgrid_lua_message(lua_State *L) {
   mgrid_budget_message(L);
   if (lua_type(L, -1) == LUA_TNUMBER) {
     mgrid_lua_where(L);
-    lua_pushvalue(L, -2);
+    if (lua_isinteger(L, -2))
+      lua_pushvalue(L, -2);
+    else
+      lua_pushnumber(L, mgrid_lua_number(L, -2));
   } else if (lua_type(L, -1) != LUA_TSTRING) {
     const char *kind = mgrid_lua_kind(L, -1);
     mgrid_lua_where(L);

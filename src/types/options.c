@@ -13,7 +13,7 @@ static void read_seconds(lua_State *L, const char *name, double *out) {
   if (lua_type(L, -1) != LUA_TNUMBER)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a number of seconds above 0, not %s", name,
                        mgrid_lua_kind(L, -1));
-  *out = lua_tonumber(L, -1);
+  *out = mgrid_lua_number(L, -1);
   if (!(*out > 0))
     mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "option '%s' is a number of seconds above 0, not %g", name, *out);
 }

@@ -78,7 +78,7 @@ static int topology_newindex(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING)
     return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
                               mgrid_lua_kind(L, 2));
-  const char       *name = lua_tostring(L, 2);
+  const char       *name = mgrid_lua_name(L, 2);
   mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
   mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
   const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;

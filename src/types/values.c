@@ -40,10 +40,12 @@ typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 static shape shape_of(lua_State *L, int i) {
   lua_Integer items = 0, names = 0;
   for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
-    if (lua_type(L, -2) == LUA_TSTRING)
-      names++;
-    else
+    if (lua_type(L, -2) != LUA_TSTRING)
       items++;
+    else if (!mgrid_lua_is_whole(L, -2)) /* names of C and of JSON would end there, and be one */
+      return lua_pop(L, 2), NEITHER;
+    else
+      names++;
   if (names > 0) return items == 0 ? BY_NAME : NEITHER;
   return items == (lua_Integer)lua_rawlen(L, i) ? LIST : NEITHER;
 }

@@ -92,6 +92,42 @@ static void test_a_recipe_prints_to_the_log(void **unused) {
   all_is_back(&h);
 }
 
+static mgrid_runtime *in_use;
+static mgrid_error    of_hook;
+
+static void plan_anew(void *ud, mgrid_level level, const char *message) {
+  (void)ud, (void)message;
+  if (level == MGRID_LOG_RECIPE) mgrid_plan_free(mgrid_runtime_plan(in_use, 4, 0, NULL, anew(&of_hook)));
+}
+
+/* Hooks may not call moongrid: one that does leaves the recipe its limits. */
+static void test_a_hook_that_calls_back(void **unused) {
+  (void)unused;
+  mgrid_limits limits = MGRID_LIMITS_INIT;
+  mgrid_hooks  hooks = MGRID_HOOKS_INIT;
+  mgrid_error  e = MGRID_ERROR_INIT;
+  FILE        *file = fopen("build/calling.lua", "w");
+  assert_non_null(file);
+  fputs("return recipe { build = function(world)\n"
+        "  if world.size == 4 then return topology(world) end\n"
+        "  print 'again'\n"
+        "  while true do end\n"
+        "end }\n",
+        file);
+  fclose(file);
+  limits.instructions = 1000000, hooks.log = plan_anew;
+  in_use = mgrid_runtime_new(&limits, &hooks, &e);
+  assert_int_equal(mgrid_runtime_load(in_use, "build/calling.lua", &e), MGRID_OK);
+  assert_null(mgrid_runtime_plan(in_use, 8, 0, NULL, &e));
+  assert_string_equal(e.message, "build/calling.lua:4: the recipe runs for more than 1000000 instructions");
+  assert_int_equal(of_hook.status, MGRID_NOT_NOW);
+  assert_string_equal(of_hook.message, "a hook of the runtime uses it; hooks may not call moongrid");
+  mgrid_plan_free(mgrid_runtime_plan(in_use, 4, 0, NULL, anew(&e)));
+  assert_int_equal(e.status, MGRID_OK);
+  mgrid_runtime_free(in_use);
+  unlink("build/calling.lua");
+}
+
 /* A dry backend that wants its members written out, as those do that make communicators. */
 static mgrid_backend *a_backend(mgrid_error *e) {
   static const mgrid_descriptor kind = { .name = "dry", .lists = true };
@@ -269,7 +305,7 @@ int main(int argc, char **argv) {
     cmocka_unit_test(test_heap_of_a_runtime),          cmocka_unit_test(test_memory_of_a_backend),
     cmocka_unit_test(test_an_allocator_that_fails),    cmocka_unit_test(test_a_cap_is_not_the_end_of_memory),
     cmocka_unit_test(test_hooks_come_first),           cmocka_unit_test(test_log),
-    cmocka_unit_test(test_a_recipe_prints_to_the_log),
+    cmocka_unit_test(test_a_recipe_prints_to_the_log), cmocka_unit_test(test_a_hook_that_calls_back),
   };
   return run_program("hooks", tests, argc, argv);
 }

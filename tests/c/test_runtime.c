@@ -121,6 +121,10 @@ static void test_budgets(void **state) {
                  "the recipe needs more than 1 MiB of memory", &small);
   short_time.seconds = 0.05;
   short_time.instructions = UINT64_MAX;
+  expect_refused(
+      "local n = 0 for i = 1, 100000 do n = n + i end return recipe { build = function() while true do end end }",
+      MGRID_LIMIT, ".lua:1: the recipe takes more than 0.05 s of processor time",
+      &short_time); /* with what loading took */
   expect_refused("while true do end", MGRID_LIMIT, ".lua:1: the recipe takes more than 0.05 s of processor time",
                  &short_time);
 }

@@ -73,6 +73,8 @@ describe("a parameter from a file", function()
     ["broken YAML"] = { "a.yaml", "a: 1\nb: {c: 2\n", "a.yaml:3: did not find expected ',' or '}'" },
     ["a tab"] = { "a.yaml", "a:\n\tb: 1\n", "a.yaml:2: found character that cannot start any token" },
     ["a key twice"] = { "a.yaml", "a: 1\nb: 2\na: 3\n", "a.yaml:3: a key that is there already" },
+    ["a text that C would cut"] = { "a.yaml", 'a: "b\\0c"\n', "a.yaml:1: a text with a zero byte" },
+    ["a key that C would cut"] = { "a.yaml", '"a\\0b": 1\n', "a.yaml:1: a key is no text" },
     ["a key that is no text"] = { "a.yaml", "? [1, 2]\n: 3\n", "a.yaml:1: a key is no text" },
     ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected" },
     ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },

@@ -361,6 +361,29 @@ describe("a recipe means the same:", function()
     ["an address in a message"] = { building "f:split(2, { by = {} })", "unknown order of pieces 'table'; known: row", 1 },
   }
 
+  it("whatever the order of keys of which C sees a part alone", function()
+    local table_ = "{ ['a\\0x'] = 1, ['a\\0y'] = 2 }"
+    local none = "a value that is not plain: numbers, strings, booleans, lists, tables by name"
+    local code, message = outcome("return recipe { params = { t = param.any(" .. table_ .. ") }, build = topology }")
+    assert.are.same({ 1, "parameter 't': " .. none }, { code, message })
+    local path = file("return recipe { build = topology, queries = { q = function() return " .. table_ .. " end } }")
+    local out, err, rc = run(("build/moongrid ask %s --world 8 --rank 0 q"):format(path))
+    os.remove(path)
+    assert.are.same({ "", "moongrid: query 'q' gave a table\n", 1 }, { out, err, rc })
+  end)
+
+  ends {
+    ["the name of a family, of which C sees a part"] = { building "t['a\\0b'] = f",
+      "'a\\x00b' is no name of a family (a letter or _, then letters, digits or _; at most 31)", 1 },
+    ["the name of a parameter, of which C sees a part"] = { "return recipe { params = { ['a\\0x'] = 1, ['a\\0y'] = 2 }, build = topology }",
+      "the name of a parameter is one line of text", 1 },
+    ["a text, of which C sees a part"] = { "return recipe { params = { a = 'b\\0c' }, build = topology }",
+      "the value of parameter 'a' is one line of text in UTF-8, without control characters", 1 },
+    ["0/0, which has a sign on some processors"] = { "error(0/0)", "nan", 1 },
+    ["0/0 with the other sign"] = { "error(-(0/0))", "nan", 1 },
+    ["0/0 for a time"] = { building "f:with { timeout = 0/0 }", "option 'timeout' is a number of seconds above 0, not nan", 1 },
+  }
+
   it("and sees no file but recipes of its own folder", function()
     for _, name in ipairs { "/proc/sys/kernel/random/uuid", "/proc/self/maps", "/etc/hostname", "../../etc/hostname" } do
       local code, message = outcome(("local _, m = pcall(recipe, %q) error(m, 0)"):format(name))
