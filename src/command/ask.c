@@ -13,6 +13,7 @@
 #define COMMON_HELP \
   "  --world N     ranks in the world\n" \
   "  --rank R      who asks; all: a line for each rank\n" \
+  "  --json        with --rank all, one list of the answers in the order of the ranks\n" \
   "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n" \
   "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n" \
   "  --color WHEN  accepted by every command; this one has none\n"
@@ -36,6 +37,7 @@ static const char help_policy[] =
 typedef struct options {
   cli     cli;
   int64_t world, rank; /* rank NONE: not given; ALL */
+  bool    json;
 } options;
 
 enum { NONE = -2, ALL = -1 };
@@ -76,6 +78,15 @@ static bool is_getter(const json_t *info, const char *name) {
   return like_one;
 }
 
+/* Refuse a query that is written like a getter. */
+static mgrid_status check_getter(const json_t *info, const char *name, mgrid_error *err) {
+  const json_t *queries = json_object_get(info, "queries");
+  for (size_t i = 0; i < json_array_size(queries) && strlen(name) > 4; i++)
+    if (strcmp(json_string_value(json_array_get(queries, i)), name + 4) == 0)
+      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown getter '%s'; the query is '%s'", name, name + 4);
+  return MGRID_OK;
+}
+
 static json_t *ranks_of(const mgrid_group *g) {
   if (!g) return json_null();
   json_t *list = json_array();
@@ -107,6 +118,18 @@ static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *n
   return mgrid_policy_call_json(rt, s, name, args, answer, err);
 }
 
+/* One answer; for all ranks a line of a table, whose head stands before the first, or an element of a list. */
+static void print_answer(const options *c, int64_t rank, const char *text) {
+  if (c->rank != ALL) {
+    printf("%s\n", text);
+  } else if (c->json) {
+    printf("%s%s%s", rank == 0 ? "[" : ",\n ", text, rank + 1 == c->world ? "]\n" : "");
+  } else {
+    if (rank == 0) printf("%8s  %s\n", "rank", c->cli.words[0]);
+    printf("%8" PRId64 "  %s\n", rank, text);
+  }
+}
+
 static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, question *ask, int64_t rank,
                              const json_t *args, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_dry(c->world, rank, err);
@@ -114,8 +137,7 @@ static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtim
   json_t        *answer = NULL;
   mgrid_status   s = state ? ask(rt, state, c->cli.words[0], args, &answer, err) : err->status;
   char          *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
-  if (text && c->rank == ALL) printf("%8" PRId64 "  %s\n", rank, text);
-  if (text && c->rank != ALL) printf("%s\n", text);
+  if (text) print_answer(c, rank, text);
   free(text);
   json_decref(answer);
   mgrid_state_free(state);
@@ -129,7 +151,7 @@ static mgrid_status answer(const options *c, bool policy, mgrid_error *err) {
   mgrid_plan    *p = rt ? mgrid_runtime_plan_file(rt, c->world, c->cli.params, c->cli.before, c->cli.args, err) : NULL;
   mgrid_status   s = !args ? mgrid_oom(err) : p ? mgrid_runtime_info_json(rt, &info, err) : err->status;
   question      *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
-  if (!s && c->rank == ALL) printf("%8s  %s\n", "rank", c->cli.words[0]);
+  if (!s && ask == ask_getter) s = check_getter(info, c->cli.words[0], err);
   for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->world : c->rank + 1) && !s; r++)
     s = ask_rank(c, p, rt, ask, r, args, err);
   json_decref(info);
@@ -157,7 +179,9 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
 
 #define OPTIONS \
   { \
-    { "world", cli_world, offsetof(options, world) }, { "rank", read_rank, offsetof(options, rank) } \
+    { "world", cli_world, offsetof(options, world) }, { "rank", read_rank, offsetof(options, rank) }, { \
+      "json", cli_flag, offsetof(options, json) \
+    } \
   }
 
 const cli_command command_ask = {

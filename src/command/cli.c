@@ -6,8 +6,10 @@
 #include "command/texts.h"
 #include "script/runtime.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -86,11 +88,31 @@ static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err
   return s ? s : mgrid_runtime_load_text(rt, CLI_STDIN, &typed, err);
 }
 
+/* Of a recipe that is no file: name the one of its folder whose name is nearest. */
+static void add_nearest_file(const char *path, mgrid_error *err) {
+  enum { MOST = 256 };
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *known[MOST], *near = NULL;
+  char       *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
+  size_t      n = 0, said = strlen(err->message);
+  DIR        *d = folder && access(path, F_OK) ? opendir(folder) : NULL;
+  for (const struct dirent *e; d && n < MOST && (e = readdir(d));) {
+    size_t length = strlen(e->d_name);
+    if (length > 4 && strcmp(e->d_name + length - 4, ".lua") == 0 && (known[n] = strdup(e->d_name))) n++;
+  }
+  mgrid_sort_names(known, n);
+  near = mgrid_nearest(name, known, n);
+  if (near) snprintf(err->message + said, sizeof err->message - said, "; nearest is '%s%s'", slash ? folder : "", near);
+  while (n > 0) free((char *)(uintptr_t)known[--n]);
+  if (d) closedir(d);
+  free(folder);
+}
+
 mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
   mgrid_hooks hooks = MGRID_HOOKS_INIT;
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
   if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))) return rt;
+  if (rt && strstr(c->recipe, ".lua")) add_nearest_file(c->recipe, err);
   mgrid_runtime_free(rt);
   return NULL;
 }

@@ -249,13 +249,19 @@ static mgrid_status choose_color(cli *c) {
   return MGRID_OK;
 }
 
+/* As wide as it was written, for man.lua and grep, but on a terminal as wide as that. */
+static bool print_help(cli *c) {
+  if (isatty(STDOUT_FILENO)) return cli_fold(c, c->command->help, strlen(c->command->help)) == 0;
+  return fputs(c->command->help, stdout) >= 0;
+}
+
 bool cli_parse(cli *c, const cli_command *command, int argc, char **argv) {
   c->command = command;
   find_launcher(c);
   find_terminal(c);
   mgrid_status s = parse(c, argc, argv);
   if (!s) s = choose_color(c);
-  c->code = s ? s : c->help && fputs(command->help, stdout) < 0 ? MGRID_OUTPUT : MGRID_OK;
+  c->code = s ? s : c->help && !print_help(c) ? MGRID_OUTPUT : MGRID_OK;
   return !s && !c->help;
 }
 

@@ -75,7 +75,7 @@ mgrid_status cli_show_rank(const cli *c, const mgrid_plan *p, int64_t rank, bool
   show_members(c, p, &v);
   printf(v.ncomms ? "\ncreates, in this order\n" : "\ncreates no communicator\n");
   mgrid_view_free(&v);
-  return mgrid_plan_print_schedule(p, rank, cli_sink, stdout, err);
+  return mgrid_plan_print_schedule(p, rank, cli_fold, (void *)(uintptr_t)c, err);
 }
 
 /* ------------------------------------------------------------------- groups */

@@ -61,6 +61,19 @@ static void put_text(mgrid_text *t, double x, double y, const char *class, const
   mgrid_text_str(t, "</text>\n");
 }
 
+/* The lines of a text, one below the other from y on; returns how many they are. It frees the text. NULL t: count them. */
+static int put_lines(mgrid_text *t, double x, double y, double step, const char *class, mgrid_text *lines) {
+  int n = 0;
+  for (char *at = lines->len > 0 ? lines->data : NULL, *end; at; at = end ? end + 1 : NULL, n++) {
+    end = strchr(at, '\n');
+    if (end) *end = '\0';
+    if (t) put_text(t, x, y + n * step, class, at);
+  }
+  if (t) t->failed |= lines->failed;
+  mgrid_text_free(lines);
+  return n;
+}
+
 static void put_named(mgrid_text *t, double x, double y, const char *class, const char *name, int64_t n) {
   char text[MGRID_NAME_MAX + 32];
   snprintf(text, sizeof text, *name ? "%s %" PRId64 : "%s%" PRId64, name, n);
@@ -239,6 +252,11 @@ static void put_arrow(const canvas *c, const spot *a, const spot *b, const char 
                  x1 - ux * 7 - uy * 3.5, y1 - uy * 7 + ux * 3.5, x1 - ux * 7 + uy * 3.5, y1 - uy * 7 - ux * 3.5);
 }
 
+/* Does an arrow go past several cells? */
+static bool is_far(const canvas *c, const spot *a, const spot *b) {
+  return fabs(a->x - b->x) > 4 * c->part[0].cell_width || fabs(a->y - b->y) > 4 * c->part[0].cell_height;
+}
+
 /* Is a rank in that group of a family? */
 static bool is_in(const mgrid_family *f, int64_t rank, int64_t group) {
   int64_t at, position;
@@ -259,51 +277,61 @@ static void put_cover(const canvas *c, const mgrid_entry *e, spot *all, mgrid_te
     for (int64_t nth = 0; mgrid_family_locate(f, all[i].rank, nth, &group, &position); nth++) {
       const spot *next = find(all, n, mgrid_family_rank(f, group, position + 1)); /* none of the last one */
       if (next)
-        put_arrow(c, &all[i], next, is_in(f, c->d->rank, group) ? "arrow own" : usual, dark[colour_of(group)], t);
+        put_arrow(c, &all[i], next,
+                  is_in(f, c->d->rank, group) ? "arrow own"
+                  : is_far(c, &all[i], next)  ? "arrow back"
+                                              : usual,
+                  dark[colour_of(group)], t);
     }
 }
 
 /* ---------------------------------------------------------------------- panels */
 
+/* A thick frame around the rank that the picture is about. */
+static void put_chosen(const canvas *c, const spot *all, mgrid_text *t) {
+  for (int64_t i = 0; i < c->sheet->cells && c->d->rank >= 0; i++) {
+    if (all[i].rank != c->d->rank) continue;
+    mgrid_text_str(t, "<path class=\"chosen\" ");
+    put_cells(c, &all[i], 1, t);
+    mgrid_text_str(t, "/>\n");
+  }
+}
+
+/* "; rank 2: position 1 of group 0, 0 of group 1" */
+static void own_groups(const mgrid_family *f, int64_t rank, mgrid_text *t) {
+  enum { SHOWN = 4 };
+  int64_t group, position, nth = 0;
+  mgrid_text_add(t, "; rank %" PRId64, rank);
+  for (; mgrid_family_locate(f, rank, nth, &group, &position); nth++)
+    if (nth < SHOWN) mgrid_text_add(t, "%s%" PRId64 " of group %" PRId64, nth ? ", " : ": position ", position, group);
+  if (nth > SHOWN) mgrid_text_add(t, " and %" PRId64 " more", nth - SHOWN);
+  if (nth == 0) mgrid_text_str(t, " is in none");
+}
+
 static void caption(const mgrid_drawing *d, int i, mgrid_text *t) {
   const mgrid_plan  *p = d->plan;
   const mgrid_entry *e = &p->content.entry[i];
-  int64_t            group, position;
   mgrid_draw_count(t, e->family);
   if (e->family->overlapping) mgrid_text_str(t, " that share ranks");
   if (e->family->max_size < 2)
     mgrid_text_str(t, ", no communicator");
   else if (p->shares[i] >= 0)
     mgrid_text_add(t, ", shared with %s", p->content.entry[p->shares[i]].name);
-  if (d->rank < 0) return;
-  if (mgrid_family_locate(e->family, d->rank, 0, &group, &position))
-    mgrid_text_add(t, "; rank %" PRId64 ": position %" PRId64 " of group %" PRId64, d->rank, position, group);
-  else
-    mgrid_text_add(t, "; rank %" PRId64 " is in none", d->rank);
+  if (d->rank >= 0) own_groups(e->family, d->rank, t);
 }
 
 /* Families of the plan that have these groups too and no panel: in lines of `width`. Returns how many lines. */
 static int put_same(const mgrid_drawing *d, int i, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
-  mgrid_text           line = { 0 };
-  int                  lines = 0;
+  mgrid_text           also = { 0 };
   for (size_t k = 0; k < c->nentries; k++) {
     bool drawn = false;
     for (size_t n = 0; n < d->n; n++) drawn = drawn || d->family[n] == (int)k;
     if (drawn || !mgrid_family_equal(c->entry[k].family, c->entry[i].family)) continue;
-    if (line.len > 0 && (double)(line.len + strlen(c->entry[k].name) + 2) * 6 > width) {
-      if (t) put_text(t, 0, 29 + 14 * lines, "caption", line.data);
-      line.len = 0, lines++;
-    }
-    mgrid_text_add(&line, "%s%s", line.len ? ", " : lines ? "" : "also ", c->entry[k].name);
+    if (also.len == 0) mgrid_text_str(&also, "also ");
+    mgrid_draw_wrap(&also, also.len > strlen("also ") ? ", " : "", c->entry[k].name, (size_t)(width / 6));
   }
-  if (line.len > 0) {
-    if (t) put_text(t, 0, 29 + 14 * lines, "caption", line.data);
-    lines++;
-  }
-  if (t) t->failed |= line.failed;
-  mgrid_text_free(&line);
-  return lines;
+  return put_lines(t, 0, 29, 14, "caption", &also);
 }
 
 /* Words of a panel may be wider than its sheet. */
@@ -330,6 +358,7 @@ static mgrid_status put_panel(const canvas *c, int family, size_t sheet, double 
   put_same(c->d, family, panel_width(c, family), t);
   mgrid_text_add(t, "<g transform=\"translate(0,%.1f)\">\n<use xlink:href=\"#frames%zu\"/>\n", head - 12, sheet);
   (e->family->overlapping ? put_cover : put_groups)(c, e, all, t);
+  put_chosen(c, all, t);
   mgrid_text_add(t, "<use xlink:href=\"#ranks%zu\"/>\n</g>\n</g>\n", sheet);
   t->failed |= words.failed;
   mgrid_text_free(&words);
@@ -350,6 +379,7 @@ static void put_defs(mgrid_text *t) {
          ".box{fill:#f6f7f9;stroke:#c3c9d2;stroke-width:1}\n"
          ".idle{fill:#ffffff;stroke:#c3c9d2;stroke-dasharray:2,2}\n"
          ".back{opacity:.38}.raised{stroke:#111111;stroke-width:1.6}.shadow{fill:#000000;opacity:.28}\n"
+         ".chosen{fill:none;stroke:#111111;stroke-width:3.2}\n"
          ".arrow{stroke-width:1.5}.own{stroke-width:2.6}\n"
          "</style>\n");
   for (int i = 0; i < COLOURS * PATTERNS; i++)
@@ -363,42 +393,51 @@ static void put_defs(mgrid_text *t) {
 /* Recipe, world and the parameters that are not at their defaults, a line of about 150 letters each; returns where they end. */
 static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
-  mgrid_text           line = { 0 };
+  mgrid_text           title = { 0 }, params = { 0 };
   double               y = MARGIN + 14;
-  mgrid_text_add(&line, "%s over %" PRId64 " rank%s", *c->recipe ? c->recipe : "plan", c->world,
+  mgrid_text_add(&title, "%s over %" PRId64 " rank%s", *c->recipe ? c->recipe : "plan", c->world,
                  c->world == 1 ? "" : "s");
-  put_text(t, MARGIN, y, "title", line.data ? line.data : "");
-  line.len = 0;
+  put_text(t, MARGIN, y, "title", title.data ? title.data : "");
+  t->failed |= title.failed;
   for (size_t i = 0; i < c->nparams; i++) {
     if (c->param[i].usual) continue;
-    size_t n = strlen(c->param[i].name) + strlen(c->param[i].value) + 2;
-    if (line.len > 0 && (double)(line.len + n) * 6 > width) {
-      put_text(t, MARGIN, y += 16, "note", line.data);
-      line.len = 0;
-    }
-    mgrid_text_add(&line, "%s%s=%s", line.len ? "  " : "", c->param[i].name, c->param[i].value);
+    title.len = 0;
+    mgrid_text_add(&title, "%s=%s", c->param[i].name, c->param[i].value);
+    mgrid_draw_wrap(&params, "  ", title.data ? title.data : "", (size_t)(width / 6));
   }
-  if (line.len > 0) put_text(t, MARGIN, y += 16, "note", line.data);
-  t->failed |= line.failed;
-  mgrid_text_free(&line);
-  return y;
+  mgrid_text_free(&title);
+  return y + 16 * put_lines(t, MARGIN, y + 16, 16, "note", &params);
 }
 
-/* How to read a sheet: which dim goes where. */
-static void put_reading(const mgrid_drawing *d, const mgrid_sheets *sheets, double x, double y, mgrid_text *t) {
-  mgrid_text line = { 0 };
-  mgrid_text_str(&line, "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group.");
+/* How to read the panels, in sentences. Returns where they end. */
+static double put_reading(const mgrid_drawing *d, const mgrid_sheets *sheets, double width, double y, mgrid_text *t) {
+  const size_t columns = (size_t)(width / 6);
+  mgrid_text   lines = { 0 }, more = { 0 };
+  bool         arrows = false, again = false;
+  for (size_t i = 0; i < d->n; i++) {
+    const mgrid_family *f = d->plan->content.entry[d->family[i]].family;
+    arrows |= f->overlapping;
+    again |= !f->overlapping && f->count > COLOURS * PATTERNS;
+  }
+  mgrid_draw_wrap(&lines, " ",
+                  "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group.", columns);
+  if (again) mgrid_draw_wrap(&lines, " ", "After 40 groups their looks come again.", columns);
+  if (arrows) mgrid_draw_wrap(&lines, " ", "An arrow goes from a member of a group to the next.", columns);
+  if (d->rank >= 0) mgrid_text_add(&more, "The thick frame is rank %" PRId64 ".", d->rank);
+  if (d->rank >= 0) mgrid_draw_wrap(&lines, " ", more.data ? more.data : "", columns);
   for (size_t i = 0; i < sheets->n; i++) {
     if (!sheets->sheet[i].sampled) continue;
-    mgrid_text_add(&line, " Only %" PRId64 " of %" PRId64 " ranks are drawn: ", sheets->sheet[i].cells,
+    more.len = 0;
+    mgrid_text_add(&more, "Only %" PRId64 " of %" PRId64 " ranks are drawn: ", sheets->sheet[i].cells,
                    d->plan->content.world);
-    mgrid_sheet_sampled_text(&sheets->sheet[i], &line);
-    mgrid_text_str(&line, ".");
+    mgrid_sheet_sampled_text(&sheets->sheet[i], &more);
+    mgrid_text_str(&more, ".");
+    mgrid_draw_wrap(&lines, " ", more.data ? more.data : "", columns);
     break;
   }
-  put_text(t, x, y, "note", line.data ? line.data : "");
-  t->failed |= line.failed;
-  mgrid_text_free(&line);
+  t->failed |= more.failed;
+  mgrid_text_free(&more);
+  return y + 16 * (put_lines(t, MARGIN, y, 16, "note", &lines) - 1);
 }
 
 /* The first panel that does not fit in the line of panel i; *width and *head are what the line takes. */
@@ -462,8 +501,8 @@ mgrid_status mgrid_draw_svg(const mgrid_drawing *d, mgrid_text *out, mgrid_error
   if (!s) {
     page = page_width(d, &sheets, c);
     double y = put_head(d, page, &body);
-    put_reading(d, &sheets, MARGIN, y + 17, &body);
-    s = put_panels(d, &sheets, c, y + 40, &bottom, &body, err);
+    y = put_reading(d, &sheets, page, y + 17, &body);
+    s = put_panels(d, &sheets, c, y + 23, &bottom, &body, err);
   }
   if (!s) {
     mgrid_text_add(

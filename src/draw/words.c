@@ -80,6 +80,19 @@ void mgrid_draw_count(mgrid_text *t, const mgrid_family *f) {
                  f->size < 0 ? "up to " : "", f->max_size);
 }
 
+void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns) {
+  const char *before = t->len > 0 ? memrchr(t->data, '\n', t->len) : NULL;
+  size_t      line = t->len - (before ? (size_t)(before + 1 - t->data) : 0), n = strlen(joint);
+  if (line > 0 && line + n + strlen(word) <= columns) {
+    mgrid_text_put(t, joint, n);
+  } else if (line > 0) {
+    while (n > 0 && joint[n - 1] == ' ') n--;
+    mgrid_text_put(t, joint, n);
+    mgrid_text_str(t, "\n");
+  }
+  mgrid_text_str(t, word);
+}
+
 /* The length of the UTF-8 sequence at s, 0 where there is none that XML allows. */
 static size_t sequence(const unsigned char *s) {
   static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -190,6 +190,29 @@ describe("moongrid ask and moongrid policy", function()
       (run "build/moongrid ask picotron --world 4 tp=2 pp=2 --rank all pp_next_rank"))
   end)
 
+  it("answer as one list with --json", function()
+    local line = "build/moongrid ask picotron --world 4 tp=2 pp=2 --json --rank "
+    assert.equal("[2,\n 3,\n null,\n null]\n", (run(line .. "all pp_next_rank")))
+    assert.equal("3\n", (run(line .. "1 pp_next_rank")))
+    local out = run("build/moongrid policy examples/trainer/layout.lua --world 2 --json --rank all layers layers=4 stages=1")
+    local one = run("build/moongrid policy examples/trainer/layout.lua --world 2 --rank 0 layers layers=4 stages=1")
+    assert.equal("[" .. one:gsub("\n", "") .. ",\n " .. one:gsub("\n", "") .. "]\n", out)
+  end)
+
+  it("write no head of a table without an answer", function()
+    for _, json in ipairs { "", "--json " } do
+      local out, err, code = run("build/moongrid policy examples/trainer/layout.lua --world 2 " .. json .. "--rank all layrs")
+      assert.same({ "", 1 }, { out, code })
+      assert.equal("moongrid: examples/trainer/layout.lua:9: unknown policy 'layrs'; nearest is 'layers' (bucket_bytes, "
+        .. "checkpoint, gradient_family, layers, learning_rate, on_lost, schedule)\n", err)
+    end
+  end)
+
+  it("name the query that is asked for as a getter", function()
+    refuses("ask megatron --world 4 --rank 0 get_tensor_model_parallel_rank", 1,
+      "moongrid: unknown getter 'get_tensor_model_parallel_rank'; the query is 'tensor_model_parallel_rank'")
+  end)
+
   it("take getters, with arguments behind the name and parameters before it", function()
     local line = "build/moongrid ask megatron --world 8 tp=2 cp=2 --rank 5 get_data_parallel_group"
     assert.equal("[1, 3, 5, 7]\n", (run(line .. " with_context_parallel=true")))

@@ -224,6 +224,9 @@ describe("moongrid plan", function()
     refuses("plan " .. moe .. " --world 8 order=tp-tp-dp-pp", 1,
       "moongrid: examples/moe.lua:18: dim 'tp' occurs twice in the grid")
     refuses("plan nope.lua --world 8", 1, "moongrid: cannot open nope.lua: No such file or directory")
+    refuses("plan examples/nodse.lua --world 8", 1, "moongrid: cannot open examples/nodse.lua: No such file or directory; "
+      .. "nearest is 'examples/nodes.lua'")
+    refuses("plan nowhere/nodes.lua --world 8", 1, "moongrid: cannot open nowhere/nodes.lua: No such file or directory")
     local bundled = {}
     for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do bundled[#bundled + 1] = name end
     refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "

@@ -175,7 +175,39 @@ describe("moongrid draw as SVG", function()
     assert.equal(2 * 2, select(2, picture:gsub('class="arrow own"', "")))
     assert.equal(4 * 2, select(2, picture:gsub('class="arrow back"', "")))
     assert.equal(1, select(2, picture:gsub('class="raised"', "")))
-    assert.truthy(picture:find("rank 2: position 1 of group 0", 1, true))
+    assert.equal(2, select(2, picture:gsub('class="chosen"', "")))
+    assert.truthy(picture:find(">2 groups of 4; rank 2: position 1 of group 0<", 1, true))
+    assert.truthy(picture:find(">6 groups of 2 that share ranks; rank 2: position 1 of group 0, 0 of group 1<", 1, true))
+  end)
+
+  it("draws arrows that go far faintly, but those of the rank", function()
+    local picture = svg "examples/cookbook/torus.lua --world 64 --family z"
+    assert.equal(64 * 2, select(2, picture:gsub('class="arrow back"', "")))
+    picture = svg "examples/cookbook/torus.lua --world 64 --family x"
+    assert.equal(64 * 2, select(2, picture:gsub('class="arrow"', "")))
+    picture = svg "examples/cookbook/torus.lua --world 64 --family z --rank 0"
+    assert.equal(2 * 2, select(2, picture:gsub('class="arrow own"', "")))
+  end)
+
+  it("says how to read what is in it, in lines that fit", function()
+    local box = "A box is a rank. The ranks of a group have one colour and pattern; dashed: in no group."
+    local function notes(line)
+      local all = {}
+      for note in svg(line):gmatch 'class="note">([^<]*)<' do all[#all + 1] = note end
+      return all
+    end
+    assert.same({ box }, notes "picotron --world 8")
+    assert.same({ "tp=2  pp=4", box, "An arrow goes from a member of a group to the next. The thick frame is rank 2." },
+      notes(moe .. " --world 8 tp=2 pp=4 --family pp,stages --rank 2"))
+    assert.same({ box .. " After 40 groups their looks come again." }, notes "examples/nvl72.lua --world 144")
+  end)
+
+  it("goes on behind a comma where the names of families take several lines", function()
+    local also = {}
+    for line in svg("megatron --world 8 --family dp"):gmatch 'class="caption">([^<]*)<' do also[#also + 1] = line end
+    assert.same({ "1 group of 8, shared with dp_cp", "also dp_cp, dp_cp_gtp_remat, dp_gtp_remat, expt_dp,",
+      "expt_dp_gtp_remat, intra_dp_cp,", "intra_dp_cp_gtp_remat, intra_expt_dp,", "intra_expt_dp_gtp_remat, intra_dist_opt,",
+      "dp_cp_gloo, intra_dp_cp_gloo, dp_gloo,", "expt_dp_gloo, intra_expt_dp_gloo, tp_dp_cp, tp_dp" }, also)
   end)
 
   it("draws worlds of any size", function()

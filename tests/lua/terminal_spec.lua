@@ -32,6 +32,16 @@ describe("recipes and explain on a terminal", function()
     end)
   end
 
+  it("and so do the help of a command and the steps of a rank", function()
+    for _, line in ipairs { "plan --help", "move --help", "doctor --help", "plan megatron --world 64 tp=2 pp=2 --rank 37" } do
+      local lines = on_terminal(80, "build/moongrid " .. line)
+      for _, text in ipairs(lines) do assert.is_true(#text <= 80, text) end
+      assert.are.same(words_of(table.concat((on_terminal(400, "build/moongrid " .. line)), "\n"):gsub("{.-}", "")),
+        words_of(table.concat(lines, "\n"):gsub("{.-}", "")))
+    end
+    assert.truthy(run "build/moongrid plan --help":find("NAME=VALUE overrides them\n", 1, true)) -- whole in a pipe
+  end)
+
   it("put what does not fit below the column, or where that is narrow, below the line", function()
     local list = table.concat((on_terminal(64, "build/moongrid recipes")), "\n")
     assert.truthy(("\n" .. list):find("\npicotron                 picotron's ProcessGroupManager: tensor,\n"
