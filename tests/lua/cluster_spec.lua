@@ -58,7 +58,7 @@ describe("a cluster", function()
   it("tells that a host has another version, and names both", function()
     local _, failed, made = run([[set -e
       there=build/other; mkdir -p $there/build
-      scripts/files | tar -c -T - | tar -x -C $there
+      scripts/files | tar -ch -T - | tar -x -C $there
       cp -a build/{base,algebra,tensor,plan,comm,types,script,draw,command,gen} $there/build/
       cd $there
       sed -i 's/^#define MGRID_VERSION_PATCH .*/#define MGRID_VERSION_PATCH 99/; s/^\(#define MGRID_VERSION  .*\.\).*/\199"/' src/moongrid.h

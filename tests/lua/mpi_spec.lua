@@ -142,7 +142,7 @@ describe("stock Lua under mpirun", function()
       print(select(2, pcall(mg.mpi, { threads = "multi" })))
       print(select(2, pcall(mg.pmix, { threads = "any" })))
       local job = assert(mg.mpi { timeout = 2, threads = "serialized" })
-      print(job.world)
+      print("of " .. job.world)
       job:barrier()
       if job.rank == 0 then print(job:barrier()) else os.execute "sleep 4" end
       os.exit(true)
@@ -153,7 +153,7 @@ describe("stock Lua under mpirun", function()
       .. "communicators)", 1, true), out)
     assert.truthy(out:find("unknown level of threads 'multi'; nearest is 'multiple' ", 1, true), out)
     assert.truthy(out:find("unknown option of pmix 'threads'; known: timeout", 1, true), out)
-    assert.truthy(out:find("\n2\n"), out)
+    assert.truthy(out:find("of 2", 1, true), out) -- launchers may write the lines of ranks into each other
     assert.truthy(out:find("after 2 seconds not all ranks had come: rank 1 is not there", 1, true), out)
   end)
 
@@ -313,26 +313,31 @@ describe("stock Lua under mpirun", function()
     assert.equal(0, code)
   end)
 
-  -- What rank 3 of 4 does in place of the others (RUN: what they do); their deadline; the status, and what rank 0 or 1
-  -- says. Launchers may end a job themselves in which one rank has ended.
+  -- What rank 3 of 4 does in place of the others (RUN: what they do); their deadline; the launcher's exit code, and what
+  -- is said then. Launchers may end a job themselves in which one rank has ended; MPICH's does by signals, then its code is
+  -- a signal's.
   local ENDED = "the launcher ends the job, while this rank was in: the start of the job; another rank has died or failed, "
     .. "whom the launcher names"
+  local KILLED = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
   local LATE = "after 2 seconds the job has not started: some rank is late, stopped or dead, or was not started as this one"
   for name, row in pairs {
     ["another backend"] = { "exec RUN --backend mpi", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
       .. "--timeout 20, rank 3 is in run --backend mpi --timeout 20; all make the same calls in one order" } },
     ["another option"] = { "exec RUN --bandwidth", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
       .. "--timeout 20, rank 3 is in run --backend auto --timeout 20 --bandwidth; all make the same calls in one order" } },
-    ["another carrier"] = { "exec RUN --backend pmix", 2, { [4] = LATE } },
-    ["nothing"] = { "exec build/moongrid --version", 2, { [4] = LATE, [0] = ENDED, [1] = ENDED } },
-    ["a nap"] = { "exec sleep 30", 2, { [4] = LATE } },
-    ["its death"] = { "kill -9 $$", 2, { [137] = ENDED } },
+    ["another carrier"] = { "exec RUN --backend pmix", 2, { [4] = LATE, [1] = LATE, [9] = LATE,
+      [14] = ENDED } }, -- Open MPI 5 aborts in MPI_Init
+    ["nothing"] = { "exec build/moongrid --version", 2, { [4] = { LATE, ENDED }, [0] = ENDED, [1] = { LATE, ENDED }, [9] = LATE } },
+    ["a nap"] = { "exec sleep 30", 2, { [4] = LATE, [1] = LATE, [9] = LATE } },
+    ["its death"] = { "kill -9 $$", 2, { [137] = ENDED, [9] = KILLED, [255] = "" } }, -- 255: at times MPICH's says nothing
   } do
     it("tells in time when one rank's job is " .. name, function()
       local started, run = os.time(), "build/moongrid run picotron tp=2 --timeout " .. row[2]
-      local _, err, code = launch(3, ("%s : -n 1 bash -c '%s'"):format(run, (row[1]:gsub("RUN", run)))) -- rank 3 of 4
-      assert.truthy(row[3][code], code .. err)
-      assert.truthy(err:find(row[3][code], 1, true) or (row[3][0] and err:find(row[3][0], 1, true)), err)
+      local out, err, code = launch(3, ("%s : -n 1 bash -c '%s'"):format(run, (row[1]:gsub("RUN", run)))) -- rank 3 of 4
+      local said, wanted = out .. err, row[3][code]
+      assert.truthy(wanted, code .. said)
+      if type(wanted) == "string" then wanted = { wanted } end
+      assert.truthy(said:find(wanted[1], 1, true) or wanted[2] and said:find(wanted[2], 1, true), said)
       assert.is_true(os.time() - started < 12)
     end)
   end
