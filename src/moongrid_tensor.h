@@ -231,7 +231,7 @@ typedef struct mgrid_move_run_options {
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
   { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0, false }
 
-/* Carry the elements: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
+/* Carry the elements, a move once at a time: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
 ** the rest of larger buffers is not touched. They may not overlap. Collective over the backend, whose ranks are those
 ** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
 ** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and

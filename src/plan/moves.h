@@ -48,8 +48,8 @@ struct mgrid_move {
   int64_t          rank;
   size_t           npeers;
   mgrid_move_peer *peer; /* [npeers], by rank */
-  mgrid_kept      *kept; /* [2 * npeers]: what is sent to each, what comes from each. Written also where the move is const */
-  mgrid_move_sums  sums;
+  mgrid_kept *kept; /* [2 * npeers]: what is sent to each, what comes from each. Written also where the move is const */
+  mgrid_move_sums sums;
 };
 
 /* The pieces of mgrid_move_pieces one after the other: what goes to a peer, comes from it, or stays. */
