@@ -126,7 +126,7 @@ ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
 COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff idle json nccl print rehearse verify why) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
 $(B)/algebra/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
-$(B)/comm/parcels.o: OPT += -O3
+$(B)/comm/parcels.o $(B)/comm/reads.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.

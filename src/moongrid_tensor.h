@@ -222,20 +222,23 @@ typedef struct mgrid_buffer { /* never changes */
 } mgrid_buffer;
 
 typedef struct mgrid_move_run_options {
-  size_t  size;    /* sizeof(mgrid_move_run_options) */
-  int64_t window;  /* bytes of memory for packing on a rank, at most; default 64 MiB. Equal on all ranks */
-  double  timeout; /* seconds without any progress after which a rank gives up, and that a call over all ranks takes at
+  size_t  size;     /* sizeof(mgrid_move_run_options) */
+  int64_t window;   /* bytes of memory for packing on a rank, at most; default 64 MiB. Equal on all ranks */
+  double  timeout;  /* seconds without any progress after which a rank gives up, and that a call over all ranks takes at
                       most; 0: the timeout of the backend. Equal on all ranks */
+  bool    messages; /* ranks of one host do not read each other's memory: all goes by messages. Equal on all ranks */
 } mgrid_move_run_options;
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
-  { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0 }
+  { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0, false }
 
-/* Carry the elements: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
+/* Carry the elements, a move once at a time: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
 ** the rest of larger buffers is not touched. They may not overlap. Collective over the backend, whose ranks are those
 ** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
 ** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
 ** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
-** side in both parts are not. mpi: memory of the CPU, or of a GPU where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what
+** side in both parts are not. mpi: ranks of one host and user read each other's memory (process_vm_readv) where the kernel lets
+** all of them, which the first move finds out (MGRID_LOG_DEBUG tells), and what they packed for that stays for the next move;
+** memory of the CPU, or of a GPU where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what
 ** writes `from` there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move
 ** nothing (MGRID_UNSUPPORTED), but for a world of one rank; types of elements change in memory of the CPU alone. options may be NULL. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,

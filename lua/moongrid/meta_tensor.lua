@@ -62,7 +62,8 @@ local Move = {}
 ---Every rank fills its parts with numbers that say which element they are, the move is carried out over the job's
 ---backend, and every element is checked where it arrives. Collective: each rank calls its own move.
 ---@param job moongrid.Job
----@param options? { window?: integer, timeout?: number } bytes of memory for packing, 64 MiB; seconds without progress
+---@param options? { window?: integer, timeout?: number, messages?: boolean } bytes of memory for packing, 64 MiB; seconds without
+---progress; by messages alone, though ranks of one host may read each other's memory
 ---@return true? ok nil, message, status where an element is wrong, ranks differ, or the job failed
 ---@return string? message
 ---@return integer? status

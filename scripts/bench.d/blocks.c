@@ -60,9 +60,11 @@ static void fill(dealing d, double *part) {
 static bool right(void) { return memcmp(to, wanted, (size_t)to_bytes) == 0; }
 
 int main(int argc, char **argv) {
-  const way ways[] = {
-    { "move", by_move }, { "scalapack", by_scalapack }, { "alltoallw", by_alltoallw }, { "types", by_types }
-  };
+  const way ways[] = { { "move", by_move },
+                       { "messages", by_messages },
+                       { "scalapack", by_scalapack },
+                       { "alltoallw", by_alltoallw },
+                       { "types", by_types } };
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -76,7 +78,7 @@ int main(int argc, char **argv) {
   fill(d[0], (double *)from);
   fill(d[1], (double *)wanted);
   make_types(MPI_DOUBLE);
-  take_turns(ways, 4, atoi(argv[2]), right);
+  take_turns(ways, 5, atoi(argv[2]), right);
   tell_bytes();
   end();
   return 0;

@@ -121,6 +121,8 @@ typedef struct mgrid_transport_ops {
   mgrid_status (*ready)(mgrid_backend *b, mgrid_error *err);
   /* Local: can messages begin and end in this memory? `what` names it. NULL: in any. */
   mgrid_status (*reaches)(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
+  /* Local: are the parts of this rank in memory that other processes can read, in all moves of the backend? NULL: no. */
+  bool (*reads)(mgrid_backend *b);
   /* After the ranks agreed, over all of them and with a verdict: make what messages go over. NULL: it is there. */
   mgrid_status (*connect)(mgrid_backend *b, mgrid_error *err);
   /* Local: memory to pack in, the backend's own; the next call may give the same. NULL: malloc. */
@@ -134,8 +136,8 @@ typedef struct mgrid_transport_ops {
   /* Local: memory for messages in slots 0 to n - 1. */
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
   mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
-  /* Slots of messages that ended since the last call; ended has room for all. */
-  mgrid_status (*look)(mgrid_backend *b, size_t *n, int *ended, mgrid_error *err);
+  /* Slots of messages that ended since the last call; ended has room for all. news: this rank went on in another way. */
+  mgrid_status (*look)(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err);
   /* Local. False: memory of messages may still be read or written; only after a failure. */
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;
@@ -246,6 +248,8 @@ struct mgrid_backend {
   uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: meet.c */
   mgrid_place              place;
+  struct mgrid_reading    *reading; /* of core: which ranks read each other in moves; NULL before the first: reads.c */
+  int64_t                  read;    /* of core: bytes of parts that this rank has read so far, packed ones included */
   bool                     hooks_fixed; /* of core: a state was made, so the hooks are fixed */
   mgrid_hooks              hooks;       /* of core: mgrid_backend_set_hooks */
 };

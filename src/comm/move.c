@@ -12,7 +12,7 @@
 ** i on both its sides, so each step waits only for the same one of other ranks, and for earlier ones.
 */
 #include "comm/compare.h"
-#include "comm/parcels.h"
+#include "comm/reads.h"
 #include "comm/state.h"
 
 #include <inttypes.h>
@@ -45,8 +45,12 @@ typedef struct running {
   lane                      *lane; /* senders first; each sort by round */
   size_t                     nsend;
   char                      *staging;
-  int                       *ended; /* [2 * nlanes], of ops->look */
-  mgrid_post                *step;  /* [nlanes], what is posted at once */
+  mgrid_read                *read;         /* what is read of ranks of this host, in no lane: reads.h */
+  int64_t                   *reads;        /* [nreads], of whom */
+  size_t                     nreads, done; /* done: so many of them */
+  bool                       news;         /* some was read since ops->look */
+  int                       *ended;        /* [2 * nlanes], of ops->look */
+  mgrid_post                *step;         /* [nlanes], what is posted at once */
   mgrid_error               *err;
 } running;
 
@@ -138,12 +142,27 @@ static mgrid_outcome go_on(running *r, lane *l) {
   return s;
 }
 
+/* Read about a MiB. */
+static mgrid_outcome read_on(running *r) {
+  int64_t       before = r->backend->read;
+  mgrid_outcome s = MGRID_OK;
+  while (r->done < r->nreads && !s && r->backend->read - before < 1 << 20) {
+    bool more = false;
+    s = mgrid_read_some(r->read, r->reads[r->done], &more, r->err);
+    r->done += !s && !more;
+  }
+  r->news = true;
+  return s;
+}
+
 /* mgrid_look: MGRID_OK when something ended. */
 static mgrid_outcome progress(void *ud) {
   running      *r = ud;
   size_t        n;
-  mgrid_outcome s = r->ops->look(r->backend, &n, r->ended, r->err);
+  mgrid_outcome s = r->ops->look(r->backend, r->news, &n, r->ended, r->err);
+  r->news = false;
   if (s) return s;
+  if (n == 0 && r->done < r->nreads) return read_on(r);
   for (size_t i = 0; i < n && !s; i++) {
     lane *l = &r->lane[r->ended[i] / 2];
     l->busy[r->ended[i] % 2] = false;
@@ -180,12 +199,14 @@ static mgrid_outcome wait_for(running *r, mgrid_look *look, double seconds) {
   return o;
 }
 
+static bool goes_on(const running *r) { return r->left > 0 || r->done < r->nreads; }
+
 /* All lanes at once; what stays is copied while the first parcels are on their way. */
 static mgrid_outcome flow(running *r, double seconds) {
   mgrid_outcome s = MGRID_OK;
   for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receives first */
   if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
-  while (r->left > 0 && !s) s = wait_for(r, progress, seconds);
+  while (goes_on(r) && !s) s = wait_for(r, progress, seconds);
   return s;
 }
 
@@ -193,7 +214,7 @@ static mgrid_outcome flow(running *r, double seconds) {
 static mgrid_outcome by_rounds(running *r, double seconds) {
   mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
   size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
-  while (r->left > 0 && !s) {
+  while (goes_on(r) && !s) {
     for (int way = 0; way < 2 && !s; way++) {
       while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
       if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
@@ -258,23 +279,34 @@ static int by_round(const void *a, const void *b) {
   return (x->round > y->round) - (x->round < y->round);
 }
 
+/* Is the message read, by this rank or by the peer? */
+static mgrid_outcome is_read(running *r, int64_t peer, bool receives, bool *reads, mgrid_error *err) {
+  *reads = !receives && r->read && mgrid_reading_offered(r->backend->reading, peer);
+  return receives && r->read ? mgrid_read_ask(r->read, peer, reads, err) : MGRID_OK;
+}
+
 /* Lanes to every peer, the one after this rank first, so that ranks do not all begin with the same one. */
-static void add_lanes(running *r, bool receives) {
+static mgrid_outcome add_lanes(running *r, bool receives, mgrid_error *err) {
   const mgrid_move *m = r->move;
   size_t            first = 0, begun = r->nlanes;
+  mgrid_outcome     s = MGRID_OK;
   while (first < m->npeers && m->peer[first].rank < m->rank) first++;
-  for (size_t k = 0; k < m->npeers; k++) {
+  for (size_t k = 0; k < m->npeers && !s; k++) {
     const mgrid_move_peer *p = &m->peer[(first + k) % m->npeers];
     int64_t                bytes = receives ? p->receive : p->send;
-    if (bytes == 0) continue;
+    bool                   reads;
+    if (bytes == 0 || (s = is_read(r, p->rank, receives, &reads, err))) continue;
+    if (reads && receives) r->reads[r->nreads++] = p->rank;
+    if (reads) continue;
     r->lane[r->nlanes++] = (lane){
       .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
     };
   }
   if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, by_round);
+  return s;
 }
 
-static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_error *err) {
+static mgrid_outcome prepare(running *r, int64_t window, bool messages, int64_t lanes, mgrid_error *err) {
   const mgrid_move *m = r->move;
   int64_t           half = lanes ? window / (2 * lanes) / HALF_LEAST * HALF_LEAST : HALF_LEAST, bytes = 0, at = 0;
   int64_t           most = r->ops && r->ops->together ? HALF_MOST_TOGETHER : HALF_MOST;
@@ -283,9 +315,15 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
   r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
   r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
   if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
-  add_lanes(r, false);
+  if (mgrid_reading_on(r->backend->reading) && !messages) {
+    r->reads = malloc(((size_t)m->sums.receives + 1) * sizeof *r->reads);
+    r->read = r->reads ? mgrid_read_new(m, r->backend, r->to, err) : NULL;
+    if (!r->read) return mgrid_oom(err);
+  }
+  mgrid_outcome s = add_lanes(r, false, err);
   r->nsend = r->nlanes;
-  add_lanes(r, true);
+  if (!s) s = add_lanes(r, true, err);
+  if (s) return s;
   r->left = r->nlanes;
   for (size_t i = 0; i < r->nlanes; i++) {
     lane   *l = &r->lane[i];
@@ -295,7 +333,7 @@ static mgrid_status prepare(running *r, int64_t window, int64_t lanes, mgrid_err
     else
       bytes += room;
   }
-  if (r->nlanes == 0) return MGRID_OK;
+  if (r->nlanes == 0) return r->nreads ? r->ops->prepare(r->backend, 0, err) : MGRID_OK;
   if (m->sums.rounds) bytes *= 2;
   r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err) : malloc((size_t)bytes);
   if (!r->staging) return mgrid_oom(err);
@@ -316,6 +354,8 @@ static void end(running *r, bool ours) {
   free(r->lane);
   free(r->ended);
   free(r->step);
+  free(r->reads);
+  mgrid_read_free(r->read);
   if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* else what is on its way may still be read from it */
   free(r->from);
   free(r->to);
@@ -387,10 +427,10 @@ static mgrid_status check(running *r, const mgrid_buffer *from, const mgrid_buff
 static uint64_t name_it(const mgrid_move *m, const mgrid_move_run_options *o, char *text, size_t len) {
   const mgrid_plan     *from = m->pairs.from, *to = m->pairs.to;
   const mgrid_renaming *names = &m->pairs.names;
-  int64_t               numbers[] = { names->n, m->sums.rounds, o->window, (int64_t)m->pairs.n, m->pairs.machine };
-  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s, window %" PRId64 ":",
+  int64_t  numbers[] = { names->n, m->sums.rounds, o->window, o->messages, (int64_t)m->pairs.n, m->pairs.machine };
+  size_t   at = (size_t)snprintf(text, len, "moves plan %08" PRIx64 " to %08" PRIx64 "%s%s, window %" PRId64 ":",
                                  from->digest[0] >> 32, to->digest[0] >> 32, m->sums.rounds ? " in rounds" : "",
-                                 o->window);
+                               o->messages ? " by messages" : "", o->window);
   uint64_t h = XXH3_64bits(numbers, sizeof numbers);
   h = XXH3_64bits_withSeed(from->digest, sizeof from->digest, h);
   h = XXH3_64bits_withSeed(to->digest, sizeof to->digest, h);
@@ -451,7 +491,8 @@ mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, siz
 
 /* Carry the data; a rank that fails tells its peers, which would wait for it. */
 static mgrid_outcome carry(running *r, const mgrid_move_run_options *o, int64_t lanes, mgrid_error *err) {
-  mgrid_outcome s = prepare(r, o->window, lanes, err);
+  int64_t       window = o->window - (o->messages ? 0 : mgrid_reading_room(r->backend, o->window));
+  mgrid_outcome s = prepare(r, window, o->messages, lanes, err);
   r->err = err;
   if (!s) s = data(r, o->timeout);
   mgrid_backend *tells = s ? carrier(r) : NULL;
@@ -471,13 +512,18 @@ mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_b
   if (!mgrid_struct_read(&o, sizeof o, given, "mgrid_move_run_options", &mine)) check(&r, from, to, &o, &mine);
   if (!(o.timeout >= 0)) o.timeout = 0;
   mgrid_status s = r.ops ? r.ops->open(b, &o.timeout, &mine) : MGRID_OK;
-  bool         opened = r.ops && !s;
+  bool         opened = r.ops && !s, reads = opened && r.ops->reads && !o.messages;
+  mgrid_offer  offer = { m, r.from, o.window };
+  if (reads && !mine.status) mgrid_reading_new(b, &mine);
+  if (reads && !mine.status && mgrid_reading_found(b->reading)) mgrid_reading_offer(b, &offer);
   if (!s) s = agree(&r, &o, &lanes, &mine);
+  if (!s && reads && lanes > 0 && !mgrid_reading_found(b->reading)) s = mgrid_reading_find(b, &offer, &mine);
   if (!s && lanes > 0 && r.ops->connect) s = r.ops->connect(b, &mine);
   if (!s) {
     carried = carry(&r, &o, lanes, &mine);
     s = mgrid_verdict(b, carried, &mine, &mine);
   }
+  mgrid_reading_end(b->reading);
   bool ours = !opened || r.ops->close(b, s && r.lane);
   end(&r, ours);
   return s ? mgrid_error_pass(err, &mine) : MGRID_OK;

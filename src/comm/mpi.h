@@ -132,6 +132,7 @@ void                           mgrid_mpi_close(mgrid_backend *b);
 
 /* mpi_gpu.c: of mgrid_transport_ops */
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err);
+bool         mgrid_mpi_reads(mgrid_backend *b);
 bool         mgrid_mpi_copies(mgrid_backend *b);
 mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err);
 

@@ -37,11 +37,15 @@ static bool is_cuda_aware(void) {
   return symbol(RTLD_DEFAULT, "MPIX_Query_cuda_support", &query) && query() == 1;
 }
 
+static void look_for_runtime(mpi_backend *m) {
+  if (!m->cuda.looked) m->cuda.lib = runtime(), m->cuda.looked = true;
+}
+
 mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *what, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   attributes   of = { 0 };
   int (*ask)(attributes *, const void *) = NULL;
-  if (!m->cuda.looked) m->cuda.lib = runtime(), m->cuda.looked = true;
+  look_for_runtime(m);
   if (!m->cuda.lib || !symbol(m->cuda.lib, "cudaPointerGetAttributes", &ask) || ask(&of, data) != 0
       || of.type != ON_DEVICE)
     return MGRID_OK;
@@ -53,6 +57,12 @@ mgrid_status mgrid_mpi_reaches(mgrid_backend *b, const void *data, const char *w
                     "%s is in memory of GPU %d, which this MPI does not reach, since it is not CUDA-aware; the nccl "
                     "backend moves it",
                     what, of.device);
+}
+
+bool mgrid_mpi_reads(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  look_for_runtime(m);
+  return !m->cuda.lib || !is_cuda_aware(); /* else parts may be in memory of a GPU */
 }
 
 bool mgrid_mpi_copies(mgrid_backend *b) { return ((mpi_backend *)b)->cuda.used; }

@@ -70,11 +70,11 @@ static mgrid_outcome mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post 
   return MGRID_OK;
 }
 
-static mgrid_status mpi_move_look(mgrid_backend *b, size_t *n, int *ended, mgrid_error *err) {
+static mgrid_status mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int          count = 0, rc = MPI_Testsome(m->nrequests, m->request, &count, ended, MPI_STATUSES_IGNORE);
   *n = count == MPI_UNDEFINED ? 0 : (size_t)count;
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move") : mgrid_mpi_goes_on(m, *n > 0, err);
+  return rc ? mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move") : mgrid_mpi_goes_on(m, news || *n > 0, err);
 }
 
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
@@ -88,6 +88,7 @@ const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
                                                   .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,
                                                   .reaches = mgrid_mpi_reaches,
+                                                  .reads = mgrid_mpi_reads,
                                                   .copies = mgrid_mpi_copies,
                                                   .copy = mgrid_mpi_copy,
                                                   .connect = mpi_move_connect,

@@ -84,8 +84,14 @@ static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
   return s;
 }
 
-static mgrid_status copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
-                         mgrid_error *err) {
+void mgrid_rows_pass(mgrid_rows *r, int64_t bytes) {
+  if ((r->done += bytes) < r->row) return;
+  r->done = 0;
+  pass(r, r->n - 1, 1);
+}
+
+mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
+                             mgrid_error *err) {
   int64_t scale = r->converts ? MGRID_CONVERT_SCALE : 1;
   while (bytes > 0) {
     mgrid_slab   s = next_rows(r, bytes * scale);
@@ -96,12 +102,10 @@ static mgrid_status copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t 
       mgrid_convert(&s);
     else if (how != MGRID_MEASURE && (failed = copy_strided(b, &s, err)))
       return failed;
-    if (s.row == r->row) {
+    if (s.row == r->row)
       pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
-    } else if ((r->done += s.row) == r->row) {
-      r->done = 0;
-      pass(r, r->n - 1, 1);
-    }
+    else
+      mgrid_rows_pass(r, s.row);
     buffer += n;
     bytes -= n;
   }
@@ -155,7 +159,7 @@ static mgrid_status cut(mgrid_parcels *p, int64_t most, char *buffer, mgrid_hand
   bool in_place = !r->converts && r->row - r->done >= n;
   *out = (mgrid_parcel){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
   p->left -= n;
-  return copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
+  return mgrid_rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
 }
 
 mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
@@ -169,7 +173,7 @@ mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mg
     int64_t n = p->left < room ? p->left : room;
     if (p->converts) n -= n % MGRID_CONVERT_SCALE;
     if (n == 0) return MGRID_OK; /* no element more fits */
-    if ((s = copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
+    if ((s = mgrid_rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
     p->left -= n;
     room -= n;
     out->bytes += (size_t)n;
@@ -191,7 +195,8 @@ mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *co
     /* one side's row is the other's buffer: the shorter ones, or those that convert, are copied into or out of it */
     mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b, *longer = shorter == &a ? &b : &a;
     for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
-      status = copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
+      status =
+          mgrid_rows_copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
       if (left > longer->row) pass(longer, longer->n - 1, 1);
     }
     if (status) break;

@@ -19,6 +19,18 @@ enum {
 /* Rows of this side of a piece of the ith tensor; `part` is where the part begins. */
 void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part);
 
+typedef enum mgrid_handling {
+  MGRID_PACK,   /* into the buffer */
+  MGRID_UNPACK, /* out of it */
+  MGRID_MEASURE /* pass over it: to know what will come */
+} mgrid_handling;
+
+/* Copy the next bytes of rows, and go on behind them. */
+mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
+                             mgrid_error *err);
+/* Go on by bytes of the current row, which has no fewer left. */
+void mgrid_rows_pass(mgrid_rows *r, int64_t bytes);
+
 typedef struct mgrid_parcels { /* { 0 } may be ended */
   mgrid_stream   stream;
   mgrid_backend *backend;  /* whose transport copies; what it cannot do the CPU does */
@@ -29,12 +41,6 @@ typedef struct mgrid_parcels { /* { 0 } may be ended */
   bool           direct;   /* it is one parcel, whose rows go from memory to memory, as the transport takes them */
   mgrid_rows     rows;
 } mgrid_parcels;
-
-typedef enum mgrid_handling {
-  MGRID_PACK,   /* into the buffer */
-  MGRID_UNPACK, /* out of it */
-  MGRID_MEASURE /* pass over it: to know what will come */
-} mgrid_handling;
 
 typedef struct mgrid_parcel {
   void      *data; /* in the part, or the buffer */

@@ -4,6 +4,7 @@
 ** the opposite order.
 */
 #include "comm/compare.h"
+#include "comm/reads.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ void mgrid_backend_free(mgrid_backend *b) {
     mgrid_state_free(b->states);
     b->users--;
   }
+  mgrid_reading_free(b);
   b->ops->close(b);
 }
 

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 16, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
+enum { CLI_ARGS_MAX = 256, CLI_WORLDS_MAX = 64, CLI_OPTIONS_MAX = 17, CLI_NAMES_MAX = 2, CLI_COMMON_MAX = 4 };
 enum { CLI_KNOWN_MAX = CLI_OPTIONS_MAX + CLI_COMMON_MAX };
 
 /* The values of a command line that every subcommand has. A subcommand with options of its own has a struct
@@ -192,7 +192,7 @@ typedef struct cli_moving {
   int64_t     window;       /* MiB; 0: not given */
   int64_t     timeout;      /* seconds; 0: not given */
   int64_t     machine;      /* mgrid_move_options */
-  bool        rounds, convert;
+  bool        rounds, convert, messages;
 } cli_moving;
 mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_plan *from, const mgrid_plan *to,
                           mgrid_error *planning, mgrid_error *err);

@@ -44,6 +44,7 @@ static const char help[] =
     "  --convert     tensors may be f32 on one side and bf16 on the other; they go as bf16\n"
     "  --rounds      in rounds: a rank sends one message at a time and receives one\n"
     "  --window MIB  memory for packing on a rank, 64\n"
+    "  --messages    by messages alone: ranks of a machine do not read each other's memory\n"
     "  --timeout S   seconds without progress after which a rank gives up, 120\n"
     "\n"
     "with nccl\n"
@@ -318,6 +319,7 @@ static bool parse(options *side, const cli_command *self, int argc, char **argv)
   a->move |= b->move;
   a->moving.rounds |= b->moving.rounds;
   a->moving.convert |= b->moving.convert;
+  a->moving.messages |= b->moving.messages;
   a->share_gpu |= b->share_gpu;
   if (!a->moving.tensor) a->moving.tensor = b->moving.tensor;
   if (!a->moving.map) a->moving.map = b->moving.map;
@@ -393,6 +395,7 @@ const cli_command command_run = {
                { "map", cli_text, offsetof(options, moving.map) },
                { "rounds", cli_flag, offsetof(options, moving.rounds) },
                { "convert", cli_flag, offsetof(options, moving.convert) },
+               { "messages", cli_flag, offsetof(options, moving.messages) },
                { "window", cli_number, offsetof(options, moving.window) } },
   .run = run,
 };

@@ -37,6 +37,7 @@ mgrid_status cli_run_move(const cli_moving *how, mgrid_backend *b, const mgrid_p
   size_t                 n = how->tensor ? 1 : 0;
   what.rounds = how->rounds, what.convert = how->convert, what.machine = how->machine;
   options.timeout = (double)how->timeout;
+  options.messages = how->messages;
   if (how->window) options.window = how->window << 20;
   if (how->map && to) cli_map(how->map, mgrid_plan_world(to), &map, &what.nranks, planning);
   what.ranks = map;

@@ -178,7 +178,8 @@ static mgrid_status set_peers(mgrid_move *m, const mgrid_messages *list, mgrid_e
     m->sums.sends += m->peer[i].send > 0;
     m->sums.receives += m->peer[i].receive > 0;
   }
-  return MGRID_OK;
+  m->kept = calloc(2 * m->npeers, sizeof *m->kept);
+  return m->kept ? MGRID_OK : mgrid_oom(err);
 }
 
 static mgrid_status set_rounds(mgrid_move *m, mgrid_error *err) {
@@ -226,6 +227,8 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
 void mgrid_move_free(mgrid_move *m) {
   if (!m) return;
   mgrid_pairs_free(&m->pairs);
+  for (size_t i = 0; i < 2 * m->npeers && m->kept; i++) free(m->kept[i].piece);
+  free(m->kept);
   free(m->peer);
   free(m);
 }
@@ -254,8 +257,25 @@ mgrid_status mgrid_move_bytes(const mgrid_move *m, mgrid_move_sums *out, mgrid_e
   return s;
 }
 
+enum { KEPT_MOST = 4 }; /* pieces of a message; larger messages take longer to carry than to plan */
+
+/* Where the pieces of a message are kept. */
+static mgrid_kept *kept_of(const mgrid_move *m, mgrid_way way, int64_t peer) {
+  mgrid_move_peer  key = { .rank = peer };
+  mgrid_move_peer *p = m->npeers && way != MGRID_STAYS ? bsearch(&key, m->peer, m->npeers, sizeof key, by_peer) : NULL;
+  return p ? &m->kept[2 * (p - m->peer) + (way == MGRID_RECEIVES)] : NULL;
+}
+
+/* Keep a piece behind the others, if it is there not yet. */
+static void keep(mgrid_kept *k, const mgrid_move_piece *piece, size_t at) {
+  mgrid_move_piece *more = at == k->n && at < KEPT_MOST ? realloc(k->piece, (at + 1) * sizeof *more) : NULL;
+  if (!more) return;
+  more[k->n++] = *piece;
+  k->piece = more;
+}
+
 void mgrid_stream_begin(mgrid_stream *s, const mgrid_move *m, mgrid_way way, int64_t peer) {
-  *s = (mgrid_stream){ .move = m };
+  *s = (mgrid_stream){ .move = m, .kept = kept_of(m, way, peer) };
   s->piece = (mgrid_move_piece){ .size = sizeof s->piece, .way = way, .peer = way == MGRID_STAYS ? m->rank : peer };
 }
 
@@ -277,10 +297,18 @@ static mgrid_status open_tensor(mgrid_stream *s, size_t i, mgrid_error *err) {
 
 mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err) {
   mgrid_status status = MGRID_OK;
+  mgrid_kept  *k = s->kept;
+  if (k && k->all) {
+    *more = s->done < k->n;
+    if (*more) s->piece = k->piece[s->done++];
+    return MGRID_OK;
+  }
   while (!(*more = mgrid_boxes_next(&s->boxes, &s->piece)) && s->next < s->move->pairs.n && !status) {
     mgrid_boxes_end(&s->boxes);
     status = open_tensor(s, s->next++, err);
   }
+  if (k && *more) keep(k, &s->piece, s->done++);
+  if (k && !*more && !status) k->all = k->n == s->done;
   return status;
 }
 
@@ -295,6 +323,7 @@ mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer,
   mgrid_status s;
   bool         more;
   mgrid_stream_begin(&stream, m, way, peer);
+  stream.kept = NULL; /* which is for runs: this may be called in several threads */
   while (!(s = mgrid_stream_next(&stream, &more, err)) && more)
     if (fn(ud, &stream.piece) != 0) {
       s = mgrid_fail(err, MGRID_OUTPUT, "the pieces of a message were not taken");

@@ -36,17 +36,27 @@ void         mgrid_pairs_free(mgrid_pairs *p);
 bool                mgrid_pairs_converts(const mgrid_pairs *p, size_t i);
 const mgrid_tensor *mgrid_pairs_tensor(const mgrid_pairs *p, size_t i, bool before);
 
+/* The pieces of one message, as the first walk over them has found them: a later run of the move plans them no more. */
+typedef struct mgrid_kept {
+  mgrid_move_piece *piece; /* [n], owned */
+  size_t            n;
+  bool              all; /* there are no more; false: not known yet, or too many to keep */
+} mgrid_kept;
+
 struct mgrid_move {
   mgrid_pairs      pairs;
   int64_t          rank;
   size_t           npeers;
   mgrid_move_peer *peer; /* [npeers], by rank */
-  mgrid_move_sums  sums;
+  mgrid_kept *kept; /* [2 * npeers]: what is sent to each, what comes from each. Written also where the move is const */
+  mgrid_move_sums sums;
 };
 
 /* The pieces of mgrid_move_pieces one after the other: what goes to a peer, comes from it, or stays. */
 typedef struct mgrid_stream {
   const mgrid_move *move;
+  mgrid_kept       *kept; /* of the message; NULL: of what stays */
+  size_t            done; /* pieces so far */
   size_t            next; /* tensor after the one that `boxes` is of */
   mgrid_boxes       boxes;
   mgrid_move_piece  piece; /* the last one */

@@ -29,10 +29,10 @@ describe("moongrid run A vs B --move", function()
 
   for _, case in ipairs {
     { 1, "tp=1 pp=1 vs tp=1 pp=1" }, { 2, "tp=2 pp=1 vs tp=1 pp=2" }, { 4, "vs tp=4 pp=1" }, { 6, "tp=3 vs tp=1 pp=6" },
-    { 8, "vs tp=4 pp=1" }, { 8, "vs tp=4 pp=1 --rounds" }, { 8, "vs tp=1 pp=1 wide=4 --window 1" },
+    { 8, "vs tp=4 pp=1" }, { 8, "vs tp=4 pp=1 --rounds" }, { 8, "vs tp=4 pp=1 --messages" }, { 8, "vs tp=4 pp=1 --rounds --messages" }, { 8, "vs tp=1 pp=1 wide=4 --window 1" },
     { 8, "n=4 vs tp=1 off=4 n=4 --timeout 60" }, { 8, "--world 4 vs tp=4" }, { 8, "tp=8 pp=1 vs --world 4" },
     { 8, "vs tp=4 pp=1 flat=7" }, { 8, "flat=1000 pp=1 vs tp=4" }, { 8, "tp=1 flat=1 vs flat=64 pp=1 --window 4096" },
-    { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --window 1" }, { 4, "tp=4 pp=1 vs tp=4 pp=1 --map 3,2,1,0 --tensor qkv" },
+    { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --window 1" }, { 4, "wide=4000 vs tp=4 pp=1 wide=4000 --messages" }, { 4, "tp=4 pp=1 vs tp=4 pp=1 --map 3,2,1,0 --tensor qkv" },
     { 1, "type=f32 tp=1 pp=1 vs tp=1 pp=1 --convert" }, { 8, "vs type=f32 tp=4 pp=1 --convert" },
     { 4, "type=f32 wide=900 vs tp=4 pp=1 wide=900 --convert --window 1" }, { 6, "tp=3 vs tp=1 pp=6 type=f32 --convert --rounds" },
   } do
@@ -113,6 +113,19 @@ describe("mgrid_move_run with a timeout", function()
     assert.truthy(why and (why:find "^rank [23] gave up$"
       or why:find "^nothing moved for 1 seconds: rank %d has not sent all, and %d+ messages are on their way$"), out)
     assert.truthy(out:find("\n403: mpi: an earlier call over all ranks did not end; the job cannot go on\n", 1, true), out)
+  end)
+
+  it("tells nobody that he has all, of memory that was given up", function()
+    local out = launch(4, "build/tests/mpi/move overtaken")
+    assert.truthy(out:find("0 403: after 1 seconds not all ranks had come: rank 1 is not there, in call 2 over all ranks: a move "
+      .. "of tensors\n", 1, true), out)
+    assert.truthy(out:find "1 403: [^\n]*not all ranks had come: [^\n]*; and on rank 1 rank [023] gave up\n", out)
+  end)
+
+  it("gets messages where the kernel does not let ranks read each other", function()
+    local out, err, code = launch(4, "build/tests/mpi/move refused")
+    assert.equal(0, code, out .. err)
+    assert.truthy(out:find "\n1%.%.4\n$", out)
   end)
 
   it("waits as long as any rank goes on", function()

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT
 **
-** move.c - moves of tensors between random layouts on real ranks: every element checked by its own formula, bytes
-** counted under MPI, what lies beside the buffers untouched; refusals, told alike on every rank. TAP from rank 0.
+** move.c - moves of tensors between random layouts on real ranks, by messages and read out of the memory of other ranks:
+** every element checked by its own formula, bytes counted under MPI and under the kernel's calls, what lies beside the
+** buffers untouched; refusals, told alike on every rank. TAP from rank 0.
+** `move refused`: the kernel lets a rank read no other, as where a container or Yama forbids it. `move overtaken`: a rank
+** reads so late that the others have given up.
 ** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
 ** `move slow`: two ranks take longer than the deadline, and never stop; the others wait.
 */
 #include "../c/random.h" /* first: its functions have a `size` of their own */
+#include "comm/backend.h"
 #include "moongrid_mpi.h"
 #include "tap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* ------------------------------------------------ what MPI is asked to send */
@@ -29,6 +36,27 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
   if (hang >= 0 && hang-- == 0) sleep(4);
   if (dawdle) usleep((useconds_t)dawdle * 1000);
   return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+
+/* -------------------------------------------------- what the kernel is asked to read */
+
+static int64_t calls, allowed; /* of other processes so far; before they fail */
+static int     refuses;        /* with this errno, if not 0 */
+static bool    in_parts, naps; /* calls end early, as they may; the next one takes 4 seconds, before it reads */
+
+MGRID_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto, const struct iovec *from,
+                                   unsigned long nfrom, unsigned long flags) {
+  struct iovec half;
+  if (pid != getpid() && calls++ >= allowed && refuses) return errno = refuses, -1;
+  if (naps && pid != getpid()) sleep(4);
+  if (pid != getpid()) naps = false;
+  if (in_parts && calls % 2 && nto == 1 && nfrom == 1 && to->iov_len > 1) {
+    half = (struct iovec){ to->iov_base, to->iov_len / 2 };
+    to = &half;
+  } else if (in_parts && nto > 1 && nfrom > 1) { /* not a whole number of spans of the other side */
+    nto /= 2;
+  }
+  return syscall(SYS_process_vm_readv, pid, to, nto, from, nfrom, flags);
 }
 
 /* ------------------------------------------------------------ random layouts */
@@ -104,6 +132,8 @@ static int64_t walk(const mgrid_plan *p, int k, const int64_t *length, char *dat
   return wrong;
 }
 
+static bool any_read; /* in any move so far */
+
 typedef struct parts {
   mgrid_buffer buffer[TENSORS]; /* GUARD bytes more than the part */
   int64_t      bytes[TENSORS];
@@ -133,6 +163,16 @@ static void free_parts(parts *p, int ntensors) {
   for (int k = 0; k < ntensors; k++) free(p->buffer[k].data);
 }
 
+/* Each byte comes once: in messages, which are counted where they are sent, or read, which the move itself counts, as what
+** was packed lies in memory that ranks share. So the sums over all ranks are those of the plan. */
+static bool counts(mgrid_backend *b, int64_t read_before, const mgrid_move_sums *sums, bool messages) {
+  int64_t read = b->read - read_before, all[] = { sent + read, sums->send, read };
+  bool    mine = sent <= sums->send && read <= sums->receive && (!messages || (read == 0 && sent == sums->send));
+  MPI_Allreduce(MPI_IN_PLACE, all, 3, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+  any_read |= all[2] > 0;
+  return mine && all[0] == all[1];
+}
+
 static bool one_move(mgrid_backend *b, uint64_t seed) {
   mgrid_error        e = MGRID_ERROR_INIT;
   rng                r = rng_new(seed);
@@ -152,10 +192,13 @@ static bool one_move(mgrid_backend *b, uint64_t seed) {
   mgrid_move_run_options how = MGRID_MOVE_RUN_OPTIONS_INIT;
   if (rng_chance(&r, 50)) how.window = 2 * 64 * 2 * size << rng_between(&r, 0, 8);
   if (rng_chance(&r, 30)) how.timeout = 60;
+  how.messages = rng_chance(&r, 30);
+  in_parts = rng_chance(&r, 50);
   parts src = make_parts(from, n, length, true, &e), dst = make_parts(to, n, length, false, &e);
   sent = 0;
-  bool    ok = mgrid_move_run(m, b, src.buffer, dst.buffer, &how, &e) == MGRID_OK && sent == sums.send;
-  int64_t wrong = 0;
+  int64_t read = b->read, wrong = 0;
+  bool    ok = mgrid_move_run(m, b, src.buffer, dst.buffer, &how, &e) == MGRID_OK;
+  ok &= counts(b, read, &sums, how.messages);
   for (int k = 0; k < n; k++)
     if (dst.bytes[k]) wrong += walk(to, k, length[k], dst.buffer[k].data, true, &e);
   ok &= wrong == 0 && guards_are_whole(&src, n) && guards_are_whole(&dst, n);
@@ -318,11 +361,17 @@ static void big(mgrid_backend *b) {
   }
   mgrid_move  *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
   mgrid_buffer mine = { all, bytes }, none = { NULL, 0 };
-  sent = 0;
-  ok = ok && mgrid_move_run(m, b, rank ? &none : &mine, rank ? &mine : &none, NULL, &e) == MGRID_OK;
+  for (int messages = 0; messages < 2 && ok; messages++) {
+    mgrid_move_run_options how = MGRID_MOVE_RUN_OPTIONS_INIT;
+    int64_t                read = b->read, want[] = { messages && !rank, !messages && rank };
+    how.messages = messages, in_parts = false;
+    sent = 0;
+    ok = mgrid_move_run(m, b, rank ? &none : &mine, rank ? &mine : &none, &how, &e) == MGRID_OK
+         && sent == want[0] * bytes && b->read - read == want[1] * bytes;
+  }
   for (int64_t i = 0; i < PERIOD / 8 && ok; i++) ok = ((int64_t *)all)[i] == i;
   if (e.status) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
-  test(ok && sent == (rank ? 0 : bytes), "a tensor of 5 GiB");
+  test(ok, "a tensor of 5 GiB, read and by messages");
   mgrid_move_free(m);
   for (int i = 0; i < 2; i++) mgrid_plan_free(plan[i]);
   munmap(all, (size_t)bytes);
@@ -335,7 +384,7 @@ static int stuck(bool absent) {
   mgrid_backend         *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   fixture                f = fixture_new(b, 100000);
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
-  o.timeout = 1;
+  o.timeout = 1, o.messages = true;
   if (rank == 1) hang = 1;
   if (rank == 1 && absent) sleep(4);
   mgrid_status s = mgrid_move_run(f.move, b, f.src.buffer, f.dst.buffer, &o, &e);
@@ -347,6 +396,104 @@ static int stuck(bool absent) {
     MPI_Abort(MPI_COMM_WORLD, 3);
   }
   sleep(10);
+  return 1;
+}
+
+/* A vector of doubles, which all ranks have a piece of, and then the whole: all pieces lie side by side. */
+typedef struct gathering {
+  mgrid_plan  *plan[2];
+  mgrid_move  *move;
+  mgrid_buffer from, to;
+  int64_t      piece; /* elements */
+} gathering;
+
+static gathering gathering_new(int64_t piece) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  gathering         g = { .piece = piece };
+  mgrid_tensor_axis axis = MGRID_TENSOR_AXIS_INIT;
+  axis.name = "i", axis.length = piece * size, axis.dims = dim_names;
+  for (int i = 0; i < 2; i++) {
+    mgrid_dim       dim = { "x", size };
+    mgrid_grid     *grid = mgrid_grid_new(mgrid_world(size), 1, &dim, &e);
+    mgrid_topology *t = mgrid_topology_new(size, &e);
+    axis.ndims = i == 0;
+    mgrid_tensor *tensor = mgrid_tensor_new(grid, "f64", 1, &axis, NULL, &e);
+    mgrid_topology_add_tensor(t, "a", tensor, &e);
+    g.plan[i] = mgrid_plan_new(t, &e);
+    mgrid_tensor_free(tensor);
+    mgrid_topology_free(t);
+    mgrid_grid_free(grid);
+  }
+  g.move = mgrid_move_new(g.plan[0], g.plan[1], rank, 0, NULL, NULL, &e);
+  g.from = (mgrid_buffer){ malloc((size_t)piece * 8), piece * 8 };
+  g.to = (mgrid_buffer){ calloc((size_t)(piece * size), 8), piece * size * 8 };
+  for (int64_t i = 0; i < piece; i++) ((double *)g.from.data)[i] = (double)(rank * piece + i);
+  return g;
+}
+
+static bool is_gathered(const gathering *g) {
+  bool ok = true;
+  for (int64_t i = 0; i < g->piece * size; i++) ok &= ((double *)g->to.data)[i] == (double)i;
+  return ok;
+}
+
+static void gathering_free(gathering *g) {
+  free(g->from.data);
+  free(g->to.data);
+  mgrid_move_free(g->move);
+  for (int i = 0; i < 2; i++) mgrid_plan_free(g->plan[i]);
+}
+
+/* The kernel forbids one rank to read others: quietly all get messages. Then it changes its mind on the way, which is an
+** error on all. */
+static int refused_by_kernel(void) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  gathering      g = gathering_new(1 << 16);
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  if (rank == 1) refuses = EPERM;
+  bool ok = mgrid_move_run(g.move, b, &g.from, &g.to, NULL, &e) == MGRID_OK && is_gathered(&g);
+  ok &= mgrid_move_run(g.move, b, &g.from, &g.to, NULL, &e) == MGRID_OK;
+  test(ok && b->read == 0 && sent == 2 * (size - 1) * g.from.bytes,
+       "where one rank may not read others, all get messages");
+  mgrid_backend_free(b);
+  b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  refuses = 0;
+  memset(g.to.data, 0, (size_t)g.to.bytes);
+  sent = 0;
+  ok = mgrid_move_run(g.move, b, &g.from, &g.to, NULL, &e) == MGRID_OK && is_gathered(&g);
+  test(ok && b->read == (size - 1) * g.from.bytes && sent == 0, "else they read in the first move");
+  if (rank == 1) refuses = EPERM, allowed = calls + 1;
+  mgrid_status s = mgrid_move_run(g.move, b, &g.from, &g.to, NULL, anew(&e));
+  char         want[96];
+  snprintf(want, sizeof want, "rank 1: the memory of rank %d cannot be read: Operation not permitted",
+           size > 3 ? 3 : 0);
+  if (strcmp(e.message, want) != 0) fprintf(stderr, "# rank %d: %s\n", rank, e.message);
+  test(s == MGRID_BACKEND && strcmp(e.message, want) == 0, "what cannot be read on the way is told on all");
+  s = mgrid_move_run(g.move, b, &g.from, &g.to, NULL, anew(&e));
+  test(s == MGRID_TIMED_OUT, "and the backend moves no more");
+  mgrid_backend_free(b);
+  gathering_free(&g);
+  return tap_end();
+}
+
+/* Rank 1 stops while it reads, longer than the others wait for it; they give up, and use their parts for something else. What
+** it then reads must be no success. Ends the job. */
+static int overtaken(void) {
+  mgrid_error            e = MGRID_ERROR_INIT;
+  mgrid_mpi_options      how = MGRID_MPI_OPTIONS_INIT;
+  gathering              g = gathering_new(1 << 16);
+  mgrid_backend         *b = mgrid_mpi_backend(MPI_COMM_WORLD, &how, &e);
+  mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
+  mgrid_move_run(g.move, b, &g.from, &g.to, NULL, &e);
+  o.timeout = 1;
+  naps = rank == 1;
+  mgrid_status s = mgrid_move_run(g.move, b, &g.from, &g.to, &o, &e);
+  if (rank < 2) printf("%d %d: %s\n", rank, (int)s, e.message), fflush(stdout);
+  memset(g.from.data, 0, (size_t)g.from.bytes);
+  munmap((char *)g.from.data - (uintptr_t)g.from.data % 4096,
+         (size_t)g.from.bytes); /* what is read is gone altogether */
+  sleep(rank == 1 ? 1 : 20);
+  MPI_Abort(MPI_COMM_WORLD, 3);
   return 1;
 }
 
@@ -374,7 +521,7 @@ static void slow(mgrid_backend *b, int mover) {
     mgrid_grid_free(g);
   }
   mgrid_move *m = mgrid_move_new(plan[0], plan[1], rank, 0, NULL, NULL, &e);
-  o.window = 2 * HALF, o.timeout = 2;
+  o.window = 2 * HALF, o.timeout = 2, o.messages = true;
   dawdle = rank == mover ? 125 : 0;
   double begun = MPI_Wtime();
   bool   ok = mgrid_move_prove(m, b, &o, &e) == MGRID_OK && MPI_Wtime() - begun > 1.5 * o.timeout;
@@ -396,12 +543,15 @@ int main(int argc, char **argv) {
     mgrid_backend_free(b);
     return tap_end();
   }
+  if (argc > 1 && strcmp(argv[1], "refused") == 0) return refused_by_kernel();
+  if (argc > 1 && strcmp(argv[1], "overtaken") == 0) return overtaken();
   if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           ok = true;
   uint64_t       first = first_seed();
   for (uint64_t seed = first; seed < first + 150; seed++) ok &= one_move(b, seed);
-  test(ok, "150 random moves: every element, no byte more than planned, nothing beside the buffers");
+  test(ok && any_read == (size > 1),
+       "150 random moves: every element, no byte more than planned, nothing beside the buffers");
   refusals(b);
   if (size == 2) big(b);
   mgrid_backend_free(b);
