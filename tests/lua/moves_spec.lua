@@ -122,6 +122,12 @@ describe("mgrid_move_run with a timeout", function()
     assert.truthy(out:find "1 403: [^\n]*not all ranks had come: [^\n]*; and on rank 1 rank [023] gave up\n", out)
   end)
 
+  it("names a rank that was killed while it read", function()
+    local out = support.run("LAUNCH_OPTIONS=--enable-recovery scripts/launch 4 build/tests/mpi/move killed")
+    assert.truthy(out:find("^0 403: after 1 seconds not all ranks had come: rank 1 is not there, in call 2 over all ranks: a "
+      .. "move of tensors"), out)
+  end)
+
   it("gets messages where the kernel does not let ranks read each other", function()
     local out, err, code = launch(4, "build/tests/mpi/move refused")
     assert.equal(0, code, out .. err)

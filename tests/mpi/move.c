@@ -4,7 +4,7 @@
 ** every element checked by its own formula, bytes counted under MPI and under the kernel's calls, what lies beside the
 ** buffers untouched; refusals, told alike on every rank. TAP from rank 0.
 ** `move refused`: the kernel lets a rank read no other, as where a container or Yama forbids it. `move overtaken`: a rank
-** reads so late that the others have given up.
+** reads so late that the others have given up. `move killed`: it is killed there.
 ** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
 ** `move slow`: two ranks take longer than the deadline, and never stop; the others wait.
 */
@@ -14,6 +14,7 @@
 #include "tap.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,12 +43,14 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
 
 static int64_t calls, allowed; /* of other processes so far; before they fail */
 static int     refuses;        /* with this errno, if not 0 */
-static bool    in_parts, naps; /* calls end early, as they may; the next one takes 4 seconds, before it reads */
+static bool    in_parts;       /* they end early, as they may */
+static bool    naps, dies;     /* the next one takes 4 seconds before it reads; or this rank is killed in it */
 
 MGRID_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto, const struct iovec *from,
                                    unsigned long nfrom, unsigned long flags) {
   struct iovec half;
   if (pid != getpid() && calls++ >= allowed && refuses) return errno = refuses, -1;
+  if (dies && pid != getpid()) raise(SIGKILL);
   if (naps && pid != getpid()) sleep(4);
   if (pid != getpid()) naps = false;
   if (in_parts && calls % 2 && nto == 1 && nfrom == 1 && to->iov_len > 1) {
@@ -477,8 +480,8 @@ static int refused_by_kernel(void) {
 }
 
 /* Rank 1 stops while it reads, longer than the others wait for it; they give up, and use their parts for something else. What
-** it then reads must be no success. Ends the job. */
-static int overtaken(void) {
+** it then reads must be no success. Or it is killed there. Ends the job. */
+static int overtaken(bool killed) {
   mgrid_error            e = MGRID_ERROR_INIT;
   mgrid_mpi_options      how = MGRID_MPI_OPTIONS_INIT;
   gathering              g = gathering_new(1 << 16);
@@ -486,13 +489,13 @@ static int overtaken(void) {
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
   mgrid_move_run(g.move, b, &g.from, &g.to, NULL, &e);
   o.timeout = 1;
-  naps = rank == 1;
+  naps = rank == 1 && !killed, dies = rank == 1 && killed;
   mgrid_status s = mgrid_move_run(g.move, b, &g.from, &g.to, &o, &e);
   if (rank < 2) printf("%d %d: %s\n", rank, (int)s, e.message), fflush(stdout);
   memset(g.from.data, 0, (size_t)g.from.bytes);
   munmap((char *)g.from.data - (uintptr_t)g.from.data % 4096,
          (size_t)g.from.bytes); /* what is read is gone altogether */
-  sleep(rank == 1 ? 1 : 20);
+  sleep(killed ? 2 : rank == 1 ? 1 : 20);
   MPI_Abort(MPI_COMM_WORLD, 3);
   return 1;
 }
@@ -544,7 +547,8 @@ int main(int argc, char **argv) {
     return tap_end();
   }
   if (argc > 1 && strcmp(argv[1], "refused") == 0) return refused_by_kernel();
-  if (argc > 1 && strcmp(argv[1], "overtaken") == 0) return overtaken();
+  if (argc > 1 && strcmp(argv[1], "overtaken") == 0) return overtaken(false);
+  if (argc > 1 && strcmp(argv[1], "killed") == 0) return overtaken(true);
   if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           ok = true;
