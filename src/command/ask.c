@@ -107,6 +107,22 @@ static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *n
   return mgrid_policy_call_json(rt, s, name, args, answer, err);
 }
 
+/* JSON, in which what would control a terminal, and Jansson leaves as it is, is written \u009b. */
+static void print_json(const char *text) {
+  static const unsigned char mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+  for (size_t n; *text; text += n) {
+    unsigned char first = (unsigned char)*text;
+    unsigned      code = 0;
+    n = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    for (size_t i = 0; i < n; i++) code = i ? code << 6 | (text[i] & 0x3f) : first & mask[n];
+    if (mgrid_is_shown(text, n))
+      fwrite(text, 1, n, stdout);
+    else
+      printf("\\u%04x", code);
+  }
+  printf("\n");
+}
+
 static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, question *ask, int64_t rank,
                              const json_t *args, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_dry(c->world, rank, err);
@@ -114,8 +130,8 @@ static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtim
   json_t        *answer = NULL;
   mgrid_status   s = state ? ask(rt, state, c->cli.words[0], args, &answer, err) : err->status;
   char          *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
-  if (text && c->rank == ALL) printf("%8" PRId64 "  %s\n", rank, text);
-  if (text && c->rank != ALL) printf("%s\n", text);
+  if (text && c->rank == ALL) printf("%8" PRId64 "  ", rank);
+  if (text) print_json(text);
   free(text);
   json_decref(answer);
   mgrid_state_free(state);
