@@ -118,16 +118,31 @@ static mgrid_status call_policy(mgrid_runtime *rt, mgrid_state *s, const char *n
   return mgrid_policy_call_json(rt, s, name, args, answer, err);
 }
 
+/* JSON, in which what would control a terminal, and Jansson leaves as it is, is written \u009b. */
+static void print_json(const char *text) {
+  static const unsigned char mask[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+  for (size_t n; *text; text += n) {
+    unsigned char first = (unsigned char)*text;
+    unsigned      code = 0;
+    n = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    for (size_t i = 0; i < n; i++) code = i ? code << 6 | (text[i] & 0x3f) : first & mask[n];
+    if (mgrid_is_shown(text, n))
+      fwrite(text, 1, n, stdout);
+    else
+      printf("\\u%04x", code);
+  }
+}
+
 /* One answer; for all ranks a line of a table, whose head stands before the first, or an element of a list. */
 static void print_answer(const options *c, int64_t rank, const char *text) {
-  if (c->rank != ALL) {
-    printf("%s\n", text);
-  } else if (c->json) {
-    printf("%s%s%s", rank == 0 ? "[" : ",\n ", text, rank + 1 == c->world ? "]\n" : "");
-  } else {
-    if (rank == 0) printf("%8s  %s\n", "rank", c->cli.words[0]);
-    printf("%8" PRId64 "  %s\n", rank, text);
-  }
+  bool all = c->rank == ALL, list = all && c->json;
+  if (all && !list && rank == 0) printf("%8s  %s\n", "rank", c->cli.words[0]);
+  if (list)
+    printf("%s", rank == 0 ? "[" : ",\n ");
+  else if (all)
+    printf("%8" PRId64 "  ", rank);
+  print_json(text);
+  printf("%s", !list ? "\n" : rank + 1 == c->world ? "]\n" : "");
 }
 
 static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, question *ask, int64_t rank,

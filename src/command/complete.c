@@ -32,9 +32,9 @@ typedef struct line {
 
 /* ---------------------------------------------------------------- candidates */
 
-/* Offer a word that begins as what was typed does; `about` may be NULL. */
+/* Offer a word that begins as what was typed does, but no file whose name would control the terminal; `about` may be NULL. */
 static void offer(const line *l, const char *word, const char *about) {
-  if (strncmp(word, l->last, strlen(l->last)) != 0) return;
+  if (strncmp(word, l->last, strlen(l->last)) != 0 || !mgrid_is_shown(word, strlen(word))) return;
   printf("%.*s%s", (int)l->nhead, l->head, word);
   if (about && *about) printf("\t%.*s", (int)strcspn(about, "\n\t"), about);
   printf("\n");

@@ -104,7 +104,8 @@ static void put_place(const cli *c, const char *label, const char *at) {
       read_line(&t, source, strtoll(colon + 1, NULL, 10));
   }
   free(source);
-  mgrid_text_add(&safe, "%s  ", at);
+  mgrid_text_shown(&safe, at);
+  mgrid_text_add(&safe, "  ");
   if (t.data && !t.failed) mgrid_text_shown(&safe, t.data);
   cli_wrap(c, label, &safe);
   mgrid_text_free(&t);

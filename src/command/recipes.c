@@ -7,6 +7,7 @@
 #include "script/runtime.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: moongrid recipes [RECIPE] [--json | --source | --getters]\n"
@@ -77,6 +78,18 @@ static mgrid_status describe(const options *c, mgrid_error *err) {
   return s;
 }
 
+/* The text as it is; on a terminal what would control it is written out. */
+static void put_source(const char *text, size_t len) {
+  for (size_t at = 0, n; isatty(STDOUT_FILENO) && at < len; at += n) {
+    bool gap = text[at] == '\n' || text[at] == '\t';
+    char shown[1024];
+    for (n = 1; !gap && n < 64 && at + n < len && text[at + n] != '\n' && text[at + n] != '\t'; n++) continue;
+    while (at + n < len && ((unsigned char)text[at + n] & 0xc0) == 0x80 && n < 68) n++; /* the rest of a character */
+    fwrite(gap ? text + at : shown, 1, gap ? n : mgrid_shown(shown, sizeof shown, text + at, n), stdout);
+  }
+  if (!isatty(STDOUT_FILENO)) fwrite(text, 1, len, stdout);
+}
+
 /* The text of a file, or of a bundled recipe and its parts, each after a line that names it. */
 static mgrid_status show_source(const options *c, mgrid_error *err) {
   const char *name = c->cli.recipe, *text = cli_text_of(name);
@@ -90,9 +103,9 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
   mgrid_runtime *rt = cli_load(&c->cli, err); /* says what is wrong with the name, or the file */
   mgrid_text     t = { 0 };
   if (rt && cli_from_stdin(&c->cli))
-    fputs(cli_text_of(CLI_STDIN), stdout);
+    put_source(cli_text_of(CLI_STDIN), strlen(cli_text_of(CLI_STDIN)));
   else if (rt && mgrid_read_file(name, &t, err) == MGRID_OK)
-    fwrite(t.data ? t.data : "", 1, t.len, stdout);
+    put_source(t.data ? t.data : "", t.len);
   mgrid_text_free(&t);
   mgrid_runtime_free(rt);
   return err->status;

@@ -262,11 +262,12 @@ static mgrid_status write_folder(work *w, mgrid_error *err) {
 
 static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_error *err) {
   work w = { .o = o, .plan = plan, .window = (o->window ? o->window : 64) << 20, .tells = isatty(2) };
-  char bytes[32];
+  char bytes[32], where[512];
+  mgrid_shown(where, sizeof where, o->output, strlen(o->output));
   w.from = shards_open(o->cli.words[0], err);
   if (w.from && !pair(&w, err) && !write_folder(&w, err))
     printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, w.from->n == 1 ? "" : "s",
-           cli_bytes(w.all, bytes, sizeof bytes), w.files, w.files == 1 ? "" : "s", o->output);
+           cli_bytes(w.all, bytes, sizeof bytes), w.files, w.files == 1 ? "" : "s", where);
   shards_close(w.from);
   free(w.is);
   return err->status;

@@ -426,6 +426,33 @@ describe("what a terminal would obey is written out", function()
     os.remove(path)
   end)
 
+  it("in answers, which stay the same JSON", function()
+    local path = file "return recipe { build = topology, queries = { q = function() return '\\u{9B}31m\\u{7F}\\u{202E}\\u{E4}\\u{1F600}\\n' end } }"
+    local out, err, code = run(("build/moongrid ask %s --world 8 --rank 0 q"):format(path))
+    os.remove(path)
+    assert.are.same({ '"\\u009b31m\\u007f\\u202e\u{E4}\u{1F600}\\n"\n', "", 0 }, { out, err, code })
+    assert.are.equal("\u{9B}31m\u{7F}\u{202E}\u{E4}\u{1F600}\n", (require("dkjson").decode(out)))
+  end)
+
+  it("in the lines that made a family, and in the source on a terminal", function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local odd = folder .. "/\27[31m.lua"
+    os.execute("mkdir " .. folder)
+    local recipe = "return recipe { build = function(w)\nlocal t = topology(w)\n\tt.x = grid(w, 'x', { x = fill }) 'x' -- \27[2J\u{E4}\nreturn t end }\n"
+    local to = assert(io.open(odd, "wb"))
+    to:write(recipe)
+    to:close()
+    local out = run(("build/moongrid explain '%s' --world 8"):format(odd))
+    assert.is_truthy(out:find("/\\x1b[31m.lua:3 ", 1, true) and out:find("'x' -- \\x1b[2J\u{E4}", 1, true), out)
+    assert.is_nil(out:find("\27", 1, true))
+    assert.are.equal(recipe, (run(("build/moongrid recipes --source '%s'"):format(odd))))
+    out = run(('script -qec "build/moongrid recipes --source %s/*" /dev/null'):format(folder))
+    assert.are.equal((recipe:gsub("\27", "\\x1b")), (out:gsub("\r\n", "\n")))
+    assert.are.equal("", (run(("build/moongrid complete plan %s/"):format(folder))))
+    os.execute("rm -r " .. folder)
+  end)
+
   it("in paths", function()
     local path, odd = file(building "t.x = f"), os.tmpname() .. "\27\xFF.lua"
     os.rename(path, odd)

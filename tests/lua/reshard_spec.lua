@@ -194,6 +194,13 @@ describe("moongrid reshard", function()
     assert.truthy(peak[2] > peak[1] + 24 * 1024 and peak[2] < peak[1] + 50 * 1024, "KiB: " .. peak[2])
   end)
 
+  it("writes out what a terminal would obey of the name of the folder", function()
+    local out, err, code = reshard(single, "odd\27[2J", "--world 4")
+    assert.same({ "", 0 }, { err, code })
+    assert.truthy(out:find "/odd\\x1b%[2J\n$")
+    os.execute("rm -r '" .. at "odd\27[2J" .. "'")
+  end)
+
   it("takes away what one left that was killed", function()
     local big = write("killed.safetensors", whole {
       { "up", "F32", { 65536, 1037 }, ("\1\2\3\4"):rep(65536 * 1037) }, original[1], original[2],
