@@ -95,7 +95,8 @@ bool cli_parse_sides(cli *a, int64_t *a_world, cli *b, int64_t *b_world, bool la
 /* guard.c. On a rank of a launcher: say what it is in when the launcher ends the job; `in` NULL: say nothing, as an
 ** error was said. The text must live on. */
 void cli_guard(const cli *c, const char *in);
-/* Say "after N seconds <what>: ..." and end with status 4, unless cli_guard_end comes before. */
+/* Until cli_guard_end: say "after N seconds <what>: ..." and end with status 4; say who started this process, if MPI ends
+** it by exit. */
 void cli_guard_alarm(const cli *c, double seconds, const char *what);
 void cli_guard_end(void);
 

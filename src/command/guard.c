@@ -17,6 +17,8 @@ static char        head[64];  /* "moongrid: [rank 3/8] " */
 static char        slow[256]; /* what the alarm says */
 static const char *doing;     /* what the rank is in; NULL: it has ended, or has said an error */
 static bool        speaks;    /* of what all ranks know alike: rank 0, and 1 for it */
+static const char *starter;   /* the launcher, while MPI starts, which may end the process; else NULL */
+static bool        heard;     /* atexit knows on_exit_of_mpi */
 static int64_t     killed;    /* mgrid_cgroup_kills before the job has started; -1: nobody counts */
 
 enum { FAILED = MGRID_BACKEND / 100 };
@@ -66,6 +68,17 @@ static void on_term(int nr) {
   raise(nr);
 }
 
+/* MPI has called exit: its own words name neither the launcher nor this program. */
+static void on_exit_of_mpi(void) {
+  if (!starter || !speaks || !doing) return;
+  say(head);
+  say("MPI has ended this process in ");
+  say(doing);
+  say(", and says why itself; it was started by ");
+  say(starter);
+  say(", which has to be of the MPI that moongrid was built with\n");
+}
+
 static void handle(int nr, void (*what)(int)) {
   struct sigaction a = { .sa_handler = what };
   sigemptyset(&a.sa_mask);
@@ -88,9 +101,12 @@ void cli_guard_alarm(const cli *c, double seconds, const char *what) {
   snprintf(slow, sizeof slow,
            "after %g seconds %s: some rank is late, stopped or dead, or was not started as this one\n", seconds, what);
   setitimer(ITIMER_REAL, &t, NULL);
+  if (!heard) heard = atexit(on_exit_of_mpi) == 0;
+  starter = mgrid_launcher().by;
 }
 
 void cli_guard_end(void) {
   struct itimerval none = { .it_value = { 0, 0 } };
   setitimer(ITIMER_REAL, &none, NULL);
+  starter = NULL;
 }

@@ -390,6 +390,19 @@ end)
 describe("another MPI", function()
   local run = support.run
 
+  it("as a launcher, for which MPI ends the process in MPI_Init, is told after that", function()
+    local source = support.file "#include <stdlib.h>\nint MPI_Init_thread(void);\nint MPI_Init_thread(void) { exit(15); }\n"
+    local library = os.tmpname()
+    local _, failed, made = run(("cc -fPIC -shared -x c %s -o %s"):format(source, library))
+    assert.equal(0, made, failed)
+    local _, err, code = run(("env PMI_RANK=0 PMI_SIZE=2 LD_PRELOAD=%s build/moongrid run picotron"):format(library))
+    os.remove(source)
+    os.remove(library)
+    assert.equal(15, code)
+    assert.equal("moongrid: [rank 0/2] MPI has ended this process in the start of the job, and says why itself; it was started by "
+      .. "a launcher with PMI (MPICH's mpirun, srun --mpi=pmi2), which has to be of the MPI that moongrid was built with\n", err)
+  end)
+
   it("as a launcher, which MPI knows nothing of, is told by its environment", function()
     local as_srun = "SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 "
     local out, err, code = run(as_srun .. "build/moongrid run examples/moe.lua --backend mpi")
