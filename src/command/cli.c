@@ -112,7 +112,7 @@ mgrid_runtime *cli_load(const cli *c, mgrid_error *err) {
   hooks.ud = (void *)(uintptr_t)c, hooks.log = say_printed;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, &hooks, err);
   if (rt && !(cli_from_stdin(c) ? load_stdin(c, rt, err) : mgrid_runtime_load(rt, c->recipe, err))) return rt;
-  if (rt && strstr(c->recipe, ".lua")) add_nearest_file(c->recipe, err);
+  if (rt && err && strstr(c->recipe, ".lua")) add_nearest_file(c->recipe, err);
   mgrid_runtime_free(rt);
   return NULL;
 }

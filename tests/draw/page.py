@@ -332,12 +332,28 @@ def test_large(b, folder, _):
     print("# 4096 ranks are there after %.0f ms" % spent)
     b.click("figure .cell[data-rank='4095']")
     same("the last one", texts(b, "#rank h2")[0], "Rank 4095")
+    assert b.value("document.querySelectorAll('#rank td wbr').length") > 0  # a line ends behind a comma, not in a number
+
+
+def test_first_panels(b, folder, _):
+    """Three families, none with the groups of another: of megatron several have those of dp_cp."""
+    page, want, seen = folder + "/first.html", [], []
+    moongrid("draw", "megatron", "--world", "16", "tp=2", "-o", page)
+    plan = json.loads(moongrid("plan", "megatron", "--world", "16", "tp=2", "--json"))
+    b.open(page)
+    for name in texts(b, "#families label"):
+        family = plan["families"][name]
+        if family["size"] != 1 and family["groups"] not in seen:
+            want.append(name)
+            seen.append(family["groups"])
+    same("first panels", texts(b, "figure strong"), want[:3])
+    assert want[:2] == ["dp_cp", "intra_dist_opt"], want
 
 
 def main():
     shots = sys.argv[1] if len(sys.argv) > 1 else None
     tests = [test_numbers, test_choosing, test_keeping_and_keys, test_why, test_schedule, test_sliders,
-             test_hostile_names, test_large]
+             test_hostile_names, test_first_panels, test_large]
     print("1..%d" % len(tests))
     bad = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
