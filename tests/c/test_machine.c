@@ -106,8 +106,8 @@ static void count(const fake *f, int64_t world, int64_t rank, mgrid_machine *wan
 static int64_t block_of(const fake *f, int64_t world) {
   for (int64_t n = 2; n < world; n++) {
     bool fits = true;
-    for (int64_t a = 0; a < world; a++)
-      for (int64_t b = 0; b < a; b++) fits &= (f->machine[a] == f->machine[b]) == (a / n == b / n);
+    for (int64_t a = 0; a < world && fits; a++)
+      for (int64_t b = 0; b < a && fits; b++) fits = (f->machine[a] == f->machine[b]) == (a / n == b / n);
     if (fits) return n;
   }
   return 0;

@@ -91,8 +91,10 @@ class Browser:
     def requests(self):
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]
 
+    # The pointer hits what the browser has drawn, so wait until it has.
     def place(self, selector):
-        return self.value("(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: 'center' });"
+        return self.value("(async () => { const e = document.querySelector(%s); e.scrollIntoView({ block: 'center' });"
+                          " await new Promise(f => requestAnimationFrame(() => requestAnimationFrame(f)));"
                           " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()"
                           % json.dumps(selector))
 
