@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static const char help[] =
     "usage: mpirun -n N moongrid run RECIPE [NAME=VALUE ...] [--backend auto|mpi|nccl|pmix|dry] [--world N] [--json]\n"
@@ -199,12 +200,16 @@ static uint64_t call_of(const options *c, mgrid_backend *b) {
   return mgrid_meet_call(b, true, "%s", text);
 }
 
-/* All ranks have it, so rank 0 speaks; of rank 0 that is not there, or was stopped, the others. */
+/* All ranks have it, so rank 0 speaks; of rank 0 that is not there, or was stopped, the others. A deadline passes by the
+** clock of each, and the first rank to end ends all: the others wait until rank 0 has spoken, too. */
 static void say(const cli *c, const mgrid_error *err) {
-  if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there"))
+  const struct timespec first = { 1, 0 };
+  if (err->status == MGRID_TIMED_OUT && strstr(err->message, "rank 0 is not there")) {
     cli_say_own(c, err);
-  else
+  } else {
     cli_say(c, err);
+    if (err->status == MGRID_TIMED_OUT && c->me != 0) nanosleep(&first, NULL);
+  }
 }
 
 /* --world on a side, else as many as the launcher started. */

@@ -14,16 +14,18 @@ static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 /* "moved 2 tensors: 1.50 GiB sent, 512 MiB stayed, in 0.52 s; every element proved on all 8 ranks" */
 static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double seconds, mgrid_error *err) {
   char         sent[32], stay[32], crossing[32], between[64] = "";
+  int64_t      world = mgrid_backend_world(b);
   mgrid_tally *tally = malloc((p->n + 1) * sizeof *tally);
   mgrid_status s = tally ? mgrid_pairs_tally(p, NULL, tally, nothing, NULL, err) : mgrid_oom(err);
   if (!s && p->machine)
     snprintf(between, sizeof between, ", %s between machines",
              cli_bytes(tally[p->n].crossing, crossing, sizeof crossing));
   if (!s)
-    printf("moved          %zu tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on all %" PRId64
-           " ranks\n",
+    printf("moved          %zu tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on %s%" PRId64
+           " rank%s\n",
            p->n, p->n == 1 ? "" : "s", mgrid_backend_name(b), cli_bytes(tally[p->n].sent, sent, sizeof sent), between,
-           cli_bytes(tally[p->n].stay, stay, sizeof stay), seconds, mgrid_backend_world(b));
+           cli_bytes(tally[p->n].stay, stay, sizeof stay), seconds, world == 1 ? "" : "all ", world,
+           world == 1 ? "" : "s");
   fflush(stdout);
   free(tally);
   return s;
