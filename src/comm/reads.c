@@ -347,7 +347,9 @@ void mgrid_read_free(mgrid_read *r) {
 
 /* Is it in this move still? */
 static bool is_in_move(const mgrid_read *r, const near *n) {
+#ifndef __SANITIZE_THREAD__ /* knows no fences */
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
   return __atomic_load_n(&n->board->number, __ATOMIC_SEQ_CST) == r->backend->meetings;
 }
 
