@@ -157,10 +157,10 @@ typedef struct mgrid_move_options {
 ** copies O(ranks that need the slice). With machines O(ranks of a machine) more for each message. */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
-/* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those of
-** the new one, seen from the rank of the old. With machine 0 in the options (NULL, too) parts come from the same machine
-** where it has them, if each machine of the job has as many ranks, one after the other. A NULL state gives NULL, so that the error that made it so can be passed on
-** to mgrid_move_run with it. */
+/* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those
+** of the new one, seen from the rank of the old. With machine 0 in the options (NULL, too) parts come from the same
+** machine where it has them, if each machine of the job has as many ranks, one after the other. A NULL state gives
+** NULL, so that the error that made it so can be passed on to mgrid_move_run with it. */
 MGRID_API mgrid_move *mgrid_state_move(const mgrid_state *from, const mgrid_state *to, size_t ntensors,
                                        const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 MGRID_API void        mgrid_move_free(mgrid_move *m);
@@ -231,16 +231,18 @@ typedef struct mgrid_move_run_options {
 #define MGRID_MOVE_RUN_OPTIONS_INIT \
   { sizeof(mgrid_move_run_options), (int64_t)64 << 20, 0, false }
 
-/* Carry the elements, a move once at a time: from[i] is this rank's part of tensor i of the move in the layout before it, to[i] that after it;
-** the rest of larger buffers is not touched. They may not overlap. Collective over the backend, whose ranks are those
-** of the move: all bring the same move, else every rank gets the same error and nothing is touched. A rank whose
-** mgrid_move_new failed passes NULL and its error, which all get. After any other error what `to` holds is undefined, and
-** a failure on the way leaves the backend of no further use. Memory: what is packed, `window` at most; pieces that lie side by
-** side in both parts are not. mpi: ranks of one host and user read each other's memory (process_vm_readv) where the kernel lets
-** all of them, which the first move finds out (MGRID_LOG_DEBUG tells), and what they packed for that stays for the next move;
-** memory of the CPU, or of a GPU where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what
-** writes `from` there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move
-** nothing (MGRID_UNSUPPORTED), but for a world of one rank; types of elements change in memory of the CPU alone. options may be NULL. */
+/* Carry the elements, a move once at a time: from[i] is this rank's part of tensor i of the move in the layout before
+** it, to[i] that after it; the rest of larger buffers is not touched. They may not overlap. Collective over the
+** backend, whose ranks are those of the move: all bring the same move, else every rank gets the same error and
+** nothing is touched. A rank whose mgrid_move_new failed passes NULL and its error, which all get. After any other
+** error what `to` holds is undefined, and a failure on the way leaves the backend of no further use. Memory: what is
+** packed, `window` at most; pieces that lie side by side in both parts are not. mpi: ranks of one host and user read
+** each other's memory (process_vm_readv) where the kernel lets all of them, which the first move finds out
+** (MGRID_LOG_DEBUG tells), and what they packed for that stays for the next move; memory of the CPU, or of a GPU
+** where MPI is CUDA-aware. nccl: of this rank's GPU, also the window, which the backend keeps; what writes `from`
+** there has ended; the first move makes a communicator of all ranks. dry, pmix and the host's carriers move nothing
+** (MGRID_UNSUPPORTED), but for a world of one rank; types of elements change in memory of the CPU alone. options may
+** be NULL. */
 MGRID_API mgrid_status mgrid_move_run(const mgrid_move *m, mgrid_backend *b, const mgrid_buffer *from,
                                       const mgrid_buffer *to, const mgrid_move_run_options *options, mgrid_error *err);
 /* Prove a move: every rank fills what it has of each tensor with numbers that say tensor and index of the element,

@@ -78,16 +78,28 @@ static mgrid_status describe(const options *c, mgrid_error *err) {
   return s;
 }
 
+/* Bytes before the next newline or tab, some 64 at most, no character cut; 0: the text begins with one. */
+static size_t run_of(const char *text, size_t len) {
+  size_t n = 0;
+  while (n < len && n < 64 && text[n] != '\n' && text[n] != '\t') n++;
+  while (n > 0 && n < len && n < 68 && ((unsigned char)text[n] & 0xc0) == 0x80) n++;
+  return n;
+}
+
 /* The text as it is; on a terminal what would control it is written out. */
 static void put_source(const char *text, size_t len) {
-  for (size_t at = 0, n; isatty(STDOUT_FILENO) && at < len; at += n) {
-    bool gap = text[at] == '\n' || text[at] == '\t';
-    char shown[1024];
-    for (n = 1; !gap && n < 64 && at + n < len && text[at + n] != '\n' && text[at + n] != '\t'; n++) continue;
-    while (at + n < len && ((unsigned char)text[at + n] & 0xc0) == 0x80 && n < 68) n++; /* the rest of a character */
-    fwrite(gap ? text + at : shown, 1, gap ? n : mgrid_shown(shown, sizeof shown, text + at, n), stdout);
+  char shown[1024];
+  if (!isatty(STDOUT_FILENO)) {
+    fwrite(text, 1, len, stdout);
+    return;
   }
-  if (!isatty(STDOUT_FILENO)) fwrite(text, 1, len, stdout);
+  for (size_t n; len > 0; text += n, len -= n) {
+    n = run_of(text, len);
+    if (n > 0)
+      fwrite(shown, 1, mgrid_shown(shown, sizeof shown, text, n), stdout);
+    else
+      fwrite(text, 1, n = 1, stdout);
+  }
 }
 
 /* The text of a file, or of a bundled recipe and its parts, each after a line that names it. */
