@@ -152,9 +152,11 @@ typedef struct mgrid_move_options {
 /* The move of some tensors, by name, or with ntensors 0 of all, seen from one rank of the move: those of `from`, and
 ** further ones that only `to` has. The plans may have different worlds. Tensors keep their order as they are named, or
 ** that of `from`. Refused where a tensor is in one plan alone, or has other axes or another type in the other. options
-** may be NULL. Local, no messages; O(dims) for each message of this rank, whatever the worlds. Grids that do not fit into
-** each other, as 6 x 4 and 4 x 6 ranks, cost O(copies of the tensor) more for each message; flat tensors whose slices have
-** copies O(ranks that need the slice). With machines O(ranks of a machine) more for each message. */
+** may be NULL. Local, no messages; O(dims) for each message of this rank, whatever the worlds, also where grids do not
+** fit into each other, as 6 x 4 and 4 x 6 ranks. O(copies of the tensor) more for each message where ranks get other
+** numbers, for pieces that are dealt in turn or by owners, where `on` or a machine leaves out some coordinates of a dim,
+** and where the sizes of large dims have no common divisors; O(ranks that need the slice) for flat tensors whose slices
+** have copies. With machines O(ranks of a machine) more for each message. */
 MGRID_API mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t rank, size_t ntensors,
                                      const char *const *tensors, const mgrid_move_options *options, mgrid_error *err);
 /* The same between two states of this process, as mgrid_reload leaves them: from the tensors of the old one to those

@@ -5,7 +5,7 @@
 **     moves time ROUNDS WORLD...   microseconds for a tensor and rank, the worlds in turn
 **     moves mesh ROUNDS A B        the same of one tensor, a square whose rows dim a cuts, and its columns dim b, to its
 **                                  columns by a and rows by b; the bytes of all ranks
-**     moves once WORLD             one rank, in a function of its own: for callgrind, for memory
+**     moves once KIND WORLD        one rank, in a function of its own: for callgrind, for memory
 */
 #include "bench.h"
 #include "moongrid.h"
@@ -88,11 +88,10 @@ static void measure(int rounds, int n, char **worlds) {
         int64_t world = strtoll(worlds[i], NULL, 10);
         sides   s = sides_of(kind, world);
         size_t  peers = 0;
-        int     ranks = kind == 2 && world > 65536 ? 1 : RANKS;
         double  t = now();
-        for (int64_t k = 0; k < ranks; k++) peers += one_move(&s, (k * 2654435761) % world);
-        sample(1e6 * (now() - t) / ranks / TENSORS, "%s %s", kinds[kind], worlds[i]);
-        sample((double)peers / ranks, "%s peers %s", kinds[kind], worlds[i]);
+        for (int64_t k = 0; k < RANKS; k++) peers += one_move(&s, (k * 2654435761) % world);
+        sample(1e6 * (now() - t) / RANKS / TENSORS, "%s %s", kinds[kind], worlds[i]);
+        sample((double)peers / RANKS, "%s peers %s", kinds[kind], worlds[i]);
         mgrid_plan_free(s.from);
         mgrid_plan_free(s.to);
       }
@@ -123,14 +122,17 @@ int main(int argc, char **argv) {
     measure(atoi(argv[2]), argc - 3, argv + 3);
   } else if (argc == 5 && strcmp(argv[1], "mesh") == 0) {
     measure_mesh(atoi(argv[2]), atoll(argv[3]), atoll(argv[4]));
-  } else if (argc == 3 && strcmp(argv[1], "once") == 0) {
-    int64_t world = strtoll(argv[2], NULL, 10);
-    sides   s = sides_of(0, world);
+  } else if (argc == 4 && strcmp(argv[1], "once") == 0) {
+    int64_t world = strtoll(argv[3], NULL, 10);
+    int     kind = 0;
+    while (kind < KINDS && strcmp(argv[2], kinds[kind]) != 0) kind++;
+    if (kind == KINDS) die("once fits | window | odd WORLD");
+    sides s = sides_of(kind, world);
     one_move(&s, world / 3);
     mgrid_plan_free(s.from);
     mgrid_plan_free(s.to);
   } else {
-    die("moves time ROUNDS WORLD... | moves mesh ROUNDS A B | moves once WORLD");
+    die("moves time ROUNDS WORLD... | moves mesh ROUNDS A B | moves once KIND WORLD");
   }
   return 0;
 }

@@ -30,8 +30,27 @@ local function planning(B)
         { remark = ("%.0f peers"):format(B.stat(data[("%s peers %d"):format(kind[1], world)]).median) })
     end
   end
-  t:target("where dims fit, us", B.stat(data["fits " .. worlds[#worlds]]).median, 10)
-  t:note "16 tensors in one move; where dims do not fit, the copies of a shard are listed for each message"
+  for _, kind in ipairs(kinds) do
+    t:target(kind[2] .. ", us", B.stat(data[("%s %d"):format(kind[1], worlds[#worlds])]).median, 10)
+  end
+  t:note "16 tensors in one move"
+end
+
+-- awex's planner of weight sync, which loops over all pairs of shards, for the move onto the other half of the world.
+local function beside_weight_sync(B)
+  local data, world, rounds = {}, 1024, B.quick and 3 or 30
+  local minimum = world / 2 // (8 * 16) * 2 * 96 * 12288 * 12288 -- each copy after the move gets all of a tensor
+  local t = B.table(("planning one rank's messages onto the other half of %d ranks, for a tensor"):format(world), "us",
+    { "moongrid" })
+  local version = B.python and B.first_line(B.python .. [[ -c 'import importlib.metadata, awex.transfer.transfer_plan
+print(importlib.metadata.version("awex"))']])
+  if not version then return t:note "skipped: no Python with torch and awex (PYTHON; pip install awex transformers)" end
+  assert(B.samples(data, ("%s/moves time %d %d"):format(B.dir, rounds, world)))
+  assert(B.samples(data, ("%s scripts/bench.d/weight_sync.py %d %d 2>/dev/null"):format(B.python, rounds, world)))
+  t:row("moongrid", data["window " .. world])
+  t:row("awex " .. version, data["awex " .. world], { remark = ("%.2f of the minimum goes"):format(
+    data["awex bytes " .. world][1] / minimum) })
+  t:target("awex's planner over moongrid's", t:times("awex " .. version, "moongrid"), 100, true)
 end
 
 -- What torch's planner finds for a square that changes both axes, and how long it takes.
@@ -131,6 +150,7 @@ return function(B)
   B.compile("moves", "scripts/bench.d/moves.c")
   planning(B)
   beside_planners(B)
+  beside_weight_sync(B)
   if not B.first_line "mpirun --version" or not B.compile("carry", "scripts/bench.d/carry.c", "mpi") then return end
   local meshes = { { 2, 1 }, { 8, 1 }, { 32, 1 }, { 2, 2 }, { 2, 4 }, { 4, 4 } }
   for _, mesh in ipairs(B.quick and { { 2, 1 }, { 2, 2 } } or meshes) do carried(B, mesh[1], mesh[2]) end

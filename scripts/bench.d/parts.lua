@@ -112,10 +112,10 @@ function parts.instructions(B)
   end
   local programs = { -- the function that is counted, the program
     c = { "from_c", "plan once c" }, recipe = { "from_recipe", "plan once recipe" },
-    move = { "one_move", "moves once" },
+    move = { "one_move", "moves once fits" }, ["odd move"] = { "one_move", "moves once odd" },
   }
-  for _, way in ipairs { "c", "recipe", "move" } do
-    for _, world in ipairs(way == "move" and { 1024, 1048576 } or { 64, 1048576 }) do
+  for _, way in ipairs { "c", "recipe", "move", "odd move" } do
+    for _, world in ipairs(way:find "move" and { 1024, 1048576 } or { 64, 1048576 }) do
       local name = ("%s %d"):format(way, world)
       local said = B.run(("LD_BIND_NOW=1 valgrind --tool=callgrind --callgrind-out-file=/dev/null --collect-atstart=no "
         .. "--toggle-collect=%s %s/%s %d 2>&1"):format(programs[way][1], B.dir, programs[way][2], world))

@@ -143,6 +143,16 @@ bool mgrid_walk_next(mgrid_walk *w, mgrid_run *run) {
 
 /* ----------------------------------------------------------------- questions */
 
+/* The one run of a piece of a plain slicing. */
+static mgrid_run only_run(const mgrid_slicing *s, int64_t piece) {
+  return s->pieces == 1 ? (mgrid_run){ 0, s->length } : run_in(s, s->length, piece);
+}
+
+/* Indices that two runs have in common. */
+static int64_t both(mgrid_run x, mgrid_run y) {
+  return most(0, least(x.start + x.length, y.start + y.length) - most(x.start, y.start));
+}
+
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
   int64_t sum = 0;
   if (s->pieces == 1) return s->length;
@@ -164,14 +174,14 @@ int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
 }
 
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q) {
+  if (a->plain && b->plain) return both(only_run(a, p), only_run(b, q));
   mgrid_walk wa = mgrid_walk_begin(a, p), wb = mgrid_walk_begin(b, q);
   mgrid_run  x, y;
   int64_t    sum = 0;
   bool       more = mgrid_walk_next(&wa, &x) && mgrid_walk_next(&wb, &y);
   while (more) {
-    int64_t x_end = x.start + x.length, y_end = y.start + y.length;
-    sum += most(0, least(x_end, y_end) - most(x.start, y.start));
-    more = x_end < y_end ? mgrid_walk_next(&wa, &x) : mgrid_walk_next(&wb, &y);
+    sum += both(x, y);
+    more = x.start + x.length < y.start + y.length ? mgrid_walk_next(&wa, &x) : mgrid_walk_next(&wb, &y);
   }
   return sum;
 }
@@ -205,7 +215,7 @@ bool mgrid_meets_find(mgrid_meets *m, const mgrid_slicing *a, int64_t p, const m
   m->list = NULL;
   m->n = m->low = 0;
   if (a->plain && b->plain) {
-    mgrid_run r = a->pieces == 1 ? (mgrid_run){ 0, a->length } : run_in(a, a->length, p);
+    mgrid_run r = only_run(a, p);
     if (r.length == 0) return true;
     m->low = piece_at(b, r.start);
     m->n = piece_at(b, r.start + r.length - 1) - m->low + 1;

@@ -28,11 +28,12 @@ int64_t mgrid_pair_stays(const mgrid_pair *p, int64_t rank) {
 
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_seat  shard, part;
-  mgrid_needs d = { 0 };
+  mgrid_needs d;
   if (!mgrid_tensor_seat(p->from, rank, &shard)) return true;
   if (p->flat) return mgrid_flats_send(p, rank, &shard, tensor, list);
+  mgrid_needs_begin(&d, p);
   int64_t copies = p->from->copies, first = (shard.copy - p->turn % copies + copies) % copies;
-  bool    ok = mgrid_needs_of(&d, p, &shard);
+  bool    ok = mgrid_needs_of(&d, &shard);
   for (int64_t i = first; ok && i < d.total - d.held; i += copies) {
     mgrid_needs_seat(&d, i, &part);
     ok = mgrid_append_message(
@@ -64,8 +65,9 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
   if (p->flat) return mgrid_flats_go(p, shard, part, goes);
   *goes = !mgrid_holds(p, shard, rank);
   if (!*goes || p->from->copies == 1) return true;
-  mgrid_needs d = { 0 };
-  bool        ok = mgrid_needs_of(&d, p, shard);
+  mgrid_needs d;
+  mgrid_needs_begin(&d, p);
+  bool ok = mgrid_needs_of(&d, shard);
   *goes = ok && mgrid_needs_number(&d, part) >= 0 && sender_of(&d, shard, part, rank) == shard->copy;
   mgrid_needs_free(&d);
   return ok;
@@ -74,11 +76,12 @@ bool mgrid_pair_goes(const mgrid_pair *p, const mgrid_seat *shard, const mgrid_s
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list) {
   mgrid_seat  own, shard = { .slice = 0 }, part;
   mgrid_meets meets[MGRID_AXES_MAX] = { { 0 } }; /* shards on each axis */
-  mgrid_needs d = { 0 };
+  mgrid_needs d;
   int64_t     shards = 1;
   bool        ok = true, holds = mgrid_tensor_seat(p->from, rank, &own);
   if (!mgrid_pair_seat(p, rank, &part)) return true;
   if (p->flat) return mgrid_flats_receive(p, rank, &part, tensor, list);
+  mgrid_needs_begin(&d, p);
   for (size_t i = 0; i < p->to->naxes && ok; i++) {
     ok = mgrid_meets_find(&meets[i], &p->to->axis[i], part.piece[i], &p->from->axis[i]);
     shards *= meets[i].n;
@@ -88,8 +91,11 @@ bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgri
     for (size_t i = p->to->naxes; i-- > 0; rest /= meets[i].n)
       shard.piece[i] = mgrid_meets_at(&meets[i], rest % meets[i].n);
     if (holds && mgrid_same_shard(p, &own, &shard)) continue;
-    if (!(ok = mgrid_needs_of(&d, p, &shard))) break;
-    shard.copy = sender_of(&d, &shard, &part, rank);
+    shard.copy = 0;
+    if (p->from->copies > 1) {
+      if (!(ok = mgrid_needs_of(&d, &shard))) break;
+      shard.copy = sender_of(&d, &shard, &part, rank);
+    }
     ok = mgrid_append_message(list, (mgrid_message){ mgrid_tensor_rank(p->from, &shard), rank, tensor,
                                                      mgrid_common_bytes(p, &shard, &part) });
   }

@@ -12,9 +12,11 @@
 ** Where a machine is given, so many ranks in order, a needing rank is served on its own one if a holder is there: of those
 ** on the machine that need the shard, by rank, number i gets it from holder (i + turn) mod holders there. Only what no holder
 ** is near to leaves a machine, and is numbered as above, near ones left out.
-** Both sides compute it alone. All but one of the steps are divisions: how many holders have a smaller number. Where
-** the dims of both grids fit into each other, so that a rank has digits of which some are fixed by the shard, that is
-** counted digit by digit; else by a list of the copies of the shard (`from` in a recipe on 6 x 4 ranks, `to` on 4 x 6).
+** Both sides compute it alone. All but one of the steps are divisions: how many holders have a smaller number. That is
+** counted by ranges of coordinates (ranges.c), in about as many steps as there are dims, and more where the dims of both
+** grids do not fit into each other (`from` on 6 x 4 ranks, `to` on 4 x 6). Where no such ranges say who holds a shard,
+** its copies are listed: ranks have other numbers after the move, hold nothing because of `on`, pieces of an axis do
+** not lie side by side, a machine ends within a coordinate, or the steps would be more than the copies.
 ** With a flat on a side a shard or a part is a slice of a tuple's array, and who meets whom is no product any more: the
 ** slices of each tuple that meet are walked, in the same order (flats.c). A shard with one holder needs no numbers.
 */
@@ -31,30 +33,27 @@ typedef struct mgrid_renaming {
   int32_t *back;  /* [nback], the rank of `to` that each is, or -1 */
 } mgrid_renaming;
 
-/* A digit of a rank's number, as a dim of `to` has it, and what a shard of `from` says about it. */
-typedef struct mgrid_place_digit {
-  int64_t radix, weight; /* what one step of it adds to the number of its axis' piece, or of the copy */
-  int64_t high;          /* holders have 0 .. high - 1, */
-  int     dim;           /* or if this is not -1 the digit of that coordinate of `from`: */
-  int64_t div, mod;      /* coord / div % mod */
-  bool    near;          /* one of a rank's place on its machine: ranks near to a holder have any */
-} mgrid_place_digit;
+/* Ranks whose coordinate of a dim is in a range: (rank - origin) / stride % size is low .. high - 1. */
+typedef struct mgrid_range {
+  int64_t origin, stride, size, low, high;
+  int32_t dim, div; /* the dim of `from`, and its coordinates in one step of the range; or -1 - the dim of `to` */
+} mgrid_range;
 
-enum { MGRID_PLACE_DIGITS = 2 * MGRID_DIMS_MAX };
+enum { MGRID_RANGES_MAX = 16 }; /* holders of grids with more dims are listed */
 
 /* One tensor of a move. */
 typedef struct mgrid_pair {
   const mgrid_tensor   *from, *to; /* of equal axes and type; not owned */
   const mgrid_renaming *names;
   int64_t               turn;
-  int64_t               machine;                   /* ranks of one; 0: all ranks are equally near */
-  bool                  flat;                      /* a flat is on one side or both */
-  bool                  apart;                     /* no rank is of both grids */
-  bool                  closed;                    /* the digits are there */
-  int                   begin[MGRID_AXES_MAX + 2]; /* of the digits of each axis of `to`, then of its copies */
-  mgrid_place_digit     digit[MGRID_PLACE_DIGITS]; /* largest first */
-  int                   nouter;                    /* digits of `from` that ranks of `to` have as 0 */
-  mgrid_place_digit     outer[MGRID_DIMS_MAX];
+  int64_t               machine;                  /* ranks of one; 0: all ranks are equally near */
+  bool                  flat;                     /* a flat is on one side or both */
+  bool                  apart;                    /* no rank is of both grids */
+  bool                  ranged;                   /* holders are counted by ranges: */
+  int64_t               first, end;               /* ranks that are of both grids, or near to one that is */
+  size_t                nranges;                  /* of the dims that cut `from`, and of all dims of `to` */
+  mgrid_range           range[MGRID_RANGES_MAX];  /* the longest period first */
+  uint8_t               range_of[MGRID_DIMS_MAX]; /* of each dim of `to` */
 } mgrid_pair;
 
 /* Refused unless both have the same axes and type; `name` is for the message. */
@@ -67,27 +66,39 @@ bool    mgrid_pair_seat(const mgrid_pair *p, int64_t rank, mgrid_seat *at);
 
 /* ----------------------------------------------------------------- needs.c */
 
-/* The ranks that need a shard, by number; `held`, `holders`: with machines also who is near to one. Begins as { 0 }; may be used for one shard after the other. */
+enum { MGRID_FEW = 4 }; /* so many holders are always listed */
+
+/* The ranks that need a shard, by number; `held`: with machines also who is near to a holder. */
 typedef struct mgrid_needs {
   const mgrid_pair *pair;
-  int64_t           piece[MGRID_AXES_MAX];                             /* the shard; -1: not yet looked at */
-  mgrid_meets       meets[MGRID_AXES_MAX];                             /* pieces of `to` on each axis */
-  int64_t           total;                                             /* numbers, those of holders included */
-  int64_t           held;                                              /* numbers of holders */
-  bool              closed;                                            /* counted by digits: */
-  int64_t           low[MGRID_PLACE_DIGITS], high[MGRID_PLACE_DIGITS]; /* of the digits of holders */
-  int64_t           wide[MGRID_PLACE_DIGITS]; /* holders that have one value of this digit, by those behind it */
-  int64_t           below[MGRID_AXES_MAX + 1], within[MGRID_AXES_MAX + 1]; /* before an axis' first number; on it */
-  int64_t          *list, room;                                            /* else [held], their numbers, ascending */
+  int64_t           piece[MGRID_AXES_MAX];   /* the shard; -1: not yet looked at */
+  mgrid_meets       meets[MGRID_AXES_MAX];   /* pieces of `to` on each axis */
+  int64_t           total;                   /* numbers, those of holders included */
+  int64_t           held;                    /* numbers of holders */
+  bool              ranged;                  /* counted by */
+  mgrid_range       range[MGRID_RANGES_MAX]; /* of holders */
+  int64_t          *list;                    /* else [held], their numbers, ascending: in `few`, or in `more` */
+  int64_t           few[MGRID_FEW], *more, room;
 } mgrid_needs;
 
-bool mgrid_needs_of(mgrid_needs *d, const mgrid_pair *p, const mgrid_seat *shard); /* false: no memory */
+void mgrid_needs_begin(mgrid_needs *d, const mgrid_pair *p);  /* of a pair: */
+bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard); /* one shard after the other; false: no memory */
 void mgrid_needs_free(mgrid_needs *d);
 /* The number of a seat of `to`, which needs some of the shard; how many holders come before a number; the seat of
 ** the ith that is no holder. */
 int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at);
 int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number);
 void    mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
+
+/* ---------------------------------------------------------------- ranges.c */
+
+/* Prepare to count holders by ranges, if that can be done: ranks have the numbers that their grids give them, all of them
+** hold something, and counting takes fewer steps than there are copies of a shard. */
+bool mgrid_ranges_find(mgrid_pair *p);
+/* Set the ranges of the holders of d's shard. Returns how many of its numbers they have. */
+int64_t mgrid_ranges_of(mgrid_needs *d);
+/* How many of these come before the number of a seat. */
+int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at);
 
 /* ------------------------------------------------------------------ near.c */
 
@@ -121,7 +132,7 @@ typedef struct mgrid_messages { /* a growing list */
 } mgrid_messages;
 
 /* Append what a rank sends and what it receives of one tensor. False: no memory. O(dims) for each message, and
-** where grids do not fit into each other O(copies) more. */
+** where copies are listed O(copies) more. */
 bool mgrid_pair_sends(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 bool mgrid_pair_receives(const mgrid_pair *p, int64_t rank, int64_t tensor, mgrid_messages *list);
 /* *goes: is the seat of `from` the one that sends its shard to this part, or would be if they had anything in common? False

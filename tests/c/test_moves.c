@@ -6,7 +6,7 @@
 #include "comm/convert.h"
 #include "tensors.h"
 
-enum { PAIRS = 4000, MOVES = 500 };
+enum { PAIRS = 4000, LARGE = 400, MOVES = 500 };
 
 /* ------------------------------------------------------------------- tensors */
 
@@ -169,9 +169,19 @@ static void draw_names(rng *r, world *w, mgrid_renaming *names) {
   *names = (mgrid_renaming){ n, w->names, w->ranks, w->back };
 }
 
+/* Does of each two strides one divide the other? */
+static bool fit(const mgrid_grid *a, const mgrid_grid *b) {
+  for (size_t i = 0; i < a->n; i++)
+    for (size_t k = 0; k < b->n; k++) {
+      int64_t x = a->axis[i].stride, y = b->axis[k].stride;
+      if (x % y != 0 && y % x != 0) return false;
+    }
+  return true;
+}
+
 static void test_random_pairs(void **state) {
   (void)state;
-  int64_t machines = 0, kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
+  int64_t machines = 0, odd_dims = 0, kinds[6] = { 0 }; /* the last: a flat after the move, before it, on both sides */
   world  *w = malloc(sizeof *w);
   assert_non_null(w);
   for (uint64_t seed = first_seed(); seed < first_seed() + PAIRS; seed++) {
@@ -196,16 +206,83 @@ static void test_random_pairs(void **state) {
     int64_t machine = rng_chance(&r, 50) ? (int64_t[]){ 2, 3, 4, 8, 6, 16 }[rng_between(&r, 0, 5)] : 0;
     check(&r, mgrid_pair_init(&p, w->from.tensor, w->to.tensor, &names, rng_between(&r, 0, 5), machine, "t", anew(&err))
                   == MGRID_OK);
+    p.ranged = !p.apart && !p.flat && rng_chance(&r, 80) && mgrid_ranges_find(&p); /* also of few; or by a list */
     check_move(&r, w, &p);
-    machines += p.machine && p.closed;
-    kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.closed ? 1 : 2]++;
+    machines += p.machine && p.ranged;
+    odd_dims += p.ranged && !fit(w->from.d.grid, w->to.d.grid);
+    kinds[p.flat ? 3 + w->to.flat + 2 * w->from.flat - 1 : p.apart ? 0 : p.ranged ? 1 : 2]++;
     dealt_free(&w->from);
     dealt_free(&w->to);
   }
   free(w);
   if (!getenv("MOONGRID_SEED"))
     assert_true(kinds[0] > 100 && kinds[1] > 500 && kinds[2] > 500 && kinds[3] > 100 && kinds[4] > 100 && kinds[5] > 20
-                && machines > 200); /* all ways were tried */
+                && machines > 200 && odd_dims > 100); /* all ways were tried */
+}
+
+/* -------------------------------------------------------------- large worlds */
+
+/* Two axes, each cut by some dims of the grid, in any order. */
+static mgrid_tensor *draw_square(rng *r, const drawn *d) {
+  mgrid_tensor_axis axis[] = { MGRID_TENSOR_AXIS_INIT, MGRID_TENSOR_AXIS_INIT };
+  const char       *dims[2][DRAWN_DIMS];
+  size_t            at[DRAWN_DIMS], n[3] = { 0 };
+  mgrid_error       err;
+  for (size_t i = 0; i < d->n; i++) at[i] = i;
+  rng_shuffle(r, d->n, at);
+  for (size_t i = 0; i < d->n; i++) {
+    size_t side = (size_t)rng_between(r, 0, 2); /* 2: it numbers copies */
+    if (side < 2) dims[side][n[side]] = d->dim[at[i]].name;
+    n[side]++;
+  }
+  for (size_t i = 0; i < 2; i++)
+    axis[i].name = i ? "column" : "row", axis[i].length = 100000, axis[i].ndims = n[i], axis[i].dims = dims[i];
+  mgrid_tensor *t = mgrid_tensor_new(d->grid, "f32", 2, axis, NULL, anew(&err));
+  check(r, t != NULL);
+  return t;
+}
+
+static void check_alike(const rng *r, const mgrid_messages *a, const mgrid_messages *b) {
+  check(r, a->n == b->n);
+  for (size_t i = 0; i < a->n; i++) check(r, by_ends(&a->at[i], &b->at[i]) == 0 && a->at[i].bytes == b->at[i].bytes);
+}
+
+/* What is counted by ranges is what a list of all holders says, where no table of all elements would end. */
+static void test_ranges_are_lists(void **state) {
+  (void)state;
+  int64_t ranged = 0, unfit = 0, messages = 0;
+  for (uint64_t seed = first_seed(); seed < first_seed() + LARGE; seed++) {
+    rng            r = rng_new(seed);
+    mgrid_renaming same = { 0 };
+    mgrid_error    err;
+    mgrid_pair     p, q;
+    int64_t        size = (int64_t[]){ 720, 2016, 4320, 5040 }[rng_between(&r, 0, 3)];
+    int64_t        offset = rng_chance(&r, 50) ? 0 : rng_between(&r, 0, size / 16) * 16;
+    drawn          from = draw_grid_over(&r, (mgrid_window){ 2 * size, 0, size });
+    drawn          to = draw_grid_over(&r, (mgrid_window){ 2 * size, offset, size });
+    mgrid_tensor  *a = draw_square(&r, &from), *b = draw_square(&r, &to);
+    int64_t        machine = rng_chance(&r, 50) ? (int64_t[]){ 2, 4, 6, 8 }[rng_between(&r, 0, 3)] : 0;
+    check(&r, mgrid_pair_init(&p, a, b, &same, rng_between(&r, 0, 5), machine, "t", anew(&err)) == MGRID_OK);
+    q = p;
+    q.ranged = false;
+    ranged += p.ranged;
+    unfit += p.ranged && !fit(from.grid, to.grid);
+    for (int i = 0; i < 8 && p.ranged; i++) {
+      int64_t        rank = rng_between(&r, 0, 2 * size - 1);
+      mgrid_messages x = { 0 }, y = { 0 };
+      check(&r, mgrid_pair_sends(&p, rank, 0, &x) && mgrid_pair_receives(&p, rank, 0, &x));
+      check(&r, mgrid_pair_sends(&q, rank, 0, &y) && mgrid_pair_receives(&q, rank, 0, &y));
+      check_alike(&r, &x, &y);
+      messages += (int64_t)x.n;
+      free(x.at);
+      free(y.at);
+    }
+    mgrid_tensor_free(a);
+    mgrid_tensor_free(b);
+    mgrid_grid_free(from.grid);
+    mgrid_grid_free(to.grid);
+  }
+  if (!getenv("MOONGRID_SEED")) assert_true(ranged > 100 && unfit > 50 && messages > 10000);
 }
 
 /* --------------------------------------------------- whole moves, with data */
@@ -401,7 +478,8 @@ static void test_floats_are_rounded_to_the_nearest(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_data_arrives),
+  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_ranges_are_lists),
+                                      cmocka_unit_test(test_data_arrives),
                                       cmocka_unit_test(test_floats_are_rounded_to_the_nearest) };
   return run_program("moves", tests, argc, argv);
 }
