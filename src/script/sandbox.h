@@ -6,6 +6,7 @@
 #define MGRID_SANDBOX_H
 
 #include <lua.h>
+#include <stddef.h>
 
 /* Push the environment of recipes: an allow list of Lua's own functions, replaced where they
 ** would differ between processes or run without end. The caller adds the vocabulary and then
@@ -14,5 +15,10 @@
 void         mgrid_sandbox_push(lua_State *L);
 typedef void mgrid_sandbox_read(lua_State *L, const char *name);
 void         mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read);
+
+/* Charge a recipe for a walk through text: about eight bytes are an instruction. */
+void mgrid_sandbox_charge_bytes(lua_State *L, size_t bytes);
+/* Add to the environment on the top, and to its `string`, the functions of texts that recipes have changed. */
+void mgrid_sandbox_add_text(lua_State *L);
 
 #endif
