@@ -270,6 +270,8 @@ end }
     ['t.a = flat { b, a, over = "tp" }'] = "tensor 'a': dim 'tp' cuts axis 'out' of tensor 2; a flat is cut by dims that cut none of its tensors",
     ['t.a = flat { b, tensor { axes = { { "x", 4 } }, type = "bf16" }, over = "dp" }'] =
       "tensor 'a': tensor 2 of the flat is bf16, tensor 1 f32; a flat has one type",
+    ['local c = tensor { axes = { { "x", 1 << 62 } }, type = "u8" }; t.a = flat { c, c, over = "dp" }'] =
+      "tensor 'a': the elements of the flat overflow 64 bits at tensor 2",
     ['t.a = flat { b, tensor { axes = { { "x", 4 } }, type = "bf61" }, over = "dp" }'] =
       "tensor 'a': tensor 2 of its flat: unknown type 'bf61'; nearest is 'bf16' (bf16, f16, f32, f64, f8_e4m3, f8_e5m2, "
       .. "i8, i16, i32, i64, u8, u16, u32, u64, bool, c64, c128)",
@@ -278,7 +280,7 @@ end }
       .. "these tensors into different flats",
   } do
     it("refuses " .. text, function()
-      local path = flat_of(text:find "^t" and text or "local _ = " .. text)
+      local path = flat_of((text:find "^t" or text:find "^local") and text or "local _ = " .. text)
       local ok, said = pcall(function() return moongrid.load(path):plan(6) end)
       os.remove(path)
       assert.is_false(ok)
