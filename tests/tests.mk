@@ -50,11 +50,11 @@ $(STARVED:%=$(B)/tests/c/%.o): TEST_FLAGS = -fvisibility=default
 $(STARVED:%=$(B)/tests/%): LDFLAGS += -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # The command without its main.
-$(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
-$(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
+$(B)/tests/test_reading $(B)/tests/test_reshard: $(filter-out %/main.o,$(COMMAND))
+$(B)/tests/test_reading $(B)/tests/test_reshard: WITH_COMMAND = $(filter-out %/main.o,$(COMMAND))
 
 $(filter-out %/starved,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVER)
-	$(CC) $< -o $@ $(AS_TRAINER)
+	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 # From the archives, whose allocations are the linker's to route.
 $(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(B)/libmoongrid_lua.a $(B)/libmoongrid.a

@@ -165,6 +165,19 @@ void   mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
 /* The same after a call that left this errno. */
 const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
+/* What of the kernel keeps processes from reading the memory of others of their user. refusal.c */
+typedef struct mgrid_guards {
+  int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no such module, or it lets all */
+  bool capable;  /* has CAP_SYS_PTRACE, whom Yama lets below 3 */
+  bool filtered; /* calls go through a filter of seccomp */
+} mgrid_guards;
+enum { MGRID_REFUSAL = 256 };
+mgrid_guards mgrid_guards_here(void);
+/* The tail of a message where the kernel refused it with this errno: which of them did, and what allows it; or "".
+** Returns buf. */
+const char *mgrid_refused_by(int number, char buf[MGRID_REFUSAL]);
+const char *mgrid_refused_of(const mgrid_guards *g, int number, char buf[MGRID_REFUSAL]);
+
 /* How many processes of this one's cgroup the kernel has ended for want of memory; false: nobody counts. */
 bool mgrid_cgroup_kills(int64_t *killed);
 

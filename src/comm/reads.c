@@ -64,19 +64,30 @@ static int64_t whole_pages(int64_t bytes) { return (bytes + 4095) / 4096 * 4096;
 
 /* --------------------------------------------------------------------- who */
 
-/* Make the own file so long, with all its memory. */
+/* Make the own file so long, with all its memory. False: errno says why. */
 static bool grow(mgrid_reading *r, int64_t size) {
   int64_t was = r->board ? r->board->size : 0;
   if (size <= was) return true;
   if (was && size < 2 * was) size = 2 * was;
   size = whole_pages(size);
-  if (posix_fallocate(r->file, was, size - was)) return false;
+  if ((errno = posix_fallocate(r->file, was, size - was))) return false;
   void *all = was ? mremap(r->board, (size_t)was, (size_t)size, MREMAP_MAYMOVE)
                   : mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, r->file, 0);
   if (all == MAP_FAILED) return false;
   r->board = all;
   r->board->size = size;
   return true;
+}
+
+/* Likewise of a file that is not there yet. */
+static bool begin_board(mgrid_reading *r) {
+  r->file = memfd_create("moongrid", MFD_CLOEXEC);
+  return r->file >= 0 && grow(r, (int64_t)sizeof *r->board);
+}
+
+static void end_board(mgrid_reading *r) {
+  if (r->board) munmap(r->board, (size_t)r->board->size);
+  if (r->file >= 0) close(r->file);
 }
 
 mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err) {
@@ -89,8 +100,7 @@ mgrid_status mgrid_reading_new(mgrid_backend *b, mgrid_error *err) {
     mgrid_reading_free(b);
     return mgrid_oom(err);
   }
-  r->file = memfd_create("moongrid", MFD_CLOEXEC);
-  if (r->file >= 0) grow(r, (int64_t)sizeof *r->board);
+  begin_board(r);
   return MGRID_OK;
 }
 
@@ -100,8 +110,7 @@ void mgrid_reading_free(mgrid_backend *b) {
   if (!r) return;
   for (size_t i = 0; i < r->n; i++)
     if (r->near[i].board) munmap(r->near[i].board, (size_t)r->near[i].size);
-  if (r->board) munmap(r->board, (size_t)r->board->size);
-  if (r->file >= 0) close(r->file);
+  end_board(r);
   free(r->near);
   free(r->cards);
   free(r);
@@ -111,17 +120,22 @@ void mgrid_reading_free(mgrid_backend *b) {
 bool mgrid_reading_found(const mgrid_reading *r) { return r->found; }
 bool mgrid_reading_on(const mgrid_reading *r) { return r && r->on; }
 
+/* What another process needs to know to read this one; `r` has a board. */
+static card shown(mgrid_reading *r) {
+  const uint64_t salt[] = { (uint64_t)getpid(), (uint64_t)(uintptr_t)r, (uint64_t)(mgrid_now() * 1e9) };
+  r->cookie = r->board->cookie = XXH3_64bits(salt, sizeof salt);
+  return (card){ .cookie = r->cookie, .at = (uint64_t)(uintptr_t)&r->cookie, .pid = getpid(), .file = r->file };
+}
+
 /* Process ids mean the same in one namespace of a host. What belongs to another user is left alone, whatever the kernel
 ** would allow. */
 static card card_of(mgrid_backend *b) {
   mgrid_reading *r = b->reading;
   struct stat    ids;
-  card           c = { .at = (uint64_t)(uintptr_t)&r->cookie, .pid = getpid(), .file = r->file };
-  if (!r->board || !b->ops->transport->reads(b) || stat("/proc/self/ns/pid", &ids)) return c;
+  if (!r->board || !b->ops->transport->reads(b) || stat("/proc/self/ns/pid", &ids)) return (card){ .key = 0 };
   const uint64_t who[] = { mgrid_machine_id(), (uint64_t)geteuid(), (uint64_t)ids.st_dev, (uint64_t)ids.st_ino };
-  const uint64_t salt[] = { (uint64_t)c.pid, (uint64_t)(uintptr_t)r, (uint64_t)(mgrid_now() * 1e9) };
+  card           c = shown(r);
   c.key = XXH3_64bits(who, sizeof who) | 1;
-  c.cookie = r->cookie = r->board->cookie = XXH3_64bits(salt, sizeof salt);
   return c;
 }
 
@@ -173,6 +187,38 @@ static int try(near *n, const card *c) {
   return failed || (cookie == c->cookie && cookie == n->board->cookie) ? failed : ESRCH;
 }
 
+struct mgrid_trial {
+  mgrid_reading reading; /* a board alone, which both processes have */
+  card          card;
+};
+
+mgrid_trial *mgrid_trial_new(void) {
+  mgrid_trial *t = calloc(1, sizeof *t);
+  if (!t) return NULL;
+  if (begin_board(&t->reading)) {
+    t->card = shown(&t->reading);
+    return t;
+  }
+  int number = errno;
+  mgrid_trial_end(t);
+  errno = number;
+  return NULL;
+}
+
+void mgrid_trial_take(mgrid_trial *t) {
+  near n = { .rank = 0 };
+  t->reading.board->number = (uint64_t)try(&n, &t->card);
+  t->reading.board->parts = 1;
+}
+
+int mgrid_trial_end(mgrid_trial *t) {
+  const board *b = t->reading.board;
+  int          failed = b && b->parts ? (int)b->number : -1;
+  end_board(&t->reading);
+  free(t);
+  return failed;
+}
+
 /* Find the group, and try all of it. Returns errno; *rank: of whom. */
 static int try_group(mgrid_reading *r, const mgrid_backend *b, int64_t *rank) {
   const uint64_t key = r->cards[b->rank].key;
@@ -201,7 +247,8 @@ mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_er
   int64_t        rank = b->rank;
   mgrid_status   s = b->ops->allgather(b, &mine, r->cards, sizeof mine, err);
   if (s) return s;
-  int failed = try_group(r, b, &rank);
+  char why[MGRID_REFUSAL];
+  int  failed = try_group(r, b, &rank);
   if (!failed && r->n > 0 && !grow(r, board_size(r))) failed = ENOMEM;
   r->on = !failed && r->n > 0; /* so that it offers */
   mgrid_reading_offer(b, o);
@@ -212,8 +259,8 @@ mgrid_status mgrid_reading_find(mgrid_backend *b, const mgrid_offer *o, mgrid_er
   free(r->cards);
   r->cards = NULL;
   if (failed)
-    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves go by messages: rank %" PRId64 " cannot be read: %s", rank,
-              strerror(failed));
+    mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves go by messages: rank %" PRId64 " cannot be read: %s%s", rank,
+              strerror(failed), mgrid_refused_by(failed, why));
   else if (!s)
     mgrid_log(&b->hooks, MGRID_LOG_DEBUG, "moves %s %zu other ranks of this host", r->on ? "read" : "do not read",
               r->n);

@@ -51,4 +51,12 @@ mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_err
 /* Read some MiB of the message of that rank, until there is no more. */
 mgrid_outcome mgrid_read_some(mgrid_read *r, int64_t peer, bool *more, mgrid_error *err);
 
+/* Whether one process may read another of its user, without a backend: this one makes a trial (NULL: errno), a child that has
+** it by fork takes it, without memory of its own, and this one ends it. Returns errno of what it tried; -1: it has not.
+** A child may read its parent where ranks, none of which is another's parent, may read each other. */
+typedef struct mgrid_trial mgrid_trial;
+mgrid_trial               *mgrid_trial_new(void);
+void                       mgrid_trial_take(mgrid_trial *t);
+int                        mgrid_trial_end(mgrid_trial *t);
+
 #endif

@@ -176,6 +176,10 @@ bool cli_limits(const cli *c, bool all, mgrid_text *words);
 ** it lacks something, and of its many words none is the limit. */
 void cli_note_limits(const cli *c);
 
+/* May ranks of this host read each other's memory? Less than a millisecond, and no child is left. MGRID_MISSING: the error
+** says why not, and what allows it. reading.c */
+mgrid_status cli_reading(mgrid_error *err);
+
 /* Append a page of the plans for each world and each of the values of parameters, as tp=1,2,4. page.c */
 mgrid_status cli_page(const cli *c, const cli_sizes *worlds, mgrid_runtime *rt, mgrid_text *out, mgrid_error *err);
 

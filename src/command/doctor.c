@@ -16,8 +16,9 @@ static const char help[] =
     "usage: moongrid doctor [--json]\n"
     "       moongrid doctor --ras [RECIPE --world N] [NAME=VALUE ...] [--json]\n"
     "\n"
-    "Say what works here: planning, the mpi backend, the nccl backend, the launcher, and whether the limits on\n"
-    "memory, threads and open files (ulimit, cgroup) are enough for this job's ranks.\n"
+    "Say what works here: planning, the mpi backend, the nccl backend, whether ranks may read each other's memory, as\n"
+    "moves of tensors on one host do (else they send messages), the launcher, and whether the limits on memory,\n"
+    "threads and open files (ulimit, cgroup) are enough for this job's ranks.\n"
     "\n"
     "  --ras        of a job with NCCL that runs on this machine: its communicators, and who "
     "waits for whom, as NCCL's\n"
@@ -34,13 +35,23 @@ typedef struct options {
   int64_t world;
 } options;
 
-enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 3 };
+enum { FINDINGS_MAX = MGRID_BACKENDS_MAX + 4 };
 
 typedef struct finding {
   const char *part;
   bool        works;
   char        text[1100];
 } finding;
+
+static finding examine_reading(void) {
+  mgrid_error err = MGRID_ERROR_INIT;
+  finding     f = { "reading", cli_reading(&err) == MGRID_OK, "" };
+  if (f.works)
+    snprintf(f.text, sizeof f.text, "ranks of this host read each other's memory when tensors move over MPI");
+  else
+    snprintf(f.text, sizeof f.text, "between ranks of this host tensors move by messages: %s", err.message);
+  return f;
+}
 
 /* Fill in the findings; return how many there are. */
 static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
@@ -57,6 +68,7 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
     f[n].text[strcspn(f[n].text, "\n")] = '\0';
     n++;
   }
+  f[n++] = examine_reading();
   f[n] = (finding){ "launcher", c->launched, "none: start with mpirun to run on several ranks" };
   if (c->launched) snprintf(f[n].text, sizeof f[n].text, "rank %lld of %lld", (long long)c->me, (long long)c->ranks);
   mgrid_text limits = { 0 };

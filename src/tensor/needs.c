@@ -162,8 +162,19 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   return low;
 }
 
+enum { STEPS = 4 }; /* enough for holders that lie apart */
+
+/* The number is i and as many more as holders come before it. What those before a number that is too small add is a step
+** that misses none, and most often there are few; but each step may add one alone, where holders are side by side, and
+** so later ones halve what is left. */
 void mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
-  int64_t number = i; /* too small by the holders up to it, until there are no more of them */
-  for (int64_t next; d->held && (next = i + mgrid_needs_before(d, number + 1)) != number;) number = next;
-  seat_of(d, number, at);
+  int64_t low = i, high = i + d->held; /* the first and the last that it may be */
+  for (int step = 0; low < high; step++) {
+    int64_t number = step < STEPS ? low : low + (high - low) / 2, next = i + mgrid_needs_before(d, number + 1);
+    if (next > number)
+      low = next;
+    else
+      high = number;
+  }
+  seat_of(d, low, at);
 }

@@ -175,15 +175,19 @@ static int by_period(const void *a, const void *b) {
 }
 
 /* Steps that counting may take, or `enough` if that is not more: in each run of a range as many of the next as lie there,
-** or as come before all repeat. */
+** or as come before all repeat, and one that is cut in two where they do not begin together. Those that fit take one. */
 static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
   int64_t steps = 1, within = most(1, p->end - p->first);
   for (size_t i = 0; i < p->nranges; i++) {
     int64_t one = period(&p->range[i]), common = one;
-    for (size_t k = i + 1; k < p->nranges; k++) common = multiple(common, period(&p->range[k]), within);
-    int64_t runs = least(common, within) / one + 1;
+    bool    together = true;
+    for (size_t k = i + 1; k < p->nranges; k++) {
+      common = multiple(common, period(&p->range[k]), within);
+      together &= (p->range[i].origin - p->range[k].origin) % period(&p->range[k]) == 0;
+    }
+    int64_t runs = least(common, within) / one + !(together && common == one);
     if (runs >= enough / steps) return enough;
-    steps *= runs;
+    steps *= most(1, runs);
     within = one;
   }
   return steps;

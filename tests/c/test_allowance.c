@@ -4,6 +4,7 @@
 ** itself.
 */
 #include "base/base.h"
+#include "apart.h"
 #include "program.h"
 
 #include <errno.h>
@@ -13,39 +14,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* Run it in a child, whose limits end with it; what it says is an error of the test. */
-static void apart(void (*what)(mgrid_error *said)) {
-  int         ends[2], status;
-  mgrid_error said = MGRID_ERROR_INIT;
-  assert_int_equal(0, pipe(ends));
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    what(&said);
-    _exit(write(ends[1], &said, sizeof said) != sizeof said);
-  }
-  close(ends[1]);
-  ssize_t got = read(ends[0], &said, sizeof said);
-  close(ends[0]);
-  assert_int_equal(child, waitpid(child, &status, 0));
-  assert_int_equal(0, status);
-  assert_int_equal(sizeof said, got);
-  if (*said.message) fail_msg("%s", said.message);
-}
-
-static void limit(int resource, rlim_t most) {
-  struct rlimit now;
-  getrlimit(resource, &now);
-  now.rlim_cur = most;
-  setrlimit(resource, &now);
-}
-
-static bool differs(mgrid_error *said, const char *wanted, const char *got) {
-  bool same = strcmp(wanted, got) == 0;
-  if (!same) snprintf(said->message, sizeof said->message, "wanted '%.400s', got '%.400s'", wanted, got);
-  return !same;
-}
 
 static void without(mgrid_error *said) {
   char        buf[MGRID_ALLOWED];

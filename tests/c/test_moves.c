@@ -285,6 +285,84 @@ static void test_ranges_are_lists(void **state) {
   if (!getenv("MOONGRID_SEED")) assert_true(ranged > 100 && unfit > 50 && messages > 10000);
 }
 
+/* An axis cut by n dims of size 4, the fastest in a world of 4^10 ranks after `copies`. */
+static mgrid_tensor *cut_often(size_t n, int64_t copies) {
+  static const char *const names[] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" };
+  mgrid_tensor_axis        axis = MGRID_TENSOR_AXIS_INIT;
+  mgrid_dim                dims[11] = { { "copy", copies } };
+  mgrid_error              err;
+  for (size_t i = 0; i < n; i++) dims[i + 1] = (mgrid_dim){ names[i], 4 };
+  axis.name = "row", axis.length = 1 << 20, axis.ndims = n, axis.dims = (const char **)(uintptr_t)names;
+  mgrid_grid   *g = mgrid_grid_new(mgrid_world(1 << 20), n + 1, dims, anew(&err));
+  mgrid_tensor *t = mgrid_tensor_new(g, "f32", 1, &axis, NULL, anew(&err));
+  assert_non_null(t);
+  mgrid_grid_free(g);
+  return t;
+}
+
+/* Many dims that fit into each other are no reason for lists. */
+static void test_many_dims_that_fit(void **state) {
+  mgrid_tensor  *a = cut_often(5, 1024), *b = cut_often(10, 1);
+  mgrid_renaming same = { 0 };
+  mgrid_messages x = { 0 }, y = { 0 };
+  mgrid_error    err;
+  mgrid_pair     p;
+  (void)state;
+  assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, 1, 0, "t", anew(&err)));
+  assert_true(p.ranged);
+  for (int64_t rank = 77; rank < 1 << 20; rank += 99991)
+    assert_true(mgrid_pair_sends(&p, rank, 0, &x) && mgrid_pair_receives(&p, rank, 0, &x));
+  p.ranged = false;
+  for (int64_t rank = 77; rank < 1 << 20; rank += 99991)
+    assert_true(mgrid_pair_sends(&p, rank, 0, &y) && mgrid_pair_receives(&p, rank, 0, &y));
+  assert_true(x.n > 10 && x.n == y.n);
+  for (size_t i = 0; i < x.n; i++) assert_int_equal(0, by_ends(&x.at[i], &y.at[i]));
+  free(x.at);
+  free(y.at);
+  mgrid_tensor_free(a);
+  mgrid_tensor_free(b);
+}
+
+/* One copy of a tensor on each rank of a window. */
+static mgrid_tensor *copied(mgrid_window w) {
+  mgrid_tensor_axis axis = MGRID_TENSOR_AXIS_INIT;
+  mgrid_dim         dim = { "dp", w.size };
+  mgrid_error       err;
+  axis.name = "row", axis.length = 10;
+  mgrid_grid   *g = mgrid_grid_new(w, 1, &dim, anew(&err));
+  mgrid_tensor *t = mgrid_tensor_new(g, "f32", 1, &axis, NULL, anew(&err));
+  assert_non_null(t);
+  mgrid_grid_free(g);
+  return t;
+}
+
+/* Who needs a tensor may be far behind holders that are side by side: to find him takes no step for each of them. */
+static void test_holders_side_by_side(void **state) {
+  const int64_t  worlds[] = { 100, 1 << 20, INT32_MAX };
+  mgrid_renaming same = { 0 };
+  (void)state;
+  for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+    int64_t        ranks = worlds[i], shift = 3;
+    mgrid_tensor  *a = copied((mgrid_window){ ranks, 0, ranks - shift });
+    mgrid_tensor  *b = copied((mgrid_window){ ranks, shift, ranks - shift });
+    mgrid_messages list = { 0 };
+    mgrid_error    err;
+    mgrid_pair     p;
+    double         begin = mgrid_processor_now();
+    assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, 0, 0, "t", anew(&err)));
+    for (int64_t rank = 0; rank < 5; rank++) assert_true(mgrid_pair_sends(&p, rank, 0, &list));
+    assert_int_equal(shift, list.n);
+    for (int64_t k = 0; k < shift; k++) {
+      assert_int_equal(k, list.at[k].from);
+      assert_int_equal(ranks - shift + k, list.at[k].to);
+    }
+    assert_true(mgrid_processor_now() - begin < 0.02);
+    free(list.at);
+    mgrid_tensor_free(a);
+    mgrid_tensor_free(b);
+  }
+}
+
 /* --------------------------------------------------- whole moves, with data */
 
 /* The part of a rank, each element its number in the whole; NULL where it holds none. */
@@ -478,8 +556,10 @@ static void test_floats_are_rounded_to_the_nearest(void **state) {
 }
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(test_random_pairs), cmocka_unit_test(test_ranges_are_lists),
-                                      cmocka_unit_test(test_data_arrives),
-                                      cmocka_unit_test(test_floats_are_rounded_to_the_nearest) };
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_random_pairs),         cmocka_unit_test(test_ranges_are_lists),
+    cmocka_unit_test(test_holders_side_by_side), cmocka_unit_test(test_many_dims_that_fit),
+    cmocka_unit_test(test_data_arrives),         cmocka_unit_test(test_floats_are_rounded_to_the_nearest)
+  };
   return run_program("moves", tests, argc, argv);
 }

@@ -31,11 +31,14 @@ teardown(function()
   os.remove(LISTS)
 end)
 
--- What doctor says of limits, and whether they are enough.
-local function limits(before)
+-- What doctor says of a part, and whether it works.
+local function doctor(part, before)
   local out = run(before .. "build/moongrid doctor")
-  return out:match "\nlimits +(%a+) +([^\n]+)"
+  return out:match("\n" .. part .. " +(%a+) +([^\n]+)")
 end
+local function limits(before) return doctor("limits", before) end
+
+local other_user = run "id -u" == "0\n" and "setpriv --reuid 65534 --clear-groups " or ""
 
 describe("memory", function()
   for name, line in pairs { ["the recipe's own"] = TABLE .. " --world 8", ["lists of ranks"] = LISTS .. " --world 1048576" } do
@@ -93,13 +96,30 @@ end)
 
 describe("threads", function()
   it("that PMIx lacks name the limit", function()
-    local as = run "id -u" == "0\n" and "setpriv --reuid 65534 --clear-groups " or ""
     local folder = run "mktemp -d":gsub("\n", "")
     run("chmod 777 " .. folder)
     local _, err = run(("HOME=%s TMPDIR=%s %sscripts/launch 1 bash -c 'ulimit -u 4; exec build/moongrid run picotron --backend pmix'")
-      :format(folder, folder, as))
+      :format(folder, folder, other_user))
     run("rm -rf " .. folder)
     assert.truthy(err:find("moongrid: %[rank 0/1%] pmix: the launcher's PMIx cannot be joined %(PMIx_Init: [%w_]*ERROR%): "
       .. "the user may have 4 threads %(ulimit %-u%)\n"), err)
+  end)
+end)
+
+describe("memory of other processes", function()
+  it("doctor tells whether ranks read it in moves", function()
+    local works, text = doctor("reading", "")
+    if works == "yes" then
+      assert.equal("ranks of this host read each other's memory when tensors move over MPI", text)
+    else
+      assert.truthy(text:find "^between ranks of this host tensors move by messages: Operation not permitted; ", text)
+    end
+  end)
+
+  it("is not tried where no process may be made", function()
+    local out = run(other_user .. "bash -c 'ulimit -u 0; exec build/moongrid doctor'")
+    assert.truthy(out:find("\nreading    no   between ranks of this host tensors move by messages: not tried, for want of a "
+      .. "process: Resource temporarily unavailable: the user may have 0 threads (ulimit -u)\n", 1, true), out)
+    assert.truthy(out:find "\nlauncher ", out)
   end)
 end)

@@ -13,6 +13,7 @@
 #include "moongrid_mpi.h"
 #include "tap.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -46,9 +47,16 @@ static int     refuses;        /* with this errno, if not 0 */
 static bool    in_parts;       /* they end early, as they may */
 static bool    naps, dies;     /* the next one takes 4 seconds before it reads; or this rank is killed in it */
 
+/* MPICH 5 reads so, too, and takes no part for the whole. */
+static bool is_ours(const void *caller) {
+  Dl_info info;
+  return dladdr(caller, &info) && strstr(info.dli_fname, "libmoongrid");
+}
+
 MGRID_API ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long nto, const struct iovec *from,
                                    unsigned long nfrom, unsigned long flags) {
   struct iovec half;
+  if (!is_ours(__builtin_return_address(0))) return syscall(SYS_process_vm_readv, pid, to, nto, from, nfrom, flags);
   if (pid != getpid() && calls++ >= allowed && refuses) return errno = refuses, -1;
   if (dies && pid != getpid()) raise(SIGKILL);
   if (naps && pid != getpid()) sleep(4);
