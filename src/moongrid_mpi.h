@@ -26,7 +26,8 @@ extern "C" {
 ** and a rank that does not come within the timeout is an error on the others. What fails on one rank fails on all, but
 ** for a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) or a thread that may not call MPI, which are
 ** MGRID_USAGE on the ranks that have them; MPI's abort does not come, as MPI_COMM_WORLD and MPI_COMM_SELF have
-** MPI_ERRORS_RETURN while that is looked at.
+** MPI_ERRORS_RETURN while that is looked at. MGRID_BACKEND where the program has another MPI library, or its launcher
+** started several processes of which MPI knows this one alone; of MPI_COMM_SELF the launcher is not asked.
 ** Several backends over one communicator each have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread
 ** of its own; they are opened in one order on all ranks. With less, see mgrid_threads. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);

@@ -145,6 +145,8 @@ uint64_t mgrid_machine_id(void);
 typedef struct mgrid_launched {
   const char *by;
   int64_t     rank, size;
+  bool        sized; /* it says the size */
+  bool        pmix;  /* it speaks PMIx alone, not PMI */
 } mgrid_launched;
 mgrid_launched mgrid_launcher(void);
 /* The variable of the i-th launcher that has a process's rank; NULL: there are no more. */

@@ -28,10 +28,11 @@ static bool number(const char *name, int64_t *n) {
 const char *mgrid_launcher_rank(size_t i) { return i < sizeof rows / sizeof *rows ? rows[i].rank : NULL; }
 
 mgrid_launched mgrid_launcher(void) {
+  mgrid_launched l = { .pmix = getenv("PMIX_RANK") && !getenv("PMI_RANK"), .size = 1 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    mgrid_launched l = { rows[i].by, 0, 1 };
-    bool           both = number(rows[i].size, &l.size) || !rows[i].size;
-    if (both && number(rows[i].rank, &l.rank)) return l;
+    l.by = rows[i].by;
+    l.sized = number(rows[i].size, &l.size);
+    if ((l.sized || !rows[i].size) && number(rows[i].rank, &l.rank)) return l;
   }
-  return (mgrid_launched){ NULL, 0, 1 };
+  return (mgrid_launched){ .size = 1 };
 }

@@ -19,6 +19,14 @@ static bool own_file(char path[PATH_MAX]) {
   return found && realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", path);
 }
 
+/* "1.2.3" where the loader says that a library of that version wants what another libmoongrid has (scripts/exports). */
+static size_t version_wanted(const char *why, const char **version) {
+  static const char node[] = "mgrid_private_";
+  *version = why ? strstr(why, node) : NULL;
+  if (*version) *version += sizeof node - 1;
+  return *version ? strspn(*version, "0123456789.") : 0;
+}
+
 /* From the folder of that file (build tree), from ../lib (a command in bin/), else by the loader's search
 ** path. A file that is there and cannot be loaded ends the search: what the next place lacks is not the reason. */
 void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_error *err) {
@@ -38,7 +46,11 @@ void *mgrid_library_open(const char *file, int flags, const char *what, mgrid_er
   if (!lib && !there) lib = dlopen(file, flags);
   if (!lib) {
     int         number = errno;
-    const char *why = dlerror();
+    const char *why = dlerror(), *of = NULL;
+    size_t      digits = version_wanted(why, &of);
+    if (digits > 0)
+      return mgrid_null(err, MGRID_MISSING, "%s is of moongrid %.*s, this is %s; install both from one version", file,
+                        (int)digits, of, MGRID_VERSION);
     return mgrid_null(err, MGRID_MISSING, "%s %s: %s%s", what, there ? "cannot be loaded" : "is not here",
                       why ? why : "unknown reason", mgrid_allowed_by(number, most));
   }

@@ -139,7 +139,8 @@ mgrid_status mgrid_mpi_copy(mgrid_backend *b, const mgrid_slab *s, mgrid_error *
 /* mpi_launch.c: is one MPI library in this process, and was it its launcher that started it? */
 enum { MGRID_MPI_VERSION = 16384 }; /* more than any library's MPI_MAX_LIBRARY_VERSION_STRING: it may be another's */
 mgrid_status mgrid_mpi_one_library(mgrid_error *err);
-mgrid_status mgrid_mpi_launched(mgrid_error *err); /* after MPI_Init; for the world */
+/* Before MPI_Init, of MPI_COMM_NULL, what is sure already; then of the communicator that the host hands over. */
+mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err);
 /* Was Open MPI started with ULFM on (mpirun --with-ft ulfm)? Without, what it revokes hangs on some ranks. */
 bool mgrid_mpi_survives(void);
 

@@ -61,13 +61,17 @@ static bool is_started(const char *path) {
   return yes;
 }
 
-/* "Open MPI v4.1.4" of the whole line that the library says. */
+/* "Open MPI v4.1.4" or "MPICH 5.0.2" of all that the library says. */
 static const char *version(char *text) {
-  int n = 0;
+  static const char word[] = "Version:";
+  int               n = 0;
   if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) return BUILT_WITH;
   text[strcspn(text, ",\n")] = '\0';
-  for (char *c = text; *c; c++)
-    if (*c == '\t') *c = ' ';
+  char *number = strstr(text, word), *from = number;
+  if (!number) return text;
+  from += sizeof word - 1;
+  from += strspn(from, " \t");
+  memmove(number, from, strlen(from) + 1);
   return text;
 }
 
@@ -109,14 +113,34 @@ bool mgrid_mpi_survives(void) {
 bool mgrid_mpi_survives(void) { return false; }
 #endif
 
-mgrid_status mgrid_mpi_launched(mgrid_error *err) {
-  char           text[MGRID_MPI_VERSION];
+/* MPICH says how it was configured. One that lacks PMIx ends the process in MPI_Init where the launcher speaks that
+** alone (5.0), or starts alone (4.0). */
+static bool lacks_pmix(void) {
+  char text[MGRID_MPI_VERSION];
+  int  n = 0;
+  return MPI_Get_library_version(text, &n) == MPI_SUCCESS && strncmp(text, "MPICH Version", 13) == 0
+         && strstr(text, "configure:") && !strstr(text, "pmix");
+}
+
+/* Is MPI started, and this process all that it knows? A host that hands over MPI_COMM_SELF wants to be alone. */
+static bool is_alone(MPI_Comm parent) {
+  int all = 0, size = 0;
+  if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;
+  return !MPI_Comm_size(MPI_COMM_WORLD, &all) && !MPI_Comm_size(parent, &size) && all == 1 && size == 1;
+}
+
+mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
+  char           text[MGRID_MPI_VERSION], these[40] = "this process";
+  const char    *also = "";
   mgrid_launched l = mgrid_launcher();
-  int            size = 0;
-  if (!l.by || l.size < 2 || MPI_Comm_size(MPI_COMM_WORLD, &size) || size != 1) return MGRID_OK;
+  bool           foreign = l.pmix && lacks_pmix();
+  if (!l.by || (l.sized && l.size < 2)) return MGRID_OK;
+  if (parent == MPI_COMM_NULL ? !foreign : !is_alone(parent) || !(l.sized || foreign)) return MGRID_OK;
+  if (l.sized) snprintf(these, sizeof these, "%" PRId64 " processes", l.size);
+  if (strcmp(l.by, "srun") == 0) also = foreign ? ", or by srun --mpi=pmi2" : ", or by srun --mpi=pmix or --mpi=pmi2";
   return mgrid_fail(
       err, MGRID_BACKEND,
-      "mpi: %s started %" PRId64 " processes, and the MPI of this one, %.80s, knows of itself alone: start "
-      "it by that library's own mpirun%s, or build moongrid with the launcher's MPI",
-      l.by, l.size, version(text), strcmp(l.by, "srun") == 0 ? ", or by srun --mpi=pmix or --mpi=pmi2" : "");
+      "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: start it by that library's own "
+      "mpirun%s, or build moongrid with the launcher's MPI",
+      l.by, these, version(text), also);
 }

@@ -164,10 +164,9 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
   int               level = MPI_THREAD_SINGLE;
   if (mgrid_mpi_one_library(err) || initialized(err)) return NULL;
-  if (parent == MPI_COMM_WORLD && mgrid_mpi_launched(err)) return NULL;
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
-  if (check_parent(parent, err)) return NULL;
+  if (check_parent(parent, err) || mgrid_mpi_launched(parent, err)) return NULL;
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
   if (!s) s = check_options(&o, level, &mine);
   /* A rank without memory takes part with this, and without a deadline, since MPI writes there when others come. */
@@ -191,6 +190,7 @@ static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
   if (mgrid_mpi_one_library(err)) return NULL;
   MPI_Initialized(&ready);
   MPI_Finalized(&gone);
+  if (!ready && !gone && mgrid_mpi_launched(MPI_COMM_NULL, err)) return NULL;
   int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
   if (!ready && !gone && MPI_Init_thread(NULL, NULL, wanted, &level) != MPI_SUCCESS)
     return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");

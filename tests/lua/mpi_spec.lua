@@ -416,6 +416,52 @@ describe("another MPI", function()
     assert.truthy(out:find "\nlauncher +yes +rank 0 of 4\n", out)
   end)
 
+  local is_mpich = (run "ldd build/libmoongrid_mpi.so"):find "libmpic?h?%.so%.12" ~= nil
+
+  it("as a launcher is told of a duplicate of the world, and not of who wants to be alone", function()
+    local source, program = support.file [[
+#include <moongrid_mpi.h>
+#include <stdio.h>
+static void try(MPI_Comm comm) {
+  mgrid_error    e = MGRID_ERROR_INIT;
+  mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
+  printf("%d %s\n", b != NULL, e.message);
+  mgrid_backend_free(b);
+}
+int main(int argc, char **argv) {
+  MPI_Comm twin;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+  try(twin), try(MPI_COMM_SELF);
+  MPI_Comm_free(&twin);
+  MPI_Finalize();
+}
+]], os.tmpname()
+    local _, failed, made = run(("cc -w -x c -Isrc %s -x none -o %s -Lbuild -lmoongrid_mpi -lmoongrid -Wl,-rpath,$PWD/build "
+      .. "$(pkg-config --cflags --libs $(scripts/mpi --module))"):format(source, program))
+    assert.equal(0, made, failed)
+    local out = run("SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0 " .. program)
+    os.remove(source)
+    os.remove(program)
+    local wanted = "^0 mpi: srun started 4 processes, and the MPI of this one, [^\n]+, knows of itself alone: [^\n]+\n1 \n$"
+    assert.truthy(out:find(wanted), out)
+  end)
+
+  -- MPICH 5 would end the process in MPI_Init, MPICH 4 would be alone
+  for by, row in pairs {
+    ["srun"] = { "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 ", "2 processes", ", or by srun --mpi=pmi2", "0/2" },
+    ["a launcher with PMIx"] = { "", "this process", "", "0/1" },
+  } do
+    (is_mpich and it or pending)("as a launcher that an MPICH does not speak to is told before MPI begins: " .. by, function()
+      local out, err, code = run(row[1] .. "PMIX_RANK=0 build/moongrid run picotron --backend mpi")
+      assert.equal("", out)
+      assert.equal(4, code)
+      assert.equal(("moongrid: [rank %s] mpi: %s started %s, and the MPI of this one, MPICH N, knows of itself alone: start it by "
+        .. "that library's own mpirun%s, or build moongrid with the launcher's MPI\n"):format(row[4], by, row[2], row[3]),
+        (err:gsub("MPICH [%d.]+", "MPICH N")))
+    end)
+  end
+
   it("as that of the program is refused, by both their names", function()
     local ours = run "ldd build/libmoongrid_mpi.so | sed -nE 's/.*libmpi(ch)?\\.so[.0-9]* => ([^ ]+).*/\\2/p'":gsub("\n", "")
     local other

@@ -114,3 +114,33 @@ describe("a backend's library of another version", function()
     run("rm -r " .. path)
   end)
 end)
+
+describe("libmoongrid_lua of another version", function()
+  it("is refused with both versions, which the loader does not say", function()
+    local lua, core = "libmoongrid_lua.so." .. support.interface, "libmoongrid.so." .. support.interface
+    local path = folder {
+      ["other.c"] = "int mgrid_inside(void);\nint mgrid_inside(void) { return 1; }\n",
+      ["other.map"] = "mgrid_private_1.2.3 { global: mgrid_inside; };\n",
+      ["lua.c"] = "int mgrid_inside(void);\nint (*const mgrid_lua_entry)(void) = mgrid_inside;\n",
+      ["host.c"] = [[
+#include <moongrid.h>
+#include <stdio.h>
+int main(void) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  int         made = mgrid_runtime_new(NULL, NULL, &e) != NULL;
+  printf("%d %d %s\n", made, (int)e.status, e.message);
+}
+]],
+    }
+    local _, failed, code = run(([[set -e
+      cp -a build/%s PATH/
+      cc -w -Isrc PATH/host.c -o PATH/host PATH/%s
+      mkdir PATH/1.2.3
+      cc -fPIC -shared PATH/other.c -Wl,--version-script=PATH/other.map -Wl,-soname,%s -o PATH/1.2.3/%s
+      cc -fPIC -shared PATH/lua.c PATH/1.2.3/%s -o PATH/%s]]):format(core, core, core, core, core, lua):gsub("PATH", path))
+    assert.equal(0, code, failed)
+    local out = run(("LD_LIBRARY_PATH=%s %s/host"):format(path, path))
+    run("rm -r " .. path)
+    assert.equal(("0 401 %s is of moongrid 1.2.3, this is %s; install both from one version\n"):format(lua, support.version), out)
+  end)
+end)
