@@ -162,7 +162,7 @@ int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number) {
   return low;
 }
 
-enum { STEPS = 4 }; /* enough for holders that lie apart */
+enum { STEPS = 12 }; /* enough for holders that lie apart */
 
 /* The number is i and as many more as holders come before it. What those before a number that is too small add is a step
 ** that misses none, and most often there are few; but each step may add one alone, where holders are side by side, and
