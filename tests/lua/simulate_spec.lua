@@ -1,0 +1,33 @@
+-- SPDX-License-Identifier: MIT
+--
+-- The command on simulated ranks, by SimGrid's SMPI: scripts/simulate. Skipped where it is not installed.
+
+local support = dofile "tests/lua/support.lua"
+local run = support.run
+
+describe("scripts/simulate", function()
+  local lacks = select(3, run "command -v smpicc") ~= 0 and "no smpicc (Debian: libsimgrid-dev)"
+
+  it("proves every communicator on simulated ranks of a fat tree, and tells the time of their messages", function()
+    if lacks then return pending(lacks) end
+    local out, err, code = run "scripts/simulate 32 run megatron tp=4 pp=2"
+    assert.equal(0, code, err)
+    assert.truthy(out:find("\nproved         every communicator on all 32 ranks (", 1, true), out)
+    local seconds = tonumber(err:match "simulated: ([%d.e-]+) s\n$")
+    assert.is_true(seconds > 1e-4 and seconds < 1, err)
+  end)
+
+  it("tells what is refused on every rank", function()
+    if lacks then return pending(lacks) end
+    local out, err, code = run "scripts/simulate 6 run megatron tp=4 2>&1 | sort | uniq -c | sed 's/^ *//'; exit ${PIPESTATUS[0]}"
+    local refused = "6 moongrid: megatron.grids:44: tp 4 does not divide the 6 ranks; nearest: tp 3 or 6, or a world of 4 or 8 ranks\n"
+    assert.equal(refused, (out:gsub("%d+ simulated: [^\n]+\n", "")), err)
+    assert.is_true(code ~= 0)
+  end)
+
+  it("wants ranks and a command", function()
+    local _, err, code = run "scripts/simulate megatron"
+    assert.equal("simulate: simulate RANKS COMMAND...\n", err)
+    assert.equal(2, code)
+  end)
+end)
