@@ -79,11 +79,11 @@ describe("what takes more than a second", function()
   end)
 
   it("tells how much is written, and goes in one line of a narrow terminal", function()
-    local lines = on_terminal(40, "build/moongrid plan megatron --world 1048576 --json >/dev/null")
+    local lines = on_terminal(40, "build/moongrid plan megatron --world 2097152 --json >/dev/null")
     local seen = 0
     for _, text in ipairs(lines) do
       text = text:gsub("\27%[K", "")
-      if text:find "^moongrid: writing the groups of 1048576" then seen = seen + 1 end
+      if text:find "^moongrid: writing the groups of 2097152" then seen = seen + 1 end
       assert.is_true(#text <= 39, text)
     end
     assert.is_true(seen >= 1, table.concat(lines, "\n"))
@@ -93,6 +93,7 @@ describe("what takes more than a second", function()
     local t, g = topology(world), grid(world, "tp-dp", { tp = p.tp, dp = fill })
     t.g = g
     t.w = tensor { axes = { { "row", 4096 }, { "col", 4096 } }, type = "bf16", cut = { row = "tp" } }
+    t.v = t.w
     return t
   end }]]
   local page = os.tmpname() .. ".html"
@@ -102,8 +103,8 @@ describe("what takes more than a second", function()
   end)
   for line, what in pairs {
     ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64"] = "planning the move of 1048576 ranks",
-    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64 --list >/dev/null"] = "writing the messages of 1048576 ranks",
-    ["draw megatron --world 4096 tp=1,2,4,8 pp=1,2,4,8 -o " .. page] = "drawing the page",
+    ["move " .. recipe .. " --world 1048576 tp=8 vs tp=64 --tensor w --list >/dev/null"] = "writing the messages of 1048576 ranks",
+    ["draw megatron --world 4096 tp=1,2,4,8 pp=1,2,4,8,16 cp=1,2 -o " .. page] = "drawing the page",
   } do
     it("also of moongrid " .. line:match "^%l+" .. (line:find "list" and " --list" or ""), function()
       local lines, code = on_terminal(80, "build/moongrid " .. line)
