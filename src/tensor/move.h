@@ -85,10 +85,10 @@ void mgrid_needs_begin(mgrid_needs *d, const mgrid_pair *p);  /* of a pair: */
 bool mgrid_needs_of(mgrid_needs *d, const mgrid_seat *shard); /* one shard after the other; false: no memory */
 void mgrid_needs_free(mgrid_needs *d);
 /* The number of a seat of `to`, which needs some of the shard; how many holders come before a number; the seat of
-** the ith that is no holder. */
+** the ith that is no holder, found in as many steps as it returns: some dozens at most. */
 int64_t mgrid_needs_number(const mgrid_needs *d, const mgrid_seat *at);
 int64_t mgrid_needs_before(const mgrid_needs *d, int64_t number);
-void    mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
+int     mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at);
 
 /* ---------------------------------------------------------------- ranges.c */
 

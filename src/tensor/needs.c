@@ -167,9 +167,10 @@ enum { STEPS = 12 }; /* enough for holders that lie apart */
 /* The number is i and as many more as holders come before it. What those before a number that is too small add is a step
 ** that misses none, and most often there are few; but each step may add one alone, where holders are side by side, and
 ** so later ones halve what is left. */
-void mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
+int mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
   int64_t low = i, high = i + d->held; /* the first and the last that it may be */
-  for (int step = 0; low < high; step++) {
+  int     step = 0;
+  for (; low < high; step++) {
     int64_t number = step < STEPS ? low : low + (high - low) / 2, next = i + mgrid_needs_before(d, number + 1);
     if (next > number)
       low = next;
@@ -177,4 +178,5 @@ void mgrid_needs_seat(const mgrid_needs *d, int64_t i, mgrid_seat *at) {
       high = number;
   }
   seat_of(d, low, at);
+  return step;
 }

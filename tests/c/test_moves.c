@@ -348,7 +348,8 @@ static void test_holders_side_by_side(void **state) {
     mgrid_messages list = { 0 };
     mgrid_error    err;
     mgrid_pair     p;
-    double         begin = mgrid_processor_now();
+    mgrid_needs    d;
+    mgrid_seat     shard, at;
     assert_int_equal(MGRID_OK, mgrid_pair_init(&p, a, b, &same, 0, 0, "t", anew(&err)));
     for (int64_t rank = 0; rank < 5; rank++) assert_true(mgrid_pair_sends(&p, rank, 0, &list));
     assert_int_equal(shift, list.n);
@@ -356,7 +357,10 @@ static void test_holders_side_by_side(void **state) {
       assert_int_equal(k, list.at[k].from);
       assert_int_equal(ranks - shift + k, list.at[k].to);
     }
-    assert_true(mgrid_processor_now() - begin < 0.02);
+    mgrid_needs_begin(&d, &p);
+    assert_true(mgrid_tensor_seat(a, 0, &shard) && mgrid_needs_of(&d, &shard));
+    for (int64_t k = 0; k < shift; k++) assert_true(mgrid_needs_seat(&d, k, &at) <= 12 + 31);
+    mgrid_needs_free(&d);
     free(list.at);
     mgrid_tensor_free(a);
     mgrid_tensor_free(b);
