@@ -15,6 +15,8 @@ describe("scripts/simulate", function()
     assert.truthy(out:find("\nproved         every communicator on all 32 ranks (", 1, true), out)
     local seconds = tonumber(err:match "simulated: ([%d.e-]+) s\n$")
     assert.is_true(seconds > 1e-4 and seconds < 1, err)
+    local touched = run "make -n | head -1" -- its build is its own
+    assert.equal("", touched)
   end)
 
   it("tells what is refused on every rank", function()
