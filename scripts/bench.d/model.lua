@@ -1,19 +1,11 @@
 -- SPDX-License-Identifier: MIT
 --
--- The model behind scripts/model. A creation is three small allreduces over some ranks and some
--- local work; the ways differ in how many there are and over which ranks.
+-- The model behind scripts/model: that of MPI (estimate.lua) against measurements, and what both say of larger worlds.
 
+local estimate = require "estimate"
 local json = require "dkjson"
-local mg = require "moongrid"
 
 -- Constants: every one of them is printed.
-local mpi = {
-  rounds = 3,       -- allreduces of one creation (Open MPI 4.1: id MAX, check MIN, activate)
-  latency = 2e-6,   -- a small message between two nodes
-  locally = 7e-6,   -- object and choice of collectives (measured with 2 ranks, Open MPI 4.1.4)
-  bandwidth = 10e9, -- bytes per second into a rank, for the allgather of a split
-  sort = 2e-9,      -- per rank and comparison, for the sort of a split
-}
 local nccl = { -- NCCL 2.28.9: read in its source, or measured in its CPU code without a GPU
   ring_step = 50e-6,    -- a step of the bootstrap ring; it is walked in both directions
   gathers = 3,          -- all-gathers of one creation: addresses, peers, graph
@@ -25,70 +17,16 @@ local nccl = { -- NCCL 2.28.9: read in its source, or measured in its CPU code w
 }
 local python = 75e-6    -- Megatron-core's own enumeration, per rank of the world (scripts/bench plan)
 
-local function log2(n)
-  local steps = 0
-  while 1 << steps < n do steps = steps + 1 end
-  return steps
-end
-
 local function printf(...) print((string.format(...):gsub(" +$", ""))) end
 
--- ------------------------------------------------------------------- layouts
-
-local layouts = {
-  facts = function(world) return mg.load "scripts/bench.d/facts.lua":plan(world) end,
-  megatron = function(world)
-    local small = world <= 64
-    return mg.load "megatron":plan(world, small and { tp = 2, cp = 2, pp = 2, ep = 2, etp = 2 }
-      or { tp = 8, cp = 2, pp = 8, ep = 8, etp = 1 })
-  end,
-}
-
--- What one rank takes part in: sizes of the creations of each way, and groups of the world.
-local function creations(layout, world)
-  local plan = layouts[layout](world)
-  local families, led, groups = {}, {}, 0
-  for _, name in ipairs(plan.families) do
-    local f = plan:family(name)
-    families[#families + 1] = f.size
-    groups = groups + f.count
-    if f.size > 1 and not plan:shares(name) then led[#led + 1] = f.size end
-  end
-  return { families = families, led = led, groups = groups }
-end
-
 -- ------------------------------------------------- MPI, against what was measured
-
--- Communicators that one rank gets, and message steps that it takes part in. A rank that is no member of a
--- group takes part in the rounds over the world, but makes nothing.
-local function steps(way, c, world)
-  local n, hops = 0, 0
-  local function creation(size, extra)
-    n = n + (extra ~= "rounds" and 1 or 0)
-    if extra == "rounds" or not extra then extra = 0 end
-    hops = hops + 2 * mpi.rounds * log2(size) + extra
-  end
-  if way == "ours" or way == "best" then
-    for _, size in ipairs(c.led) do creation(size) end
-    if way == "ours" then hops = hops + 2 * 2 * log2(world) end -- agreement, verdict
-  elseif way == "group" then
-    for _, size in ipairs(c.families) do creation(size) end
-  elseif way == "split" then
-    for _ = 1, #c.families do creation(world, log2(world)) end
-  elseif way == "world" then
-    for i = 1, c.groups do creation(world, i > #c.families and "rounds" or 0) end
-  else
-    return nil
-  end
-  return n, hops
-end
 
 -- Least squares of relative errors: time = (ranks / cores)^e x (communicators x a + steps x b). The
 -- exponent is the best of a list: the more processes share a core, the colder each finds it.
 local function fit(points, cores)
   local rows, best = {}, nil
   for _, p in ipairs(points) do
-    local n, hops = steps(p.way, creations(p.layout, p.ranks), p.ranks)
+    local n, hops = estimate.steps(p.way, estimate.creations(p.layout, p.ranks), p.ranks)
     if n then rows[#rows + 1] = { p = p, n = n, hops = hops } end
   end
   for e = 1, 2, 0.05 do
@@ -143,13 +81,6 @@ end
 
 -- -------------------------------------------------------------------- estimates
 
-local function mpi_time(way, c, world)
-  local n, hops = steps(way, c, world)
-  local time = n * mpi.locally + hops * mpi.latency
-  if way == "split" then time = time + n * (8 * world / mpi.bandwidth + world * log2(world) * mpi.sort) end
-  return time
-end
-
 -- One ncclCommInitRankConfig over n ranks; `scalable`: as many roots as it takes.
 local function nccl_init(n, scalable)
   local time = nccl.fixed + nccl.gathers * n / 2 * nccl.ring_step + n * nccl.channels * nccl.copy + nccl.pairs * n * n
@@ -189,7 +120,7 @@ end
 
 print "moongrid: a model of creating communicators, megatron tp8 cp2 pp8 ep8 etp1, dp the rest"
 print "\nassumptions (seconds, bytes per second, ranks)"
-constants("mpi", mpi)
+constants("mpi", estimate.constants)
 constants("nccl", nccl)
 print "  a rank has a core and a network of its own; nobody is late; a creation is rounds x 2 log2(n) messages one"
 printf("  after the other, and so are a rank's creations; Megatron's Python takes %g s per rank of the world", python)
@@ -198,7 +129,7 @@ check(arg[1])
 
 local worlds = { 1024, 4096, 16384, 65536, 100352 }
 local known = {}
-for _, world in ipairs(worlds) do known[world] = creations("megatron", world) end
+for _, world in ipairs(worlds) do known[world] = estimate.creations("megatron", world) end
 local function table_of(title, rows)
   printf("\n%-58s %9s %9s %9s %9s %9s", title, table.unpack(worlds))
   for _, row in ipairs(rows) do
@@ -209,7 +140,7 @@ local function table_of(title, rows)
 end
 
 local function by_mpi(way)
-  return function(c, world) return seconds(mpi_time(way, c, world)) end
+  return function(c, world) return seconds(estimate.time(way, c, world)) end
 end
 
 local function by_nccl(what)

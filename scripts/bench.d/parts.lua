@@ -283,6 +283,7 @@ function parts.create(B)
 end
 
 parts.libraries = require "libraries"
+parts.simulated = require "simulated"
 
 -- ---------------------------------------------------------------------- torch
 

@@ -35,16 +35,73 @@ static inline int simulated_main_thread(int *flag) {
   return MPI_SUCCESS;
 }
 
-/* Not there; and a request that is null never ends. */
-static inline int simulated_idup(MPI_Comm parent, MPI_Comm *comm, MPI_Request *request) {
-  int rc = MPI_Comm_dup(parent, comm);
-  return rc ? rc : MPI_Ibarrier(*comm, request);
+/* Of a null request it says that it has ended only where a status is asked for. */
+static inline int simulated_test(MPI_Request *request, int *flag, MPI_Status *status) {
+  MPI_Status own;
+  return MPI_Test(request, flag, status == MPI_STATUS_IGNORE ? &own : status);
 }
 
-#define clock_gettime      smpi_clock_gettime
-#define nanosleep          simulated_sleep
-#define pthread_create     simulated_thread
-#define MPI_Is_thread_main simulated_main_thread
-#define MPI_Comm_idup      simulated_idup
+/* Its non-blocking collectives send from each to each; those that block go by trees. So they are done at once, since all
+** ranks come to them in one order. */
+#define SIMULATED_AT_ONCE(call) (*request = MPI_REQUEST_NULL, call)
+
+static inline int simulated_iallreduce(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                       MPI_Request *request) {
+  return SIMULATED_AT_ONCE(MPI_Allreduce(send, recv, n, type, op, comm));
+}
+
+static inline int simulated_iallgather(const void *send, int n, MPI_Datatype type, void *recv, int m, MPI_Datatype of,
+                                       MPI_Comm comm, MPI_Request *request) {
+  return SIMULATED_AT_ONCE(MPI_Allgather(send, n, type, recv, m, of, comm));
+}
+
+static inline int simulated_ialltoall(const void *send, int n, MPI_Datatype type, void *recv, int m, MPI_Datatype of,
+                                      MPI_Comm comm, MPI_Request *request) {
+  return SIMULATED_AT_ONCE(MPI_Alltoall(send, n, type, recv, m, of, comm));
+}
+
+static inline int simulated_ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm,
+                                   MPI_Request *request) {
+  return SIMULATED_AT_ONCE(MPI_Bcast(data, n, type, root, comm));
+}
+
+/* Its creations only broadcast a number. MPI libraries agree on one: Open MPI (4.1: comm_cid.c) by three all-reduces of
+** one or two numbers, over the new communicator's members if they alone create it, else over the parent's. */
+static inline int simulated_agreement(int rc, MPI_Comm over) {
+  for (int i = 0, word = 0; i < 3 && !rc && over != MPI_COMM_NULL; i++)
+    rc = MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_MAX, over);
+  return rc;
+}
+
+static inline int simulated_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm *comm) {
+  int rc = MPI_Comm_create_group(parent, group, tag, comm);
+  return simulated_agreement(rc, *comm);
+}
+
+static inline int simulated_create(MPI_Comm parent, MPI_Group group, MPI_Comm *comm) {
+  return simulated_agreement(MPI_Comm_create(parent, group, comm), parent);
+}
+
+static inline int simulated_split(MPI_Comm parent, int color, int key, MPI_Comm *comm) {
+  return simulated_agreement(MPI_Comm_split(parent, color, key, comm), parent);
+}
+
+static inline int simulated_idup(MPI_Comm parent, MPI_Comm *comm, MPI_Request *request) {
+  return SIMULATED_AT_ONCE(simulated_agreement(MPI_Comm_dup(parent, comm), parent));
+}
+
+#define clock_gettime         smpi_clock_gettime
+#define nanosleep             simulated_sleep
+#define pthread_create        simulated_thread
+#define MPI_Is_thread_main    simulated_main_thread
+#define MPI_Test              simulated_test
+#define MPI_Iallreduce        simulated_iallreduce
+#define MPI_Iallgather        simulated_iallgather
+#define MPI_Ialltoall         simulated_ialltoall
+#define MPI_Ibcast            simulated_ibcast
+#define MPI_Comm_create_group simulated_create_group
+#define MPI_Comm_create       simulated_create
+#define MPI_Comm_split        simulated_split
+#define MPI_Comm_idup         simulated_idup
 
 #endif
