@@ -162,8 +162,7 @@ static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   const mgrid_content *c = &d->plan->content;
   mgrid_text           title = { 0 }, params = { 0 };
   double               y = MARGIN + 14;
-  mgrid_text_add(&title, "%s over %" PRId64 " rank%s", *c->recipe ? c->recipe : "plan", c->world,
-                 c->world == 1 ? "" : "s");
+  mgrid_text_add(&title, "%s over %" PRId64 " rank%s", *c->recipe ? c->recipe : "plan", c->world, mgrid_s_of(c->world));
   mgrid_svg_text(t, MARGIN, y, "title", title.data ? title.data : "");
   t->failed |= title.failed;
   for (size_t i = 0; i < c->nparams; i++) {

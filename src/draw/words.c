@@ -76,8 +76,8 @@ void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
 }
 
 void mgrid_draw_count(mgrid_text *t, const mgrid_family *f) {
-  mgrid_text_add(t, "%" PRId64 " group%s of %s%" PRId64, f->count, f->count == 1 ? "" : "s",
-                 f->size < 0 ? "up to " : "", f->max_size);
+  mgrid_text_add(t, "%" PRId64 " group%s of %s%" PRId64, f->count, mgrid_s_of(f->count), f->size < 0 ? "up to " : "",
+                 f->max_size);
 }
 
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns) {

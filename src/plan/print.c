@@ -129,7 +129,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
         if (led == 0) continue; /* nothing to create: earlier groups lead all of the round */
         mgrid_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
-        mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, led == 1 ? "" : "s");
+        mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, mgrid_s_of(led));
         if (f->size >= 0)
           mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size, e->choice->asked.lazy ? ", when asked for" : "");
         else
