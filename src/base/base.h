@@ -85,14 +85,16 @@ typedef struct mgrid_text {
   bool   failed;   /* there was no memory: the text is not whole */
 } mgrid_text;
 
-void mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
-void mgrid_text_put(mgrid_text *t, const char *s, size_t len);
-void mgrid_text_str(mgrid_text *t, const char *s);
+void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
+void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
+void  mgrid_text_str(mgrid_text *t, const char *s);
+void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
+char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
+void  mgrid_text_free(mgrid_text *t);
+/* The text as C has it: "" where there is none. */
+static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data ? t->data : ""; }
 /* The end of a noun: "s", or "" for one. */
 static inline const char *mgrid_s_of(int64_t n) { return n == 1 ? "" : "s"; }
-void                      mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end); /* write n so that it ends before `end`; returns where it begins */
-void  mgrid_text_free(mgrid_text *t);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 

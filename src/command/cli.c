@@ -68,9 +68,9 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_shown(&t, message);
   cli_progress_hide();
   if (c->talkative && c->ranks > 1)
-    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
+    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, mgrid_text_chars(&t));
   else
-    fprintf(stderr, "%s\n", t.data ? t.data : "");
+    fprintf(stderr, "%s\n", mgrid_text_chars(&t));
   mgrid_text_free(&t);
 }
 

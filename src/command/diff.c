@@ -67,7 +67,7 @@ static mgrid_status show(const options *c, const mgrid_plan *was, const mgrid_pl
   mgrid_change change = MGRID_CHANGE_INIT;
   mgrid_status s = mgrid_plan_diff(was, is, rank, &change, into_text, &t, err);
   if (!s && t.failed) s = mgrid_oom(err);
-  const char *text = t.data ? t.data : "";
+  const char *text = mgrid_text_chars(&t);
   for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) *differ |= is_change(line);
   if (!s && c->json) s = print_json(text, *differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
   if (!s && !c->json) fputs(text, stdout);

@@ -103,7 +103,7 @@ static void put_panel(const picture *p, int family, double x, double y, double h
   mgrid_text_add(t, "<g transform=\"translate(%.1f,%.1f)\">\n", x, y);
   mgrid_svg_text(t, 0, 0, "family", e->name);
   caption(p->d, family, &words);
-  mgrid_svg_text(t, 0, 15, "caption", words.data ? words.data : "");
+  mgrid_svg_text(t, 0, 15, "caption", mgrid_text_chars(&words));
   put_same(p->d, family, panel_width(p, family), t);
   mgrid_text_add(t, "<g transform=\"translate(0,%.1f)\">\n<use xlink:href=\"#frames%d\"/>\n", head - 12, sheet);
   mgrid_svg_groups(&p->laid[sheet], e, p->d->rank, t);
@@ -163,13 +163,13 @@ static double put_head(const mgrid_drawing *d, double width, mgrid_text *t) {
   mgrid_text           title = { 0 }, params = { 0 };
   double               y = MARGIN + 14;
   mgrid_text_add(&title, "%s over %" PRId64 " rank%s", *c->recipe ? c->recipe : "plan", c->world, mgrid_s_of(c->world));
-  mgrid_svg_text(t, MARGIN, y, "title", title.data ? title.data : "");
+  mgrid_svg_text(t, MARGIN, y, "title", mgrid_text_chars(&title));
   t->failed |= title.failed;
   for (size_t i = 0; i < c->nparams; i++) {
     if (c->param[i].usual) continue;
     title.len = 0;
     mgrid_text_add(&title, "%s=%s", c->param[i].name, c->param[i].value);
-    mgrid_draw_wrap(&params, "  ", title.data ? title.data : "", (size_t)(width / 6));
+    mgrid_draw_wrap(&params, "  ", mgrid_text_chars(&title), (size_t)(width / 6));
   }
   mgrid_text_free(&title);
   return y + 16 * put_lines(t, MARGIN, y + 16, 16, "note", &params);
@@ -191,7 +191,7 @@ static double put_reading(const picture *p, double width, double y, mgrid_text *
   if (again) mgrid_draw_wrap(&lines, " ", "After 40 groups their looks come again.", columns);
   if (arrows) mgrid_draw_wrap(&lines, " ", "An arrow goes from a member of a group to the next.", columns);
   if (d->rank >= 0) mgrid_text_add(&more, "The thick frame is rank %" PRId64 ".", d->rank);
-  if (d->rank >= 0) mgrid_draw_wrap(&lines, " ", more.data ? more.data : "", columns);
+  if (d->rank >= 0) mgrid_draw_wrap(&lines, " ", mgrid_text_chars(&more), columns);
   for (size_t i = 0; i < p->sheets.n; i++) {
     const mgrid_sheet *sheet = &p->sheets.sheet[i];
     if (!sheet->sampled) continue;
@@ -199,7 +199,7 @@ static double put_reading(const picture *p, double width, double y, mgrid_text *
     mgrid_text_add(&more, "Only %" PRId64 " of %" PRId64 " ranks are drawn: ", sheet->cells, d->plan->content.world);
     mgrid_sheet_sampled_text(sheet, &more);
     mgrid_text_str(&more, ".");
-    mgrid_draw_wrap(&lines, " ", more.data ? more.data : "", columns);
+    mgrid_draw_wrap(&lines, " ", mgrid_text_chars(&more), columns);
     break;
   }
   t->failed |= more.failed;

@@ -49,7 +49,7 @@ void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int w
   if (n <= 2)
     put_members(t, f, group, n, 0), mgrid_text_str(t, "}"); /* nothing can be left out */
   else
-    mgrid_text_str(t, tail.data ? tail.data : "");
+    mgrid_text_str(t, mgrid_text_chars(&tail));
   t->failed |= tail.failed;
   mgrid_text_free(&tail);
 }
@@ -68,7 +68,7 @@ void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
     t->len = was;
     if (g + 1 < f->count) mgrid_text_add(t, " ... %" PRId64 " more ...", f->count - g - 1);
     g = f->count - 2; /* the last group is the next */
-    mgrid_text_add(t, " %s", last.data ? last.data : "");
+    mgrid_text_add(t, " %s", mgrid_text_chars(&last));
     break;
   }
   t->failed |= last.failed;

@@ -294,7 +294,7 @@ int mgrid_lua_text_sink(void *text, const char *s, size_t len) {
 
 static int push_text(lua_State *L) {
   mgrid_text *t = lua_touserdata(L, 1);
-  lua_pushlstring(L, t->data ? t->data : "", t->len);
+  lua_pushlstring(L, mgrid_text_chars(t), t->len);
   return 1;
 }
 
