@@ -21,6 +21,9 @@ enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file that is read, and of a tex
 ** calls the first error stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
+mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink, or a file, took no more */
+/* MGRID_OUT_OF_RANGE where a world of so many has no such rank. */
+mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err);
 /* The same for constructors: always NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
@@ -95,6 +98,10 @@ void  mgrid_text_free(mgrid_text *t);
 static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data ? t->data : ""; }
 /* The end of a noun: "s", or "" for one. */
 static inline const char *mgrid_s_of(int64_t n) { return n == 1 ? "" : "s"; }
+/* An mgrid_sink into an mgrid_text, which says itself whether there was memory. */
+int mgrid_text_sink(void *text, const char *s, size_t len);
+/* Give what there is to a sink, and empty the text, whose memory is used again. */
+mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 

@@ -46,7 +46,7 @@ int cli_sink(void *file, const char *text, size_t len) {
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_fail(&e, MGRID_OUTPUT, "the output could not be written");
+  mgrid_unwritten(&e);
   cli_say(c, &e);
   return s ? s : e.status;
 }

@@ -244,10 +244,8 @@ mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json
     put_answer(&t, why);
   else if (dumped)
     mgrid_text_add(&t, "%s\n", dumped);
-  if (t.failed || (json && !dumped))
-    s = mgrid_oom(err);
-  else if (sink(ud, t.data, t.len) != 0)
-    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+  t.failed |= json && !dumped;
+  s = mgrid_text_flush(&t, sink, ud, err);
   free(dumped);
   mgrid_text_free(&t);
   json_decref(why);

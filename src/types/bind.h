@@ -226,8 +226,6 @@ void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f);
 void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f);
 /* Of a family that was made in this box, or not: raise the error, or count its memory; returns 1. */
 int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e);
-/* An mgrid_sink into an mgrid_text. */
-int mgrid_lua_text_sink(void *text, const char *s, size_t len);
 /* Push and free a text; raises when it failed. */
 void mgrid_lua_push_text(lua_State *L, mgrid_text *t);
 

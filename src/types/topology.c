@@ -206,7 +206,7 @@ static int print_piece(void *to, const char *s, size_t len) {
   printed *t = to;
   t->long_text = t->budget && t->text.len + len > MGRID_TEXT_MAX;
   if (t->long_text || (t->budget && !mgrid_budget_spend(t->budget, (int64_t)len))) return 1;
-  return mgrid_lua_text_sink(&t->text, s, len);
+  return mgrid_text_sink(&t->text, s, len);
 }
 
 static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_error *e) {
