@@ -242,7 +242,8 @@ void mgrid_lua_open_family(lua_State *L);   /* union, zip, same */
 void mgrid_lua_open_options(lua_State *L);  /* options; not for recipes */
 void mgrid_lua_open_tensor(lua_State *L);   /* tensor, flat, relabel */
 void mgrid_lua_open_move(lua_State *L);     /* move; not for recipes */
-void mgrid_lua_open_topology(lua_State *L); /* topology, plan, concurrent */
+void mgrid_lua_open_topology(lua_State *L); /* topology, concurrent */
+void mgrid_lua_open_plan(lua_State *L);     /* plan */
 void mgrid_lua_open_state(lua_State *L);    /* no constructor: plan:dry and job:materialize make states */
 void mgrid_lua_open_use(lua_State *L);      /* Buffer */
 
