@@ -46,7 +46,7 @@ int cli_sink(void *file, const char *text, size_t len) {
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_fail(&e, MGRID_OUTPUT, "the output could not be written");
+  mgrid_unwritten(&e);
   cli_say(c, &e);
   return s ? s : e.status;
 }
@@ -68,9 +68,9 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_shown(&t, message);
   cli_progress_hide();
   if (c->talkative && c->ranks > 1)
-    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
+    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, mgrid_text_chars(&t));
   else
-    fprintf(stderr, "%s\n", t.data ? t.data : "");
+    fprintf(stderr, "%s\n", mgrid_text_chars(&t));
   mgrid_text_free(&t);
 }
 

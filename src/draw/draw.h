@@ -100,29 +100,4 @@ void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t 
 ** U+FFFD (? in a terminal). */
 void mgrid_draw_safe(mgrid_text *t, const char *text, bool markup);
 
-/* ------------------------------------------------------------------ layout.c */
-
-/* Where the cells of a part lie in an SVG. Lengths are pixels. */
-typedef struct mgrid_frame { /* of one level */
-  int64_t per;               /* entries side by side */
-  double  dx, dy;            /* from one entry to the next, across and down */
-  double  x, y;              /* of the first entry, in the block of this level */
-  double  width, height;     /* of the block */
-} mgrid_frame;
-
-typedef struct mgrid_layout {
-  const mgrid_part *part;
-  int               tile; /* levels of a tile: 1 or 2 */
-  double            cell_width, cell_height, font;
-  double            width, height;
-  mgrid_frame       frame[MGRID_TIERS_MAX];
-} mgrid_layout;
-
-/* For a sheet of so many cells in all. */
-void mgrid_layout_make(mgrid_layout *l, const mgrid_part *p, int64_t cells);
-/* The space between the boxes of a level. */
-double mgrid_layout_gap(const mgrid_layout *l, int level);
-/* The corner of an entry of a level; index[k] is the place at level k, for k >= level. */
-void mgrid_layout_at(const mgrid_layout *l, int level, const int64_t *index, double *x, double *y);
-
 #endif

@@ -178,7 +178,7 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s%s%s",
            mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
            lib.runtime / 1000, lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices,
-           lib.devices == 1 ? "" : "s", overridden.len ? "; the environment overrides options: " : "",
+           mgrid_s_of(lib.devices), overridden.len ? "; the environment overrides options: " : "",
            overridden.len ? overridden.data : "");
   mgrid_text_free(&overridden);
   return MGRID_OK;
