@@ -61,6 +61,39 @@ describe("scripts/mpi", function()
   end)
 end)
 
+describe("scripts/launch", function()
+  it("wants a number of ranks and a command", function()
+    for _, words in ipairs { "", "2", "0 true", "two true", "-1 true" } do
+      local _, err, code = run("scripts/launch " .. words)
+      assert.equal("launch: launch N COMMAND..., where N ranks are 1 or more\n", err)
+      assert.equal(2, code)
+    end
+  end)
+
+  it("ends with all its ranks at the Ctrl-C of a terminal, also where a script calls it", function()
+    if select(3, run "scripts/mpi --module && command -v script") ~= 0 then return pending "no MPI here, or no 'script'" end
+    local out, _, code = run [[
+      folder=$(mktemp -d)
+      cat > "$folder/rank" << 'END'
+echo $$ > $(dirname "$0")/rank.$$
+exec sleep 60
+END
+      ranks() { ls "$folder" | grep -c '^rank\.'; }
+      { for _ in {1..100}; do [ "$(ranks)" = 4 ] && break; sleep 0.1; done; printf '\003'; sleep 5; } \
+        | timeout 30 script -qec "bash -c 'scripts/launch 4 bash $folder/rank; true'" /dev/null > /dev/null
+      for _ in {1..50}; do
+        left=$(cat "$folder"/rank.* | while read -r pid; do [ ! -d /proc/$pid ] || echo $pid; done)
+        [ -n "$left" ] || break
+        sleep 0.1
+      done
+      echo "$(ranks) ranks, left: $left"
+      [ -z "$left" ] || kill -KILL $left
+      rm -r "$folder"]]
+    assert.equal("4 ranks, left: \n", out)
+    assert.equal(0, code)
+  end)
+end)
+
 describe("scripts/systems", function()
   it("lists its names, and refuses another", function()
     assert.equal("debian12\ndebian13\nubuntu24.04\narm64\nmusl\nhere\n", (run "scripts/systems --list"))
