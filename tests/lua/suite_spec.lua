@@ -53,6 +53,29 @@ describe("scripts/mpi", function()
     assert.equal(2, other)
   end)
 
+  it("wants a name and a command, or a name for --install", function()
+    for _, words in ipairs { "", "mpich4", "--install", "--instal mpich5" } do
+      local _, err, code = run("scripts/mpi " .. words)
+      assert.equal("mpi: mpi NAME COMMAND..., --list, --install NAME, --module\n", err)
+      assert.equal(2, code)
+    end
+  end)
+
+  it("takes the mpirun beside an mpicc that is called as it is, and refuses an mpicc that has none", function()
+    local out, err, code = run [[
+      folder=$(mktemp -d)
+      for name in mpirun mpirun.mpich mpicc.mpich mpicc.other; do printf '#!/bin/sh\n' > "$folder/$name"; done
+      chmod +x "$folder"/*
+      . scripts/mpi.d/libraries
+      mpi_find "$folder/mpicc.mpich" none && echo "${run#$folder/}"
+      scripts/mpi "$folder/mpicc.other" true 2>&1 | sed "s,$folder,FOLDER,"
+      cd "$folder" && "$OLDPWD/scripts/mpi" ./mpirun true 2>&1 | sed "s,$folder,FOLDER,"
+      rm -r "$folder"]]
+    assert.equal("mpirun.mpich\nmpi: no mpicc 'FOLDER/mpicc.other' with its mpirun beside it\n"
+      .. "mpi: no mpicc 'FOLDER/mpirun' with its mpirun beside it\n", out)
+    assert.same({ "", 0 }, { err, code })
+  end)
+
   it("a library that is not here is skipped in one line, and counted", function()
     local out, _, code = run "MPI_WITHOUT=mpich5 scripts/test --no-setup --mpi mpich5"
     assert.truthy(out:find "\nmpich5: build +skipped: %S[^\n]+\n", out)
