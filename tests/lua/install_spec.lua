@@ -385,9 +385,9 @@ or, where there is Lmod: module use PREFIX/share/modulefiles && module load moon
       :gsub("VERSION", support.version), out)
     assert.same({ "", 0 }, { err, code })
     for variable, folder in pairs { PREFIX = "moongrid", LIBDIR = "lib64", LUA_CMOD = "" } do
-      _, err, code = run(("make -s install %s=%s"):format(variable, folder))
-      assert.truthy(err:find(("%s is a path from the root, not '%s'\n"):format(variable, folder), 1, true), err)
-      assert.equal(2, code)
+      local _, said, ended = run(("make -s install %s=%s"):format(variable, folder))
+      assert.truthy(said:find(("%s is a path from the root, not '%s'\n"):format(variable, folder), 1, true), said)
+      assert.equal(2, ended)
     end
   end)
 
