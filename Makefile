@@ -264,61 +264,64 @@ MODULES = $(PREFIX)/share/modulefiles/moongrid
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# folders stand in quotes: their names may have blanks
 D = $(DESTDIR)
 # the annotations, and the layers for stock Lua
 LUA_FILES := $(wildcard lua/moongrid/*.lua)
 
 install: all man
-	case '$(PREFIX)' in /*) ;; *) echo "PREFIX is a path from the root, not '$(PREFIX)'" >&2; exit 1;; esac
-	install -d $(D)$(PREFIX)/bin $(D)$(PREFIX)/include $(D)$(LIBDIR)/pkgconfig $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
-	install -m 755 $(B)/moongrid $(D)$(PREFIX)/bin/
-	install -m 644 $(HEADERS) $(D)$(PREFIX)/include/
+	for folder in $(foreach v,PREFIX LIBDIR MANDIR LUA_CMOD LUA_LMOD,'$v=$($v)'); do \
+	  case "$$folder" in *=/*) ;; *) echo "$${folder%%=*} is a path from the root, not '$${folder#*=}'" >&2; exit 1;; esac; \
+	done
+	install -d '$(D)$(PREFIX)'/bin '$(D)$(PREFIX)'/include '$(D)$(LIBDIR)'/pkgconfig '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
+	install -m 755 $(B)/moongrid '$(D)$(PREFIX)'/bin/
+	install -m 644 $(HEADERS) '$(D)$(PREFIX)'/include/
 	for name in moongrid $(LOADED:%=moongrid_%); do \
-	  install -m 755 $(B)/lib$$name.so.$(SOVER) $(D)$(LIBDIR)/ && \
-	  ln -sf lib$$name.so.$(SOVER) $(D)$(LIBDIR)/lib$$name.so && \
-	  install -m 644 $(B)/lib$$name.a $(D)$(LIBDIR)/ || exit 1; \
+	  install -m 755 $(B)/lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/ && \
+	  ln -sf lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/lib$$name.so && \
+	  install -m 644 $(B)/lib$$name.a '$(D)$(LIBDIR)'/ || exit 1; \
 	done
-	install -d $(D)$(MANDIR)/man1 $(D)$(MANDIR)/man3
-	install -m 644 build/man/moongrid.1 $(D)$(MANDIR)/man1/
-	install -m 644 build/man/moongrid.3 $(D)$(MANDIR)/man3/
-	for name in moongrid moongrid_lua; do scripts/pkgconfig $$name $(VERSION) $(PREFIX) $(LIBDIR) > $(PC)/$$name.pc || exit 1; done
-	$(foreach b,$(BACKENDS),scripts/pkgconfig moongrid_$(b) $(VERSION) $(PREFIX) $(LIBDIR) $(PC_$(b)) > $(PC)/moongrid_$(b).pc &&) true
-	install -d $(CMAKE)
+	install -d '$(D)$(MANDIR)'/man1 '$(D)$(MANDIR)'/man3
+	install -m 644 build/man/moongrid.1 '$(D)$(MANDIR)'/man1/
+	install -m 644 build/man/moongrid.3 '$(D)$(MANDIR)'/man3/
+	for name in moongrid moongrid_lua; do scripts/pkgconfig $$name $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(PC)'/$$name.pc || exit 1; done
+	$(foreach b,$(BACKENDS),scripts/pkgconfig moongrid_$(b) $(VERSION) '$(PREFIX)' '$(LIBDIR)' $(PC_$(b)) > '$(PC)'/moongrid_$(b).pc &&) true
+	install -d '$(CMAKE)'
 	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
-	  scripts/cmake-package $$file $(VERSION) $(PREFIX) $(LIBDIR) > $(CMAKE)/$$file || exit 1; \
+	  scripts/cmake-package $$file $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(CMAKE)'/$$file || exit 1; \
 	done
-	chmod 644 $(PC)/moongrid*.pc $(CMAKE)/*
-	install -m 755 $(B)/moongrid.so $(D)$(LUA_CMOD)/
-	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
-	install -d $(D)$(BASHDIR) $(D)$(ZSHDIR) $(D)$(FISHDIR) $(D)$(MODULES)
-	install -m 644 scripts/complete/moongrid.bash $(D)$(BASHDIR)/moongrid
-	install -m 644 scripts/complete/_moongrid $(D)$(ZSHDIR)/
-	install -m 644 scripts/complete/moongrid.fish $(D)$(FISHDIR)/
-	scripts/modulefile $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD) $(MANDIR) > $(D)$(MODULES)/$(VERSION).lua
-	chmod 644 $(D)$(MODULES)/$(VERSION).lua
+	chmod 644 '$(PC)'/moongrid*.pc '$(CMAKE)'/*
+	install -m 755 $(B)/moongrid.so '$(D)$(LUA_CMOD)'/
+	install -m 644 $(LUA_FILES) '$(D)$(LUA_LMOD)'/moongrid/
+	install -d '$(D)$(BASHDIR)' '$(D)$(ZSHDIR)' '$(D)$(FISHDIR)' '$(D)$(MODULES)'
+	install -m 644 scripts/complete/moongrid.bash '$(D)$(BASHDIR)'/moongrid
+	install -m 644 scripts/complete/_moongrid '$(D)$(ZSHDIR)'/
+	install -m 644 scripts/complete/moongrid.fish '$(D)$(FISHDIR)'/
+	scripts/modulefile $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)' '$(MANDIR)' > '$(D)$(MODULES)'/$(VERSION).lua
+	chmod 644 '$(D)$(MODULES)'/$(VERSION).lua
 # the loader's list of libraries is anew where it looks here, and this is no staging for a package
 ifeq ($(DESTDIR),)
-	if scripts/searched $(LIBDIR) && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
-	LUA=$(LUA) scripts/installed $(VERSION) $(PREFIX) $(LIBDIR) $(LUA_CMOD) $(LUA_LMOD)
+	if scripts/searched '$(LIBDIR)' && [ "$$(id -u)" = 0 ]; then PATH=$$PATH:/usr/sbin:/sbin ldconfig; fi
+	LUA=$(LUA) scripts/installed $(VERSION) '$(PREFIX)' '$(LIBDIR)' '$(LUA_CMOD)' '$(LUA_LMOD)'
 endif
 
 # For LuaRocks: the Lua module alone, with the libraries in its folder, where it finds them.
 lua: $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS)
 
 install-lua: lua
-	install -d $(D)$(LUA_CMOD) $(D)$(LUA_LMOD)/moongrid
-	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) $(D)$(LUA_CMOD)/
-	install -m 644 $(LUA_FILES) $(D)$(LUA_LMOD)/moongrid/
+	install -d '$(D)$(LUA_CMOD)' '$(D)$(LUA_LMOD)'/moongrid
+	install -m 755 $(B)/moongrid.so $(LIB) $(LIBS_OF_BACKENDS) '$(D)$(LUA_CMOD)'/
+	install -m 644 $(LUA_FILES) '$(D)$(LUA_LMOD)'/moongrid/
 
 uninstall:
-	rm -f $(D)$(MANDIR)/man1/moongrid.1 $(D)$(MANDIR)/man3/moongrid.3
-	rm -f $(D)$(PREFIX)/bin/moongrid $(addprefix $(D)$(PREFIX)/include/,$(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
-	rm -f $(addprefix $(D)$(LIBDIR)/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
-	rm -f $(addprefix $(PC)/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
-	rm -rf $(CMAKE)
-	rm -f $(D)$(LUA_CMOD)/moongrid.so $(addprefix $(D)$(LUA_LMOD)/moongrid/,$(notdir $(LUA_FILES)))
-	rm -f $(D)$(BASHDIR)/moongrid $(D)$(ZSHDIR)/_moongrid $(D)$(FISHDIR)/moongrid.fish $(D)$(MODULES)/$(VERSION).lua
-	-rmdir $(D)$(LUA_LMOD)/moongrid $(D)$(MODULES) 2>/dev/null
+	rm -f '$(D)$(MANDIR)'/man1/moongrid.1 '$(D)$(MANDIR)'/man3/moongrid.3
+	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,$(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
+	rm -f $(addprefix '$(D)$(LIBDIR)'/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
+	rm -f $(addprefix '$(PC)'/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
+	rm -rf '$(CMAKE)'
+	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(LUA_FILES)))
+	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULES)'/$(VERSION).lua
+	-rmdir '$(D)$(LUA_LMOD)'/moongrid '$(D)$(MODULES)' 2>/dev/null
 
 # --------------------------------------------------------------------- release
 # What is linked, with versions and licences, as SPDX.

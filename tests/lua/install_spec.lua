@@ -163,6 +163,15 @@ describe("make install", function()
     assert.equal(support.version .. " 7 families\n", out, err)
     _, err, code = run(("scripts/launch 2 %s/mpi"):format(folder))
     assert.equal(0, code, err)
+    if select(3, run "command -v c++") == 0 then -- a project of C++ alone
+      write("mpi.cc", mpi_program)
+      write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer CXX)\n"
+        .. "find_package(moongrid REQUIRED COMPONENTS mpi)\nadd_executable(mpi mpi.cc)\n"
+        .. "target_link_libraries(mpi moongrid::mpi)\n")
+      _, err, code = run(("cd %s && rm -f mpi CMakeCache.txt && cmake -DCMAKE_PREFIX_PATH=%s . && make && "
+        .. "$OLDPWD/scripts/launch 2 ./mpi"):format(folder, prefix))
+      assert.equal(0, code, err)
+    end
     write("CMakeLists.txt", "cmake_minimum_required(VERSION 3.13)\nproject(trainer C)\nfind_package(moongrid 99.1 REQUIRED)\n")
     _, err, code = run(("cd %s && cmake -DCMAKE_PREFIX_PATH=%s ."):format(folder, prefix))
     assert.truthy(code ~= 0 and err:find(support.version, 1, true), err)
@@ -343,8 +352,43 @@ or, where there is Lmod: module use PREFIX/share/modulefiles && module load moon
     local out, err = bare(source)
     run(("rm -f %s %s.c"):format(source, source))
     assert.equal(support.version .. " 7 families\n", out, err)
-    assert.truthy(run("scripts/pkgconfig moongrid 1 /opt/x /opt/x/lib"):find("\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lmoongrid\n", 1, true))
-    assert.truthy(run("scripts/pkgconfig moongrid 1 /usr /usr/lib"):find("\nLibs: -L${libdir} -lmoongrid\n", 1, true))
+    assert.truthy(run("scripts/pkgconfig moongrid 1 /opt/x /opt/x/lib"):find('\nLibs: -L"${libdir}" -Wl,-rpath,"${libdir}" -lmoongrid\n', 1, true))
+    assert.truthy(run("scripts/pkgconfig moongrid 1 /usr /usr/lib"):find('\nLibs: -L"${libdir}" -lmoongrid\n', 1, true))
+  end)
+
+  it("a program of MPI needs no file of pkg-config's that only this shell finds", function()
+    local out = run [[folder=$(mktemp -d)
+      printf 'Name: M\nDescription: D\nVersion: 1\nCflags: -I/its/include\nLibs: -L/its -lits\n' > $folder/moongrid-its.pc
+      PKG_CONFIG_PATH=$folder scripts/pkgconfig moongrid_mpi 1 /usr /usr/lib moongrid-its
+      scripts/pkgconfig moongrid_mpi 1 /usr /usr/lib lua5.4
+      rm -r $folder]]
+    local here = out:match "Requires: moongrid\n(.-)\nprefix=" or out
+    assert.truthy(here:find('Libs: -L"${libdir}" -lmoongrid_mpi -L/its -lits', 1, true), out)
+    assert.truthy(here:find('Cflags: -I"${includedir}" -I/its/include', 1, true), out)
+    assert.truthy(out:find('Requires: moongrid lua5.4\nLibs: -L"${libdir}" -lmoongrid_mpi\n', 1, true), out)
+  end)
+
+  it("goes into folders with blanks in their names, and out of them; not into those of this folder", function()
+    local source = support.file(program):gsub("%.lua$", "")
+    local out, err, code = run(([[set -e
+      lines=$(make -s install PREFIX="OWN/a b")
+      make -s install DESTDIR="OWN/c d" PREFIX="/e f" > OWN/staged
+      mv SOURCE.lua SOURCE.c
+      (eval "$(echo "$lines" | grep '  export')"
+       cd / && eval cc SOURCE.c -o SOURCE $(pkg-config --cflags --libs moongrid) && SOURCE
+       moongrid --version && lua5.4 -e 'print(require "moongrid"._VERSION)')
+      make -s uninstall PREFIX="OWN/a b"
+      make -s uninstall DESTDIR="OWN/c d" PREFIX="/e f"
+      ls OWN; cat OWN/staged; find "OWN/a b" "OWN/c d/e f" ! -type d
+      rm -rf "OWN/a b" "OWN/c d" OWN/staged SOURCE SOURCE.c]]):gsub("OWN", own):gsub("SOURCE", source))
+    assert.equal(("VERSION 7 families\nmoongrid VERSION\nmoongrid VERSION\na b\nbin\nc d\ninclude\nlib\nshare\nstaged\n")
+      :gsub("VERSION", support.version), out)
+    assert.same({ "", 0 }, { err, code })
+    for variable, folder in pairs { PREFIX = "moongrid", LIBDIR = "lib64", LUA_CMOD = "" } do
+      local _, said, ended = run(("make -s install %s=%s"):format(variable, folder))
+      assert.truthy(said:find(("%s is a path from the root, not '%s'\n"):format(variable, folder), 1, true), said)
+      assert.equal(2, ended)
+    end
   end)
 
   it("the printed lines serve stock Lua from any folder", function()

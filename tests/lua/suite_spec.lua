@@ -53,10 +53,66 @@ describe("scripts/mpi", function()
     assert.equal(2, other)
   end)
 
+  it("wants a name and a command, or a name for --install", function()
+    for _, words in ipairs { "", "mpich4", "--install", "--instal mpich5" } do
+      local _, err, code = run("scripts/mpi " .. words)
+      assert.equal("mpi: mpi NAME COMMAND..., --list, --install NAME, --module\n", err)
+      assert.equal(2, code)
+    end
+  end)
+
+  it("takes the mpirun beside an mpicc that is called as it is, and refuses an mpicc that has none", function()
+    local out, err, code = run [[
+      folder=$(mktemp -d)
+      for name in mpirun mpirun.mpich mpicc.mpich mpicc.other; do printf '#!/bin/sh\n' > "$folder/$name"; done
+      chmod +x "$folder"/*
+      . scripts/mpi.d/libraries
+      mpi_find "$folder/mpicc.mpich" none && echo "${run#$folder/}"
+      scripts/mpi "$folder/mpicc.other" true 2>&1 | sed "s,$folder,FOLDER,"
+      cd "$folder" && "$OLDPWD/scripts/mpi" ./mpirun true 2>&1 | sed "s,$folder,FOLDER,"
+      rm -r "$folder"]]
+    assert.equal("mpirun.mpich\nmpi: no mpicc 'FOLDER/mpicc.other' with its mpirun beside it\n"
+      .. "mpi: no mpicc 'FOLDER/mpirun' with its mpirun beside it\n", out)
+    assert.same({ "", 0 }, { err, code })
+  end)
+
   it("a library that is not here is skipped in one line, and counted", function()
     local out, _, code = run "MPI_WITHOUT=mpich5 scripts/test --no-setup --mpi mpich5"
     assert.truthy(out:find "\nmpich5: build +skipped: %S[^\n]+\n", out)
     assert.truthy(out:find "\n1 passed, 0 failed, %d+ skipped\n$", out)
+    assert.equal(0, code)
+  end)
+end)
+
+describe("scripts/launch", function()
+  it("wants a number of ranks and a command", function()
+    for _, words in ipairs { "", "2", "0 true", "two true", "-1 true" } do
+      local _, err, code = run("scripts/launch " .. words)
+      assert.equal("launch: launch N COMMAND..., where N ranks are 1 or more\n", err)
+      assert.equal(2, code)
+    end
+  end)
+
+  it("ends with all its ranks at the Ctrl-C of a terminal, also where a script calls it", function()
+    if select(3, run "scripts/mpi --module && command -v script") ~= 0 then return pending "no MPI here, or no 'script'" end
+    local out, _, code = run [[
+      folder=$(mktemp -d)
+      cat > "$folder/rank" << 'END'
+echo $$ > $(dirname "$0")/rank.$$
+exec sleep 60
+END
+      ranks() { ls "$folder" | grep -c '^rank\.'; }
+      { for _ in {1..100}; do [ "$(ranks)" = 4 ] && break; sleep 0.1; done; printf '\003'; sleep 5; } \
+        | timeout 30 script -qec "bash -c 'scripts/launch 4 bash $folder/rank; true'" /dev/null > /dev/null
+      for _ in {1..50}; do
+        left=$(cat "$folder"/rank.* | while read -r pid; do [ ! -d /proc/$pid ] || echo $pid; done)
+        [ -n "$left" ] || break
+        sleep 0.1
+      done
+      echo "$(ranks) ranks, left: $left"
+      [ -z "$left" ] || kill -KILL $left
+      rm -r "$folder"]]
+    assert.equal("4 ranks, left: \n", out)
     assert.equal(0, code)
   end)
 end)
