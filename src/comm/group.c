@@ -4,7 +4,6 @@
 */
 #include "comm/state.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 const char *mgrid_group_family(const mgrid_group *g) { return g ? g->name : NULL; }

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Without some ranks a group is no grid any more. */
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {

@@ -262,12 +262,8 @@ mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *b, const c
 
 mgrid_status mgrid_state_unknown(const mgrid_state *s, const char *family, mgrid_error *err) {
   if (mgrid_lacks(family, "the name of the family", err)) return MGRID_USAGE;
-  const mgrid_content *c = &s->plan->content;
-  const char         **known = malloc((c->nentries + 1) * sizeof *known);
-  char                 tail[512] = "";
-  for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
-  if (known) mgrid_suggest(tail, sizeof tail, family, known, c->nentries);
-  free(known);
+  char tail[512];
+  mgrid_content_suggest(&s->plan->content, family, tail, sizeof tail);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", family, tail);
 }
 

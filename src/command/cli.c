@@ -3,6 +3,7 @@
 ** cli.c - messages of the command; its recipe and plan.
 */
 #include "command/cli.h"
+#include "plan/plan.h"
 #include "command/texts.h"
 #include "script/runtime.h"
 
@@ -127,12 +128,8 @@ mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_
 }
 
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
-  enum { MOST = 128 };
-  const char *known[MOST];
-  char        tail[512];
-  size_t      n = 0;
-  for (; n < mgrid_plan_nfamilies(p) && n < MOST; n++) known[n] = mgrid_plan_family_name(p, n);
-  mgrid_suggest(tail, sizeof tail, name, known, n);
+  char tail[512];
+  mgrid_content_suggest(&p->content, name, tail, sizeof tail);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
 }
 

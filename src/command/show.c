@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

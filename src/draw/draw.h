@@ -94,7 +94,8 @@ void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int w
 void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width);
 /* Append "4 groups of 2", "1 group of 8", "4 groups of up to 3". */
 void mgrid_draw_count(mgrid_text *t, const mgrid_family *f);
-/* Append a word, behind the joint where it is not the first of a line; a line has at most `columns`, if a word is not longer. */
+/* Append a word, behind the joint where it is not the first of a line. A line has at most `columns`, unless a word is
+** longer. */
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns);
 /* Append text of a user for a terminal, or with `markup` for XML: control characters and what is no UTF-8 become
 ** U+FFFD (? in a terminal). */

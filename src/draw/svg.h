@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
-** svg.h - what an SVG is made of. Each file stands on those above it, and svg.c makes a document of them. Lengths are pixels.
+** svg.h - what an SVG is made of. Each file stands on those above it, and svg.c makes a document of them. Lengths are
+** pixels.
 */
 #ifndef MGRID_SVG_H
 #define MGRID_SVG_H
@@ -63,7 +64,8 @@ void mgrid_svg_cell_at(const mgrid_svg_sheet *v, int i, int64_t cell, double *x,
 
 /* ------------------------------------------------------------------ the groups of a family: svg_groups.c */
 
-/* Append them, for the place between the frames and the numbers of their sheet. The groups of `rank` stand out; -1: none. */
+/* Append them, for the place between the frames and the numbers of their sheet. The groups of `rank` stand out; -1: of
+** none. */
 void mgrid_svg_groups(const mgrid_svg_sheet *v, const mgrid_entry *e, int64_t rank, mgrid_text *t);
 
 #endif

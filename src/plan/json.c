@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUFFER = 16384, PIECE = 1024 };

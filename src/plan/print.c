@@ -5,7 +5,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <xxhash.h>
 
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Worlds up to WHOLE ranks are looked at whole, of larger ones the first machine, one in the middle, and the last. */
 enum { WHOLE = 4096 };

@@ -4,8 +4,6 @@
 */
 #include "plan/plan.h"
 
-#include <inttypes.h>
-
 size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? p->content.ntensors : 0; }
 
 const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {

@@ -7,7 +7,6 @@
 #include "script/runtime.h"
 #include "types/values.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int info_body(lua_State *L) {

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void mgrid_lua_where(lua_State *L) {

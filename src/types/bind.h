@@ -183,6 +183,9 @@ void mgrid_lua_check_options(lua_State *L, int i, const mgrid_choice *on, mgrid_
 ** has. A value may be text as on a command line. Raises. options.c */
 int mgrid_lua_choose(lua_State *L);
 
+/* pick.c: family:pick, family:map */
+int                   mgrid_lua_family_pick(lua_State *L);
+int                   mgrid_lua_family_map(lua_State *L);
 extern const luaL_Reg mgrid_lua_grid_reshape[];  /* methods of Grid: reshape.c */
 extern const luaL_Reg mgrid_lua_world_layouts[]; /* modes: layout.c */
 extern const luaL_Reg mgrid_lua_family_pieces[]; /* split ...: pieces.c */
