@@ -13,7 +13,7 @@ _moongrid_words() {
     case $quote$c in
       "''" | '""') quote='' ;;
       "'"?) word+=$c ;;
-      '\' | '"\') word+=${1:i+1:1} begun=yes && ((i++)) ;;
+      \\ | \"\\) word+=${1:i+1:1} begun=yes && ((i++)) ;;
       '"'?) word+=$c ;;
       "'" | '"') quote=$c begun=yes ;;
       [[:blank:]]) [ -z "$begun" ] || words+=("$word") && word='' begun='' ;;
