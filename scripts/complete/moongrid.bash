@@ -4,15 +4,36 @@
 # Completion of moongrid in bash. `moongrid complete` says what may follow; here its words become bash's, which ends
 # words at = and : as well.
 
+# _moongrid_words LINE: its words without quotes and backslashes, in `words`; the quote that is open at its end in `quote`
+_moongrid_words() {
+  local i c word='' begun=''
+  words=() quote=''
+  for ((i = 0; i < ${#1}; i++)); do
+    c=${1:i:1}
+    case $quote$c in
+      "''" | '""') quote='' ;;
+      "'"?) word+=$c ;;
+      \\ | \"\\) word+=${1:i+1:1} begun=yes && ((i++)) ;;
+      '"'?) word+=$c ;;
+      "'" | '"') quote=$c begun=yes ;;
+      [[:blank:]]) [ -z "$begun" ] || words+=("$word") && word='' begun='' ;;
+      *) word+=$c begun=yes ;;
+    esac
+  done
+  words+=("$word")
+}
+
 _moongrid() {
-  local line=${COMP_LINE:0:COMP_POINT} words last before i
-  read -ra words <<< "${line//[\"\']/}"
-  [[ $line != *[[:blank:]] ]] || words+=("")
+  local words quote last before='' i
+  _moongrid_words "${COMP_LINE:0:COMP_POINT}"
   while [ ${#words[@]} -gt 1 ] && [ "${words[0]}" != "$1" ]; do words=("${words[@]:1}"); done # NAME=VALUE before it
   mapfile -t COMPREPLY < <("${1/#\~\//$HOME/}" complete "${words[@]:1}" 2> /dev/null | cut -f 1)
   last=${words[-1]}
-  before=${last%"${last##*[=:]}"}
-  for i in "${!COMPREPLY[@]}"; do printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]#"$before"}"; done
+  [ -n "$quote" ] || before=${last%"${last##*[=:]}"}
+  for i in "${!COMPREPLY[@]}"; do
+    COMPREPLY[i]=${COMPREPLY[i]#"$before"}
+    [ -n "$quote" ] || printf -v "COMPREPLY[i]" %q "${COMPREPLY[i]}"
+  done
   case ${COMPREPLY[0]-} in
     *[=/]) [ ${#COMPREPLY[@]} -gt 1 ] || compopt -o nospace ;;
   esac

@@ -101,6 +101,9 @@ describe("a cluster", function()
     ["--gone node1"] = "no cluster here; it is called by what scripts/cluster runs",
     ["--link sideways node1"] = "--link up|down HOST",
     ["1 0 scripts/cluster --link down node1"] = "no host 'node1'; there are node0",
+    ["2 0 bash -c 'scripts/cluster --gone node1 && scripts/cluster --gone node1'"] = "host 'node1' is gone",
+    ["2 0 bash -c 'scripts/cluster --gone node1 && scripts/cluster --link up node1'"] = "host 'node1' is gone",
+    ["2 0 scripts/cluster --gone node0"] = "node0 has the command itself; another host can be gone",
   } do
     it("refuses " .. line, function()
       local _, err, code = run("scripts/cluster " .. line)
@@ -108,4 +111,12 @@ describe("a cluster", function()
       assert.equal(2, code)
     end)
   end
+
+  it("refuses a folder with a blank in its name, which launchers would cut", function()
+    local out, _, code = run [[folder=$(mktemp -d) && mkdir "$folder/a b" && cp -r scripts "$folder/a b"
+      "$folder/a b/scripts/cluster" 1 0 true 2>&1 | sed "s,$folder,FOLDER,"
+      rm -r "$folder"]]
+    assert.equal("cluster: launchers cut the path of their agent at blanks, and 'FOLDER/a b/build/cluster' has some\n", out)
+    assert.equal(0, code)
+  end)
 end)

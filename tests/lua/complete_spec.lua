@@ -141,11 +141,11 @@ describe("the Tab key", function()
   local folder, root
   setup(function()
     folder, root = run "mktemp -d":gsub("\n", ""), io.popen "pwd":read "l"
-    run("mkdir " .. folder .. "/there; cp examples/moe.lua " .. folder .. "/there/")
+    run(("cd %s; mkdir there 'my own'; cp %s/examples/moe.lua there; cp there/moe.lua 'my own'"):format(folder, root))
   end)
   teardown(function() run("rm -rf " .. folder) end)
 
-  -- Types these lines into a shell on a terminal, in a folder with there/moe.lua.
+  -- Types these lines into a shell on a terminal, in a folder with there/moe.lua and my own/moe.lua.
   local function typed(shell, lines)
     local file = assert(io.open(folder .. "/typed", "w"))
     file:write(table.concat(lines, "\n"), "\nexit\n")
@@ -160,6 +160,8 @@ describe("the Tab key", function()
     ["plan picotron --world 8 tp_size=4 --json"] = "plan picot\t--wor\t8 tp_s\t4 --js\t",
     ["plan there/moe.lua --world 8 etp=2"] = "plan the\tmo\t--world 8 et\t2",
     ["plan picotron --world 8 tp=4 cp=2 pp=1"] = "plan picotron --world 8 tp=4 cp=2 pp=\t",
+    ["plan 'my own/moe.lua' --world 8 etp=2 --json"] = "plan my\\ o\tmo\t--world 8 et\t2 --js\t",
+    ["plan 'my own/moe.lua' --world 8 tp=8 etp=1"] = "plan \"my own/m\t --world 8 tp=8 et\t1",
   }
   local function completes(shell, before)
     local all, n = { before }, 0
@@ -199,6 +201,10 @@ describe("the Tab key", function()
     assert.equal("plan\twhat groups a recipe makes\npolicy\ta decision of a recipe\n", fish "moongrid p")
     assert.equal("tp=1\ntp=2\ntp=4\ntp=8\n", fish "moongrid plan picotron --world 8 tp=")
     assert.equal("there/moe.lua\n", fish "moongrid plan there/m")
+    for _, word in ipairs { '\\"my own/m', "my\\\\ own/m" } do
+      assert.equal("my own/moe.lua\n", fish("moongrid plan " .. word))
+    end
+    assert.equal("etp=\ttensor-parallel size of the experts\n", fish "moongrid plan my\\\\ own/moe.lua --world 8 et")
     assert.equal("", fish "moongrid nosuch p")
   end)
 end)
