@@ -55,7 +55,7 @@ MGRID_API mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_
                                          mgrid_error *err);
 /* The same with parameters from a file, which args override: a JSON object (a path that ends with .json), a
 ** mapping of YAML (.yaml, .yml), or Lua that returns a table, return { tp = 2 }, run in the sandbox of recipes.
-** Names of the file that are no parameters are refused, but for a recipe with a parameter for them (param.rest).
+** Names of the file that are no parameters are refused, but for a recipe with a parameter for them (`rest`).
 ** path NULL: no file. */
 MGRID_API mgrid_plan *mgrid_runtime_plan_file(mgrid_runtime *rt, int64_t world, const char *path, size_t n,
                                               const char *const *args, mgrid_error *err);

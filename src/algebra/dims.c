@@ -69,7 +69,7 @@ static mgrid_status refuse_product(const mgrid_whole *whole, size_t n, const mgr
   if (whole->dim)
     mgrid_text_add(&t, "%s %" PRId64, whole->dim, whole->size);
   else
-    mgrid_text_add(&t, "the %" PRId64 " rank%s", whole->size, whole->size == 1 ? "" : "s");
+    mgrid_text_add(&t, "the %" PRId64 " rank%s", whole->size, mgrid_s_of(whole->size));
   if (!whole->dim && strcmp(whole->place, "world") != 0) mgrid_text_add(&t, " of the %s", whole->place);
   int near = 0;
   for (size_t i = 0; i < n && !near; i++) {

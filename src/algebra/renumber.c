@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Does the list have each group of f once? */
 static mgrid_status check_order(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {

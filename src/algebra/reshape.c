@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Write the dims of g from `from` to `to` behind the *n that are in out. */
 static void copy_dims(const mgrid_grid *g, size_t from, size_t to, mgrid_dim *out, size_t *n) {

@@ -9,7 +9,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int64_t gcd(int64_t a, int64_t b) {
   while (b) {

@@ -21,6 +21,9 @@ enum { MGRID_TEXT_MAX = 1 << 20 }; /* bytes of a file that is read, and of a tex
 ** calls the first error stays. Return the status. error.c */
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 mgrid_status mgrid_oom(mgrid_error *err);
+mgrid_status mgrid_unwritten(mgrid_error *err); /* a sink, or a file, took no more */
+/* MGRID_OUT_OF_RANGE where a world of so many has no such rank. */
+mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err);
 /* The same for constructors: always NULL. */
 void *mgrid_null(mgrid_error *err, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
 void *mgrid_null_oom(mgrid_error *err);
@@ -85,14 +88,20 @@ typedef struct mgrid_text {
   bool   failed;   /* there was no memory: the text is not whole */
 } mgrid_text;
 
-void mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
-void mgrid_text_put(mgrid_text *t, const char *s, size_t len);
-void mgrid_text_str(mgrid_text *t, const char *s);
+void  mgrid_text_add(mgrid_text *t, const char *fmt, ...) MGRID_PRINTF(2, 3);
+void  mgrid_text_put(mgrid_text *t, const char *s, size_t len);
+void  mgrid_text_str(mgrid_text *t, const char *s);
+void  mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
+char *mgrid_digits(int64_t n, char *end);       /* write n so that it ends before `end`; returns where it begins */
+void  mgrid_text_free(mgrid_text *t);
+/* The text as C has it: "" where there is none. */
+static inline const char *mgrid_text_chars(const mgrid_text *t) { return t->data ? t->data : ""; }
 /* The end of a noun: "s", or "" for one. */
 static inline const char *mgrid_s_of(int64_t n) { return n == 1 ? "" : "s"; }
-void                      mgrid_text_int(mgrid_text *t, int64_t n); /* as "%" PRId64, several times faster */
-char *mgrid_digits(int64_t n, char *end); /* write n so that it ends before `end`; returns where it begins */
-void  mgrid_text_free(mgrid_text *t);
+/* An mgrid_sink into an mgrid_text, which says itself whether there was memory. */
+int mgrid_text_sink(void *text, const char *s, size_t len);
+/* Give what there is to a sink, and empty the text, whose memory is used again. */
+mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err);
 /* Copy to (buf, len) as snprintf does, free t, return the whole length. Where there was no memory the text says so. */
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len);
 

@@ -4,6 +4,7 @@
 */
 #include "base/base.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,6 +86,16 @@ mgrid_status mgrid_oom(mgrid_error *err) {
   char why[MGRID_ALLOWED];
   if (!err || err->status) return MGRID_NO_MEMORY; /* nobody will read it */
   return mgrid_fail(err, MGRID_NO_MEMORY, "out of memory%s", mgrid_allowed(MGRID_SCARCE_MEMORY, why));
+}
+
+mgrid_status mgrid_unwritten(mgrid_error *err) {
+  return mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+}
+
+mgrid_status mgrid_check_rank(int64_t rank, int64_t world, mgrid_error *err) {
+  if (rank >= 0 && rank < world) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+                    world - 1);
 }
 
 void *mgrid_null_oom(mgrid_error *err) {

@@ -68,6 +68,18 @@ void mgrid_text_free(mgrid_text *t) {
   memset(t, 0, sizeof *t);
 }
 
+int mgrid_text_sink(void *text, const char *s, size_t len) {
+  mgrid_text_put(text, s, len);
+  return 0;
+}
+
+mgrid_status mgrid_text_flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err) {
+  if (t->failed) return mgrid_oom(err);
+  if (t->len > 0 && sink(ud, t->data, t->len) != 0) return mgrid_unwritten(err);
+  t->len = 0;
+  return MGRID_OK;
+}
+
 size_t mgrid_text_finish(mgrid_text *t, char *buf, size_t len) {
   if (t->failed) { /* not a part of it, which would look like all */
     mgrid_text_free(t);

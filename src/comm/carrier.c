@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A communicator of any kind is refused; what asks for none, or for the backend of the state, is fine. */
 static mgrid_status relay_check(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, mgrid_error *err) {

@@ -143,7 +143,7 @@ static mgrid_status check_part(const part *p, const mgrid_move *m, mgrid_backend
     mgrid_text_add(&text, "%s%s %" PRId64, i ? ", " : "", mgrid_tensor_axis_name(p->tensor, i),
                    wrong / p->stride[i] % mgrid_tensor_length(p->tensor, i));
   s = mgrid_fail(err, MGRID_UNPROVED, "tensor '%s': element %s is wrong after the move on rank %" PRId64,
-                 m->pairs.name[p->number], text.data ? text.data : "", m->rank);
+                 m->pairs.name[p->number], mgrid_text_chars(&text), m->rank);
   mgrid_text_free(&text);
   return s;
 }

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Without some ranks a group is no grid any more. */
 static mgrid_plan *plan_of(const mgrid_entry *e, mgrid_family *left, mgrid_error *err) {
@@ -72,9 +71,7 @@ mgrid_state *mgrid_state_shrink(mgrid_state *s, const char *family, size_t n, co
     return mgrid_null(err, MGRID_REFUSED, "'%s' cannot shrink: its groups share ranks", family);
   if (mgrid_count_check("shrink", n, err)) return NULL;
   for (size_t i = 0; i < n; i++) {
-    if (lost[i] < 0 || lost[i] >= s->plan->content.world)
-      return mgrid_null(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, lost[i],
-                        s->plan->content.world - 1);
+    if (mgrid_check_rank(lost[i], s->plan->content.world, err)) return NULL;
     if (lost[i] == s->view.rank)
       return mgrid_null(err, MGRID_LOST_RANK, "rank %" PRId64 " counts itself among the lost", lost[i]);
   }

@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { BYTES = 4 << 20, WARM = 2, TIMED = 5, CALLS = 4 };
 

@@ -74,7 +74,7 @@ mgrid_status beside_open(beside *b, const char *folder, const char **mine, mgrid
   *b = (beside){ .lock = -1, .mine = mine };
   mgrid_text_str(&b->name, folder);
   while (b->name.len > 1 && b->name.data[b->name.len - 1] == '/') b->name.data[--b->name.len] = '\0';
-  mgrid_text_add(&b->path, "%s.part", b->name.data ? b->name.data : "");
+  mgrid_text_add(&b->path, "%s.part", mgrid_text_chars(&b->name));
   if (b->name.failed || b->path.failed) return mgrid_oom(err);
   if (lstat(b->name.data, &about) == 0)
     return mgrid_fail(err, MGRID_REFUSED, "%s is there already; nothing is written over", b->name.data);

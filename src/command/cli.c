@@ -3,6 +3,7 @@
 ** cli.c - messages of the command; its recipe and plan.
 */
 #include "command/cli.h"
+#include "plan/plan.h"
 #include "command/texts.h"
 #include "script/runtime.h"
 
@@ -46,7 +47,7 @@ int cli_sink(void *file, const char *text, size_t len) {
 mgrid_status cli_finish(const cli *c, mgrid_status s) {
   if (fflush(stdout) == 0 && !ferror(stdout)) return s;
   mgrid_error e = MGRID_ERROR_INIT;
-  mgrid_fail(&e, MGRID_OUTPUT, "the output could not be written");
+  mgrid_unwritten(&e);
   cli_say(c, &e);
   return s ? s : e.status;
 }
@@ -68,9 +69,9 @@ static void say_printed(void *ud, mgrid_level level, const char *message) {
   mgrid_text_shown(&t, message);
   cli_progress_hide();
   if (c->talkative && c->ranks > 1)
-    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, t.data ? t.data : "");
+    fprintf(stderr, "rank %" PRId64 ": %s\n", c->me, mgrid_text_chars(&t));
   else
-    fprintf(stderr, "%s\n", t.data ? t.data : "");
+    fprintf(stderr, "%s\n", mgrid_text_chars(&t));
   mgrid_text_free(&t);
 }
 
@@ -127,12 +128,8 @@ mgrid_plan *cli_evaluate(const cli *c, int64_t world, mgrid_runtime **rt, mgrid_
 }
 
 mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_error *err) {
-  enum { MOST = 128 };
-  const char *known[MOST];
-  char        tail[512];
-  size_t      n = 0;
-  for (; n < mgrid_plan_nfamilies(p) && n < MOST; n++) known[n] = mgrid_plan_family_name(p, n);
-  mgrid_suggest(tail, sizeof tail, name, known, n);
+  char tail[512];
+  mgrid_content_suggest(&p->content, name, tail, sizeof tail);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown family '%s'%s", name, tail);
 }
 

@@ -55,19 +55,14 @@ static mgrid_status print_json(const char *text, bool differ, bool counted, cons
   return s;
 }
 
-static int into_text(void *text, const char *s, size_t len) {
-  mgrid_text_put(text, s, len);
-  return 0;
-}
-
 /* Print the difference; *differ: is there one? */
 static mgrid_status show(const options *c, const mgrid_plan *was, const mgrid_plan *is, int64_t rank, bool *differ,
                          mgrid_error *err) {
   mgrid_text   t = { 0 };
   mgrid_change change = MGRID_CHANGE_INIT;
-  mgrid_status s = mgrid_plan_diff(was, is, rank, &change, into_text, &t, err);
+  mgrid_status s = mgrid_plan_diff(was, is, rank, &change, mgrid_text_sink, &t, err);
   if (!s && t.failed) s = mgrid_oom(err);
-  const char *text = t.data ? t.data : "";
+  const char *text = mgrid_text_chars(&t);
   for (const char *line = text; !s && line; line = strchr(line, '\n'), line += line != NULL) *differ |= is_change(line);
   if (!s && c->json) s = print_json(text, *differ, mgrid_plan_world(was) == mgrid_plan_world(is), &change, err);
   if (!s && !c->json) fputs(text, stdout);

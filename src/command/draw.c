@@ -74,7 +74,7 @@ static mgrid_status choose(const options *c, const mgrid_plan *p, bool all, int 
 static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
   FILE *file = fopen(path, "wb");
   if (!file) return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
-  bool whole = fwrite(t->data ? t->data : "", 1, t->len, file) == t->len;
+  bool whole = fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
   if (fclose(file) == 0 && whole) return MGRID_OK;
   return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
 }
@@ -95,7 +95,7 @@ static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err
   if (!s && c->output)
     s = write_file(c->output, &t, err);
   else if (!s)
-    cli_sink(stdout, t.data ? t.data : "", t.len);
+    cli_sink(stdout, mgrid_text_chars(&t), t.len);
   mgrid_text_free(&t);
   free(family);
   return s;

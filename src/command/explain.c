@@ -179,7 +179,7 @@ static void show_users(const cli *c, const mgrid_plan *p, const sharing *all, in
       mgrid_text_add(&list, "%s%s", users++ ? ", " : "", p->content.entry[k].name);
   }
   if (users) {
-    mgrid_text_add(&t, "%s ha%s the same groups and options, and use%s them too", list.data ? list.data : "",
+    mgrid_text_add(&t, "%s ha%s the same groups and options, and use%s them too", mgrid_text_chars(&list),
                    users == 1 ? "s" : "ve", users == 1 ? "s" : "");
     cli_wrap(c, "", &t);
   }
@@ -240,7 +240,7 @@ static void show(const options *c, const mgrid_plan *p, const sharing *all, int 
   const mgrid_family *f = e->family;
   mgrid_text          t = { 0 };
   mgrid_draw_count(&t, f);
-  printf("%s%s%s: %s%s\n", on, e->name, off, t.data ? t.data : "", f->overlapping ? " that share ranks" : "");
+  printf("%s%s%s: %s%s\n", on, e->name, off, mgrid_text_chars(&t), f->overlapping ? " that share ranks" : "");
   t.len = 0;
   if (f->count) mgrid_draw_groups(&t, f, c->cli.columns - 16);
   cli_wrap(&c->cli, "  groups", &t);

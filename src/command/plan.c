@@ -6,7 +6,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static const char help[] =
     "usage: moongrid plan RECIPE --world N [NAME=VALUE ...] [--rank R] [--groups [FAMILY]]\n"

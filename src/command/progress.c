@@ -6,7 +6,6 @@
 #include "command/cli.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>

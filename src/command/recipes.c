@@ -117,7 +117,7 @@ static mgrid_status show_source(const options *c, mgrid_error *err) {
   if (rt && cli_from_stdin(&c->cli))
     put_source(cli_text_of(CLI_STDIN), strlen(cli_text_of(CLI_STDIN)));
   else if (rt && mgrid_read_file(name, &t, err) == MGRID_OK)
-    put_source(t.data ? t.data : "", t.len);
+    put_source(mgrid_text_chars(&t), t.len);
   mgrid_text_free(&t);
   mgrid_runtime_free(rt);
   return err->status;

@@ -266,8 +266,8 @@ static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_erro
   mgrid_shown(where, sizeof where, o->output, strlen(o->output));
   w.from = shards_open(o->cli.words[0], err);
   if (w.from && !pair(&w, err) && !write_folder(&w, err))
-    printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, w.from->n == 1 ? "" : "s",
-           cli_bytes(w.all, bytes, sizeof bytes), w.files, w.files == 1 ? "" : "s", where);
+    printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, mgrid_s_of(w.from->n),
+           cli_bytes(w.all, bytes, sizeof bytes), w.files, mgrid_s_of(w.files), where);
   shards_close(w.from);
   free(w.is);
   return err->status;

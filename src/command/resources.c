@@ -59,7 +59,7 @@ mgrid_status cli_check_budgets(const cli_budgets *b, const mgrid_plan *p, int64_
     return mgrid_fail(err, MGRID_LIMIT,
                       "%" PRId64 " NCCL communicator%s may take %.0f MiB of a GPU, the budget is %" PRId64
                       " MiB; fewer channels (nccl = { max_ctas = ... }) take less",
-                      r.communicators, r.communicators == 1 ? "" : "s", mib(r.created), b->gpu_memory);
+                      r.communicators, mgrid_s_of(r.communicators), mib(r.created), b->gpu_memory);
   if (b->sms && r.blocks > b->sms)
     return over(err, "SMs of a GPU at once", r.blocks, b->sms,
                 "fewer channels (nccl = { max_ctas = ... }) of concurrent families take less");
@@ -82,7 +82,7 @@ mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_
   if (s) return s;
   mgrid_text_add(&t,
                  "with NCCL at most %.0f MiB a rank for %" PRId64 " communicator%s, %.0f MiB more with their first use",
-                 mib(r.created), r.communicators, r.communicators == 1 ? "" : "s", mib(r.ring));
+                 mib(r.created), r.communicators, mgrid_s_of(r.communicators), mib(r.ring));
   cli_wrap(c, "GPU memory", &t);
   if (r.communicators == 0) return MGRID_OK;
   mgrid_text_add(&t, "then trees %.0f MiB, messages between all members %.0f", mib(r.tree), mib(r.p2p));
@@ -94,7 +94,7 @@ mgrid_status cli_show_resources(const cli *c, const cli_budgets *b, const mgrid_
                  " file descriptors, with %" PRId64 " rank%s a machine%s",
                  r.blocks, b && b->sms ? b->sms : MGRID_SITE_SMS, r.nvls_slots,
                  b && b->nvls_slots ? b->nvls_slots : MGRID_SITE_NVLS_SLOTS, r.files, site->machine_ranks,
-                 site->machine_ranks == 1 ? "" : "s", r.sampled ? " (of three machines)" : "");
+                 mgrid_s_of(site->machine_ranks), r.sampled ? " (of three machines)" : "");
   cli_wrap(c, "NCCL takes", &t);
   return MGRID_OK;
 }

@@ -92,8 +92,6 @@ static mgrid_status read_devices(const cli *c, const char *name, const char *val
   return MGRID_OK;
 }
 
-static const char *many(int64_t n) { return n == 1 ? "" : "s"; }
-
 static mgrid_status show(const options *c, const mgrid_plan *p, mgrid_error *err) {
   mgrid_site site = MGRID_SITE_INIT;
   cli_site(&c->cli, &site);
@@ -113,8 +111,8 @@ static mgrid_status rehearse(const options *c, mgrid_runtime *rt, mgrid_error *e
   if (!s && !c->json)
     printf("\nrehearsed      %" PRId64 " rank%s went through %" PRId64 " creation%s of %" PRId64
            " communicator%s; nobody waits for ever\n",
-           mgrid_plan_world(p), many(mgrid_plan_world(p)), r.memberships, many(r.memberships), r.communicators,
-           many(r.communicators));
+           mgrid_plan_world(p), mgrid_s_of(mgrid_plan_world(p)), r.memberships, mgrid_s_of(r.memberships),
+           r.communicators, mgrid_s_of(r.communicators));
   mgrid_plan_free(p);
   return s;
 }
@@ -144,8 +142,8 @@ static mgrid_status materialize(const options *c, mgrid_backend *b, const mgrid_
     else if (!s && !c->json)
       printf("\nproved         every communicator on %s%" PRId64 " rank%s (%" PRId64
              " membership%s, %s): members and\n               order, sum, broadcast from every position, ring%s\n",
-             alone ? "" : "all ", mgrid_backend_world(b), alone ? "" : "s", held, many(held), mgrid_backend_name(b),
-             b->kind->native == MGRID_NATIVE_MPI ? ", all-to-all" : "");
+             alone ? "" : "all ", mgrid_backend_world(b), alone ? "" : "s", held, mgrid_s_of(held),
+             mgrid_backend_name(b), b->kind->native == MGRID_NATIVE_MPI ? ", all-to-all" : "");
     fflush(stdout);
   }
   if (c->bandwidth) { /* if rank 0 failed to print, no rank measures */

@@ -23,9 +23,8 @@ static mgrid_status tell(const mgrid_pairs *p, const mgrid_backend *b, double se
   if (!s)
     printf("moved          %zu tensor%s on %s: %s sent%s, %s stayed, in %.3g s; every element proved on %s%" PRId64
            " rank%s\n",
-           p->n, p->n == 1 ? "" : "s", mgrid_backend_name(b), cli_bytes(tally[p->n].sent, sent, sizeof sent), between,
-           cli_bytes(tally[p->n].stay, stay, sizeof stay), seconds, world == 1 ? "" : "all ", world,
-           world == 1 ? "" : "s");
+           p->n, mgrid_s_of(p->n), mgrid_backend_name(b), cli_bytes(tally[p->n].sent, sent, sizeof sent), between,
+           cli_bytes(tally[p->n].stay, stay, sizeof stay), seconds, world == 1 ? "" : "all ", world, mgrid_s_of(world));
   fflush(stdout);
   free(tally);
   return s;

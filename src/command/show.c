@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -144,7 +143,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
       mgrid_draw_group(&t, e->family, 0, group);
     else
       mgrid_text_str(&t, "-");
-    printf("%-*s", group, t.data ? t.data : "");
+    printf("%-*s", group, mgrid_text_chars(&t));
     bool longer = (int)t.len > group;
     t.len = 0;
     describe_communicator(p, i, &t);
@@ -152,7 +151,7 @@ static mgrid_status show_families(const cli *c, const mgrid_plan *p, mgrid_error
       printf("\n%*s", wider(name + 2, c->columns - (int)t.len), "");
     else
       printf("  ");
-    printf("%s\n", t.data ? t.data : "");
+    printf("%s\n", mgrid_text_chars(&t));
   }
   bool failed = t.failed;
   mgrid_text_free(&t);
@@ -208,7 +207,7 @@ static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text which = { 0 }, t = { 0 };
   int64_t    n = mgrid_plan_idle(p, &which);
   if (n > 0) {
-    mgrid_text_add(&t, "%" PRId64 " rank%s in no group: %s", n, mgrid_s_of(n), which.data ? which.data : "");
+    mgrid_text_add(&t, "%" PRId64 " rank%s in no group: %s", n, mgrid_s_of(n), mgrid_text_chars(&which));
     cli_wrap(c, "idle", &t);
   }
   mgrid_text_free(&which);
@@ -222,7 +221,7 @@ void cli_note_plan(const cli *c, const mgrid_plan *p) {
     fprintf(stderr,
             "moongrid: note: %" PRId64 " of %" PRId64 " ranks %s in no group: %s; idle = \"allow\" in a recipe "
             "says that this is meant\n",
-            n, p->content.world, n == 1 ? "is" : "are", which.data ? which.data : "");
+            n, p->content.world, n == 1 ? "is" : "are", mgrid_text_chars(&which));
   mgrid_text_free(&which);
   for (size_t i = 0; i < p->content.nparams; i++)
     if (p->content.param[i].unread && !p->content.param[i].usual)

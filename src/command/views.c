@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------- a rank */
@@ -58,7 +57,7 @@ static void show_members(const cli *c, const mgrid_plan *p, const mgrid_view *v)
       mgrid_draw_group(&t, p->content.entry[i].family, m->group, c->columns - width - 37);
       printf("%-*s  %7" PRId64 "  %8s  %6s  %6s  %s\n", width, p->content.entry[i].name, m->group, place,
              neighbour(p, m, m->position - 1, before, sizeof before),
-             neighbour(p, m, m->position + 1, after, sizeof after), t.data ? t.data : "");
+             neighbour(p, m, m->position + 1, after, sizeof after), mgrid_text_chars(&t));
     }
   }
   mgrid_text_free(&t);
@@ -88,7 +87,7 @@ static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
   mgrid_text          t = { 0 };
   int                 wide = snprintf(NULL, 0, "%" PRId64, f->count);
   mgrid_draw_count(&t, f);
-  printf("%s%s%s: %s%s\n", on, e->name, off, t.data ? t.data : "", f->overlapping ? " that share ranks" : "");
+  printf("%s%s%s: %s%s\n", on, e->name, off, mgrid_text_chars(&t), f->overlapping ? " that share ranks" : "");
   for (int64_t g = 0; g < f->count; g++) {
     if (g == most && g + 2 < f->count) {
       printf("  %*s  %" PRId64 " more\n", wide, "...", f->count - g - 1);
@@ -96,7 +95,7 @@ static void list_groups(const cli *c, const mgrid_entry *e, int64_t most) {
     }
     t.len = 0;
     mgrid_draw_group(&t, f, g, c->columns - wide - 4);
-    printf("  %*" PRId64 "  %s\n", wide, g, t.data ? t.data : "");
+    printf("  %*" PRId64 "  %s\n", wide, g, mgrid_text_chars(&t));
   }
   mgrid_text_free(&t);
 }

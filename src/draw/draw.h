@@ -94,35 +94,11 @@ void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int w
 void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width);
 /* Append "4 groups of 2", "1 group of 8", "4 groups of up to 3". */
 void mgrid_draw_count(mgrid_text *t, const mgrid_family *f);
-/* Append a word, behind the joint where it is not the first of a line; a line has at most `columns`, if a word is not longer. */
+/* Append a word, behind the joint where it is not the first of a line. A line has at most `columns`, unless a word is
+** longer. */
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns);
 /* Append text of a user for a terminal, or with `markup` for XML: control characters and what is no UTF-8 become
 ** U+FFFD (? in a terminal). */
 void mgrid_draw_safe(mgrid_text *t, const char *text, bool markup);
-
-/* ------------------------------------------------------------------ layout.c */
-
-/* Where the cells of a part lie in an SVG. Lengths are pixels. */
-typedef struct mgrid_frame { /* of one level */
-  int64_t per;               /* entries side by side */
-  double  dx, dy;            /* from one entry to the next, across and down */
-  double  x, y;              /* of the first entry, in the block of this level */
-  double  width, height;     /* of the block */
-} mgrid_frame;
-
-typedef struct mgrid_layout {
-  const mgrid_part *part;
-  int               tile; /* levels of a tile: 1 or 2 */
-  double            cell_width, cell_height, font;
-  double            width, height;
-  mgrid_frame       frame[MGRID_TIERS_MAX];
-} mgrid_layout;
-
-/* For a sheet of so many cells in all. */
-void mgrid_layout_make(mgrid_layout *l, const mgrid_part *p, int64_t cells);
-/* The space between the boxes of a level. */
-double mgrid_layout_gap(const mgrid_layout *l, int level);
-/* The corner of an entry of a level; index[k] is the place at level k, for k >= level. */
-void mgrid_layout_at(const mgrid_layout *l, int level, const int64_t *index, double *x, double *y);
 
 #endif

@@ -5,7 +5,6 @@
 */
 #include "draw/draw.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* An mgrid_sink: text within JSON within <script>. */

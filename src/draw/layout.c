@@ -3,7 +3,7 @@
 ** layout.c - where the cells of a part lie in an SVG: rows and columns make tiles, tiles go side by side or below
 ** each other, whichever keeps the picture nearer to the shape of a page.
 */
-#include "draw/draw.h"
+#include "draw/svg.h"
 
 #include <inttypes.h>
 #include <math.h>

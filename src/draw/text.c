@@ -271,35 +271,37 @@ static mgrid_status draw_sheet(const mgrid_drawing *d, const mgrid_sheet *sheet,
   return s;
 }
 
+/* A rank in so many columns, and each of its groups on a line:
+**  12 ──┬── 0 {0,12}
+**       └── 3 {12,15} */
+static void list_groups(const mgrid_drawing *d, const mgrid_family *f, int64_t rank, int columns, int left,
+                        mgrid_text *out) {
+  const char *dash = d->unicode ? "─" : "-", *fork = d->unicode ? "┬" : "+";
+  const char *tee = d->unicode ? "├" : "+", *end = d->unicode ? "└" : "+";
+  int64_t     group, position, nth = 0;
+  bool        more = mgrid_family_locate(f, rank, 0, &group, &position);
+  if (!more) mgrid_text_add(out, "%*s%*" PRId64 "       -\n", INDENT, "", columns, rank);
+  while (more) {
+    int64_t this = group;
+    more = mgrid_family_locate(f, rank, nth + 1, &group, &position);
+    if (nth++ == 0)
+      mgrid_text_add(out, "%*s%*" PRId64 " %s%s%s", INDENT, "", columns, rank, dash, dash, more ? fork : dash);
+    else
+      mgrid_text_add(out, "%*s%*s   %s", INDENT, "", columns, "", more ? tee : end);
+    mgrid_text_add(out, "%s%s %" PRId64 " ", dash, dash, this);
+    mgrid_draw_group(out, f, this, left);
+    mgrid_text_str(out, "\n");
+  }
+}
+
 /* A cover has ranks in several groups, which no lines between ranks can tell: each rank, and its groups. */
 static void list_cover(const mgrid_drawing *d, const mgrid_sheet *sheet, const mgrid_family *f, mgrid_text *out) {
-  const char *const first[] = { "-", "─", "-", "─" }, *const fork[] = { "+", "┬", "+", "└" };
-  int wide = snprintf(NULL, 0, "%" PRId64, d->plan->content.world - 1), left = d->columns - wide - 20;
-  mgrid_text_add(out, "%*s%*s       groups\n", INDENT, "", wide > 4 ? wide : 4, "rank");
+  int digits = snprintf(NULL, 0, "%" PRId64, d->plan->content.world - 1), columns = digits > 4 ? digits : 4;
+  mgrid_text_add(out, "%*s%*s       groups\n", INDENT, "", columns, "rank");
   for (int i = 0; i < sheet->nparts; i++)
     for (int64_t k = 0; k < sheet->part[i].cells; k++) {
-      int64_t rank = mgrid_part_rank(&sheet->part[i], k), group, position, other;
-      if (d->rank >= 0 && rank != d->rank) continue;
-      bool none = true;
-      for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++) {
-        bool more = mgrid_family_locate(f, rank, nth + 1, &other, &position);
-        none = false;
-        if (nth == 0)
-          mgrid_text_add(out, "%*s%*" PRId64 " ", INDENT, "", wide > 4 ? wide : 4, rank);
-        else
-          mgrid_text_add(out, "%*s%*s ", INDENT, "", wide > 4 ? wide : 4, "");
-        mgrid_text_str(out, nth ? "  " : first[d->unicode]);
-        if (!nth) mgrid_text_str(out, first[d->unicode]);
-        mgrid_text_str(out, !nth         ? (more ? fork[d->unicode] : first[d->unicode])
-                            : d->unicode ? (more ? "├" : "└")
-                                         : "+");
-        mgrid_text_str(out, first[d->unicode]);
-        mgrid_text_str(out, first[d->unicode]);
-        mgrid_text_add(out, " %" PRId64 " ", group);
-        mgrid_draw_group(out, f, group, left);
-        mgrid_text_str(out, "\n");
-      }
-      if (none) mgrid_text_add(out, "%*s%*" PRId64 "       -\n", INDENT, "", wide > 4 ? wide : 4, rank);
+      int64_t rank = mgrid_part_rank(&sheet->part[i], k);
+      if (d->rank < 0 || rank == d->rank) list_groups(d, f, rank, columns, d->columns - digits - 20, out);
     }
 }
 

@@ -49,7 +49,7 @@ void mgrid_draw_group(mgrid_text *t, const mgrid_family *f, int64_t group, int w
   if (n <= 2)
     put_members(t, f, group, n, 0), mgrid_text_str(t, "}"); /* nothing can be left out */
   else
-    mgrid_text_str(t, tail.data ? tail.data : "");
+    mgrid_text_str(t, mgrid_text_chars(&tail));
   t->failed |= tail.failed;
   mgrid_text_free(&tail);
 }
@@ -68,7 +68,7 @@ void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
     t->len = was;
     if (g + 1 < f->count) mgrid_text_add(t, " ... %" PRId64 " more ...", f->count - g - 1);
     g = f->count - 2; /* the last group is the next */
-    mgrid_text_add(t, " %s", last.data ? last.data : "");
+    mgrid_text_add(t, " %s", mgrid_text_chars(&last));
     break;
   }
   t->failed |= last.failed;
@@ -76,8 +76,8 @@ void mgrid_draw_groups(mgrid_text *t, const mgrid_family *f, int width) {
 }
 
 void mgrid_draw_count(mgrid_text *t, const mgrid_family *f) {
-  mgrid_text_add(t, "%" PRId64 " group%s of %s%" PRId64, f->count, f->count == 1 ? "" : "s",
-                 f->size < 0 ? "up to " : "", f->max_size);
+  mgrid_text_add(t, "%" PRId64 " group%s of %s%" PRId64, f->count, mgrid_s_of(f->count), f->size < 0 ? "up to " : "",
+                 f->max_size);
 }
 
 void mgrid_draw_wrap(mgrid_text *t, const char *joint, const char *word, size_t columns) {

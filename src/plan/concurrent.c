@@ -72,12 +72,8 @@ void mgrid_concurrent_text(const mgrid_concurrent *list, const char *between, mg
 }
 
 static mgrid_status unknown_family(const mgrid_content *c, const char *name, mgrid_error *err) {
-  const char **known = malloc((c->nentries + 1) * sizeof *known);
-  char         tail[512] = "";
-  if (!known) return mgrid_oom(err);
-  for (size_t i = 0; i < c->nentries; i++) known[i] = c->entry[i].name;
-  mgrid_suggest(tail, sizeof tail, name, known, c->nentries);
-  free(known);
+  char tail[512];
+  mgrid_content_suggest(c, name, tail, sizeof tail);
   return mgrid_fail(err, MGRID_UNKNOWN_NAME, "concurrent: unknown family '%s'%s", name, tail);
 }
 

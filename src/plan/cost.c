@@ -4,8 +4,6 @@
 */
 #include "plan/plan.h"
 
-#include <string.h>
-
 /* The fields of a family, with what the environment of the job puts in their place. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
   mgrid_nccl_values v = e->choice->nccl;

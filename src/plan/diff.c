@@ -217,8 +217,7 @@ mgrid_status mgrid_plan_diff(const mgrid_plan *a, const mgrid_plan *b, int64_t r
                    rank < 0 ? 0 : rank, c.kept, mgrid_s_of(c.kept), c.created, c.dropped);
   }
   if (!s && r.text.failed) s = mgrid_oom(err);
-  if (!s && sink && sink(ud, r.text.data, r.text.len) != 0)
-    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+  if (!s && sink) s = mgrid_text_flush(&r.text, sink, ud, err);
   mgrid_text_free(&r.text);
   if (!s) mgrid_struct_write(change, &c, sizeof c);
   return s;

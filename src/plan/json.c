@@ -7,7 +7,6 @@
 #include "plan/plan.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { BUFFER = 16384, PIECE = 1024 };
@@ -437,5 +436,5 @@ mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_s
   mgrid_text_free(&w.text);
   mgrid_view_free(&v);
   if (no_memory) return mgrid_oom(err);
-  return w.failed ? mgrid_fail(err, MGRID_OUTPUT, "the output could not be written") : MGRID_OK;
+  return w.failed ? mgrid_unwritten(err) : MGRID_OK;
 }

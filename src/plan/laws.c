@@ -113,16 +113,12 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
     return mgrid_fail(err, MGRID_BAD_VALUE, "law '%s' is of %s", name, which < 3 ? "two families" : "one family");
   const mgrid_family *f[2] = { NULL, NULL };
   for (int i = 0; i <= two; i++) {
-    int64_t     at = mgrid_plan_find(p, word[i]);
-    const char *names[64];
-    size_t      count = 0;
-    if (at >= 0) {
-      f[i] = p->content.entry[at].family;
-      continue;
+    int at = mgrid_content_find(&p->content, word[i]);
+    if (at < 0) {
+      mgrid_content_suggest(&p->content, word[i], tail, sizeof tail);
+      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i], tail);
     }
-    for (; count < p->content.nentries && count < 64; count++) names[count] = p->content.entry[count].name;
-    mgrid_suggest(tail, sizeof tail, word[i], names, count);
-    return mgrid_fail(err, MGRID_UNKNOWN_NAME, "law %s: unknown family '%s'%s", law, word[i], tail);
+    f[i] = p->content.entry[at].family;
   }
   mgrid_error     why = MGRID_ERROR_INIT;
   mgrid_law_names names = { word[0], word[1] };

@@ -207,9 +207,7 @@ mgrid_move *mgrid_move_new(const mgrid_plan *from, const mgrid_plan *to, int64_t
   m->rank = rank;
   m->sums = (mgrid_move_sums)MGRID_MOVE_SUMS_INIT;
   mgrid_status s = mgrid_pairs_init(&m->pairs, from, to, ntensors, tensors, &options, err);
-  if (!s && (rank < 0 || rank >= m->pairs.ranks))
-    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                   m->pairs.ranks - 1);
+  if (!s) s = mgrid_check_rank(rank, m->pairs.ranks, err);
   for (size_t i = 0; i < m->pairs.n && !s && ok; i++) {
     ok = mgrid_pair_sends(&m->pairs.pair[i], rank, (int64_t)i, &list)
          && mgrid_pair_receives(&m->pairs.pair[i], rank, (int64_t)i, &list);
@@ -315,12 +313,9 @@ mgrid_status mgrid_stream_next(mgrid_stream *s, bool *more, mgrid_error *err) {
 mgrid_status mgrid_move_pieces(const mgrid_move *m, mgrid_way way, int64_t peer, mgrid_piece_fn fn, void *ud,
                                mgrid_error *err) {
   if (!m || mgrid_lacks(fn, "the function that takes pieces", err)) return MGRID_USAGE;
-  if (way != MGRID_STAYS && (peer < 0 || peer >= m->pairs.ranks))
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, peer,
-                      m->pairs.ranks - 1);
-  if (way != MGRID_STAYS && peer == m->rank) return MGRID_OK;
+  mgrid_status s = way == MGRID_STAYS ? MGRID_OK : mgrid_check_rank(peer, m->pairs.ranks, err);
+  if (s || (way != MGRID_STAYS && peer == m->rank)) return s;
   mgrid_stream stream;
-  mgrid_status s;
   bool         more;
   mgrid_stream_begin(&stream, m, way, peer);
   stream.kept = NULL; /* which is for runs: this may be called in several threads */

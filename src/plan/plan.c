@@ -4,7 +4,6 @@
 */
 #include "plan/plan.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,9 +250,8 @@ static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_cr
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
   memset(v, 0, sizeof *v);
-  if (rank < 0 || rank >= p->content.world)
-    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                      p->content.world - 1);
+  mgrid_status s = mgrid_check_rank(rank, p->content.world, err);
+  if (s) return s;
   v->rank = rank;
   int64_t group, position;
   size_t  total = 0;

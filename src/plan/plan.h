@@ -29,6 +29,52 @@ struct mgrid_plan {
   uint64_t      digest[2]; /* XXH3-128 of the canonical text, high half first */
 };
 
+/* A group that this rank is in. */
+typedef struct mgrid_member {
+  int     entry;    /* the family: index into the plan's content */
+  int64_t group;    /* index in the family */
+  int64_t position; /* of this rank */
+  int64_t size;     /* ranks of the group */
+  int     comm;     /* its communicator: index into mgrid_view.comm; -1 for a group of one rank, or of backend "none" */
+} mgrid_member;
+
+/* A communicator that this rank creates. The fields are of the first group that uses it. */
+typedef struct mgrid_creation {
+  int     entry;    /* the family of that group */
+  int64_t group;    /* index in the family */
+  int64_t round;    /* of the group: mgrid_family_round */
+  int64_t position; /* of this rank */
+  int64_t size;     /* ranks of the group */
+} mgrid_creation;
+
+/* The plan as one rank sees it. */
+typedef struct mgrid_view {
+  int64_t         rank;
+  size_t          nmembers, ncomms;
+  mgrid_member   *member; /* [nmembers], in the order of the topology, then by group */
+  mgrid_creation *comm;   /* [ncomms], in schedule order */
+} mgrid_view;
+
+/* ------------------------------------------------------------------ plan.c */
+
+/* As mgrid_plan_new; NULL without an error where the payer pays no more. */
+mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err);
+/* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
+** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
+int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
+/* The same for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
+void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
+/* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
+** those that it repeats. O(entries) if the rules decide, else O(groups x entries). */
+void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
+/* Groups of one rank. */
+int64_t mgrid_plan_singles(const mgrid_family *f);
+
+mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
+void         mgrid_view_free(mgrid_view *v);
+
+/* ----------------------------------------------------------------- share.c */
+
 typedef enum mgrid_overlap {
   MGRID_NONE, /* no group */
   MGRID_SOME, /* some groups may be; the rules do not tell which */
@@ -44,59 +90,26 @@ bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer 
 bool mgrid_same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t gb);
 /* The group of b that equals group ga of a, or -1; only groups before `limit`. */
 int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b, int64_t limit, mgrid_payer *payer);
-/* As mgrid_plan_new; NULL without an error where the payer pays no more. */
-mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err);
-/* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
-** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
-int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
-/* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
-** those that it repeats. O(entries) if the rules decide, else O(groups x entries). */
-void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
-/* Groups of one rank. */
-int64_t mgrid_plan_singles(const mgrid_family *f);
-/* mgrid_plan_led for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
-void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
 
-/* Fill p->launch from the lists of concurrent families and p->order. concurrent.c */
+/* -------------------------------------------------- concurrent.c, parent.c */
+
+/* Fill p->launch from the lists of concurrent families and p->order. */
 mgrid_status mgrid_plan_take_launch(mgrid_plan *p, mgrid_payer *payer, mgrid_error *err);
 /* mgrid_group_launch_order of a group of an entry. */
 int64_t mgrid_plan_launch(const mgrid_plan *p, int entry, int64_t group);
+/* Is the parent of each family there, and made before it? And is a group of a family with a parent within
+** one group of that? O(members). */
+mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
+mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err);
 
-typedef struct mgrid_member { /* a group that this rank is in */
-  int     entry;              /* the family: index into the plan's content */
-  int64_t group;              /* index in the family */
-  int64_t position;           /* of this rank */
-  int64_t size;               /* ranks of the group */
-  int     comm; /* its communicator: index into mgrid_view.comm; -1 for a group of one rank, or of backend "none" */
-} mgrid_member;
-
-typedef struct
-    mgrid_creation { /* a communicator that this rank creates; the fields are of the first group that uses it */
-  int     entry;     /* the family of that group */
-  int64_t group;     /* index in the family */
-  int64_t round;     /* of the group: mgrid_family_round */
-  int64_t position;  /* of this rank */
-  int64_t size;      /* ranks of the group */
-} mgrid_creation;
-
-/* The plan as one rank sees it. */
-typedef struct mgrid_view {
-  int64_t         rank;
-  size_t          nmembers, ncomms;
-  mgrid_member   *member; /* [nmembers], in the order of the topology, then by group */
-  mgrid_creation *comm;   /* [ncomms], in schedule order */
-} mgrid_view;
-
-mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
-void         mgrid_view_free(mgrid_view *v);
+/* ---------------------------------------------------- verify.c, rehearse.c */
 
 /* Check the premises of the proof above, for all ranks or (sample > 0) for about `sample` ranks spread
 ** over the world. Memory does not grow with the world; *out counts what was checked. If a premise fails,
-** MGRID_UNPROVED with rank, family and group. verify.c */
+** MGRID_UNPROVED with rank, family and group. */
 mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehearsal *out, mgrid_error *err);
 
-/* The creations of every rank, in the order of that rank. A struct of its own so that tests can change it.
-** rehearse.c */
+/* The creations of every rank, in the order of that rank. A struct of its own so that tests can change it. */
 typedef struct mgrid_itinerary {
   int64_t         world;
   int64_t        *start; /* [world + 1]: rank r makes step[start[r]] .. step[start[r + 1] - 1] */
@@ -108,25 +121,11 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
 
-/* Append the names of a family and of all that share its communicators; false, and nothing, where none do. print.c */
-bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgrid_text *t);
-/* mgrid_plan_print_json, with what NCCL takes at a site. json.c */
-mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
-                                mgrid_error *err);
-
-enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
-/* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. cost.c */
-void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out);
-/* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */
-void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
-
-/* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
-** where there are none. `backend` makes the families that ask for no other. heed.c */
-void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
+/* -------------------------------------------------- laws.c, idle.c, heed.c */
 
 /* Laws: have both families the same groups; is every group of a inside one of b; has no rank a group of both; has every
-** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(members); `same` of strided families O(modes).
-** mgrid_plan_law reads one as text, "within(tp, node)". laws.c */
+** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(members); `same`
+** of strided families O(modes). mgrid_plan_law reads one as text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
@@ -138,27 +137,38 @@ mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, co
 mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
-/* The answer of mgrid_plan_why as JSON, a new reference. why.c */
-mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
-
-/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large to look at each rank,
-** which is needed where no family is a partition. O(world x families) then. idle.c */
+/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large
+** to look at each rank, which is needed where no family is a partition. O(world x families) then. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
+/* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing
+** where there are none. `backend` makes the families that ask for no other. */
+void mgrid_plan_unheeded(const mgrid_plan *p, const mgrid_descriptor *backend, mgrid_text *t);
+
+/* -------------------------------------------------- print.c, json.c, why.c */
+
 /* Text that the digest is made of: the head (world, parameters, grids, tensors), then a line per
-** family. print.c */
+** family. */
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_entry_text(const mgrid_plan *p, size_t i, mgrid_text *t, mgrid_error *err);
 mgrid_status mgrid_plan_take_digest(mgrid_plan *p, mgrid_error *err);
+/* Append the names of a family and of all that share its communicators; false, and nothing, where none do. */
+bool mgrid_plan_sharers(const mgrid_plan *p, int entry, const char *between, mgrid_text *t);
+/* mgrid_plan_print_json, with what NCCL takes at a site. */
+mgrid_status mgrid_plan_json_at(const mgrid_plan *p, int64_t rank, const mgrid_site *site, mgrid_sink sink, void *ud,
+                                mgrid_error *err);
+/* The answer of mgrid_plan_why as JSON, a new reference. */
+mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json_t **out, mgrid_error *err);
 
-/* --------------------------------------------------------------- tensors.c */
+/* ------------------------------------------------------- cost.c, tensors.c */
+
+enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
+/* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. */
+void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out);
+/* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */
+void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
 
 /* The tensor of that name; NULL after a refusal with the nearest. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
-
-/* parent.c: is the parent of each family there, and made before it? And is a group of a family with a parent within
-** one group of that? O(members). */
-mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
-mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err);
 
 #endif

@@ -5,17 +5,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <xxhash.h>
-
-/* Give the text to the sink and empty it; its memory is used again. */
-static mgrid_status flush(mgrid_text *t, mgrid_sink sink, void *ud, mgrid_error *err) {
-  if (t->failed) return mgrid_oom(err);
-  if (t->len > 0 && sink(ud, t->data, t->len) != 0)
-    return mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
-  t->len = 0;
-  return MGRID_OK;
-}
 
 mgrid_status mgrid_plan_head_text(const mgrid_plan *p, mgrid_text *t, mgrid_error *err) {
   const mgrid_content *c = &p->content;
@@ -62,10 +52,10 @@ mgrid_status mgrid_plan_print(const mgrid_plan *p, mgrid_sink sink, void *ud, mg
   if (!p || mgrid_lacks(sink, "the sink", err)) return MGRID_USAGE;
   mgrid_text   t = { 0 };
   mgrid_status s = mgrid_plan_head_text(p, &t, err);
-  if (!s) s = flush(&t, sink, ud, err);
+  if (!s) s = mgrid_text_flush(&t, sink, ud, err);
   for (size_t i = 0; i < p->content.nentries && !s; i++) {
     s = mgrid_plan_entry_text(p, i, &t, err);
-    if (!s) s = flush(&t, sink, ud, err);
+    if (!s) s = mgrid_text_flush(&t, sink, ud, err);
   }
   mgrid_text_free(&t);
   return s;
@@ -129,7 +119,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
         if (led == 0) continue; /* nothing to create: earlier groups lead all of the round */
         mgrid_text_add(&t, "%5d  %-16s ", step++, e->name);
         if (rounds > 1) mgrid_text_add(&t, "round %" PRId64 ": ", r);
-        mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, led == 1 ? "" : "s");
+        mgrid_text_add(&t, "%" PRId64 " communicator%s at once, ", led, mgrid_s_of(led));
         if (f->size >= 0)
           mgrid_text_add(&t, "%" PRId64 " ranks each%s\n", f->size, e->choice->asked.lazy ? ", when asked for" : "");
         else
@@ -137,7 +127,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
                          e->choice->asked.lazy ? ", when asked for" : "");
       }
     }
-    s = flush(&t, sink, ud, err);
+    s = mgrid_text_flush(&t, sink, ud, err);
   }
   mgrid_text_free(&t);
   return s;
@@ -154,7 +144,7 @@ static mgrid_status print_rank_steps(const mgrid_plan *p, int64_t rank, mgrid_si
     for (size_t m = 0; m < v.nmembers; m++)
       if (v.member[m].comm == (int)i) mgrid_text_add(&t, " %s", p->content.entry[v.member[m].entry].name);
     mgrid_text_add(&t, "\n");
-    s = flush(&t, sink, ud, err);
+    s = mgrid_text_flush(&t, sink, ud, err);
   }
   mgrid_text_free(&t);
   mgrid_view_free(&v);

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Worlds up to WHOLE ranks are looked at whole, of larger ones the first machine, one in the middle, and the last. */
 enum { WHOLE = 4096 };
@@ -165,9 +164,7 @@ mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid
   mgrid_status    s = mgrid_struct_read(&site, sizeof site, given, "mgrid_site", err);
   if (!s) s = mgrid_struct_check(out, sizeof r, "mgrid_resources", err);
   if (!s) s = check_site(&site, err);
-  if (!s && rank >= p->content.world)
-    s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                   p->content.world - 1);
+  if (!s && rank >= 0) s = mgrid_check_rank(rank, p->content.world, err);
   if (s) return s;
   machine m = { .taken = malloc((size_t)site.machine_ranks * sizeof *m.taken) };
   s = m.taken ? MGRID_OK : mgrid_oom(err);

@@ -108,7 +108,7 @@ mgrid_status mgrid_shape_fits(const mgrid_shape *s, const char *name, const mgri
                name, t.data, count);
   else
     mgrid_fail(err, status, "family '%s' has groups of %" PRId64 " rank%s, its Cartesian shape %s has %" PRId64 "%s",
-               name, f->size, f->size == 1 ? "" : "s", t.data, count, nearest);
+               name, f->size, mgrid_s_of(f->size), t.data, count, nearest);
   mgrid_text_free(&t);
   return status;
 }

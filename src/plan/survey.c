@@ -4,7 +4,6 @@
 */
 #include "plan/moves.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

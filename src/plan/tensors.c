@@ -4,8 +4,6 @@
 */
 #include "plan/plan.h"
 
-#include <inttypes.h>
-
 size_t mgrid_plan_ntensors(const mgrid_plan *p) { return p ? p->content.ntensors : 0; }
 
 const char *mgrid_plan_tensor_name(const mgrid_plan *p, size_t i) {
@@ -29,12 +27,6 @@ const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *n
   return NULL;
 }
 
-static mgrid_status check_rank(const mgrid_plan *p, int64_t rank, mgrid_error *err) {
-  if (rank >= 0 && rank < p->content.world) return MGRID_OK;
-  return mgrid_fail(err, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
-                    p->content.world - 1);
-}
-
 mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,
                                 mgrid_error *err) {
   mgrid_tensor_part part;
@@ -42,7 +34,7 @@ mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t r
   mgrid_status        s = mgrid_struct_check(out, sizeof part, "mgrid_tensor_part", err);
   const mgrid_tensor *t = s ? NULL : mgrid_plan_require_tensor(p, name, err);
   if (!s && !t) s = name ? MGRID_UNKNOWN_NAME : MGRID_USAGE;
-  if (!s) s = check_rank(p, rank, err);
+  if (!s) s = mgrid_check_rank(rank, p->content.world, err);
   if (s) return s;
   mgrid_tensor_part_of(t, rank, &part);
   mgrid_struct_write(out, &part, sizeof part);
@@ -55,7 +47,7 @@ int64_t mgrid_tensor_runs(const mgrid_plan *p, const char *name, int64_t rank, s
   mgrid_seat          at;
   mgrid_run           run;
   int64_t             n = 0;
-  if (!t || check_rank(p, rank, err) || mgrid_lacks_list(cap, runs, "runs", err)) return -1;
+  if (!t || mgrid_check_rank(rank, p->content.world, err) || mgrid_lacks_list(cap, runs, "runs", err)) return -1;
   if (axis >= t->naxes) {
     mgrid_fail(err, MGRID_OUT_OF_RANGE, "tensor '%s' has %zu axes, no axis %zu", name, t->naxes, axis);
     return -1;

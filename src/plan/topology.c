@@ -83,6 +83,14 @@ int mgrid_content_find(const mgrid_content *c, const char *family) {
   return is > 0 && is < MGRID_TENSOR_SLOT ? is - 1 : -1;
 }
 
+void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len) {
+  const char **known = malloc((c->nentries + 1) * sizeof *known);
+  *tail = '\0';
+  for (size_t i = 0; known && i < c->nentries; i++) known[i] = c->entry[i].name;
+  if (known) mgrid_suggest(tail, len, family, known, c->nentries);
+  free(known);
+}
+
 int mgrid_content_grid(const mgrid_content *c, const char *grid) {
   int32_t is = look_up(c, grid);
   return is < 0 ? -is - 1 : -1;

@@ -66,6 +66,8 @@ void         mgrid_content_free(mgrid_content *c);
 int          mgrid_content_find(const mgrid_content *c, const char *family);   /* or -1 */
 int          mgrid_content_grid(const mgrid_content *c, const char *grid);     /* or -1 */
 int          mgrid_content_tensor(const mgrid_content *c, const char *tensor); /* or -1 */
+/* mgrid_suggest of its families; "" where there is no memory. */
+void mgrid_content_suggest(const mgrid_content *c, const char *family, char *tail, size_t len);
 
 struct mgrid_topology {
   mgrid_content content;

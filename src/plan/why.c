@@ -218,7 +218,7 @@ static void put_answer(mgrid_text *t, const json_t *why) {
   mgrid_text_add(t, "ranks %" PRId64 " and %" PRId64 " are together in ", a, b);
   if (n == 0 && json_is_null(steps)) mgrid_text_str(t, "no group, and no chain of groups connects them\n");
   if (n == 0 && !json_is_null(steps)) mgrid_text_str(t, "no group; a shortest way from one to the other\n");
-  if (n > 0) mgrid_text_add(t, "%zu group%s\n", n, n == 1 ? "" : "s");
+  if (n > 0) mgrid_text_add(t, "%zu group%s\n", n, mgrid_s_of(n));
   for (size_t i = 0; i < n; i++) put_group(t, json_array_get(groups, i));
   for (size_t i = 0; i < json_array_size(steps); i++) {
     const json_t *step = json_array_get(steps, i);
@@ -244,10 +244,8 @@ mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json
     put_answer(&t, why);
   else if (dumped)
     mgrid_text_add(&t, "%s\n", dumped);
-  if (t.failed || (json && !dumped))
-    s = mgrid_oom(err);
-  else if (sink(ud, t.data, t.len) != 0)
-    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+  t.failed |= json && !dumped;
+  s = mgrid_text_flush(&t, sink, ud, err);
   free(dumped);
   mgrid_text_free(&t);
   json_decref(why);

@@ -8,7 +8,6 @@
 #include "script/runtime.h"
 #include "types/values.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Registry key, its address: the State that the running query was given. */

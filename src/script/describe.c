@@ -7,7 +7,6 @@
 #include "script/runtime.h"
 #include "types/values.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static int info_body(lua_State *L) {
@@ -113,10 +112,7 @@ mgrid_status mgrid_script_describe(mgrid_runtime *rt, bool json, mgrid_sink sink
     describe_text(rt->recipe, info, &t);
   }
   json_decref(info);
-  if (t.failed)
-    s = mgrid_oom(err);
-  else if (sink(ud, t.data, t.len) != 0)
-    s = mgrid_fail(err, MGRID_OUTPUT, "the output could not be written");
+  s = mgrid_text_flush(&t, sink, ud, err);
   mgrid_text_free(&t);
   return s;
 }

@@ -86,7 +86,7 @@ static void add_hint(lua_State *L) {
 
 /* Load the text of a recipe, or of what it imports; *hash is its hash, which ranks compare. */
 static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
-  const char *text = t->data ? t->data : "";
+  const char *text = mgrid_text_chars(t);
   size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
   if (text[skip] == '#')
     skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */

@@ -350,6 +350,7 @@ int mgrid_lua_open(lua_State *L) {
   mgrid_lua_open_tensor(L);
   mgrid_lua_open_move(L);
   mgrid_lua_open_topology(L);
+  mgrid_lua_open_plan(L);
   mgrid_lua_open_state(L);
   mgrid_lua_open_use(L);
   lua_pushliteral(L, "moongrid " MGRID_VERSION);

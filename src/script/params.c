@@ -11,7 +11,6 @@
 #include "types/values.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct evaluation {

@@ -11,8 +11,6 @@
 #include "script/prelude.h"
 #include "types/values.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 

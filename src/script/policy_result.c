@@ -7,7 +7,6 @@
 
 #include "script/entry.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -37,6 +37,7 @@ void mgrid_prelude_open(lua_State *L) {
   mgrid_lua_open_family(L);
   mgrid_lua_open_tensor(L);
   mgrid_lua_open_topology(L);
+  mgrid_lua_open_plan(L);
   mgrid_lua_open_state(L);
   static const char *const not_for_recipes[] = { "world", "plan" };
   for (int i = 0; i < 2; i++) { /* build gets its world, and returns no plan */

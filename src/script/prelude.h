@@ -25,8 +25,8 @@ void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
 
 /* Push the table `core`: all C functions of the prelude. */
 void mgrid_core_push(lua_State *L);
-/* core.load(name [, path of the file that is being run [, named by the host]]) -> path; chunk with the environment of recipes; key,
-** equal for all spellings of a path; hash of its text (0: bundled) */
+/* core.load(name [, path of the file that is being run [, named by the host]]) -> path; chunk with the environment of
+** recipes; key, equal for all spellings of a path; hash of its text (0: bundled) */
 int mgrid_core_load(lua_State *L);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);

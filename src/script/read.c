@@ -123,7 +123,7 @@ static bool is_deep(const mgrid_text *t, size_t *line) {
   int           depth = 0;
   bool          end = false;
   if (!yaml_parser_initialize(&parser)) return false; /* as it will be again */
-  yaml_parser_set_input_string(&parser, (const unsigned char *)(t->data ? t->data : ""), t->len);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)mgrid_text_chars(t), t->len);
   while (!end && depth <= DEPTH_MAX + 1 && yaml_parser_parse(&parser, &event)) {
     yaml_event_type_t type = event.type;
     depth += (type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT)
@@ -143,7 +143,7 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
   size_t          line = 0;
   if (is_deep(t, &line)) return refuse(r, line, MGRID_TOO_DEEP);
   if (!yaml_parser_initialize(&parser)) return mgrid_null_oom(r->err);
-  yaml_parser_set_input_string(&parser, (const unsigned char *)(t->data ? t->data : ""), t->len);
+  yaml_parser_set_input_string(&parser, (const unsigned char *)mgrid_text_chars(t), t->len);
   if (yaml_parser_load(&parser, &document)) {
     r->document = &document;
     value = yaml_document_get_root_node(&document) ? value_of(r, 1, 0) : json_object(); /* nothing: {} */
@@ -158,7 +158,7 @@ static json_t *read_yaml(reading *r, const mgrid_text *t) {
 static json_t *read_json(reading *r, const mgrid_text *t) {
   json_error_t why;
   size_t       flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
-  json_t      *value = mgrid_json_parse(t->data ? t->data : "", t->len, flags, &why);
+  json_t      *value = mgrid_json_parse(mgrid_text_chars(t), t->len, flags, &why);
   if (!value && !*why.text) return mgrid_null_oom(r->err);
   if (value && mgrid_json_has_gap(value)) {
     json_decref(value);

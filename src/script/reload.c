@@ -7,7 +7,6 @@
 #include "script/runtime.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* All that is local: the recipe, its plan, and what that changes here. NULL after filling *err. */
 static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_state *s, const char *recipe, size_t n,

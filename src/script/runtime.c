@@ -10,7 +10,6 @@
 #include "script/prelude.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char mgrid_recipe_key = 'r';

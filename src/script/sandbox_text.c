@@ -76,6 +76,25 @@ static int plain_tostring(lua_State *L) {
   return 1;
 }
 
+/* Say the text at the top of the stack to the host's log, where a zero byte is said as \x00: it would end the text. */
+static int say(lua_State *L) {
+  size_t      len;
+  const char *text = lua_tolstring(L, -1, &len), *end = text + len;
+  mgrid_lua_charge(L, (int64_t)len + 100);
+  if (memchr(text, 0, len)) {
+    luaL_Buffer b;
+    luaL_buffinit(L, &b);
+    for (const char *p = text; p < end; p++)
+      if (*p)
+        luaL_addchar(&b, *p);
+      else
+        luaL_addstring(&b, "\\x00");
+    luaL_pushresult(&b);
+  }
+  mgrid_lua_say(L, lua_tostring(L, -1));
+  return 0;
+}
+
 /* print(...): the values, with blanks between them, for the host's log. A table is said in JSON where that can be. */
 static int recipe_print(lua_State *L) {
   int        n = lua_gettop(L);
@@ -84,19 +103,21 @@ static int recipe_print(lua_State *L) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
-    bool failed = lua_pcall(L, 1, 1, 0) != LUA_OK; /* the text is to be freed */
+    if (lua_pcall(L, 1, 1, 0) != LUA_OK) lua_pop(L, 1), lua_pushnil(L); /* the text is to be freed */
+    size_t      len;
+    const char *value = lua_tolstring(L, -1, &len);
     if (i > 1) mgrid_text_str(&t, " ");
     if (v)
       mgrid_json_text(v, JSON_COMPACT, &t);
+    else if (value)
+      mgrid_text_put(&t, value, len);
     else
-      mgrid_text_str(&t, failed || !lua_tostring(L, -1) ? luaL_typename(L, i) : lua_tostring(L, -1));
+      mgrid_text_str(&t, luaL_typename(L, i));
     json_decref(v);
     lua_pop(L, 1);
   }
   mgrid_lua_push_text(L, &t);
-  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
-  mgrid_lua_say(L, lua_tostring(L, -1));
-  return 0;
+  return say(L);
 }
 
 /* The arguments through the real string.format, the upvalue, for `caller`. %p prints addresses, and %s those of tables. */
@@ -139,9 +160,7 @@ static int recipe_log(lua_State *L) {
                               "log takes a format first, such as \"%%d ranks\", not %s; print takes any values",
                               mgrid_lua_kind(L, 1));
   format_for(L, "log");
-  mgrid_lua_charge(L, (int64_t)lua_rawlen(L, -1) + 100);
-  mgrid_lua_say(L, lua_tostring(L, -1));
-  return 0;
+  return say(L);
 }
 
 void mgrid_sandbox_add_text(lua_State *L) {

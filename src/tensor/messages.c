@@ -5,7 +5,6 @@
 #include "tensor/move.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 bool mgrid_append_message(mgrid_messages *list, mgrid_message m) {
   if (list->n == list->room) {

@@ -176,8 +176,8 @@ int64_t mgrid_common_bytes(const mgrid_pair *p, const mgrid_seat *shard, const m
 
 /* ----------------------------------------------------------------- flats.c */
 
-/* The same as mgrid_pair_sends, _receives and _goes, of pairs with a flat. For each message O(slices that it meets), and where a
-** shard has several holders O(ranks that need it). */
+/* The same as mgrid_pair_sends, _receives and _goes, of pairs with a flat. For each message O(slices that it meets), and
+** where a shard has several holders O(ranks that need it). */
 bool mgrid_flats_send(const mgrid_pair *p, int64_t rank, const mgrid_seat *shard, int64_t tensor, mgrid_messages *list);
 bool mgrid_flats_receive(const mgrid_pair *p, int64_t rank, const mgrid_seat *part, int64_t tensor,
                          mgrid_messages *list);

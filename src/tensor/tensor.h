@@ -13,7 +13,7 @@
 
 #include "algebra/grid.h"
 
-/* ------------------------------------------------------------------ axis.c */
+/* --------------------------------------------------------------- slicing.c */
 
 /* One axis and its rule. Pieces are numbered by the coordinates of its dims, the outermost slowest. */
 typedef struct mgrid_slicing {
@@ -41,6 +41,15 @@ void         mgrid_slicing_free(mgrid_slicing *s);
 size_t       mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
 void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
 
+/* May a piece be larger than piece 0? */
+static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
+/* Of a cyclic axis, in a part of n elements; the last one may be shorter. */
+static inline int64_t mgrid_slicing_blocks(const mgrid_slicing *s, int64_t n) {
+  return n / s->block + (n % s->block > 0);
+}
+
+/* ------------------------------------------------------------------ axis.c */
+
 /* Walks the runs of a piece, ascending; neighbours are joined. */
 typedef struct mgrid_walk {
   const mgrid_slicing *s;
@@ -53,8 +62,6 @@ mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece);
 bool       mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
 
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece); /* elements */
-/* May a piece be larger than piece 0? */
-static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
 /* Elements that a piece of each of two slicings of one length have in common. O(runs). */
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 void mgrid_lua_where(lua_State *L) {
@@ -287,14 +286,9 @@ static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
 int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return check_list(L, i, false, n); }
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return check_list(L, i, true, n); }
 
-int mgrid_lua_text_sink(void *text, const char *s, size_t len) {
-  mgrid_text_put(text, s, len);
-  return ((mgrid_text *)text)->failed;
-}
-
 static int push_text(lua_State *L) {
   mgrid_text *t = lua_touserdata(L, 1);
-  lua_pushlstring(L, t->data ? t->data : "", t->len);
+  lua_pushlstring(L, mgrid_text_chars(t), t->len);
   return 1;
 }
 

@@ -4,8 +4,6 @@
 */
 #include "types/budget.h"
 
-#include <string.h>
-
 /* Raise at the place that the third argument has, "file:line: ", if there is one; else where Lua is. */
 static int fail(lua_State *L, mgrid_status status, const char *text) {
   if (lua_type(L, 3) != LUA_TSTRING) return mgrid_lua_raise_as(L, status, "%s", text);

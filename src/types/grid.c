@@ -5,7 +5,6 @@
 #include "types/bind.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char fill_key = 'f'; /* its address is the value of `fill` */

@@ -4,9 +4,6 @@
 */
 #include "types/bind.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 /* The modes {size, stride} in the field `name` of the table at 2; returns how many. */
 static size_t check_modes(lua_State *L, const char *name, mgrid_mode *modes, size_t most) {
   if (lua_getfield(L, 2, name) == LUA_TNIL) {

@@ -7,7 +7,6 @@
 #include "types/bind.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static mgrid_move *check_move(lua_State *L, int i) { return *(mgrid_move **)mgrid_lua_check_box(L, i, MGRID_LUA_MOVE); }
 

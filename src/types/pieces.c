@@ -5,7 +5,6 @@
 #include "types/bind.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The word at the top, for a message: never an address. */

@@ -4,8 +4,6 @@
 */
 #include "types/bind.h"
 
-#include <string.h>
-
 /* The order of { NAME = size, NAME = fill } at i: what remains is the slower one. Pushes it as a list. Other
 ** sizes need an order, and the message shows one. */
 static void push_default_order(lua_State *L, int i) {

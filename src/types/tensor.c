@@ -3,7 +3,8 @@
 ** tensor.c - tensor { ... } for Lua. What it says is kept as a table until it is assigned to a topology, whose
 ** grids it may name; then it is read, axis by axis. What a plan answers about its tensors.
 **
-** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in between leaks nothing.
+** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in
+** between leaks nothing.
 */
 #include "types/bind.h"
 

@@ -8,8 +8,6 @@
 #include "types/values.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MGRID_LUA_BUFFER "moongrid.Buffer"
 

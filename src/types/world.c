@@ -5,7 +5,6 @@
 #include "types/bind.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static int64_t size_of(const mgrid_lua_world *w) { return w->order ? w->order->size : w->window.size; }

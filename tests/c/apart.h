@@ -39,6 +39,18 @@ static inline void limit(int resource, rlim_t most) {
   setrlimit(resource, &now);
 }
 
+/* Run apart what limits its memory, where such a limit is kept: processes of qemu have none. */
+static inline void apart_limited(void (*what)(mgrid_error *said)) {
+  struct rlimit was, now;
+  getrlimit(RLIMIT_AS, &was);
+  rlim_t most = was.rlim_max == RLIM_INFINITY ? (rlim_t)100 << 40 : was.rlim_max;
+  limit(RLIMIT_AS, most);
+  getrlimit(RLIMIT_AS, &now);
+  setrlimit(RLIMIT_AS, &was);
+  if (now.rlim_cur != most) skip();
+  apart(what);
+}
+
 /* Say so if it does. */
 static inline bool differs(mgrid_error *said, const char *wanted, const char *got) {
   bool same = strcmp(wanted, got) == 0;

@@ -112,14 +112,14 @@ static void test_addresses(void **state) {
 #ifdef __SANITIZE_ADDRESS__
   skip(); /* it has terabytes of addresses, and ends a process to which it cannot give memory */
 #else
-  apart(addresses);
+  apart_limited(addresses);
 #endif
 }
-static void test_two(void **state) { (void)state, apart(two); }
+static void test_two(void **state) { (void)state, apart_limited(two); }
 static void test_first(void **state) { (void)state, apart(first); }
-static void test_files(void **state) { (void)state, apart(files); }
+static void test_files(void **state) { (void)state, apart_limited(files); }
 static void test_threads(void **state) { (void)state, apart(threads); }
-static void test_stacks(void **state) { (void)state, apart(stacks); }
+static void test_stacks(void **state) { (void)state, apart_limited(stacks); }
 
 static void test_all(void **state) {
   mgrid_allowance all[MGRID_ALLOWANCES];

@@ -8,7 +8,6 @@
 
 #include "moongrid.h"
 
-#include <inttypes.h>
 #include <signal.h>
 #include <unistd.h>
 

@@ -7,8 +7,6 @@
 
 #include "plan/plan.h"
 
-#include <stdlib.h>
-
 static mgrid_error why = MGRID_ERROR_INIT;
 
 /* The nth of two values of an option, none of them the default. */

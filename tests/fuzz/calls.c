@@ -7,8 +7,6 @@
 */
 #include "fuzz.h"
 
-#include <inttypes.h>
-
 enum { POOL = 6, ROOM = 64, RANKS = 4096, TEXTS = 512, STEPS = 200, FIELDS = 8, STORED = 64 };
 
 /* What has been made, of one kind. */

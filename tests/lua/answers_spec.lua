@@ -14,12 +14,13 @@ describe("print and log in a recipe", function()
     local recipe = support.file [[print("loaded", 1, true, nil, { 2, 3 }, { a = 1 }, print)
 return recipe { params = { n = 1 }, build = function(world, p)
   local t = topology(world)
-  log("%d ranks, %s", world.size, "\27[31mred")
-  for i = 1, p.n do print("line", i) end
+  log("%d ranks, %s", world.size, "\27[31mred\0 and on")
+  for i = 1, p.n do print("line", i, "a\0b") end
   return t
 end }]]
     local quiet, err = run("build/moongrid plan " .. recipe .. " --world 8 --text")
-    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, \\x1b[31mred\n:5: line 1\n",
+    assert.equal(":1: loaded 1 true nil [2,3] {\"a\":1} function\n:4: 8 ranks, \\x1b[31mred\\x00 and on\n"
+      .. ":5: line 1 a\\x00b\n",
       (err:gsub("[^\n]*/lua_%w+%.lua", "")))
     assert.falsy(quiet:find("line", 1, true))
     err = select(2, run("build/moongrid check " .. recipe .. " --world 8,8,4"))
@@ -27,7 +28,7 @@ end }]]
     assert.equal(1, select(2, err:gsub(":4: 8 ranks", "")))
     assert.equal(1, select(2, err:gsub(":4: 4 ranks", "")))
     err = select(2, run("build/moongrid plan " .. recipe .. " --world 8 n=2000"))
-    assert.truthy(err:find(":5: line 999\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
+    assert.truthy(err:find(":5: line 999 a\\x00b\n[^\n]+:5: %.%.%. what is printed from here on is left out\n$"), err)
     err = select(2, run("build/moongrid run " .. recipe .. " --world 8 --backend dry --print none"))
     assert.falsy(err:find("loaded", 1, true))
     refuses("run " .. recipe .. " --print 1", 2, "moongrid: --print is rank0, all or none, not '1'")

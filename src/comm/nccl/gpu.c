@@ -53,7 +53,7 @@ static mgrid_status refuse(const nccl_backend *n, const gpu_use *mine, int64_t o
     return mgrid_fail(err, MGRID_MISSING,
                       "nccl: host %s has %d GPU%s for %d ranks; start fewer, or let ranks share one "
                       "(--share-gpu, mgrid_nccl_options.share_gpu)",
-                      n->lib.machine, n->lib.devices, n->lib.devices == 1 ? "" : "s", n->local_size);
+                      n->lib.machine, n->lib.devices, mgrid_s_of(n->lib.devices), n->local_size);
   return mgrid_fail(err, MGRID_BACKEND,
                     "nccl: ranks %" PRId64 " and %" PRId64 " both are on GPU %s of host %s; give each one of "
                     "its own, or let them share it (--share-gpu, mgrid_nccl_options.share_gpu)",

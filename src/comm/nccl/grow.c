@@ -7,7 +7,6 @@
 #include "comm/nccl/nccl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { ROUND_VOTE = 5, ROUND_ID };
 

@@ -4,9 +4,6 @@
 */
 #include "comm/nccl/nccl.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 enum { SUSPEND_MEMORY = 1, STAT_SUSPENDABLE = 0, STAT_PERSISTENT = 2, STAT_TOTAL = 3 }; /* of nccl.h since 2.29.7 */
 
 static ncclResult_t run_suspend(const nccl_library *lib, void *ud) { return lib->CommSuspend(ud, SUSPEND_MEMORY); }

@@ -6,7 +6,6 @@
 */
 #include "comm/nccl/nccl.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 mgrid_status mgrid_nccl_failed(const nccl_backend *n, mgrid_error *err, ncclResult_t r, const char *call,
                                const char *name) {
@@ -91,6 +90,15 @@ static void drop_proofs(nccl_backend *n) {
   if (n->number && !n->broken) n->lib.cudaFree(n->number);
 }
 
+/* The library, and what is local of this rank. */
+static mgrid_status open_gpu(nccl_backend *n, mgrid_error *err) {
+  mgrid_status s = mgrid_nccl_open(&n->lib, err);
+  if (!s) s = mgrid_nccl_choose_gpu(n, err);
+  if (!s) s = prepare_proofs(n, err);
+  if (!s && n->options.parent) s = check_parent(n, err);
+  return s;
+}
+
 static void nccl_close(mgrid_backend *b) {
   nccl_backend  *n = (nccl_backend *)b;
   mgrid_backend *carrier = n->carrier;
@@ -101,38 +109,39 @@ static void nccl_close(mgrid_backend *b) {
   if (--carrier->users == 0) carrier->ops->close(carrier);
 }
 
+static const mgrid_backend_ops nccl_ops = {
+  .allreduce_min = over_allreduce,
+  .allgather = over_allgather,
+  .bcast = over_bcast,
+  .check = mgrid_nccl_check,
+  .create = mgrid_nccl_create,
+  .destroy = mgrid_nccl_destroy,
+  .abort = mgrid_nccl_abort,
+  .prove = mgrid_nccl_prove,
+  .shrink = mgrid_nccl_shrink,
+  .revoke = mgrid_nccl_revoke,
+  .lose = mgrid_nccl_lose,
+  .close = nccl_close,
+  .buffer_new = mgrid_nccl_buffer_new,
+  .buffer_free = mgrid_nccl_buffer_free,
+  .copy = mgrid_nccl_copy,
+  .collective = mgrid_nccl_collective,
+  .suspend = mgrid_nccl_suspend,
+  .held = mgrid_nccl_held,
+  .growth = mgrid_nccl_growth,
+  .grow = mgrid_nccl_grow,
+  .adopt = mgrid_nccl_adopt,
+  .window = mgrid_nccl_read_window,
+  .device = mgrid_nccl_read_device,
+  .transport = &mgrid_nccl_transport,
+};
+
 static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
-  static const mgrid_backend_ops ops = {
-    .allreduce_min = over_allreduce,
-    .allgather = over_allgather,
-    .bcast = over_bcast,
-    .check = mgrid_nccl_check,
-    .create = mgrid_nccl_create,
-    .destroy = mgrid_nccl_destroy,
-    .abort = mgrid_nccl_abort,
-    .prove = mgrid_nccl_prove,
-    .shrink = mgrid_nccl_shrink,
-    .revoke = mgrid_nccl_revoke,
-    .lose = mgrid_nccl_lose,
-    .close = nccl_close,
-    .buffer_new = mgrid_nccl_buffer_new,
-    .buffer_free = mgrid_nccl_buffer_free,
-    .copy = mgrid_nccl_copy,
-    .collective = mgrid_nccl_collective,
-    .suspend = mgrid_nccl_suspend,
-    .held = mgrid_nccl_held,
-    .growth = mgrid_nccl_growth,
-    .grow = mgrid_nccl_grow,
-    .adopt = mgrid_nccl_adopt,
-    .window = mgrid_nccl_read_window,
-    .device = mgrid_nccl_read_device,
-    .transport = &mgrid_nccl_transport,
-  };
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
   n->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
                              .kind = &mgrid_backends[MGRID_NATIVE_NCCL],
-                             .ops = &ops,
+                             .ops = &nccl_ops,
                              .rank = carrier->rank,
                              .world = carrier->world,
                              .users = 1 };
@@ -145,10 +154,7 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
   mgrid_status s = n->carry->start(carrier, n->options.timeout, &n->local_rank, &n->local_size, &why);
   if (!s || s == MGRID_NO_MEMORY) { /* the carrier works: what fails on one rank fails on all */
     if (!s && !made) s = mgrid_oom(&why);
-    if (!s) s = mgrid_nccl_open(&n->lib, &why);
-    if (!s) s = mgrid_nccl_choose_gpu(n, &why);
-    if (!s) s = prepare_proofs(n, &why);
-    if (!s && n->options.parent) s = check_parent(n, &why);
+    if (!s) s = open_gpu(n, &why);
     s = mgrid_verdict(carrier, s, &why, &why);
   }
   if (!s) {
@@ -178,7 +184,7 @@ static mgrid_status nccl_probe(char *buf, size_t len, mgrid_error *err) {
   snprintf(buf, len, "NCCL %s (built with the headers of %s), CUDA %d.%d, driver %d.%d, %d GPU%s%s%s",
            mgrid_nccl_library_text(lib.version, nccl), mgrid_nccl_library_text(NCCL_VERSION_CODE, header),
            lib.runtime / 1000, lib.runtime % 1000 / 10, lib.driver / 1000, lib.driver % 1000 / 10, lib.devices,
-           lib.devices == 1 ? "" : "s", overridden.len ? "; the environment overrides options: " : "",
+           mgrid_s_of(lib.devices), overridden.len ? "; the environment overrides options: " : "",
            overridden.len ? overridden.data : "");
   mgrid_text_free(&overridden);
   return MGRID_OK;

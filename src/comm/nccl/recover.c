@@ -8,8 +8,6 @@
 #include "comm/nccl/nccl.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A notice from before says who is lost, which is known: from here on only those of this attempt and way count. */
 typedef enum way { BY_SHRINK, FROM_ID } way;

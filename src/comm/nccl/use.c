@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const ncclDataType_t types[] = { ncclInt32, ncclInt64, ncclFloat32, ncclFloat64 };
 static const ncclRedOp_t    reductions[] = { ncclSum, ncclProd, ncclMin, ncclMax };

@@ -8,7 +8,6 @@
 #include "comm.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static _Thread_local int          depth;
 static _Thread_local ncclResult_t error;
