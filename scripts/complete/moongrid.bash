@@ -4,7 +4,7 @@
 # Completion of moongrid in bash. `moongrid complete` says what may follow; here its words become bash's, which ends
 # words at = and : as well.
 
-# _moongrid_words LINE: its words without quotes and backslashes, in `words`; the quote that is open at its end in `quote`
+# _moongrid_words LINE: its words as the shell takes them, in `words`; the quote that is open at its end in `quote`
 _moongrid_words() {
   local i c word='' begun=''
   words=() quote=''
@@ -17,6 +17,7 @@ _moongrid_words() {
       '"'?) word+=$c ;;
       "'" | '"') quote=$c begun=yes ;;
       [[:blank:]]) [ -z "$begun" ] || words+=("$word") && word='' begun='' ;;
+      '~') [[ -z $begun && ${1:i+1:1} == / ]] && word+=$HOME || word+=$c; begun=yes ;;
       *) word+=$c begun=yes ;;
     esac
   done

@@ -6,6 +6,12 @@ function __moongrid_complete
     set -l words (commandline -opc)
     set -l program $words[1]
     set -e words[1]
-    $program complete $words "$(commandline -ct | string unescape)" 2>/dev/null
+    set -l words (string replace -r '^~/' $HOME/ -- $words)
+    set -l last (commandline -ct | string unescape)
+    if string match -q '~/*' -- $last
+        $program complete $words "$(string replace '~' $HOME -- $last)" 2>/dev/null | string replace $HOME '~'
+    else
+        $program complete $words "$last" 2>/dev/null
+    end
 end
 complete -c moongrid -f -k -a '(__moongrid_complete)'

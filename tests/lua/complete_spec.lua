@@ -161,6 +161,7 @@ describe("the Tab key", function()
     ["plan there/moe.lua --world 8 etp=2"] = "plan the\tmo\t--world 8 et\t2",
     ["plan picotron --world 8 tp=4 cp=2 pp=1"] = "plan picotron --world 8 tp=4 cp=2 pp=\t",
     ["plan 'my own/moe.lua' --world 8 etp=2 --json"] = "plan my\\ o\tmo\t--world 8 et\t2 --js\t",
+    ["plan ~/'my own/moe.lua' --world 8 tp=2 etp=2"] = "plan ~/my\\ o\tmo\t--world 8 tp=2 et\t2",
     ["plan 'my own/moe.lua' --world 8 tp=8 etp=1"] = "plan \"my own/m\t --world 8 tp=8 et\t1",
   }
   local function completes(shell, before)
@@ -173,7 +174,7 @@ describe("the Tab key", function()
     n = 0
     for whole in pairs(lines) do
       n = n + 1
-      local want = run(("cd %s && %s/build/moongrid %s"):format(folder, root, whole))
+      local want = run(("cd %s && export HOME=%s && %s/build/moongrid %s"):format(folder, folder, root, whole))
       assert.truthy(#want > 100)
       assert.equal(want, (run(("cat %s/%d"):format(folder, n))), whole .. "\n" .. seen)
     end
@@ -204,6 +205,8 @@ describe("the Tab key", function()
     for _, word in ipairs { '\\"my own/m', "my\\\\ own/m" } do
       assert.equal("my own/moe.lua\n", fish("moongrid plan " .. word))
     end
+    assert.equal("~/my own/moe.lua\n", fish "moongrid plan ~/my\\\\ own/m")
+    assert.equal("tp=1\ntp=2\ntp=4\ntp=8\n", fish "moongrid plan ~/there/moe.lua --world 8 tp=")
     assert.equal("etp=\ttensor-parallel size of the experts\n", fish "moongrid plan my\\\\ own/moe.lua --world 8 et")
     assert.equal("", fish "moongrid nosuch p")
   end)
