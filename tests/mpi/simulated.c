@@ -8,10 +8,11 @@
 enum { TURNS = 10 };
 
 int main(int argc, char **argv) {
-  int rank, word = 0;
+  int rank, size, word = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (int to = 1; to <= 16; to += 15) {
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (int to = 1; to < size && to <= 16; to += 15) {
     double began = MPI_Wtime();
     for (int i = 0; i < TURNS && (rank == 0 || rank == to); i++) {
       int peer = rank ? 0 : to;
