@@ -63,7 +63,8 @@ void mgrid_lua_close_state(lua_State *L, int i) {
   lua_getiuservalue(L, i, MGRID_ANSWERS);
   forget(L, -1);
   lua_pop(L, 1);
-  if (box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
+  /* Without s its finalizer was called by hand, and the keeper frees the state. */
+  if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
     *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
     lua_pop(L, 1);
   }
