@@ -148,7 +148,7 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
                       "segments: the sizes sum to %" PRId64 ", which leaves nothing to fill of groups of %" PRId64, sum,
                       size);
   if (!filled && sum != size) {
-    int64_t fits = sizes[n - 1] + size - sum;
+    int64_t fits = size - (sum - sizes[n - 1]);
     if (fits > 0)
       return mgrid_fail(err, MGRID_REFUSED,
                         "segments: the sizes sum to %" PRId64 ", the groups have %" PRId64 "; a last size of %" PRId64

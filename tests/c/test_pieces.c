@@ -193,6 +193,8 @@ static void test_refused_segments(void **unused) {
   SEGMENTS(f, MGRID_OUT_OF_RANGE, "segments: size 0 of segment 1; sizes are 1 to 8", 8, 0);
   SEGMENTS(f, MGRID_OUT_OF_RANGE, "segments: size -2 of segment 0; sizes are 1 to 8", -2, 10);
   SEGMENTS(f, MGRID_DUPLICATE, "segments: two sizes are fill; only one can be", MGRID_FILL, 3, MGRID_FILL);
+  SEGMENTS(f, MGRID_REFUSED, "segments: the sizes sum to 9223372036854775807, the groups have 8; a last size of 8 fits",
+           INT64_MAX);
   SEGMENTS(f, MGRID_OVERFLOW, "segments: the sum of the sizes overflows 64 bits", INT64_MAX, INT64_MAX);
   SEGMENTS(ring, MGRID_REFUSED, "segments: the groups share ranks", 1, 1);
   SEGMENTS(uneven, MGRID_REFUSED, "segments: groups of different sizes, up to 5", 1, MGRID_FILL);
