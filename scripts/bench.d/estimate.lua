@@ -81,11 +81,16 @@ local function steps(way, c, world)
   return n, hops
 end
 
-local function mpi_time(way, c, world)
+-- Seconds of a rank: what its messages take, and all that it takes.
+local function messages(way, c, world)
   local n, hops = steps(way, c, world)
-  local time = n * mpi.locally + hops * mpi.latency
-  if way == "split" then time = time + n * (8 * world / mpi.bandwidth + world * log2(world) * mpi.sort) end
-  return time
+  return hops * mpi.latency + (way == "split" and n * 8 * world / mpi.bandwidth or 0)
 end
 
-return { constants = mpi, creations = creations, steps = steps, time = mpi_time }
+local function time(way, c, world)
+  local n = steps(way, c, world)
+  local sorting = way == "split" and n * world * log2(world) * mpi.sort or 0
+  return messages(way, c, world) + n * mpi.locally + sorting
+end
+
+return { constants = mpi, creations = creations, steps = steps, messages = messages, time = time }

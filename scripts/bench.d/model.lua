@@ -123,7 +123,9 @@ print "\nassumptions (seconds, bytes per second, ranks)"
 constants("mpi", estimate.constants)
 constants("nccl", nccl)
 print "  a rank has a core and a network of its own; nobody is late; a creation is rounds x 2 log2(n) messages one"
-printf("  after the other, and so are a rank's creations; Megatron's Python takes %g s per rank of the world", python)
+print "  after the other, and so are a rank's creations; moongrid also duplicates the host's communicator, reduces"
+print "  over the world three times, and its members meet ahead of each creation"
+printf("  Megatron's Python takes %g s per rank of the world", python)
 print "  NCCL's numbers come from one node and from its source: right to a factor, not to a digit\n"
 check(arg[1])
 

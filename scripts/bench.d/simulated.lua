@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The part `simulated` of scripts/bench: creation on simulated ranks (scripts/simulate), beside what the model of
--- scripts/model says of the same. A simulated rank has a core and a link of its own, and computing takes it no time; so
--- the model is told that, too.
+-- scripts/model says of the messages. A simulated rank has a core and a link of its own; computing takes it no time.
 
 local estimate = require "estimate"
 
@@ -19,7 +18,6 @@ return function(B)
     B.table("simulated creation", "ms"):note "skipped: no smpicc (Debian: libsimgrid-dev)"
     return { skipped = "no smpicc" }
   end
-  estimate.constants.locally, estimate.constants.sort = 0, 0
   for _, ranks in ipairs(B.quick and { 16 } or { 64, 128, 256, 512 }) do
     local t = B.table(("creating the communicators of 17 families, %d simulated ranks"):format(ranks), "ms",
       { "moongrid" })
@@ -28,7 +26,7 @@ return function(B)
       local data = {}
       local program = "scripts/bench.d/create.c facts " .. way[1]
       B.samples(data, ("SIMULATE_SECONDS=3000 scripts/simulate %d %s 2> /dev/null"):format(ranks, program))
-      local model = 1e3 * estimate.time(way[1], c, ranks)
+      local model = 1e3 * estimate.messages(way[1], c, ranks)
       local row = t:row(way[2], data.cold, { model = model, remark = ("the model: %.3g"):format(model) })
       if row then table.insert(points, { ranks = ranks, way = way[1], ms = row.median, model = model }) end
     end

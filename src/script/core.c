@@ -208,20 +208,6 @@ static int core_encode(lua_State *L) {
   return 1;
 }
 
-static int push_decoded(lua_State *L) {
-  mgrid_push_json(L, lua_touserdata(L, 1));
-  return 1;
-}
-
-/* Return the value to Lua; v is freed, also where that raises. */
-static int give(lua_State *L, json_t *v) {
-  lua_pushcfunction(L, push_decoded);
-  lua_pushlightuserdata(L, v);
-  int rc = lua_pcall(L, 1, 1, 0);
-  json_decref(v);
-  return rc ? lua_error(L) : 1;
-}
-
 /* decode(JSON text) -> value | nil where it is none | nil, why it cannot be here */
 static int core_decode(lua_State *L) {
   json_error_t why;
@@ -229,7 +215,7 @@ static int core_decode(lua_State *L) {
   const char  *text = luaL_checklstring(L, 1, &len);
   json_t      *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
   if (!v && !*why.text) return mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
-  if (v && !mgrid_json_has_gap(v)) return give(L, v);
+  if (v && !mgrid_json_has_gap(v)) return mgrid_take_json(L, v) ? lua_error(L) : 1;
   bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;
   json_decref(v);
   if (!gap && !deep) return 0;
@@ -253,7 +239,7 @@ static int core_read(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *table = mgrid_read_table(path, &e);
-  if (table) return give(L, table);
+  if (table) return mgrid_take_json(L, table) ? lua_error(L) : 1;
   if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
   lua_pushnil(L);
   lua_pushstring(L, e.message);

@@ -169,11 +169,6 @@ static int plan_check(lua_State *L) {
   return 2;
 }
 
-static int push_json(lua_State *L) {
-  mgrid_push_json(L, lua_touserdata(L, 1));
-  return 1;
-}
-
 /* plan:why(a, b) -> what two ranks have to do with each other, as a table */
 static int plan_why(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
@@ -181,11 +176,7 @@ static int plan_why(lua_State *L) {
   mgrid_error e = MGRID_ERROR_INIT;
   json_t     *why;
   if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
-  lua_pushcfunction(L, push_json);
-  lua_pushlightuserdata(L, why);
-  int rc = lua_pcall(L, 1, 1, 0);
-  json_decref(why);
-  return rc ? lua_error(L) : 1;
+  return mgrid_take_json(L, why) ? lua_error(L) : 1;
 }
 
 /* plan:shares(family) -> the family whose communicators it uses | nil */

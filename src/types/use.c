@@ -351,19 +351,10 @@ static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **d
   return MGRID_OK;
 }
 
-static int push_value(lua_State *L) {
-  mgrid_push_json(L, lua_touserdata(L, 1));
-  return 1;
-}
-
 static int unpack(lua_State *L, const parcel *p, const char *data) {
   json_error_t why;
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-  lua_pushcfunction(L, push_value);
-  lua_pushlightuserdata(L, value);
-  int raised = value ? lua_pcall(L, 1, 1, 0) : LUA_ERRMEM; /* free the value before raising */
-  json_decref(value);
-  return raised;
+  return value ? mgrid_take_json(L, value) : LUA_ERRMEM;
 }
 
 /* job:broadcast(value or buffer [, root]) -> the root's value, or the buffer with the root's elements */

@@ -206,6 +206,19 @@ void mgrid_push_json(lua_State *L, const json_t *v) {
   }
 }
 
+static int push_json(lua_State *L) {
+  mgrid_push_json(L, lua_touserdata(L, 1));
+  return 1;
+}
+
+int mgrid_take_json(lua_State *L, json_t *v) {
+  lua_pushcfunction(L, push_json);
+  lua_pushlightuserdata(L, v);
+  int raised = lua_pcall(L, 1, 1, 0);
+  json_decref(v);
+  return raised;
+}
+
 /* ---------------------------------------------------------------------------- C */
 
 static bool has_json(lua_State *L, int i, int depth) {

@@ -37,6 +37,8 @@ json_t *mgrid_json_shown(lua_State *L, int i);
 void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t);
 /* Push a value. May raise for lack of memory: the caller still owns v. */
 void mgrid_push_json(lua_State *L, const json_t *v);
+/* The same, and free v in every case. As lua_pcall: what was raised is on the top, for the caller to raise again. */
+int mgrid_take_json(lua_State *L, json_t *v);
 /* Push values of C, which mgrid_args_check has checked, as a table by name. Raises if one has no name or kind. */
 void mgrid_push_args(lua_State *L, size_t n, const mgrid_arg *args);
 /* The ith of an array of arguments, whose elements have the size that the host was built with. */

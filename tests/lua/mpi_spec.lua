@@ -327,7 +327,7 @@ describe("stock Lua under mpirun", function()
     ["another option"] = { "exec RUN --bandwidth", 20, { [5] = "ranks make unlike calls: rank 0 is in run --backend auto "
       .. "--timeout 20, rank 3 is in run --backend auto --timeout 20 --bandwidth; all make the same calls in one order" } },
     ["another carrier"] = { "exec RUN --backend pmix", 2, { [4] = LATE, [1] = LATE, [9] = LATE,
-      [14] = ENDED, [139] = "" } }, -- Open MPI 5 aborts in MPI_Init, and at times its mpirun crashes
+      [14] = ENDED, [139] = "PMIX ERROR: " } }, -- Open MPI 5 aborts in MPI_Init, or its mpirun crashes
     ["nothing"] = { "exec build/moongrid --version", 2, { [4] = { LATE, ENDED }, [0] = ENDED, [1] = { LATE, ENDED }, [9] = LATE } },
     ["a nap"] = { "exec sleep 30", 2, { [4] = LATE, [1] = LATE, [9] = LATE } },
     ["its death"] = { "kill -9 $$", 2, { [137] = ENDED, [9] = KILLED, [255] = "" } }, -- 255: at times MPICH's says nothing
