@@ -132,7 +132,7 @@ static bool ended(proving *p, mpi_request call, const char *name) {
 /* Every member sends every other one its rank, and which it takes the other for. */
 static void prove_pairs(proving *p, proof *d, int size) {
   const mgrid_comm_spec *spec = p->spec;
-  mpi_request            call;
+  mpi_request            call = { 0 };
   for (int i = 0; i < size; i++) d->to[2 * i] = d->mine, d->to[2 * i + 1] = i;
   memset(d->from, -1, sizeof d->from);
   call.rc = MPI_Ialltoall(d->to, 2, MPI_INT32_T, d->from, 2, MPI_INT32_T, p->c->comm, &call.request);
@@ -150,7 +150,7 @@ static void prove(proving *p, proof *d) {
   const mgrid_comm_spec *spec = p->spec;
   MPI_Comm               comm = p->c->comm;
   mgrid_error           *err = p->err;
-  mpi_request            call;
+  mpi_request            call = { 0 };
   int                    rank = -1, size = 0;
   keep(&p->s, err, spec, MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   keep(&p->s, err, spec, MPI_Comm_size(comm, &size), "MPI_Comm_size");
@@ -173,7 +173,7 @@ static void prove(proving *p, proof *d) {
   if (!p->s && d->sum != want)
     p->s = mgrid_fail(err, MGRID_UNPROVED, "mpi: the ranks of %s sum to %lld, not %lld", spec->name, d->sum, want);
   if (size > 0) {
-    mpi_request sent;
+    mpi_request sent = { 0 };
     call.rc = MPI_Irecv(&d->before, 1, MPI_INT32_T, (rank + size - 1) % size, 0, comm, &call.request);
     sent.rc = MPI_Isend(&d->mine, 1, MPI_INT32_T, (rank + 1) % size, 0, comm, &sent.request);
     if (!ended(p, call, "MPI_Irecv") || !ended(p, sent, "MPI_Isend")) return;
@@ -244,7 +244,7 @@ static int collective(MPI_Comm comm, const mgrid_work *w) {
 /* An all-reduce or a broadcast of ours, with a deadline. */
 static mgrid_status of_library(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, const mgrid_work *w,
                                mgrid_error *err) {
-  mpi_request call;
+  mpi_request call = { 0 };
   bool        spread = w->call == MGRID_BROADCAST;
   if (c->stuck)
     return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over %s did not end; it cannot be used", spec->name);

@@ -13,13 +13,25 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
-typedef struct mpi_note mpi_note;
+typedef struct mpi_note  mpi_note;
+typedef struct mpi_watch mpi_watch;
 
 /* What a rank reported in a roll call: the call that it is in, and when. */
 typedef struct mpi_report {
   uint64_t number;
   double   at;
 } mpi_report;
+
+/* The least of some words over all ranks, along a tree: mpi_tree.c. Its memory is the backend's, because MPI may still
+** write there if it does not end. */
+enum { MGRID_TREE_WORDS = 8, MGRID_TREE_CHILDREN = 16 };
+typedef struct mpi_tree {
+  enum { MGRID_TREE_RISES, MGRID_TREE_FALLS, MGRID_TREE_ENDS } phase;
+  size_t      n;         /* words */
+  int         nchildren; /* of this rank */
+  uint64_t    words[MGRID_TREE_WORDS], answer[MGRID_TREE_WORDS], child[MGRID_TREE_CHILDREN][MGRID_TREE_WORDS];
+  MPI_Request children[MGRID_TREE_CHILDREN], own[2]; /* of those; the answer, and what was sent for it */
+} mpi_tree;
 
 typedef struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
@@ -33,7 +45,6 @@ typedef struct mpi_backend {
   bool           main;           /* MPI lets the main thread alone call it */
   double         seconds, usual; /* a call over all ranks may take: now; unless a carrier's user says otherwise */
   uint64_t       phase;          /* notices of this phase count: mgrid_carrier_ops.phase */
-  uint64_t       few[8];         /* memory of small calls over all ranks; leaked if one did not end */
   uint64_t       calls;          /* calls over all ranks so far; equal on all ranks */
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
@@ -50,7 +61,9 @@ typedef struct mpi_backend {
     void *lib;          /* NULL: the process has none */
     int (*copy)(void *, size_t, const void *, size_t, size_t, size_t, int); /* cudaMemcpy2D */
   } cuda;
-  uint64_t    creations;  /* calls that create, so far; equal on all ranks */
+  mpi_tree    tree;       /* of the small call over all ranks that goes on */
+  mpi_watch  *watch;      /* of creations, and of the verdict on them; NULL: there was none yet */
+  uint64_t    job;        /* a number of this backend, equal on all ranks, of no other in the world: mpi_watch.c */
   mpi_note   *note;       /* those that MPI has not taken yet */
   mpi_report *here;       /* [world], of the roll call: what each reported last; NULL before */
   int64_t     made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
@@ -68,16 +81,16 @@ typedef struct mpi_comm {
 } mpi_comm;
 
 /* Tags on `comm`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
-** (tests/mpi/move.c knows it); the first has heard of a call; the members of a group meet before it is created; those
-** of creations, whose messages some libraries send as any others, are MGRID_TAGS and above. */
+** (tests/mpi/move.c knows it); the first has heard of a call; a tree; those of creations, whose messages some libraries send as
+** any others, are MGRID_TAGS and above. */
 enum {
   MGRID_TAG_FAILED = 1,
   MGRID_TAG_HERE = 2,
   MGRID_TAG_MISSING = 3,
   MGRID_TAG_MOVE = 4,
   MGRID_TAG_THERE = 5,
-  MGRID_TAG_COME = 6,
-  MGRID_TAG_ALL_COME = 7,
+  MGRID_TAG_RISE = 6,
+  MGRID_TAG_FALL = 7,
   MGRID_TAGS = 8
 };
 
@@ -109,10 +122,11 @@ static inline uint64_t mgrid_mpi_number(const char *name, uint64_t nth) {
   return UINT64_C(1) << 63 | h << MGRID_MPI_CALL_BITS | (nth & ((1 << MGRID_MPI_CALL_BITS) - 1));
 }
 
-/* A non-blocking call of MPI. */
+/* A call that does not block: MPI's, or ours along the tree of a backend. */
 typedef struct mpi_request {
-  MPI_Request request;
-  int         rc; /* result of MPI */
+  MPI_Request  request;
+  int          rc; /* result of MPI */
+  mpi_backend *tree;
 } mpi_request;
 mgrid_outcome mgrid_mpi_through(void *request); /* mgrid_look: has it finished? */
 /* Wait for a call over a group, of which it names the missing. Its buffers outlive a failure: MPI may write there. */
@@ -168,6 +182,21 @@ mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
 /* mpi_create.c */
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err);
+
+/* mpi_tree.c. Begin with up to MGRID_TREE_WORDS words, go on: is it through? The result is in `tree.words`. */
+mpi_request   mgrid_mpi_tree_begin(mpi_backend *m, const uint64_t *words, size_t n);
+mgrid_outcome mgrid_mpi_tree_through(mpi_backend *m, int *rc);
+
+/* mpi_watch.c. From _begin to _end, which is that of the verdict, a thread looks at the clock. _enter: this rank is in a
+** creation, of that spec; NULL: in none. _through: it waits for the verdict. _is_on: the deadline has not passed yet.
+** _missing: wait for that; the ranks that are neither in a creation nor through; false: nobody can know here. */
+void mgrid_watch_begin(mpi_backend *m);
+void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec);
+void mgrid_watch_through(mpi_backend *m);
+bool mgrid_watch_is_on(const mpi_backend *m);
+bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing);
+void mgrid_watch_end(mpi_backend *m);
+void mgrid_watch_free(mpi_backend *m);
 
 /* mpi_move.c */
 extern const mgrid_transport_ops mgrid_mpi_transport;

@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 /* --------------------------------------------------------------- what there is */
 
@@ -119,7 +121,8 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
 
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
-  bool         usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
+  mgrid_watch_free(m);
+  bool usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
   if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
@@ -156,7 +159,11 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   mgrid_error why = MGRID_ERROR_INIT;
   if (s) why = *failed;
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, "MPI_Comm_group", "the parent");
-  return mgrid_verdict(&m->base, s, &why, err);
+  uint64_t words[2] = { mgrid_verdict_of(&m->base, s), 0 };
+  if (getrandom(&words[1], sizeof words[1], GRND_NONBLOCK) < 0) words[1] = (uint64_t)getpid();
+  made = mgrid_verdict_min(&m->base, words, 2, s, &why, err);
+  m->job = words[1];
+  return made ? made : mgrid_verdict_tell(&m->base, words[0], s, &why, err);
 }
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {

@@ -14,6 +14,7 @@
 mgrid_outcome mgrid_mpi_through(void *ud) {
   mpi_request *w = ud;
   int          done = 0;
+  if (w->tree) return mgrid_mpi_tree_through(w->tree, &w->rc);
   if (!w->rc) w->rc = MPI_Test(&w->request, &done, MPI_STATUS_IGNORE);
   return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
 }
@@ -34,8 +35,9 @@ static mgrid_outcome have_all_come(void *ud) {
 /* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
 ** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
 static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
-  waiting w = { call, mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds) };
-  double  seconds = m->hurry ? m->seconds / 4 : m->seconds;
+  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
+  waiting    w = { call, mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds) };
+  double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
   w.roll.hurry = m->hurry;
   m->hurry = false;
   mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? w.roll.begun + seconds : INFINITY, NULL, NULL);
@@ -43,9 +45,14 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
   if (w.call.rc) {
     s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
   } else if (came == MGRID_LATE) {
-    mgrid_missing missing = mgrid_roll_end(&w.roll);
+    mgrid_missing missing = { 0 };
+    bool          known = watched && mgrid_watch_missing(m, &missing);
+    if (!known) missing = mgrid_roll_end(&w.roll);
     s = mgrid_missing_fail(&missing, m->seconds, err);
+    if (watched && !known)
+      mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr", err->message);
   }
+  mgrid_watch_end(m);
   m->broken |= s != MGRID_OK;
   return s;
 }
@@ -68,10 +75,8 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
 ** there. */
 
 static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
-  mpi_request call;
-  bool        fits = n <= sizeof m->few / sizeof *m->few;
-  uint64_t   *own = fits ? m->few : malloc(n * sizeof *own);
-  uint64_t   *at = own ? own : words;
+  mpi_request call = { 0 };
+  uint64_t   *own = malloc(n * sizeof *own), *at = own ? own : words;
   if (own) memcpy(own, words, n * sizeof *words);
   mgrid_mpi_turn(at, n);
   call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
@@ -79,8 +84,15 @@ static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_erro
   if (s) return s;
   mgrid_mpi_turn(at, n);
   if (own) memcpy(words, own, n * sizeof *words);
-  if (!fits) free(own);
+  free(own);
   return MGRID_OK;
+}
+
+static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
+  mpi_request  call = mgrid_mpi_tree_begin(m, words, n);
+  mgrid_status s = finish(m, call, m->tree.words, "a tree of messages", err);
+  if (!s) memcpy(words, m->tree.words, n * sizeof *words);
+  return s;
 }
 
 /* The verdict on a move, where some ranks are through long before others. A rank that is not through, and has moved on
@@ -132,7 +144,8 @@ mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mg
   mpi_backend *m = (mpi_backend *)b;
   mgrid_status s = mgrid_mpi_usable(m, err);
   if (s) return s;
-  return m->moving.on && n == 1 ? reduce_moved(m, words, err) : reduce(m, words, n, err);
+  if (m->moving.on && n == 1) return reduce_moved(m, words, err);
+  return n <= MGRID_TREE_WORDS ? reduce_few(m, words, n, err) : reduce(m, words, n, err);
 }
 
 mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
@@ -142,7 +155,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
   size_t whole = bytes * (size_t)b->world;
   char  *own = malloc(whole + bytes);
   if (own) memcpy(own + whole, mine, bytes);
-  mpi_request call;
+  mpi_request call = { 0 };
   call.rc = MPI_Iallgather(own ? own + whole : mine, (int)bytes, MPI_BYTE, own ? own : all, (int)bytes, MPI_BYTE,
                            m->comm, &call.request);
   s = finish(m, call, own, "MPI_Iallgather", err);
@@ -155,7 +168,7 @@ mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, 
 static mgrid_status bcast_piece(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
   char *own = malloc((size_t)bytes + 1);
   if (own) memcpy(own, data, (size_t)bytes);
-  mpi_request call;
+  mpi_request call = { 0 };
   call.rc = MPI_Ibcast(own ? own : data, bytes, MPI_BYTE, root, m->comm, &call.request);
   mgrid_status s = finish(m, call, own, "MPI_Ibcast", err);
   if (s) return s;
@@ -173,7 +186,7 @@ mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t
 }
 
 mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
-  mpi_request   call;
+  mpi_request   call = { 0 };
   mgrid_missing unknown = { 0 };
   call.rc = MPI_Comm_idup(from, to, &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
@@ -224,7 +237,7 @@ static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *
 static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mpi_request  w;
+  mpi_request  w = { 0 };
   void        *own = malloc(bytes + 1);
   if (!own) return mgrid_oom(err);
   memcpy(own, data, bytes);
@@ -237,7 +250,7 @@ static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const v
 static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
                                   mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
-  mpi_request  w;
+  mpi_request  w = { 0 };
   w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
   mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
   if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
