@@ -255,11 +255,7 @@ function DeviceMesh.new(world, mesh, arguments)
     if getmetatable(layout) ~= MeshLayout then layouts[i] = MeshLayout.new(layout) end
   end
   local root = map and MeshRoot.of(world, (unnested(map))) or MeshRoot.new(world, { size = world.size, window = world })
-  local joined = MeshLayout.join(layouts)
-  if not joined:check_orthogonal(root.size) then
-    refuse("layout %s does not fill %d places, each once; strides are multiples of smaller ones times their sizes",
-      joined, root.size)
-  end
+  MeshLayout.join(layouts):fill(root.size)
   return new_root_mesh(root, layouts, arguments)
 end
 

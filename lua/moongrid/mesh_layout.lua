@@ -32,6 +32,16 @@ local function canonical(sizes, strides)
   return self
 end
 
+-- Strides with which the places of these sizes follow each other; what is no size is refused later.
+local function contiguous(sizes)
+  local strides, stride = {}, 1
+  for i = #sizes, 1, -1 do
+    strides[i] = stride
+    if math.type(sizes[i]) == "integer" and sizes[i] > 0 and sizes[i] <= MOST // stride then stride = stride * sizes[i] end
+  end
+  return strides
+end
+
 -- "(2,4)", "(2,)" or "2" as a list.
 local function numbers(text)
   local list = {}
@@ -42,7 +52,7 @@ end
 
 ---@param sizes integer[]|string each 1 or more, slowest first, at most 2147483647 places in all; or a
 --- whole layout as text, "(2,2):(4,1)"
----@param strides? integer[] for each size 1 to 2147483647
+---@param strides? integer[] for each size 1 to 2147483647; left out: the places follow each other
 ---@return moongrid.MeshLayout
 function MeshLayout.new(sizes, strides)
   if type(sizes) == "string" then
@@ -52,6 +62,7 @@ function MeshLayout.new(sizes, strides)
     if not sizes or not strides then refuse("layout '%s' is not (sizes):(strides), as (2,2):(4,1)", text) end
   end
   layer.check("sizes of a layout", sizes, "table", "a list of sizes")
+  if strides == nil then strides = contiguous(sizes) end
   layer.check("strides of a layout", strides, "table", "a list of strides")
   if #sizes ~= #strides then
     refuse("%d sizes and %d strides in a layout; give one stride for each size", #sizes, #strides)
@@ -117,16 +128,26 @@ function MeshLayout:check_orthogonal(places)
   return not places or places % run == 0
 end
 
----Where the groups begin: with this layout it reaches `places`, rounded up to what it can reach.
+---Refuse a number of places that copy beside copy does not reach, each once: `check_orthogonal`.
+---@param places integer
+function MeshLayout:fill(places)
+  if not self:check_orthogonal(places) then
+    refuse("layout %s does not fill %d places, each once; strides are multiples of smaller ones times their sizes",
+      self, places)
+  end
+end
+
+---Where the groups begin: with this layout it reaches `places`, rounded up to what it can reach. Where
+---`check_orthogonal` does not hold, groups are apart, as in torch, and leave places out: (2,2,2):(1,12,4) has (2):(2).
 ---@param places integer 1 or more
----@return moongrid.MeshLayout # refused where `check_orthogonal` does not hold
+---@return moongrid.MeshLayout # refused where places of one group coincide
 function MeshLayout:complement(places)
   layer.check_size(places, "the places to fill")
-  if not self:check_orthogonal() then
-    refuse("layout %s has no complement; each stride must be a multiple of the next smaller one times its size", self)
-  end
   local sizes, strides, run = {}, {}, 1
   for _, mode in ipairs(ascending(self)) do
+    if mode.stride < run then
+      refuse("layout %s has no complement; each stride must be at least the next smaller one times its size", self)
+    end
     table.insert(sizes, 1, mode.stride // run)
     table.insert(strides, 1, run)
     run = mode.size * mode.stride
@@ -193,6 +214,7 @@ end
 ---@param world moongrid.World `check_orthogonal(world.size)` holds
 ---@return moongrid.Family # numbered by their first rank, which ascends
 function MeshLayout:family(world)
+  self:fill(world.size)
   local modes, order, sizes, names = {}, {}, {}, { {}, {} }
   for part, layout in ipairs { self, self:complement(world.size) } do
     for i = #layout.sizes, 1, -1 do

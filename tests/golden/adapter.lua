@@ -37,6 +37,25 @@ function M.query(column)
   return name, args
 end
 
+-- Perform the recorded operations of a case in order. One that `may_fail` is refused exactly where the system refused it,
+-- which `lists.refused` has as { index, message }; any other is never refused. accepts(op, message): is it one that is
+-- taken here on purpose?
+function M.perform(ops, lists, perform, accepts)
+  local refused = {}
+  for _, at in ipairs(lists.refused or {}) do refused[at[1]] = at[2] end
+  for i, op in ipairs(ops) do
+    local want, ok, message = refused[i - 1], true, nil
+    local what = ("operation %d, %s"):format(i - 1, op.call)
+    if op.may_fail then ok, message = pcall(perform, op) else perform(op) end
+    assert(not want or op.may_fail, what .. ", is recorded as refused, and may not fail")
+    assert(want or ok, ("%s: %s"):format(what, message))
+    assert(not want or not ok or accepts and accepts(op, want), ("%s, should be refused: %s"):format(what, want))
+    assert(ok or type(message) == "string" and #message >= 20, what .. ", is refused without a clear message")
+    refused[i - 1] = nil
+  end
+  assert(next(refused) == nil, "an operation is recorded as refused that is not there")
+end
+
 -- A job made by a recipe.
 local Job = {}
 Job.__index = Job

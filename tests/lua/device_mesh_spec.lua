@@ -221,14 +221,18 @@ describe("DeviceMesh", function()
     { "a layout of another text", "L.new '2x2'", "layout '2x2'" .. form, would = { "L.new '2:1'", "L.new '(2,):(1,)'", "L.new '(2, 3):(6, 1)'", "L.new '():()'" } },
     { "a word for a size", "L.new '(2,x):(1,2)'", "layout '(2,x):(1,2)'" .. form },
     { "a size that is no list", "L.new(2, 1)", "sizes of a layout is number; it takes a list of sizes", would = { "L.new({ 2 }, { 1 })" } },
-    { "sizes without strides", "L.new { 2 }", "strides of a layout is nil; it takes a list of strides" },
+    { "strides that are no list", "L.new({ 2 }, 1)", "strides of a layout is number; it takes a list of strides", would = { "L.new { 2 }" } },
+    { "half a size, without strides", "L.new { 2.5, 2 }", "size 2.5 of a layout is no size; sizes are integers of 1 or more" },
+    { "groups of a layout that leaves places out", "L.new '(2,2,2):(1,12,4)':family(mg.world(24))",
+      "layout (2,2,2):(1,12,4) does not fill 24 places, each once; strides are multiples of smaller ones times their sizes",
+      would = { "L.new '(2,2,2):(1,8,4)':family(mg.world(16))" } },
     { "more sizes than strides", "L.new '(2,2):1'", "2 sizes and 1 strides in a layout; give one stride for each size", would = { "L.new '(2,2):(2,1)'" } },
     { "a layout with a size of 0", "L.new '0:1'", "size 0 of a layout is no size; sizes are integers of 1 or more" },
     { "a stride of 0", "L.new '2:0'", "stride 0 of a layout is none; strides are 1 to 2147483647" },
     { "half a stride", "L.new({ 2 }, { 1.5 })", "stride 1.5 of a layout is none; strides are 1 to 2147483647" },
     { "too many places", "L.new({ 1 << 40, 1 << 40 }, { 1, 1 })", "a layout has more than 2147483647 places" },
     { "the complement of what overlaps", "L.new '(4,2):(1,1)':complement(16)",
-      "layout (4,2):(1,1) has no complement; each stride must be a multiple of the next smaller one times its size", would = { "l:complement(16)" } },
+      "layout (4,2):(1,1) has no complement; each stride must be at least the next smaller one times its size", would = { "l:complement(16)" } },
     { "the complement to no places", "l:complement(0)", "size 0 of the places to fill is no size; sizes are integers of 1 or more" },
     { "a cut across boundaries", "L.new '(2,3):(6,1)':composition { 3, 2 }",
       "3 x 2 does not meet the boundaries of layout (2,3):(6,1); use its sizes, divisors or products of them",
@@ -441,6 +445,19 @@ describe("MeshLayout", function()
       if twice then assert.is_false(layout:check_orthogonal()) end
       if not ascend then assert.is_false(layout:check_sorted() and layout:check_orthogonal()) end
     end)
+  end)
+
+  it("lays places side by side where there are no strides, as torch does", function()
+    assert.are.equal("(5):(1)", tostring(MeshLayout.new { 1, 5, 1 }))
+    assert.are.equal(MeshLayout.new({ 2, 3 }, { 3, 1 }), MeshLayout.new { 2, 3 })
+    assert.are.equal("():()", tostring(MeshLayout.new {}))
+  end)
+
+  it("has a complement also where groups leave places out, as torch has", function()
+    local layout = MeshLayout.new({ 2, 2, 2 }, { 1, 12, 4 })
+    assert.is_false(layout:check_orthogonal())
+    assert.are.equal("(2):(2)", tostring(layout:complement(16)))
+    assert.are.same({ { 0, 4, 12, 16, 1, 5, 13, 17 }, { 2, 6, 14, 18, 3, 7, 15, 19 } }, layout:global_ranks(16))
   end)
 
   it("is cut into parts that make it again", function()

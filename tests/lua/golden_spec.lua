@@ -42,6 +42,12 @@ describe("scripts/golden", function()
     assert.truthy(out:find("FAIL picotron pc-002: picotron:37: tp 2 x dp 3 = 6 does not make the 2 ranks", 1, true), out)
   end)
 
+  it("notices which operation was refused", function()
+    local out = tampered("hyper_comm_grid.json", '/"hg-024"/s/"refused": *\\[\\[3/"refused":[[2/')
+    assert.truthy(out:find("FAIL hyper_comm_grid hg-024: ", 1, true), out)
+    assert.truthy(out:find("operation 2, get_pg, is recorded as refused, and may not fail", 1, true), out)
+  end)
+
   it("obeys the deviations", function()
     local out = tampered("deviations.json", 's/"refuse"/"correct"/')
     assert.truthy(out:find("FAIL megatron_deepspeed md-063: ", 1, true), out)
