@@ -37,7 +37,8 @@ local function contiguous(sizes)
   local strides, stride = {}, 1
   for i = #sizes, 1, -1 do
     strides[i] = stride
-    if math.type(sizes[i]) == "integer" and sizes[i] > 0 and sizes[i] <= MOST // stride then stride = stride * sizes[i] end
+    local size = sizes[i]
+    if math.type(size) == "integer" and size > 0 and size <= MOST // stride then stride = stride * size end
   end
   return strides
 end

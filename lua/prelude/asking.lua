@@ -103,9 +103,11 @@ local function params_of(body, state) return parameters.resolve_plan(body.params
 local function settings_of(body, state) return parameters.settings_of(body.settings, state) end
 
 -- A query is a function (state, q, p, set): q has the arguments, p the parameters of the plan, set the
--- settings of the state.
+-- settings of the state. get_NAME, as the systems call theirs, is the query NAME.
 local function ask(body, state, name, q)
-  local query = known("query", body, all_of(body, "queries"), name)
+  local all = all_of(body, "queries")
+  local plain = all[name] == nil and type(name) == "string" and name:sub(1, 4) == "get_" and name:sub(5)
+  local query = plain and all[plain] or known("query", body, all, name)
   return query(state, checked(body, q), params_of(body, state), settings_of(body, state))
 end
 

@@ -22,8 +22,8 @@ static const char help_ask[] =
     "usage: moongrid ask RECIPE --world N [NAME=VALUE ...] --rank R QUERY [ARG=VALUE ...]\n"
     "\n"
     "Ask a query of a recipe, or the group of a getter (the modelled system's own names; 'moongrid recipes\n"
-    "RECIPE' lists them), as a rank would. What stands before QUERY are parameters, what stands behind it\n"
-    "its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.\n"
+    "RECIPE' lists them), as a rank would. What stands before QUERY are parameters and settings, what stands\n"
+    "behind it its arguments; a value is JSON, or else text. The answer is JSON; null: none on this rank.\n"
     "\n" COMMON_HELP;
 
 static const char help_policy[] =
@@ -40,6 +40,13 @@ typedef struct options {
   bool    json;
 } options;
 
+/* What the command line says before QUERY, and behind it. */
+typedef struct question {
+  size_t      nparams;
+  const char *params[CLI_ARGS_MAX]; /* NAME=VALUE of the plan */
+  json_t     *settings, *args;      /* of each state; of the query */
+} question;
+
 enum { NONE = -2, ALL = -1 };
 
 /* A cli_reader of --rank: an index, or all. */
@@ -49,42 +56,59 @@ static mgrid_status read_rank(const cli *c, const char *name, const char *value,
   return MGRID_OK;
 }
 
-/* ARG=VALUE of the command line as one object. */
-static json_t *arguments(const cli *c) {
-  json_t *all = json_object();
-  for (size_t i = c->before; i < c->nargs && all; i++) {
-    const char *eq = strchr(c->args[i], '=');
-    json_t     *value = json_loads(eq + 1, JSON_DECODE_ANY, NULL);
-    char       *name = mgrid_strdup(c->args[i]);
-    if (name) name[eq - c->args[i]] = '\0';
-    if (!value) value = json_string(eq + 1);
-    if (!name || json_object_set_new(all, name, value)) {
-      json_decref(all);
-      all = NULL;
-    }
-    free(name);
-  }
-  return all;
+/* Put NAME=VALUE into an object; a value is JSON, or else text. */
+static bool put_value(json_t *all, const char *arg) {
+  const char *eq = strchr(arg, '=');
+  json_t     *value = json_loads(eq + 1, JSON_DECODE_ANY, NULL);
+  if (!value) value = json_string(eq + 1);
+  char *name = mgrid_strdup(arg);
+  if (name) name[eq - arg] = '\0';
+  bool put = name && value && json_object_set(all, name, value) == 0;
+  json_decref(value);
+  free(name);
+  return put;
 }
 
-/* Is it a getter, or meant to be one? */
+/* Has the list of what a recipe declares this name, as its own or as another one? */
+static bool declares(const json_t *list, const char *name, size_t len) {
+  for (size_t i = 0; i < json_array_size(list); i++) {
+    const json_t *one = json_array_get(list, i), *aliases = json_object_get(one, "aliases");
+    const char   *own = json_string_value(json_object_get(one, "name"));
+    for (size_t k = 0; own; k++) {
+      if (strlen(own) == len && memcmp(own, name, len) == 0) return true;
+      own = json_string_value(json_array_get(aliases, k));
+    }
+  }
+  return false;
+}
+
+/* Sort what was typed; false: no memory. */
+static bool read_question(const cli *c, const json_t *info, question *q) {
+  const json_t *params = json_object_get(info, "params"), *settings = json_object_get(info, "settings");
+  bool          done = (q->settings = json_object()) && (q->args = json_object());
+  for (size_t i = 0; i < c->nargs && done; i++) {
+    const char *arg = c->args[i];
+    size_t      len = strcspn(arg, "=");
+    if (i >= c->before)
+      done = put_value(q->args, arg);
+    else if (declares(settings, arg, len) && !declares(params, arg, len))
+      done = put_value(q->settings, arg);
+    else
+      q->params[q->nparams++] = arg;
+  }
+  return done;
+}
+
+/* Is it a getter, or meant to be one? A query may be asked under the system's own name, get_NAME. */
 static bool is_getter(const json_t *info, const char *name) {
   const json_t *list = json_object_get(info, "getters"), *queries = json_object_get(info, "queries");
   bool          like_one = strncmp(name, "get_", 4) == 0 && json_array_size(list) > 0;
-  for (size_t i = 0; i < json_array_size(queries); i++)
-    like_one = like_one && strcmp(json_string_value(json_array_get(queries, i)), name) != 0;
-  for (size_t i = 0; i < json_array_size(list); i++)
-    if (strcmp(json_string_value(json_object_get(json_array_get(list, i), "name")), name) == 0) return true;
+  if (declares(list, name, strlen(name))) return true;
+  for (size_t i = 0; i < json_array_size(queries) && like_one; i++) {
+    const char *query = json_string_value(json_array_get(queries, i));
+    like_one = strcmp(query, name) != 0 && strcmp(query, name + 4) != 0;
+  }
   return like_one;
-}
-
-/* Refuse a query that is written like a getter. */
-static mgrid_status check_getter(const json_t *info, const char *name, mgrid_error *err) {
-  const json_t *queries = json_object_get(info, "queries");
-  for (size_t i = 0; i < json_array_size(queries) && strlen(name) > 4; i++)
-    if (strcmp(json_string_value(json_array_get(queries, i)), name + 4) == 0)
-      return mgrid_fail(err, MGRID_UNKNOWN_NAME, "unknown getter '%s'; the query is '%s'", name, name + 4);
-  return MGRID_OK;
 }
 
 static json_t *ranks_of(const mgrid_group *g) {
@@ -94,9 +118,9 @@ static json_t *ranks_of(const mgrid_group *g) {
   return list;
 }
 
-/* A question on one rank; *answer is a new reference. */
-typedef mgrid_status question(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
-                              mgrid_error *err);
+/* Ask it on one rank; *answer is a new reference. */
+typedef mgrid_status asker(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
+                           mgrid_error *err);
 
 static mgrid_status ask_query(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args, json_t **answer,
                               mgrid_error *err) {
@@ -145,13 +169,24 @@ static void print_answer(const options *c, int64_t rank, const char *text) {
   printf("%s", !list ? "\n" : rank + 1 == c->world ? "]\n" : "");
 }
 
-static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, question *ask, int64_t rank,
-                             const json_t *args, mgrid_error *err) {
+static mgrid_status set_all(mgrid_runtime *rt, mgrid_state *state, json_t *settings, mgrid_error *err) {
+  const char  *name;
+  json_t      *value;
+  mgrid_status s = MGRID_OK;
+  json_object_foreach(settings, name, value) {
+    if (!s) s = mgrid_runtime_set_json(rt, state, name, value, err);
+  }
+  return s;
+}
+
+static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtime *rt, asker *ask, int64_t rank,
+                             const question *q, mgrid_error *err) {
   mgrid_backend *b = mgrid_backend_dry(c->world, rank, err);
   mgrid_state   *state = b ? mgrid_materialize(p, b, NULL, err) : NULL;
   json_t        *answer = NULL;
-  mgrid_status   s = state ? ask(rt, state, c->cli.words[0], args, &answer, err) : err->status;
-  char          *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
+  mgrid_status   s = state ? set_all(rt, state, q->settings, err) : err->status;
+  if (!s) s = ask(rt, state, c->cli.words[0], q->args, &answer, err);
+  char *text = s ? NULL : json_dumps(answer, JSON_SORT_KEYS | JSON_ENCODE_ANY);
   if (text) print_answer(c, rank, text);
   free(text);
   json_decref(answer);
@@ -161,16 +196,19 @@ static mgrid_status ask_rank(const options *c, const mgrid_plan *p, mgrid_runtim
 }
 
 static mgrid_status answer(const options *c, bool policy, mgrid_error *err) {
-  json_t        *info = NULL, *args = arguments(&c->cli);
+  json_t        *info = NULL;
+  question       q = { 0 };
+  mgrid_plan    *p = NULL;
   mgrid_runtime *rt = cli_load(&c->cli, err);
-  mgrid_plan    *p = rt ? mgrid_runtime_plan_file(rt, c->world, c->cli.params, c->cli.before, c->cli.args, err) : NULL;
-  mgrid_status   s = !args ? mgrid_oom(err) : p ? mgrid_runtime_info_json(rt, &info, err) : err->status;
-  question      *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
-  if (!s && ask == ask_getter) s = check_getter(info, c->cli.words[0], err);
+  mgrid_status   s = rt ? mgrid_runtime_info_json(rt, &info, err) : err->status;
+  if (!s && !read_question(&c->cli, info, &q)) s = mgrid_oom(err);
+  if (!s && !(p = mgrid_runtime_plan_file(rt, c->world, c->cli.params, q.nparams, q.params, err))) s = err->status;
+  asker *ask = policy ? call_policy : is_getter(info, c->cli.words[0]) ? ask_getter : ask_query;
   for (int64_t r = c->rank == ALL ? 0 : c->rank; r < (c->rank == ALL ? c->world : c->rank + 1) && !s; r++)
-    s = ask_rank(c, p, rt, ask, r, args, err);
+    s = ask_rank(c, p, rt, ask, r, &q, err);
   json_decref(info);
-  json_decref(args);
+  json_decref(q.settings);
+  json_decref(q.args);
   mgrid_plan_free(p);
   mgrid_runtime_free(rt);
   return s;

@@ -53,6 +53,9 @@ mgrid_status mgrid_runtime_group_with(mgrid_runtime *rt, mgrid_state *s, const c
 /* Ask a query in JSON; `args` is an object or NULL, *answer a new reference. */
 mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const char *query, const json_t *args,
                                     json_t **answer, mgrid_error *err);
+/* mgrid_runtime_set with a value as JSON. */
+mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
+                                    mgrid_error *err);
 /* mgrid_runtime_set with the value that push pushes; nil: the default again. */
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
                                     const void *value, mgrid_error *err);

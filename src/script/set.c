@@ -39,6 +39,13 @@ mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const cha
   return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, push, value }, 0, err);
 }
 
+static void push_json(lua_State *L, const void *value) { mgrid_push_json(L, value); }
+
+mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
+                                    mgrid_error *err) {
+  return mgrid_runtime_set_with(rt, s, name, push_json, value, err);
+}
+
 static void push_arg(lua_State *L, const void *arg_) {
   const mgrid_arg *a = arg_;
   mgrid_push_args(L, 1, a);

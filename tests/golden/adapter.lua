@@ -49,7 +49,7 @@ function M.perform(ops, lists, perform, accepts)
     if op.may_fail then ok, message = pcall(perform, op) else perform(op) end
     assert(not want or op.may_fail, what .. ", is recorded as refused, and may not fail")
     assert(want or ok, ("%s: %s"):format(what, message))
-    assert(not want or not ok or accepts and accepts(op, want), ("%s, should be refused: %s"):format(what, want))
+    assert(not (want and ok) or accepts and accepts(op, want), ("%s, should be refused: %s"):format(what, want))
     assert(ok or type(message) == "string" and #message >= 20, what .. ", is refused without a clear message")
     refused[i - 1] = nil
   end

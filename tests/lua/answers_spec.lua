@@ -209,9 +209,33 @@ describe("moongrid ask and moongrid policy", function()
     end
   end)
 
-  it("name the query that is asked for as a getter", function()
-    refuses("ask megatron --world 4 --rank 0 get_tensor_model_parallel_rank", 1,
-      "moongrid: unknown getter 'get_tensor_model_parallel_rank'; the query is 'tensor_model_parallel_rank'")
+  it("take the systems' own names for queries", function()
+    local line = "build/moongrid ask megatron --world 8 tp=4 --rank 6 "
+    assert.equal("2\n", (run(line .. "get_tensor_model_parallel_rank")))
+    assert.equal((run(line .. "data_parallel_world_size")), (run(line .. "get_data_parallel_world_size")))
+    local _, err = run "build/moongrid ask megatron --world 8 --rank 0 get_get_data_parallel_world_size"
+    assert.truthy(err:find("^moongrid: unknown getter 'get_get_data_parallel_world_size'; known: "), err)
+  end)
+
+  it("take every getter that is listed, where the plan has its family", function()
+    for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+) " do
+      for getter in run("build/moongrid recipes " .. name .. " --getters"):gmatch "([%w_]+)%([^\n]*%) %->" do
+        local _, err, code = run(("build/moongrid ask %s --world 8 --rank 3 %s"):format(name, getter))
+        assert.truthy(code == 0 or err:find("getter '" .. getter .. "': there is no ", 1, true), name .. " " .. err)
+      end
+    end
+  end)
+
+  it("take settings beside the parameters", function()
+    local line = "build/moongrid ask optimum_habana --world 8 sp=2 %s --rank 3 get_sequence_parallel_world_size"
+    assert.equal("2\n", (run(line:format "")))
+    assert.equal("1\n", (run(line:format "training=false")))
+    assert.equal("5\n", (run(line:format "sp_world_size=5")))
+    assert.equal("7\n", (run("build/moongrid ask deepspeed --world 8 mpu_tensor_model_parallel_world_size=7 --rank 0 "
+      .. "get_model_parallel_world_size")))
+    local _, err, code = run "build/moongrid ask optimum_habana --world 8 training=5 --rank 3 is_training_mode"
+    assert.truthy(err:find "^moongrid: optimum_habana:%d+: setting 'training' is true or false, not 5\n$", err)
+    assert.equal(1, code)
   end)
 
   it("take getters, with arguments behind the name and parameters before it", function()

@@ -151,7 +151,11 @@ local function with_nccl(family, name, fields)
     refuse("nccl_communicator_config has %s for '%s'; a table such as {\"max_ctas\":8} would do",
       tostring(fields), name)
   end
-  local choice = { nccl = {}, high_priority = fields.is_high_priority_stream }
+  local urgent = fields.is_high_priority_stream
+  if urgent ~= nil and type(urgent) ~= "boolean" then
+    refuse("nccl_communicator_config for '%s': is_high_priority_stream is %s; true or false would do", name, shown(urgent))
+  end
+  local choice = { nccl = {}, high_priority = urgent }
   for field, value in pairs(fields) do
     if field ~= "is_high_priority_stream" then choice.nccl[field] = value end
   end
@@ -273,7 +277,14 @@ local function settings(p)
   if section ~= nil and type(section) ~= "table" then
     refuse("config: tensor_parallel is %s, no table; {\"autotp_size\":2} would do", tostring(section))
   end
+  if config.parallelism ~= nil then
+    refuse("config: section 'parallelism' is of an earlier revision, and nothing reads it; its keys would do at the "
+      .. "top level")
+  end
   local autotp = section and section.autotp_size
+  if autotp ~= nil and (math.type(autotp) ~= "integer" or autotp < 1) then
+    refuse("config: tensor_parallel.autotp_size is %s; an integer of 1 or more would do", shown(autotp))
+  end
   if autotp ~= nil and same ~= nil and autotp ~= same then
     refuse("config: tensor_parallel.autotp_size is %s, but tensor_model_parallel_size is %s; one of them would do",
       tostring(autotp), tostring(same))
@@ -324,21 +335,50 @@ local queries = {
     return s.pp.position == s.pp.size - 1 and (not virtual or virtual == p.virtual_pipeline_model_parallel_size - 1)
   end,
 }
-for getter, group in pairs {
+-- What `set_tensor_model_parallel_rank` and its like switch: mpu_NAME stands in for the group's own value.
+local settings_of_mpu, set_by_mpu = {}, {}
+for _, kind in ipairs { "tensor_model", "pipeline_model", "data", "expert_model", "expert_tensor" } do
+  local rank, size = kind .. "_parallel_rank", kind .. "_parallel_world_size"
+  settings_of_mpu["mpu_" .. rank] = param.index(nil, "instead of this rank's position in the group", rank)
+  settings_of_mpu["mpu_" .. size] = param.size(nil, "instead of the group's size", size)
+  set_by_mpu[kind .. "_parallel"] = true
+end
+
+-- Under `name` the rank and size of a group; those of `mpu` may be set.
+local function ask_of(name, mpu, group)
+  local function asked(what, field)
+    queries[name .. what] = function(s, q, _, set)
+      local given = set_by_mpu[mpu] and set["mpu_" .. mpu .. what]
+      return given or group(s, q)[field]
+    end
+  end
+  asked("_rank", "position")
+  asked("_world_size", "size")
+end
+
+for name, group in pairs {
   tensor_model_parallel = function(s) return s.tp end,
   pipeline_model_parallel = function(s) return s.pp end,
-  model_parallel = function(s) return s.tp end, -- DeepSpeed's name for it
   context_parallel = function(s) return s.cp end,
   data_parallel = function(s, q) return s[data_parallel(s, q)] end,
   sequence_parallel = function(s) return s.sp end,
-  sequence_data_parallel = function(s) return s.sp_dp end,
   expert_model_parallel = function(s) return s.ep end,
   expert_tensor_parallel = function(s) return s.ep_tp end,
   expert_data_parallel = function(s, q) return s[expert_data_parallel(s, q)] end,
 } do
-  queries[getter .. "_rank"] = function(s, q) return group(s, q).position end
-  queries[getter .. "_world_size"] = function(s, q) return group(s, q).size end
+  ask_of(name, name, group)
 end
+ask_of("model_parallel", "tensor_model_parallel", function(s) return s.tp end) -- DeepSpeed's name for it
+-- Without sequence parallelism these are those of data parallelism, with what is set for it.
+for _, name in ipairs { "sequence_data_parallel", "sequence_and_data_parallel" } do
+  for _, what in ipairs { "_rank", "_world_size" } do
+    queries[name .. what] = function(s, q, p, set)
+      if s.sp.size == 1 then return queries["data_parallel" .. what](s, q, p, set) end
+      return what == "_rank" and s.sp_dp.position or s.sp_dp.size
+    end
+  end
+end
+queries.is_initialized = function() return true end -- there are groups as soon as there is a state
 
 local params = declared(false)
 params.config = param.file(nil, "a DeepSpeed config, or its file; an argument beside it wins")
@@ -349,6 +389,7 @@ return recipe {
   params = params,
   rest = "config", -- a file of parameters may be a DeepSpeed config
   build = function(world, p) return layout.build(world, settings(p)) end,
+  settings = settings_of_mpu,
   queries = queries,
   getters = {
     get_model_parallel_group = "mp",
@@ -358,6 +399,7 @@ return recipe {
     get_context_parallel_group = "cp",
     get_sequence_parallel_group = "sp",
     get_sequence_and_data_parallel_group = "sp_dp",
+    get_sequence_data_parallel_group = "sp_dp", -- dp without sequence parallelism, as the family is
     get_embedding_group = "embd",
     get_tensor_and_data_parallel_group = function(_, q) return q.with_context_parallel and "tp_dp_cp" or "tp_dp" end,
     get_tensor_and_context_parallel_group = "tp_cp",

@@ -106,6 +106,8 @@ return recipe {
     embedding_global_ranks = of_pipeline "embd",
     position_embedding_global_ranks = of_pipeline "pos_embd",
     virtual_pipeline_model_parallel_world_size = function(_, _, p) return p.virtual_pipeline_model_parallel_size end,
+    -- the file sets it to 0 when there are virtual stages, and never again
+    virtual_pipeline_model_parallel_rank = function(_, _, p) return p.virtual_pipeline_model_parallel_size and 0 end,
     pipeline_model_parallel_split_rank = function(_, _, p) return p.pipeline_model_parallel_split_rank end,
   },
   getters = {

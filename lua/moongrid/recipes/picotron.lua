@@ -4,7 +4,7 @@
 local queries = {
   global_rank = function(s) return s.rank end,
   world_size = function(s) return s.world end,
-  local_rank = function(s) return s.machine.local_rank end,
+  local_rank = function(s) return s.machine.local_rank end, -- of the machine: no recipe sees LOCAL_RANK
   cp_send_rank = function(s) return s.cp:next("wrap") end,
   cp_recv_rank = function(s) return s.cp:prev("wrap") end,
   pp_next_rank = function(s) return s.pp:next() end, -- nil at the last stage

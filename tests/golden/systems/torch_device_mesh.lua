@@ -45,8 +45,9 @@ function calls.DeviceMesh(job, op)
     layouts = layouts or {}
     layouts[i] = MeshLayout.new(layout[1], layout[2])
   end
+  local map = rank_map(op._rank_map, job.world.size)
   return DeviceMesh.new(job.world, op.mesh, { mesh_dim_names = op.mesh_dim_names,
-    preserve_rank_order = op.preserve_rank_order, _layout = layouts, _rank_map = rank_map(op._rank_map, job.world.size) })
+    preserve_rank_order = op.preserve_rank_order, _layout = layouts, _rank_map = map })
 end
 
 function calls.__getitem__(job, op)
