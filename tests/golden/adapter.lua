@@ -37,9 +37,9 @@ function M.query(column)
   return name, args
 end
 
--- Perform the recorded operations of a case in order. One that `may_fail` is refused exactly where the system refused it,
--- which `lists.refused` has as { index, message }; any other is never refused. accepts(op, message): is it one that is
--- taken here on purpose?
+-- Perform the recorded operations of a case in order. One that `may_fail` is refused exactly where the system refused
+-- it, which `lists.refused` has as { index, message }; any other is never refused. accepts(op, message): is it one that
+-- is taken here on purpose?
 function M.perform(ops, lists, perform, accepts)
   local refused = {}
   for _, at in ipairs(lists.refused or {}) do refused[at[1]] = at[2] end

@@ -153,7 +153,8 @@ local function with_nccl(family, name, fields)
   end
   local urgent = fields.is_high_priority_stream
   if urgent ~= nil and type(urgent) ~= "boolean" then
-    refuse("nccl_communicator_config for '%s': is_high_priority_stream is %s; true or false would do", name, shown(urgent))
+    refuse("nccl_communicator_config for '%s': is_high_priority_stream is %s; true or false would do", name,
+      shown(urgent))
   end
   local choice = { nccl = {}, high_priority = urgent }
   for field, value in pairs(fields) do
