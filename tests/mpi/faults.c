@@ -55,14 +55,19 @@ static void fault(void) {
 }
 
 /* ------------------------------------------------- where MPI is called in the library
-** `at` calls of that function after arm() the fault comes. */
+** `at` calls of that function after arm() the fault comes. A meeting is whatever begins a call over all ranks: a collective,
+** or messages along a tree. */
 
 static const char *where = "";
 static int         at;
 
+static void told(const mgrid_error *e);
+
 static void arm(const char *function, int nth) {
+  const mgrid_error never = MGRID_ERROR_INIT;
+  if (at > 0) told(&never);
   begun = now();
-  if (odd && !is(kind, "wrong")) where = function, at = nth;
+  if (odd && !is(kind, "wrong") && *function) where = function, at = nth;
 }
 
 static void passes(const char *function) {
@@ -70,8 +75,12 @@ static void passes(const char *function) {
 }
 
 int MPI_Iallreduce(const void *send, void *recv, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request *r) {
-  passes("Iallreduce");
+  passes("meeting");
   return PMPI_Iallreduce(send, recv, n, type, op, comm, r);
+}
+int MPI_Irecv(void *data, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *r) {
+  passes("meeting");
+  return PMPI_Irecv(data, n, type, from, tag, comm, r);
 }
 int MPI_Ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *r) {
   passes("Ibcast");
@@ -91,7 +100,8 @@ int MPI_Comm_set_name(MPI_Comm comm, const char *name) {
 
 static void told(const mgrid_error *e) {
   char line[1400];
-  int  n = snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
+  bool missed = at > 0; /* the library calls MPI in another way now: this program is to follow */
+  int  n = missed ? snprintf(line, sizeof line, "rank %d never came to its fault, %s\n", me, where) : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
   if (me == world - 1 || odds[world - 1]) unlink(path);
   sleep(2);                                          /* until all have said it; then let none be left */
@@ -152,19 +162,19 @@ int main(int argc, char **argv) {
   bool        first_stage = is(stage, "agreement");
   mgrid_plan *p = mgrid_runtime_plan(rt, world, first_stage && wrong, other, &e);
   MPI_Barrier(MPI_COMM_WORLD);
-  arm(first_stage ? "Iallreduce" : is(stage, "between") ? "set_name" : is(stage, "inside") ? "create_group" : "", 1);
+  arm(first_stage ? "meeting" : is(stage, "between") ? "set_name" : is(stage, "inside") ? "create_group" : "", 1);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e), *new_s = NULL;
   STEP(s);
-  arm(is(stage, "prove") ? "Ibcast" : is(stage, "before_prove") ? "Iallreduce" : "", is(stage, "prove") ? 2 : 1);
+  arm(is(stage, "prove") ? "Ibcast" : is(stage, "before_prove") ? "meeting" : "", is(stage, "prove") ? 2 : 1);
   if (is(stage, "before_prove") && wrong) STEP(mgrid_agree(b, p, NULL, &e) == MGRID_OK);
   STEP(mgrid_state_prove(s, NULL, &e) == MGRID_OK);
   bool          group = is(stage, "policy_of_group"), policy = group || is(stage, "policy");
   mgrid_policy *all = mgrid_policy_new(rt, s, policy && wrong ? "other" : "of_all", &e);
   mgrid_policy *some = mgrid_policy_new(rt, s, "of_group", &e);
-  arm(policy ? "Iallreduce" : "", 1);
+  arm(policy ? "meeting" : "", 1);
   STEP(mgrid_policy_call(group ? some : all, 0, NULL, &e) == MGRID_OK);
   bool reload = is(stage, "reload");
-  arm(reload ? "Iallreduce" : "", 1);
+  arm(reload ? "meeting" : "", 1);
   STEP(mgrid_reload(rt, s, path, reload && wrong, other, &new_rt, &new_s, NULL, &e) == MGRID_OK);
   mgrid_policy_free(all);
   mgrid_policy_free(some);
