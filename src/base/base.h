@@ -121,11 +121,14 @@ char *mgrid_strdup(const char *s); /* NULL when out of memory */
 
 /* Text as a terminal may see it: control characters, newlines too, and bytes that are not UTF-8 are written out, \x1b.
 ** _is_shown: it is so already; _shown writes to (out, room), whole characters as far as there is room, and returns how
-** many bytes; _text_shown appends. shown.c */
+** many bytes; _text_shown appends, and _text_shown_lines leaves newlines as they are. shown.c */
 bool   mgrid_is_shown(const char *s, size_t len);
 bool   mgrid_is_utf8(const char *s, size_t len); /* control characters are */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 void   mgrid_text_shown(mgrid_text *t, const char *s);
+/* In place, in a buffer of `room` bytes, at most those of a message: also one that is not ended. */
+void mgrid_show(char *text, size_t room);
+void   mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
 /* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);

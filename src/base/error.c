@@ -48,22 +48,13 @@ void mgrid_error_clear(mgrid_error *err) {
   if (err) err->status = MGRID_OK, err->line = 0, err->file[0] = err->message[0] = '\0';
 }
 
-/* A message names what others have written, and may be printed on a terminal. */
-static void show(mgrid_error *err) {
-  char   shown[sizeof err->message];
-  size_t len = strlen(err->message);
-  if (mgrid_is_shown(err->message, len)) return;
-  mgrid_shown(shown, sizeof shown, err->message, len);
-  memcpy(err->message, shown, sizeof shown);
-}
-
 /* The first error stays: a later failure of a chain of calls only follows from it. */
 static void fill(mgrid_error *err, mgrid_status status, const char *fmt, va_list args) {
   if (!err || err->status) return;
   mgrid_error_clear(err);
   err->status = status;
   vsnprintf(err->message, sizeof err->message, fmt, args);
-  show(err);
+  mgrid_show(err->message, sizeof err->message);
 }
 
 mgrid_status mgrid_fail(mgrid_error *err, mgrid_status status, const char *fmt, ...) {
@@ -137,7 +128,7 @@ mgrid_status mgrid_error_reword(mgrid_error *err, const char *fmt, ...) {
   vsnprintf(text, sizeof text, fmt, args); /* the arguments may point into err->message */
   va_end(args);
   memcpy(err->message, text, sizeof text);
-  show(err);
+  mgrid_show(err->message, sizeof err->message);
   return err->status;
 }
 

@@ -29,5 +29,6 @@ void mgrid_log(const mgrid_hooks *h, mgrid_level level, const char *fmt, ...) {
   va_start(args, fmt);
   vsnprintf(line, sizeof line, fmt, args);
   va_end(args);
+  if (level != MGRID_LOG_RECIPE) mgrid_show(line, sizeof line); /* what a recipe prints is its host's */
   h->log(h->ud, level, line);
 }

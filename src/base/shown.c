@@ -70,13 +70,28 @@ size_t mgrid_shown(char *out, size_t room, const char *s, size_t len) {
   return n;
 }
 
-void mgrid_text_shown(mgrid_text *t, const char *s) {
-  char   piece[256];
-  size_t len = strlen(s);
+void mgrid_show(char *text, size_t room) {
+  char   shown[sizeof((mgrid_error *)0)->message];
+  size_t len = strnlen(text, room - 1), most = room < sizeof shown ? room : sizeof shown;
+  text[len] = '\0';
+  if (!mgrid_is_shown(text, len)) memcpy(text, shown, mgrid_shown(shown, most, text, len) + 1);
+}
+
+static void add_shown(mgrid_text *t, const char *s, size_t len) {
+  char piece[256];
   for (size_t at = 0; at < len;) { /* in pieces that end between two characters */
     size_t n = len - at < 60 ? len - at : 60;
     while (n < len - at && n > 56 && ((unsigned char)s[at + n] & 0xc0) == 0x80) n--;
     mgrid_text_put(t, piece, mgrid_shown(piece, sizeof piece, s + at, n));
     at += n;
+  }
+}
+
+void mgrid_text_shown(mgrid_text *t, const char *s) { add_shown(t, s, strlen(s)); }
+
+void mgrid_text_shown_lines(mgrid_text *t, const char *s) {
+  for (size_t n; *s; s += n) {
+    add_shown(t, s, n = strcspn(s, "\n"));
+    if (s[n] == '\n') mgrid_text_put(t, "\n", 1), n++;
   }
 }

@@ -94,7 +94,7 @@ static void add_nearest_file(const char *path, mgrid_error *err) {
   enum { MOST = 256 };
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *known[MOST], *near = NULL;
   char       *folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
-  size_t      n = 0, said = strlen(err->message);
+  size_t      n = 0;
   DIR        *d = folder && access(path, F_OK) ? opendir(folder) : NULL;
   for (const struct dirent *e; d && n < MOST && (e = readdir(d));) {
     size_t length = strlen(e->d_name);
@@ -102,7 +102,7 @@ static void add_nearest_file(const char *path, mgrid_error *err) {
   }
   mgrid_sort_names(known, n);
   near = mgrid_nearest(name, known, n);
-  if (near) snprintf(err->message + said, sizeof err->message - said, "; nearest is '%s%s'", slash ? folder : "", near);
+  if (near) mgrid_error_reword(err, "%s; nearest is '%s%s'", err->message, slash ? folder : "", near);
   while (n > 0) free((char *)(uintptr_t)known[--n]);
   if (d) closedir(d);
   free(folder);

@@ -88,8 +88,11 @@ static void print_findings(const options *c, const json_t *answer, const json_t 
   size_t      i, waiting = 0;
   json_t     *one;
   json_array_foreach(list, i, one) waiting += *json_string_value(json_object_get(one, "finding")) != '\0';
-  printf("NCCL %s at %s: %zu communicators, of which %zu wait\n", version ? version : "?", address,
+  mgrid_text where = { 0 };
+  mgrid_text_shown(&where, address);
+  printf("NCCL %s at %s: %zu communicators, of which %zu wait\n", version ? version : "?", mgrid_text_chars(&where),
          json_array_size(list), waiting);
+  mgrid_text_free(&where);
   json_array_foreach(list, i, one) {
     const char *groups = json_string_value(json_object_get(one, "groups"));
     const char *text = json_string_value(json_object_get(one, "finding"));
@@ -99,6 +102,14 @@ static void print_findings(const options *c, const json_t *answer, const json_t 
                            : "-",
            (int64_t)json_integer_value(json_object_get(one, "size")), *text ? text : "nobody waits");
   }
+}
+
+static void print_text(const char *text) {
+  mgrid_text t = { 0 };
+  mgrid_text_shown_lines(&t, text);
+  printf("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n%s",
+         mgrid_text_chars(&t));
+  mgrid_text_free(&t);
 }
 
 /* Every process of a launcher would ask the same one: only the first does. */
@@ -116,10 +127,12 @@ static mgrid_status ask_ras(const options *c) {
   }
   mgrid_status s = c->cli.me == 0 ? ras_ask(address, &answer, &text, &err) : MGRID_OK;
   if (s) cli_say(&c->cli, &err);
-  if (text) printf("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n%s", text);
+  if (text) print_text(text);
   if (answer) {
-    list = ras_findings(answer, plan);
-    if (c->json)
+    s = ras_findings(answer, plan, &list, &err);
+    if (s)
+      cli_say(&c->cli, &err);
+    else if (c->json)
       print_json(list);
     else
       print_findings(c, answer, list, address);

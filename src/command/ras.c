@@ -6,121 +6,12 @@
 */
 #include "command/ras.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-enum { PATIENCE = 15, ANSWER_MOST = 256 << 20 };
-
-/* -------------------------------------------------------------------- the socket */
-
-static int dial(const char *address, char *err, size_t room) {
-  char            host[256];
-  const char     *colon = strrchr(address, ':');
-  struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *all = NULL;
-  struct timeval  limit = { PATIENCE, 0 };
-  int             fd = -1;
-  snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - address) : (int)strlen(address), address);
-  int failed = getaddrinfo(host, colon ? colon + 1 : "28028", &hints, &all);
-  snprintf(err, room, "%s", failed ? gai_strerror(failed) : "no address");
-  for (struct addrinfo *a = failed ? NULL : all; a && fd < 0; a = a->ai_next) {
-    fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-    if (fd < 0) continue;
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    if (connect(fd, a->ai_addr, a->ai_addrlen) == 0) break;
-    snprintf(err, room, "%s", strerror(errno));
-    close(fd);
-    fd = -1;
-  }
-  if (all) freeaddrinfo(all);
-  return fd;
-}
-
-static bool tell(int fd, const char *line) {
-  size_t len = strlen(line);
-  return send(fd, line, len, MSG_NOSIGNAL) == (ssize_t)len;
-}
-
-/* One line of the answer, or with `whole` all of it until the other side closes. malloc'ed; NULL: none. */
-static char *hear(int fd, bool whole) {
-  size_t len = 0, room = 4096;
-  char  *text = malloc(room);
-  while (text && len < ANSWER_MOST) {
-    if (len + 1 == room) {
-      char *more = realloc(text, room *= 2);
-      if (!more) break;
-      text = more;
-    }
-    ssize_t n = recv(fd, text + len, whole ? room - len - 1 : 1, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) len = 0; /* too late: half an answer is none */
-    if (n <= 0) break;
-    len += (size_t)n;
-    if (!whole && text[len - 1] == '\n') break;
-  }
-  if (text) text[len] = '\0';
-  if (text && len > 0) return text;
-  free(text);
-  return NULL;
-}
-
-static bool answers(int fd, const char *line, const char *with) {
-  char *got = tell(fd, line) ? hear(fd, false) : NULL;
-  bool  yes = got && strncasecmp(got, with, strlen(with)) == 0;
-  free(got);
-  return yes;
-}
-
-/* NCCL 2.28.7 to 2.28.9 leave out the comma after a rank that is missing: put one where a value ends a line and a name
-** begins the next. */
-static char *mended(const char *text) {
-  char *out = malloc(2 * strlen(text) + 1), *at = out;
-  for (const char *p = text; out && *p; p++) {
-    const char *next = *p == '\n' ? p + 1 + strspn(p + 1, " ") : p;
-    if (*p == '\n' && *next == '"' && p > text && !strchr(",{[\n", p[-1])) *at++ = ',';
-    *at++ = *p;
-  }
-  if (out) *at = '\0';
-  return out;
-}
-
-mgrid_status ras_ask(const char *address, json_t **answer, char **text, mgrid_error *err) {
-  char why[128];
-  int  fd = dial(address, why, sizeof why);
-  *answer = NULL, *text = NULL;
-  if (fd < 0)
-    return mgrid_fail(err, MGRID_MISSING,
-                      "no RAS of NCCL at %s (%s); a job of NCCL 2.24 or later on this machine has one, unless its "
-                      "NCCL_RAS_ENABLE is 0; NCCL_RAS_ADDR says where",
-                      address, why);
-  bool  greets = answers(fd, "CLIENT PROTOCOL 2\n", "SERVER PROTOCOL ");
-  bool  json = greets && answers(fd, "SET FORMAT json\n", "OK");
-  char *got = greets && tell(fd, json ? "STATUS\n" : "VERBOSE STATUS\n") ? hear(fd, true) : NULL;
-  close(fd);
-  if (!got)
-    return mgrid_fail(err, MGRID_TIMED_OUT, "%s is no RAS of NCCL, or does not answer within %d seconds", address,
-                      PATIENCE);
-  if (!json) { /* before 2.28.7 */
-    *text = got;
-    return MGRID_OK;
-  }
-  json_error_t where;
-  char        *whole = mended(got);
-  *answer = whole ? json_loads(whole, 0, &where) : NULL;
-  free(whole);
-  free(got);
-  if (*answer) return MGRID_OK;
-  return mgrid_fail(err, MGRID_BACKEND, "the RAS of NCCL at %s gave JSON that cannot be read: line %d: %s", address,
-                    where.line, where.text);
-}
 
 /* --------------------------------------------------------------- ranks of processes */
 
@@ -129,30 +20,42 @@ typedef struct process {
   int64_t     pid, rank; /* of the world, -1: not known */
 } process;
 
+static const char *const lists[] = { "ranks", "missing_ranks" };
+
+/* What is known, sorted by host and process. Comparing with a plan is paid from `left`, since an answer may name as many
+** communicators of as many ranks as it likes. */
 typedef struct processes {
-  size_t   n, room;
-  process *at;
+  const mgrid_plan *plan; /* may be NULL */
+  size_t            n;
+  process          *at;
+  int64_t           left; /* ranks that may still be looked at */
 } processes;
 
-static bool is_here(const char *host) {
+/* The addresses of this machine, each with a newline before and after it. */
+static void add_addresses(mgrid_text *t) {
   struct ifaddrs *all = NULL;
   char            text[256];
-  bool            here = strcmp(host, "localhost") == 0;
-  if (getifaddrs(&all) != 0) return here;
-  for (struct ifaddrs *a = all; a && !here; a = a->ifa_next) {
+  mgrid_text_str(t, "\nlocalhost\n");
+  if (getifaddrs(&all) != 0) return;
+  for (struct ifaddrs *a = all; a; a = a->ifa_next) {
     socklen_t len = a->ifa_addr && a->ifa_addr->sa_family == AF_INET    ? sizeof(struct sockaddr_in)
                     : a->ifa_addr && a->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
                                                                         : 0;
     if (len && getnameinfo(a->ifa_addr, len, text, sizeof text, NULL, 0, NI_NUMERICHOST) == 0)
-      here = strcmp(host, text) == 0;
+      mgrid_text_add(t, "%s\n", text);
   }
   freeifaddrs(all);
-  return here;
 }
 
-/* What the launcher put into the environment of a process; -1: nothing that can be read. */
-static int64_t rank_of_process(int64_t pid) {
-  char    path[64], *line = NULL;
+static bool is_here(const char *addresses, const char *host) {
+  char line[300];
+  snprintf(line, sizeof line, "\n%s\n", host);
+  return strstr(addresses, line) != NULL;
+}
+
+/* What the launcher put into the environment of a process, below `world`; -1: nothing that can be read. */
+static int64_t rank_of_process(int64_t pid, int64_t world) {
+  char    path[64], *line = NULL, *end;
   size_t  room = 0, best = SIZE_MAX;
   int64_t rank = -1;
   snprintf(path, sizeof path, "/proc/%" PRId64 "/environ", pid);
@@ -161,7 +64,10 @@ static int64_t rank_of_process(int64_t pid) {
     for (size_t i = 0; i < best; i++) {
       const char *known = mgrid_launcher_rank(i), *name = known ? known : "RANK"; /* torchrun's comes last */
       size_t      len = strlen(name);
-      if (strncmp(line, name, len) == 0 && line[len] == '=') best = i, rank = strtoll(line + len + 1, NULL, 10);
+      if (strncmp(line, name, len) == 0 && line[len] == '=') {
+        best = i, rank = strtoll(line + len + 1, &end, 10);
+        if (*end || end == line + len + 1 || rank < 0 || rank >= world) rank = -1;
+      }
       if (!known) break;
     }
   free(line);
@@ -169,29 +75,56 @@ static int64_t rank_of_process(int64_t pid) {
   return rank;
 }
 
-/* The process of an entry of "ranks" or "missing_ranks"; NULL: out of memory. */
-static process *find(processes *all, const json_t *entry) {
-  const char *host = json_string_value(json_object_get(entry, "host"));
-  int64_t     pid = json_integer_value(json_object_get(entry, "pid"));
-  host = host ? host : "";
-  for (size_t i = 0; i < all->n; i++)
-    if (all->at[i].pid == pid && strcmp(all->at[i].host, host) == 0) return &all->at[i];
-  if (all->n == all->room) {
-    process *more = realloc(all->at, (2 * all->room + 16) * sizeof *more);
-    if (!more) return NULL;
-    all->at = more, all->room = 2 * all->room + 16;
-  }
-  all->at[all->n] = (process){ host, pid, is_here(host) ? rank_of_process(pid) : -1 };
-  return &all->at[all->n++];
-}
-
-/* ---------------------------------------------------------------------- who is it */
-
 static int64_t number(const json_t *object, const char *key) {
   return json_integer_value(json_object_get(object, key));
 }
 
-static const char *const lists[] = { "ranks", "missing_ranks" };
+static int by_place(const void *a, const void *b) {
+  const process *x = a, *y = b;
+  if (x->pid != y->pid) return x->pid < y->pid ? -1 : 1;
+  return strcmp(x->host, y->host);
+}
+
+static process process_of(const json_t *entry) {
+  const char *host = json_string_value(json_object_get(entry, "host"));
+  return (process){ host ? host : "", number(entry, "pid"), -1 };
+}
+
+static process *find(const processes *all, const json_t *entry) {
+  const process wanted = process_of(entry);
+  return bsearch(&wanted, all->at, all->n, sizeof wanted, by_place);
+}
+
+/* Each process of the answer once, with its rank if it is on this machine. */
+static mgrid_status learn_processes(processes *all, const json_t *comms, mgrid_error *err) {
+  mgrid_text addresses = { 0 };
+  size_t     room = 0, n = 0, i, k;
+  json_t    *comm, *entry;
+  int64_t    world = all->plan ? mgrid_plan_world(all->plan) : MGRID_WORLD_MAX;
+  json_array_foreach(comms, i, comm) for (int l = 0; l < 2; l++)
+      room += json_array_size(json_object_get(comm, lists[l]));
+  all->at = malloc((room + 1) * sizeof *all->at);
+  add_addresses(&addresses);
+  if (!all->at || addresses.failed) {
+    mgrid_text_free(&addresses);
+    return mgrid_oom(err);
+  }
+  json_array_foreach(comms, i, comm) for (int l = 0; l < 2; l++)
+      json_array_foreach(json_object_get(comm, lists[l]), k, entry) all->at[n++] = process_of(entry);
+  qsort(all->at, n, sizeof *all->at, by_place);
+  for (i = 0; i < n; i++) {
+    if (all->n > 0 && by_place(&all->at[all->n - 1], &all->at[i]) == 0) continue;
+    process *p = &all->at[all->n++];
+    *p = all->at[i];
+    if (is_here(addresses.data, p->host)) p->rank = rank_of_process(p->pid, world);
+  }
+  mgrid_text_free(&addresses);
+  return MGRID_OK;
+}
+
+/* ---------------------------------------------------------------------- who is it */
+
+static bool may_look(processes *all) { return --all->left >= 0; }
 
 /* Is group `group` of the family this communicator, as far as its members are known? */
 static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int64_t group) {
@@ -201,7 +134,8 @@ static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int6
     json_t *entry;
     json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
       const process *p = find(all, entry);
-      if (p && p->rank >= 0 && mgrid_family_rank(f, group, number(entry, "rank")) != p->rank) return false;
+      if (!may_look(all)) return false;
+      if (p->rank >= 0 && mgrid_family_rank(f, group, number(entry, "rank")) != p->rank) return false;
     }
   }
   return true;
@@ -209,7 +143,7 @@ static bool fits(const json_t *comm, processes *all, const mgrid_family *f, int6
 
 /* The groups that a communicator may be: "dp[1]"; several names mean the same members, or " or " others. If the
 ** members are sure, processes learn their ranks. True: something was learned. */
-static bool identify(const json_t *comm, processes *all, const mgrid_plan *plan, mgrid_text *names) {
+static bool identify(const json_t *comm, processes *all, mgrid_text *names) {
   const json_t       *known = NULL;
   const mgrid_family *first = NULL;
   int64_t             first_group = -1, group, position;
@@ -217,31 +151,30 @@ static bool identify(const json_t *comm, processes *all, const mgrid_plan *plan,
   size_t              i;
   json_t             *entry;
   for (int k = 0; k < 2; k++) json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
-      const process *p = find(all, entry);
-      if (p && p->rank >= 0) known = entry;
+      if (may_look(all) && find(all, entry)->rank >= 0) known = entry;
     }
-  for (size_t k = 0; known && k < mgrid_plan_nfamilies(plan); k++) {
-    const mgrid_family *f = mgrid_plan_family(plan, k);
+  for (size_t k = 0; known && k < mgrid_plan_nfamilies(all->plan); k++) {
+    const mgrid_family *f = mgrid_plan_family(all->plan, k);
     int64_t             rank = find(all, known)->rank;
-    for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &group, &position); nth++) {
+    for (int64_t nth = 0; may_look(all) && mgrid_family_locate(f, rank, nth, &group, &position); nth++) {
       if (position != number(known, "rank") || !fits(comm, all, f, group)) continue;
       bool same = first != NULL;
-      for (int64_t p = 0; same && p < mgrid_family_size(f, group); p++)
+      for (int64_t p = 0; same && may_look(all) && p < mgrid_family_size(f, group); p++)
         same = mgrid_family_rank(f, group, p) == mgrid_family_rank(first, first_group, p);
       if (first) sure = sure && same;
       mgrid_text_add(names, "%s%s[%" PRId64 "]",
                      !first ? ""
                      : same ? ", "
                             : " or ",
-                     mgrid_plan_family_name(plan, k), group);
+                     mgrid_plan_family_name(all->plan, k), group);
       if (!first) first = f, first_group = group;
     }
   }
   for (int k = 0; k < 2 && first && sure; k++) json_array_foreach(json_object_get(comm, lists[k]), i, entry) {
       process *p = find(all, entry);
-      if (!p || p->rank >= 0) continue;
+      if (p->rank >= 0) continue;
       p->rank = mgrid_family_rank(first, first_group, number(entry, "rank"));
-      learned = true;
+      learned |= p->rank >= 0;
     }
   return learned;
 }
@@ -250,12 +183,14 @@ static bool identify(const json_t *comm, processes *all, const mgrid_plan *plan,
 
 static void add_member(mgrid_text *t, processes *all, const json_t *entry, bool whole) {
   const process *p = find(all, entry);
-  if (p && p->rank >= 0)
+  if (p->rank >= 0)
     mgrid_text_add(t, "rank %" PRId64, p->rank);
   else
     mgrid_text_add(t, "member %" PRId64, number(entry, "rank"));
-  if (whole && p) mgrid_text_add(t, " (pid %" PRId64 " on %s)", p->pid, p->host);
+  if (whole) mgrid_text_add(t, " (pid %" PRId64 " on %s)", p->pid, p->host);
 }
+
+enum { SHOWN = 16 }; /* members of a communicator that are named; of others the number is told */
 
 static void add_finding(mgrid_text *t) { mgrid_text_add(t, "%s", t->len ? "; " : ""); }
 
@@ -274,21 +209,24 @@ static void tell_behind(mgrid_text *t, processes *all, const json_t *ranks) {
       int64_t n = number(json_object_get(entry, "collective_counts"), kind);
       if (n == most) continue;
       if (behind++ == 0) add_finding(t), mgrid_text_add(t, "the others wait for ");
+      if (behind > SHOWN) continue;
       if (behind > 1) mgrid_text_add(t, ", ");
       add_member(t, all, entry, true);
       mgrid_text_add(t, ", whose %s is %" PRId64 " of %" PRId64, kind, n, most);
     }
+    if (behind > SHOWN) mgrid_text_add(t, ", and for %" PRId64 " more", behind - SHOWN);
   }
 }
 
 static void tell_states(mgrid_text *t, processes *all, const json_t *comm) {
   size_t  i;
   json_t *entry;
+  int64_t n = 0;
   json_array_foreach(json_object_get(comm, "ranks"), i, entry) {
     const json_t *status = json_object_get(entry, "status");
     int64_t       init = number(status, "init_state"), error = number(status, "async_error");
     enum { IN_PROGRESS = 7 };
-    if (!init && (!error || error == IN_PROGRESS)) continue;
+    if ((!init && (!error || error == IN_PROGRESS)) || ++n > SHOWN) continue;
     add_finding(t);
     add_member(t, all, entry, true);
     if (init == IN_PROGRESS)
@@ -298,39 +236,52 @@ static void tell_states(mgrid_text *t, processes *all, const json_t *comm) {
   }
   json_array_foreach(json_object_get(comm, "missing_ranks"), i, entry) {
     const json_t *status = json_object_get(entry, "status");
+    if (++n > SHOWN) continue;
     add_finding(t);
     add_member(t, all, entry, true);
     mgrid_text_add(t, json_is_true(json_object_get(status, "considered_dead")) ? " is dead"
                       : json_is_true(json_object_get(status, "unresponsive"))  ? " does not answer"
                                                                                : " has no such communicator");
   }
+  if (n > SHOWN) mgrid_text_add(t, "; and %" PRId64 " more", n - SHOWN);
 }
 
-json_t *ras_findings(const json_t *answer, const mgrid_plan *plan) {
+mgrid_status ras_findings(const json_t *answer, const mgrid_plan *plan, json_t **list, mgrid_error *err) {
+  enum { LOOKS = 1 << 27 };
   const json_t *comms = json_object_get(answer, "communicators");
-  json_t       *list = json_array(), *comm;
-  processes     all = { 0 };
+  processes     all = { .plan = plan, .left = LOOKS };
   size_t        i;
-  for (bool learned = true; learned && plan;) {
+  json_t       *comm;
+  *list = NULL;
+  mgrid_status s = learn_processes(&all, comms, err);
+  for (bool learned = !s && plan; learned;) {
     learned = false;
     json_array_foreach(comms, i, comm) {
       mgrid_text nothing = { 0 };
-      learned |= identify(comm, &all, plan, &nothing);
+      learned |= identify(comm, &all, &nothing);
       mgrid_text_free(&nothing);
     }
   }
-  json_array_foreach(comms, i, comm) {
-    mgrid_text names = { 0 }, waits = { 0 };
-    if (plan) identify(comm, &all, plan, &names);
-    tell_behind(&waits, &all, json_object_get(comm, "ranks"));
-    tell_states(&waits, &all, comm);
-    const char *hash = json_string_value(json_object_get(comm, "hash"));
-    json_array_append_new(list,
-                          json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", names.len ? names.data : "",
-                                    "size", (json_int_t)number(comm, "size"), "finding", waits.len ? waits.data : ""));
-    mgrid_text_free(&names);
-    mgrid_text_free(&waits);
-  }
+  if (!s) *list = json_array();
+  if (!s) json_array_foreach(comms, i, comm) {
+      mgrid_text names = { 0 }, waits = { 0 };
+      if (plan) identify(comm, &all, &names);
+      tell_behind(&waits, &all, json_object_get(comm, "ranks"));
+      tell_states(&waits, &all, comm);
+      const char *hash = json_string_value(json_object_get(comm, "hash"));
+      json_array_append_new(*list,
+                            json_pack("{ss ss sI ss}", "hash", hash ? hash : "", "groups", mgrid_text_chars(&names),
+                                      "size", (json_int_t)number(comm, "size"), "finding", mgrid_text_chars(&waits)));
+      mgrid_text_free(&names);
+      mgrid_text_free(&waits);
+    }
   free(all.at);
-  return list;
+  if (!s && all.left < 0) {
+    s = mgrid_fail(err, MGRID_LIMIT,
+                   "the RAS of NCCL names so many communicators that comparing them with the plan takes too long; ask "
+                   "without a recipe");
+    json_decref(*list);
+    *list = NULL;
+  }
+  return s;
 }

@@ -308,4 +308,97 @@ for answers in ["HELLO\n"], ["SERVER PROTOCOL 2\n", "OK\n", "{ 1\n"]:
     process:close()
     os.remove(server)
   end)
+
+  -- Each case is what a server sends as JSON, and what doctor says of it; PID is a process whose rank is 0.
+  local lies = {
+    { "a rank outside of its communicator", [=[[comm('{"rank": 0, "host": "127.0.0.1", "pid": PID}, {"rank": 999}')]]=],
+      "gave a 'rank' that cannot be: 999, not a number from 0 to 7\n" },
+    { "a rank below 0", [=[[comm('{"rank": 0, "host": "127.0.0.1", "pid": PID}, {"rank": -1}')]]=],
+      "gave a 'rank' that cannot be: -1, not a number from 0 to 7\n" },
+    { "a rank that is none", [=[[comm('{"rank": "0"}')]]=], "gave a 'rank' that cannot be: no whole number, not a number from 0 to 7\n" },
+    { "no rank", [=[[comm('{}')]]=], "gave a 'rank' that cannot be: none, not a number from 0 to 7\n" },
+    { "a process below 0", [=[[comm('{"rank": 0, "pid": -5}')]]=], "gave a 'pid' that cannot be: -5, " },
+    { "a size of 0", [=[[comm('', 0)]]=], "gave a 'size' that cannot be: 0, not a number from 1 to 2147483647\n" },
+    { "a size over all", [=[[comm('', 1 << 31)]]=], "gave a 'size' that cannot be: 2147483648, " },
+    { "more ranks than there are", [=[[comm('{"rank": 0}, {"rank": 0}', 1)]]=], "gave a communicator of 1 ranks that has more\n" },
+    { "a state below 0", [=[[comm('{"rank": 0, "status": {"init_state": -3}}')]]=], "gave a 'init_state' that cannot be: -3, " },
+    { "calls below 0", [=[[comm('{"rank": 0, "collective_counts": {"AllReduce": -1}}')]]=], "gave a 'AllReduce' that cannot be: -1, " },
+    { "a call that is no name", [=[[comm('{"rank": 0, "collective_counts": {"\\u001b]0;x": 1}}')]]=],
+      "counts calls of '\\x1b]0;x', which is no name\n" },
+    { "65 kinds of calls", [=[[comm('{"rank": 0, "collective_counts": {%s}}' % ", ".join('"a%d": 1' % i for i in range(65)))]]=],
+      "counts 65 kinds of calls, of at most 64\n" },
+    { "a list that is none", [=[['{"size": 8, "ranks": {"a": 1}}']]=], "gave 'ranks' that is no list\n" },
+    { "a communicator that is none", "['5']", "gave 'communicators' that is no list of objects\n" },
+    { "a status that is none", [=[[comm('{"rank": 0, "status": 5}')]]=], "gave 'status' that is no object\n" },
+    { "a host that is none", [=[[comm('{"rank": 0, "host": 3}')]]=], "gave a 'host' that is no text\n" },
+    { "lists in lists", [=[["[" * 100000]]=], "gave JSON of too many lists in lists\n" },
+    { "empty objects", [=[["{}," * 3000000]]=], "gave JSON of too many values\n" },
+    { "more than anybody reads", [=[["0," * (33 << 20)]]=], "gave more than 64 MiB\n" },
+    { "a byte now and then, and never all", "None", "is no RAS of NCCL, or does not answer within 15 seconds\n" },
+  }
+
+  it("refuses what cannot be, from a server that lies", function()
+    if select(3, support.run "command -v python3") ~= 0 then pending "no python3" return end
+    local cases = {}
+    for _, lie in ipairs(lies) do cases[#cases + 1] = lie[2] end
+    local server = support.file(([[
+import os, socket, subprocess, sys, time
+child = subprocess.Popen(["sleep", "100"], env={"RANK": "0", "PATH": os.environ["PATH"]})
+def comm(ranks, size=8): return '{"hash": "0xabc", "size": %%d, "ranks": [%%s], "missing_ranks": []}' %% (size, ranks)
+here = socket.create_server(("localhost", int(sys.argv[1])))
+print("ready", flush=True)
+for lie in [%s]:
+    client = here.accept()[0]
+    try:
+        for answer in "SERVER PROTOCOL 2\n", "OK\n":
+            client.recv(100)
+            client.sendall(answer.encode())
+        client.recv(100)
+        if lie is None:
+            while True:
+                client.sendall(b" ")
+                time.sleep(0.5)
+        client.sendall(('{"communicators": [' + ", ".join(lie) + "]}").replace("PID", str(child.pid)).encode())
+    except OSError: pass
+    client.close()
+child.kill()
+]]):format(table.concat(cases, ",\n")))
+    local process = io.popen(("timeout 200 python3 %s %d"):format(server, port))
+    assert.equal("ready", process:read())
+    for _, lie in ipairs(lies) do
+      local out, err, code = support.run(("NCCL_RAS_ADDR=localhost:%d timeout 100 build/moongrid doctor --ras %s --world 8"):format(port, recipe))
+      assert.are.same({ lie[1], "", 4 }, { lie[1], out, code }, err)
+      assert.truthy(err:find(lie[3], 1, true), lie[1] .. ": " .. err)
+    end
+    process:close()
+    os.remove(server)
+  end)
+
+  it("shows no control characters of a server", function()
+    if select(3, support.run "command -v python3") ~= 0 then pending "no python3" return end
+    local server = support.file [[
+import socket, sys
+here = socket.create_server(("localhost", int(sys.argv[1])))
+print("ready", flush=True)
+json = r'{"nccl_version": "\u001b[1m2", "communicators": [{"hash": "\u001b[31m\r", "size": 8, "ranks": [' \
+    r'{"rank": 1, "host": "\u001b[2Jevil\r\n", "pid": 7, "status": {"init_state": 3}}], "missing_ranks": [' \
+    r'{"rank": 2, "host": "\u202eabc\u009b", "pid": 8}]}]}'
+for answers in ["OK\n", json], ["OK\n", json], ["no\n", "Job \x1b[2J\r\n\tsummary\n"]:
+    client = here.accept()[0]
+    for answer in ["SERVER PROTOCOL 2\n"] + answers:
+        client.recv(100)
+        client.sendall(answer.encode())
+    client.close()
+]]
+    local process = io.popen(("timeout 60 python3 %s %d"):format(server, port))
+    assert.equal("ready", process:read())
+    assert.equal(("NCCL \\x1b[1m2 at localhost:%d: 1 communicators, of which 1 wait\n"
+      .. "\\x1b[31m\\x0d       -                   8 ranks  member 1 (pid 7 on \\x1b[2Jevil\\x0d\\n) has error 3; "
+      .. "member 2 (pid 8 on \\xe2\\x80\\xaeabc\\xc2\\x9b) has no such communicator\n"):format(port), (doctor()))
+    assert.falsy(doctor("--json"):find "[\1-\9\11-\31\127]")
+    assert.equal("NCCL before 2.28.7 tells text alone, in which no communicator can be told from another:\n"
+      .. "Job \\x1b[2J\\x0d\n\\tsummary\n", (doctor()))
+    process:close()
+    os.remove(server)
+  end)
 end)
