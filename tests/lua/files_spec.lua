@@ -45,6 +45,8 @@ describe("a parameter from a file", function()
 
   it("takes anchors and aliases of YAML", function()
     assert.are.same({ tp = { max_ctas = 8 }, dp = { max_ctas = 8 } }, content("a.yaml", "tp: &few {max_ctas: 8}\ndp: *few\n"))
+    assert.are.same({ a = { "b", "%TAG", { "b" } }, b = 1 }, content("a.yaml", "a: &a ['b', '%TAG', &c [&d b]]\n&e b: 1\n"))
+    assert.are.same({ a = "b", b = "a" }, content("a.yaml", "&a a: &b b\nb: *a\n"))
   end)
 
   it("is the content for the plan: equal files at other places are equal, others are not", function()
@@ -79,7 +81,13 @@ describe("a parameter from a file", function()
     ["a list"] = { "a.yaml", "- 1\n", "a.yaml:1: a table by name is expected" },
     ["deep nesting"] = { "a.yaml", "a: " .. deep, "a.yaml:1: nested too deep" },
     ["a file that unfolds without end"] = { "a.yaml", table.concat(laughs), "a.yaml:1: too many values" },
-    ["an alias of itself"] = { "a.yaml", "a: &a\n  b: *a\n", "a.yaml:1: nested too deep" },
+    ["texts that unfold"] = { "a.yaml", "a: &a " .. ("x"):rep(1000000) .. "\nb: [" .. ("*a, "):rep(4) .. "]\n",
+                              "a.yaml:1: too many values" },
+    ["an alias of itself"] = { "a.yaml", "a: &a\n  b: *a\n", "a.yaml:2: found undefined alias" },
+    ["an anchor twice"] = { "a.yaml", "a: &a 1\n&a b: 2\n", "a.yaml:2: found duplicate anchor" },
+    ["names of tags"] = { "a.yaml", "# x\n%TAG ! tag:x,2000:\n---\na: 1\n", "a.yaml:2: names of tags (%TAG) are not read" },
+    ["a number beyond all"] = { "a.yaml", "a: 1\nb: -1e999\n", "a.yaml:2: a number that is too large" },
+    ["UTF-16"] = { "a.yaml", "\xfe\xff\0a\0:", "a.yaml:1: invalid leading UTF-8 octet" },
     ["an unknown alias"] = { "a.yaml", "a: *b\n", "a.yaml:1: found undefined alias" },
     ["bytes that are no text"] = { "a.yaml", "a: \xff\n", "a.yaml:1: invalid leading UTF-8 octet" },
     ["broken JSON"] = { "a.json", '{"a": 1,\n', "a.json:2: string or '}' expected near end of file" },
