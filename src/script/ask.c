@@ -77,10 +77,12 @@ mgrid_status mgrid_runtime_ask_json(mgrid_runtime *rt, mgrid_state *s, const cha
   *answer = NULL;
   if (status) return status;
   *answer = mgrid_json_of(rt->L, -1);
-  if (!*answer && !mgrid_value_fits(rt->L, -1))
+  bool fits = *answer || mgrid_value_fits(rt->L, -1);
+  if (!*answer) status = mgrid_budget_after(&rt->budget, err);
+  if (!status && !fits)
     status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave " MGRID_TOO_MUCH, query, MGRID_VALUES_MAX,
                         MGRID_VALUES_TEXT_MAX);
-  else if (!*answer)
+  else if (!status && !*answer)
     status = mgrid_fail(err, MGRID_BAD_VALUE, "query '%s' gave a %s", query, luaL_typename(rt->L, -1));
   lua_settop(rt->L, 0);
   return status;

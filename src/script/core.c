@@ -195,6 +195,7 @@ static int core_encode(lua_State *L) {
   json_t *v = mgrid_json_of(L, 1);
   if (!v) {
     char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
+    mgrid_lua_charge(L, 0); /* raises where that is why */
     if (!mgrid_value_fits(L, 1)) snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
     lua_getfield(L, 2, "where");
     lua_getfield(L, 2, "name");

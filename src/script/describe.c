@@ -26,10 +26,12 @@ mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_err
   *info = NULL;
   if (s) return s;
   *info = mgrid_json_shown(rt->L, -1);
-  if (!*info && !mgrid_value_fits(rt->L, -1))
+  bool fits = *info || mgrid_value_fits(rt->L, -1);
+  if (!*info) s = mgrid_budget_after(&rt->budget, err);
+  if (!s && !fits)
     s = mgrid_fail(err, MGRID_OUT_OF_RANGE, "the recipe describes itself in " MGRID_TOO_MUCH, MGRID_VALUES_MAX,
                    MGRID_VALUES_TEXT_MAX);
-  else if (!*info)
+  else if (!s && !*info)
     s = mgrid_oom(err);
   lua_settop(rt->L, 0);
   return s;

@@ -165,7 +165,7 @@ static bool looks_like_path(const char *name) {
 ** that is being run (`from`), or, inside a build, the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
-  for (int level = 0; !from && lua_getstack(L, level, &ar); level++) {
+  for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
     lua_getinfo(L, "S", &ar);
     if (*ar.source == '@') from = ar.source + 1;
   }

@@ -69,7 +69,9 @@ static int recipe_plan(lua_State *L) {
 
 /* Push a copy of the value on the top of a runtime's Lua state; `what` names its source in the error. */
 static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
+  mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
+  if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
   return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
 }
 

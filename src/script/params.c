@@ -142,6 +142,7 @@ static int run_file(lua_State *L) {
   mgrid_prelude_load(L, f->path);
   lua_call(L, 0, 1);
   f->values = lua_istable(L, -1) ? mgrid_json_of(L, -1) : NULL;
+  if (!f->values) mgrid_lua_charge(L, 0); /* raises where that is why */
   if (!json_is_object(f->values) && !(json_is_array(f->values) && json_array_size(f->values) == 0))
     return mgrid_lua_raise(L, "%s: a file of parameters returns a table of plain values by name", f->path);
   return 0;

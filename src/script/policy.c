@@ -125,16 +125,18 @@ static void place(const mgrid_policy *p, mgrid_error *err) {
 
 /* --------------------------------------------------------------------- agreement */
 
-/* The result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none. */
-static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text) {
+/* The result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another status is told. */
+static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   json_t *v = mgrid_json_of(L, -1);
   bool    has = v || mgrid_has_json(L, -1);
   lua_settop(L, 0);
   if (v) mgrid_json_text(v, JSON_COMPACT, text);
+  bool written = v && !text->failed;
   json_decref(v);
-  return !has ? MGRID_BAD_VALUE : v && !text->failed ? MGRID_OK : MGRID_NO_MEMORY;
+  mgrid_status s = v ? MGRID_OK : mgrid_budget_after(&p->rt->budget, err);
+  return s ? s : !has ? MGRID_BAD_VALUE : written ? MGRID_OK : mgrid_oom(err);
 }
 
 enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
@@ -144,8 +146,8 @@ enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a dige
 static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
   mgrid_text   text = { 0 };
   uint64_t     digest = FAILED;
-  mgrid_status s = *status ? MGRID_OK : canonical(p, &text);
-  if (s == MGRID_NO_MEMORY) *status = mgrid_oom(failed);
+  mgrid_status s = *status ? MGRID_OK : canonical(p, &text, failed);
+  if (s && s != MGRID_BAD_VALUE) *status = s;
   if (*status) {
     snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
   } else if (s) {
@@ -224,7 +226,9 @@ mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const cha
     lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
     *result = mgrid_json_of(L, -1);
     lua_settop(L, 0);
-    if (!*result) status = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returned what JSON cannot say", name);
+    if (!*result) status = mgrid_budget_after(&rt->budget, err);
+    if (!*result && !status)
+      status = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returned what JSON cannot say", name);
   }
   mgrid_policy_free(p);
   return status;
@@ -233,7 +237,11 @@ mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const cha
 void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_State *L = p->rt->L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
-  if (!mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS))
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS)) return;
+  if (mgrid_budget_after(&p->rt->budget, &e))
+    mgrid_lua_raise_error(to, &e);
+  else
     luaL_error(to,
                "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
                p->where, p->name);

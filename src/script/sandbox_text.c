@@ -95,11 +95,22 @@ static int say(lua_State *L) {
   return 0;
 }
 
+/* What is printed of a line; mgrid_lua_say shows less, so that it is seen that there was more. */
+enum { LINE = 1024 };
+
+/* Write no more of a value than the line takes. */
+static int put_in_line(const char *text, size_t len, void *line) {
+  mgrid_text  *t = line;
+  const size_t left = t->len < LINE ? LINE - t->len : 0;
+  mgrid_text_put(t, text, len < left ? len : left);
+  return t->failed || len > left ? -1 : 0;
+}
+
 /* print(...): the values, with blanks between them, for the host's log. A table is said in JSON where that can be. */
 static int recipe_print(lua_State *L) {
   int        n = lua_gettop(L);
   mgrid_text t = { 0 };
-  for (int i = 1; i <= n; i++) {
+  for (int i = 1; i <= n && t.len < LINE; i++) {
     json_t *v = lua_istable(L, i) ? mgrid_json_of(L, i) : NULL;
     lua_pushcfunction(L, plain_tostring);
     lua_pushvalue(L, i);
@@ -108,9 +119,9 @@ static int recipe_print(lua_State *L) {
     const char *value = lua_tolstring(L, -1, &len);
     if (i > 1) mgrid_text_str(&t, " ");
     if (v)
-      mgrid_json_text(v, JSON_COMPACT, &t);
+      json_dump_callback(v, put_in_line, &t, JSON_COMPACT | JSON_SORT_KEYS);
     else if (value)
-      mgrid_text_put(&t, value, len);
+      put_in_line(value, len, &t);
     else
       mgrid_text_str(&t, luaL_typename(L, i));
     json_decref(v);

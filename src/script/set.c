@@ -30,7 +30,9 @@ static int set_body(lua_State *L) {
   lua_pushstring(L, set->name);
   set->push(L, set->value);
   lua_call(L, 3, 2);
-  return keep(L, -1, set->state, lua_tostring(L, -2)) ? 0 : mgrid_lua_oom(L);
+  if (keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
+  mgrid_lua_charge(L, 0); /* raises where that is why */
+  return mgrid_lua_oom(L);
 }
 
 mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,

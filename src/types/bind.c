@@ -8,15 +8,28 @@
 #include <math.h>
 #include <string.h>
 
+/* While Lua moves its stack (since 5.4.5), frames hold offsets in it instead of pointers, and lua_getinfo would follow them.
+** The first word of a frame is where its function is. */
+static bool is_moving(const lua_Debug *ar) {
+  uintptr_t function;
+  memcpy(&function, (const void *)ar->i_ci, sizeof function);
+  return function < (uintptr_t)LUAI_MAXSTACK * 32;
+}
+
+bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
+  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar); level++) {
+    lua_getinfo(L, "Sl", ar);
+    if (ar->currentline > 0 && strncmp(ar->source, "=moongrid", 9) != 0) return true;
+  }
+  return false;
+}
+
 void mgrid_lua_where(lua_State *L) {
   lua_Debug ar;
-  for (int level = 0; lua_getstack(L, level, &ar); level++) {
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline <= 0 || strncmp(ar.source, "=moongrid", 9) == 0) continue;
+  if (mgrid_lua_caller(L, &ar))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
-    return;
-  }
-  lua_pushliteral(L, "");
+  else
+    lua_pushliteral(L, "");
 }
 
 static int raise(lua_State *L, mgrid_status status, const char *text) {

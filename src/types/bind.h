@@ -16,7 +16,12 @@
 
 /* ------------------------------------------------------------------ errors */
 
-/* Push "file:line: " of the innermost running Lua function of the user; "" if there is none. */
+/* The innermost running Lua function of the user: its source and line. False: there is none among the last MGRID_FRAMES
+** calls, and our own Lua has fewer in a row; who looks further takes a time that grows with the square of the stack. Needs no
+** memory, so that the allocator may ask. */
+enum { MGRID_FRAMES = 100 };
+bool mgrid_lua_caller(lua_State *L, lua_Debug *ar);
+/* Push "file:line: " of it; "" if there is none. */
 void mgrid_lua_where(lua_State *L);
 /* Raise at that position, for a host with MGRID_REFUSED, or with another status. Never return. */
 int mgrid_lua_raise(lua_State *L, const char *fmt, ...) MGRID_PRINTF(2, 3);

@@ -34,25 +34,12 @@ static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
   return !b->long_text;
 }
 
-/* While Lua moves its stack (since 5.4.5), frames hold offsets in it instead of pointers, and lua_getinfo would follow them.
-** The first word of a frame is where its function is. */
-static bool is_moving(const lua_Debug *ar) {
-  uintptr_t function;
-  memcpy(&function, (const void *)ar->i_ci, sizeof function);
-  return function < (uintptr_t)LUAI_MAXSTACK * 32;
-}
-
 /* Memory is refused. Keep the place where the recipe is: Lua unwinds its stack before anybody can ask. Inside of the
 ** allocator only what needs no memory may be called. */
 static void keep_place(mgrid_budget *b) {
   lua_Debug ar;
-  bool found = !b->L || b->no_memory; /* not before there is a Lua state; the first place that ran out is the one */
-  for (int level = 0; !found && lua_getstack(b->L, level, &ar) && !is_moving(&ar); level++) {
-    lua_getinfo(b->L, "Sl", &ar);
-    if (ar.currentline <= 0 || strncmp(ar.source, "=moongrid", 9) == 0) continue;
-    snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
-    found = true;
-  }
+  if (!b->L || b->no_memory) return; /* not before there is a Lua state; the first place that ran out is the one */
+  if (mgrid_lua_caller(b->L, &ar)) snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
 }
 
 /* All blocks but the usual ones; apart, so that these do not pay for it. */
@@ -98,10 +85,14 @@ bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
   return b->used <= b->limits.memory - bytes;
 }
 
-int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+void mgrid_budget_lack(mgrid_budget *b) {
   keep_place(b);
   b->no_memory = true;
   b->starved = b->long_text = false;
+}
+
+int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+  mgrid_budget_lack(b);
   lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
   return lua_error(L);
 }
@@ -250,7 +241,17 @@ void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double sp
 
 void mgrid_budget_stop(mgrid_budget *b) {
   b->step = 0;
+  if (b->processor >= 0) b->spent += mgrid_processor_now() - b->processor;
   lua_sethook(b->L, NULL, 0, 0);
+}
+
+void mgrid_budget_resume(mgrid_budget *b) {
+  if (b->step == 0) b->began = b->looked = mgrid_now(), b->processor = -1;
+}
+
+mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err) {
+  if (b->no_memory) return no_memory(b, err);
+  return b->over ? mgrid_fail(err, MGRID_LIMIT, "%s", b->verdict) : MGRID_OK;
 }
 
 /* ------------------------------------------------------------ error messages */

@@ -42,6 +42,10 @@ void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize); /
 /* Start counting for one protected call, which may take so many seconds, less those spent; stop when it has returned. */
 void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent);
 void mgrid_budget_stop(mgrid_budget *b);
+/* After it has stopped: go on with the same call, for its result, with the time that it has left. _after: the error where
+** the budget was spent then. */
+void         mgrid_budget_resume(mgrid_budget *b);
+mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err);
 /* Spend so much work, without raising; false: the budget is spent. */
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work);
 /* It pays for work in C; in a host's Lua state that is free. */
@@ -51,6 +55,7 @@ mgrid_budget *mgrid_budget_of(lua_State *L);
 /* Are there so many bytes more? No: garbage was collected, and did not help; mgrid_budget_refuse raises. */
 bool mgrid_budget_has(mgrid_budget *b, size_t bytes);
 int  mgrid_budget_refuse(lua_State *L, mgrid_budget *b);
+void mgrid_budget_lack(mgrid_budget *b); /* the same, but raises nothing */
 /* Release the C objects that finalizers have left, after lua_close. */
 void mgrid_budget_release(mgrid_budget *b);
 /* Fill err->file and err->line from a message "file:line: text". The message does not change. */

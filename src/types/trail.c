@@ -24,17 +24,12 @@ void mgrid_lua_trail_add(lua_State *L) {
     return;
   }
   lua_Debug ar;
-  int       level = 0;
-  while (lua_getstack(L, level, &ar)) {
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline > 0 && strncmp(ar.source, "=moongrid", 9) != 0) break;
-    level++;
-  }
+  bool      found = mgrid_lua_caller(L, &ar);
   lua_pushvalue(L, -2); /* the family; below it the table */
   lua_createtable(L, 3, 0);
-  lua_pushstring(L, lua_getstack(L, level, &ar) ? ar.source : "");
+  lua_pushstring(L, found ? ar.source : "");
   lua_rawseti(L, -2, 1);
-  lua_pushinteger(L, ar.currentline);
+  lua_pushinteger(L, found ? ar.currentline : 0);
   lua_rawseti(L, -2, 2);
   if (luaL_testudata(L, 1, MGRID_LUA_FAMILY)) {
     lua_pushvalue(L, 1);

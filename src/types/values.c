@@ -4,7 +4,7 @@
 */
 #include "types/values.h"
 
-#include "types/bind.h"
+#include "types/budget.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,16 +22,29 @@ void mgrid_json_text(const json_t *v, size_t flags, mgrid_text *t) {
 
 /* What a value may have: a table that is in two others counts twice, as it is written. */
 typedef struct room {
-  int64_t values, bytes;
-  bool    shown; /* of text alone: what is not UTF-8 is written out */
+  int64_t       values, bytes;
+  bool          shown;  /* of text alone: what is not UTF-8 is written out */
+  mgrid_budget *budget; /* of the recipe that pays for the walk; NULL: the values are a host's */
+  int64_t       unpaid;
 } room;
 
-static room whole_room(void) { return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, false }; }
+static room whole_room(mgrid_budget *b) {
+  if (b) mgrid_budget_resume(b);
+  return (room){ MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX, false, b, 0 };
+}
 
-/* Take from the room what the value itself, without its members, needs. */
+static room room_in(lua_State *L) { return whole_room(mgrid_budget_of(L)); }
+
+/* Take from the room what the value itself, without its members, needs. At each table there is a look at the clock: one
+** that was emptied takes long to walk through, and no instruction is counted. */
 static bool fits(lua_State *L, int i, room *r) {
-  if (lua_type(L, i) == LUA_TSTRING) r->bytes -= (int64_t)lua_rawlen(L, i);
-  return --r->values >= 0 && r->bytes >= 0;
+  enum { EACH = 8, SOME = 2048 };
+  int     type = lua_type(L, i);
+  int64_t length = type == LUA_TSTRING ? (int64_t)lua_rawlen(L, i) : 0, work = r->unpaid + EACH + length / 8;
+  bool    pays = r->budget && (type == LUA_TTABLE || work >= SOME);
+  r->bytes -= length;
+  r->unpaid = pays ? 0 : work;
+  return --r->values >= 0 && r->bytes >= 0 && (!pays || mgrid_budget_spend(r->budget, work));
 }
 
 /* The form that the table at i has in JSON; every key must fit it. */
@@ -140,22 +153,11 @@ static json_t *convert(lua_State *L, int i, int depth, room *left) {
   }
 }
 
-json_t *mgrid_json_of(lua_State *L, int i) {
-  room left = whole_room();
-  return convert(L, lua_absindex(L, i), 0, &left);
-}
-
-json_t *mgrid_json_shown(lua_State *L, int i) {
-  room left = whole_room();
-  left.shown = true;
-  return convert(L, lua_absindex(L, i), 0, &left);
-}
-
 static bool counted(lua_State *L, int i, int depth, room *left) {
   if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 4)) return false;
   if (lua_type(L, i) != LUA_TTABLE) return true;
   for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
-    if (!fits(L, -2, left) || !counted(L, lua_gettop(L), depth + 1, left)) {
+    if ((lua_type(L, -2) == LUA_TSTRING && !fits(L, -2, left)) || !counted(L, lua_gettop(L), depth + 1, left)) {
       lua_pop(L, 2);
       return false;
     }
@@ -163,9 +165,33 @@ static bool counted(lua_State *L, int i, int depth, room *left) {
 }
 
 bool mgrid_value_fits(lua_State *L, int i) {
-  room left = whole_room();
+  room left = room_in(L);
   return counted(L, lua_absindex(L, i), 0, &left);
 }
+
+/* Is there memory for the value as JSON? A recipe's limit is on that, too. */
+static bool has_memory(lua_State *L, int i) {
+  enum { EACH = 112 }; /* bytes of a field: jansson's block for its key, and the value */
+  mgrid_budget *b = mgrid_budget_of(L);
+  room          left = room_in(L);
+  if (!b || lua_type(L, i) != LUA_TTABLE) return true;
+  if (!counted(L, i, 0, &left)) return false;
+  int64_t bytes = (MGRID_VALUES_MAX - left.values) * EACH + (MGRID_VALUES_TEXT_MAX - left.bytes);
+  if (mgrid_budget_has(b, (size_t)bytes)) return true;
+  mgrid_budget_lack(b);
+  return false;
+}
+
+static json_t *json_of(lua_State *L, int i, bool as_shown) {
+  i = lua_absindex(L, i);
+  if (!has_memory(L, i)) return NULL;
+  room left = room_in(L);
+  left.shown = as_shown;
+  return convert(L, i, 0, &left);
+}
+
+json_t *mgrid_json_of(lua_State *L, int i) { return json_of(L, i, false); }
+json_t *mgrid_json_shown(lua_State *L, int i) { return json_of(L, i, true); }
 
 bool mgrid_json_has_gap(const json_t *v) {
   size_t      i;
@@ -291,7 +317,7 @@ static mgrid_status check_args(size_t n, const mgrid_arg *args, int depth, room 
 }
 
 mgrid_status mgrid_args_check(size_t n, const mgrid_arg *args, mgrid_error *err) {
-  room left = whole_room();
+  room left = whole_room(NULL);
   return check_args(n, args, 0, &left, err);
 }
 
@@ -409,6 +435,7 @@ static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int d
 }
 
 bool mgrid_copy_value(lua_State *from, int i, lua_State *to, mgrid_plain plain) {
-  room left = whole_room();
+  mgrid_budget *b = mgrid_budget_of(from);
+  room          left = whole_room(b ? b : mgrid_budget_of(to));
   return copy(from, lua_absindex(from, i), to, plain, 0, &left);
 }

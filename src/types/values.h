@@ -17,6 +17,9 @@ enum { MGRID_VALUES_MAX = 1 << 18, MGRID_VALUES_TEXT_MAX = 1 << 22, MGRID_VALUES
 #define MGRID_TOO_MUCH \
   "a value of more than %d values or %d bytes of text, or nested too deep" /* the first two of these */
 
+/* A recipe pays for each of these: where its budget is spent they fail, too, and mgrid_lua_charge(L, 0) raises that, or
+** after the call mgrid_budget_after tells it. */
+
 /* Is the value at i no larger than that, and not nested too deep, or in itself? Never raises. */
 bool mgrid_value_fits(lua_State *L, int i);
 /* The value at i as JSON: a new reference, or NULL if JSON has no such value (see MGRID_AS_JSON), it is too large or

@@ -40,7 +40,16 @@ hostile.long_tables = { "local pair, t = { 0, 1 }, {}\nfor i = 1, 1000000 do t[i
   .. "return recipe { build = function(w) while true do w:table(t, 'cover') end end }", 3 }
 hostile.long_upper = { "local s = ('x'):rep(60000) for _ = 1, 8 do s = s .. s end for _ = 1, 1e9 do s:upper() end", 3 }
 
+hostile.long_prints = { "local a, l = {}, {} for i = 1, 2^18 + 1 do a[i] = i end for i = 1, 5000 do l[i] = a end\n"
+  .. "print(table.unpack(l))", 3 }
+hostile.emptied_tables = { "local a, l = {}, {} for i = 1, 2^20 do a[i] = i end for i = 1, 2^20 do a[i] = nil end\n"
+  .. "for i = 1, 2^17 do l[i] = a end print(l)", 3 }
+hostile.builds_in_builds = { "return recipe { build = function(w) local r\nr = recipe { build = function(v) "
+  .. "return r.build(v) end } return r.build(w) end }", 3 }
+
 -- memory -------------------------------------------------------------------------------
+hostile.shared_prints = { "local s, a, l = ('x'):rep(65536), {}, {} for i = 1, 60 do a[i] = s end\n"
+  .. "for i = 1, 600 do l[i] = a end print(table.unpack(l)) error 'printed'", 1, "2: printed" }
 hostile.big_table = { "local t = {} for i = 1, 1000000000 do t[i] = ('x'):rep(1000) .. i end", 3, memory }
 hostile.nested_table = { "local t = {} while true do t = { t } end", 3, memory }
 hostile.doubled_text = { "local s = 'x' while true do s = s .. s end", 3, "1: the recipe makes a text of more than 1048576 bytes" }
