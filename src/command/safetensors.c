@@ -196,7 +196,7 @@ void st_close(st_file *f) {
   free(f);
 }
 
-const st_tensor *st_find(const st_file *f, const char *name) {
+st_tensor *st_find(const st_file *f, const char *name) {
   if (!json_object_get(f->header, name)) return NULL;
   for (size_t i = 0; i < f->n; i++)
     if (strcmp(f->tensor[i].name, name) == 0) return &f->tensor[i];

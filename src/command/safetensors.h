@@ -19,6 +19,7 @@ typedef struct st_tensor {
   size_t      naxes;
   int64_t     shape[MGRID_AXES_MAX];
   int64_t     at, bytes; /* in the data of the file; st_create sets them */
+  bool        taken;     /* for whoever reads: something is read from it */
 } st_tensor;
 
 /* Bytes of an element of a type of moongrid; 0: files know no such type. */
@@ -40,7 +41,7 @@ typedef struct st_file {
 /* NULL after an error that names the file: one that ends too early, a header that is none, tensors that overlap. */
 st_file         *st_open(const char *path, mgrid_error *err);
 void             st_close(st_file *f); /* may be NULL */
-const st_tensor *st_find(const st_file *f, const char *name);
+st_tensor       *st_find(const st_file *f, const char *name);
 /* Read n bytes from byte `at` of a tensor. */
 mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64_t n, mgrid_error *err);
 

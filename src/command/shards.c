@@ -161,24 +161,53 @@ static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_
   return MGRID_OK;
 }
 
+/* A number of the index; there has to be one. */
+static bool is_number(const json_t *value, int64_t *out) {
+  *out = json_integer_value(value);
+  return json_is_integer(value);
+}
+
+/* The runs of one axis from its list, which has room. */
+static mgrid_status read_axis(const shards_tensor *t, size_t axis, const json_t *list, mgrid_run *runs,
+                              mgrid_error *err) {
+  int64_t end = 0;
+  for (size_t i = 0; i < json_array_size(list) / 2; i++) {
+    mgrid_run run;
+    if (!is_number(json_array_get(list, 2 * i), &run.start) || !is_number(json_array_get(list, 2 * i + 1), &run.length))
+      return wrong(t->name, "the runs of a part are not all integers", err);
+    if (run.start < end || run.length < 1 || run.start > t->shape[axis] - run.length)
+      return wrong(t->name, "runs of a part are not ascending, or beyond the shape", err);
+    runs[i] = run;
+    end = run.start + run.length;
+  }
+  return MGRID_OK;
+}
+
 static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards_part *part, mgrid_error *err) {
   part->naxes = t->naxes;
   if (json_array_size(axes) != t->naxes) return wrong(t->name, "a part has not as many axes as the tensor", err);
-  for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = json_array_size(json_array_get(axes, k)) / 2;
-  if (part_room(part, err)) return err->status;
   for (size_t k = 0; k < t->naxes; k++) {
-    int64_t end = 0;
-    for (size_t i = 0; i < part->nruns[k]; i++) {
-      const json_t *list = json_array_get(axes, k);
-      int64_t       start = json_integer_value(json_array_get(list, 2 * i)),
-              length = json_integer_value(json_array_get(list, 2 * i + 1));
-      if (start < end || length < 1 || start > t->shape[k] - length)
-        return wrong(t->name, "runs of a part are not ascending, or beyond the shape", err);
-      part->runs[k][i] = (mgrid_run){ start, length };
-      end = start + length;
-    }
+    const json_t *list = json_array_get(axes, k);
+    if (!json_is_array(list) || json_array_size(list) % 2)
+      return wrong(t->name, "the runs of a part are no list of a start and a length each", err);
+    part->nruns[k] = json_array_size(list) / 2;
   }
+  if (part_room(part, err)) return err->status;
+  for (size_t k = 0; k < t->naxes; k++)
+    if (read_axis(t, k, json_array_get(axes, k), part->runs[k], err)) return err->status;
   part_shape(part);
+  return MGRID_OK;
+}
+
+/* Which elements of its runs a part has: all of them, unless the index says otherwise. */
+static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part, mgrid_error *err) {
+  const json_t *first = json_object_get(about, "first"), *elements = json_object_get(about, "elements");
+  int64_t       all = st_elements(part->naxes, part->shape);
+  part->first = 0, part->elements = all;
+  if ((first && !is_number(first, &part->first)) || (elements && !is_number(elements, &part->elements)))
+    return wrong(t->name, "first and elements of a part are integers", err);
+  if (part->first < 0 || part->elements < 0 || part->first > all - part->elements)
+    return wrong(t->name, "a slice that is beyond its part", err);
   return MGRID_OK;
 }
 
@@ -186,23 +215,21 @@ static mgrid_status read_part(shards *s, json_t *files, const char *folder, cons
                               shards_part *part, mgrid_error *err) {
   const char *name = json_string_value(json_object_get(about, "file"));
   if (!name) return wrong(t->name, "a part without its file", err);
-  if (read_runs(t, json_object_get(about, "runs"), part, err)) return err->status;
-  const json_t *elements = json_object_get(about, "elements");
-  int64_t       all = st_elements(part->naxes, part->shape);
-  part->first = json_integer_value(json_object_get(about, "first"));
-  part->elements = elements ? json_integer_value(elements) : all;
-  if (part->first < 0 || part->elements < 0 || part->first > all - part->elements)
-    return wrong(t->name, "a slice that is beyond its part", err);
+  if (read_runs(t, json_object_get(about, "runs"), part, err) || read_slice(t, about, part, err)) return err->status;
   part->file = file_of(s, files, folder, name, err);
-  const st_tensor *in = part->file ? st_find(part->file, t->name) : NULL;
+  st_tensor *in = part->file ? st_find(part->file, t->name) : NULL;
   if (part->file && !in)
     return st_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", part->file->path, t->name);
   if (!in) return err->status;
   st_tensor is = shards_in_file(t->name, t->type, part);
-  if (strcmp(in->type, t->type) == 0 && in->naxes == is.naxes && memcmp(in->shape, is.shape, sizeof is.shape) == 0)
-    return MGRID_OK;
-  return st_fail(err, MGRID_REFUSED, "%s has another shape or type of tensor '%.200s' than the index says",
-                 part->file->path, t->name);
+  if (strcmp(in->type, t->type) != 0 || in->naxes != is.naxes || memcmp(in->shape, is.shape, sizeof is.shape) != 0)
+    return st_fail(err, MGRID_REFUSED, "%s has another shape or type of tensor '%.200s' than the index says",
+                   part->file->path, t->name);
+  if (in->taken)
+    return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': two parts are in %.200s, which has one", t->name,
+                   part->file->path);
+  in->taken = true;
+  return MGRID_OK;
 }
 
 /* A tensor that the index has with its parts. */
@@ -210,24 +237,21 @@ static mgrid_status read_parts(shards *s, json_t *files, const char *folder, sha
                                mgrid_error *err) {
   const json_t *shape = json_object_get(about, "shape"), *parts = json_object_get(about, "parts");
   const char   *type = json_string_value(json_object_get(about, "type"));
-  int64_t       sum = 0;
   t->width = type ? st_width(type) : 0;
   t->naxes = json_array_size(shape);
   if (!t->width || !t->naxes || t->naxes > MGRID_AXES_MAX || !json_is_array(parts))
     return wrong(t->name, "type, shape and parts are wanted", err);
   t->type = type;
-  for (size_t k = 0; k < t->naxes; k++) t->shape[k] = json_integer_value(json_array_get(shape, k));
-  int64_t all = st_elements(t->naxes, t->shape);
-  if (all < 1) return wrong(t->name, "the shape is wrong", err);
+  for (size_t k = 0; k < t->naxes; k++)
+    if (!is_number(json_array_get(shape, k), &t->shape[k])) return wrong(t->name, "the shape is wrong", err);
+  if (st_elements(t->naxes, t->shape) < 1) return wrong(t->name, "the shape is wrong", err);
   t->part = calloc(json_array_size(parts) + 1, sizeof *t->part);
   if (!t->part) return st_oom(err);
   for (size_t i = 0; i < json_array_size(parts); i++) {
     t->nparts++;
     if (read_part(s, files, folder, t, json_array_get(parts, i), &t->part[i], err)) return err->status;
-    if (t->part[i].elements > all - sum) return wrong(t->name, "its parts overlap", err);
-    sum += t->part[i].elements;
   }
-  return sum == all ? MGRID_OK : wrong(t->name, "its parts are not all of it", err);
+  return shards_prove(t, err);
 }
 
 /* A tensor that lies whole in a file. */
@@ -283,6 +307,9 @@ static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
                    why.line, why.text);
   if (!json_is_object(json_object_get(s->index, "weight_map")))
     return st_fail(err, MGRID_REFUSED, "%s has no weight_map: it is no index of safetensors files", path);
+  const json_t *parts = json_object_get(s->index, "parts");
+  if (parts && !json_is_object(parts))
+    return st_fail(err, MGRID_REFUSED, "%s: its parts are no object with a tensor's name each", path);
   json_t *files = json_object();
   read_map(s, path, files, err);
   json_decref(files);

@@ -7,7 +7,8 @@
 ** tensor. Where parts were written it has "parts" as well: for each tensor its type, its shape, and its parts; of each
 ** its file and "runs", on each axis a list [start, length, start, length, ...]: the part is every combination of them, in
 ** C order. Of a slice of a part the index has "first" and "elements", and the file has a list of these. In the weight map
-** then stands the file of the first part.
+** then stands the file of the first part. Parts that do not have each element once are refused, by intervals, and before
+** anything is read.
 ** It stands on the public header and jansson alone, as the example trainer is built with it, too.
 */
 #ifndef MGRID_SHARDS_H
@@ -55,6 +56,10 @@ int64_t shards_number(const shards *s, const char *name);
 /* Elements `from` to from + n - 1 of what a rank has. */
 mgrid_status shards_read(shards *s, const shards_tensor *t, const shards_part *want, int64_t from, int64_t n, void *to,
                          mgrid_error *err);
+
+/* Do the parts have each element once? Else MGRID_REFUSED with an element that none has, or two. O(rows of the tensor) at
+** most, which is what reading all of it takes as well; of parts that are cut on one axis O(runs log runs). */
+mgrid_status shards_prove(const shards_tensor *t, mgrid_error *err);
 
 /* What a rank writes of a tensor of the plan: its part where it has the first copy. elements 0: nothing. */
 mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out, mgrid_error *err);

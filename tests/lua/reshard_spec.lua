@@ -309,7 +309,7 @@ describe("moongrid reshard", function()
       end
       local half = { file = "a.safetensors", runs = { { 0, 3 } } }
       index({}, "the index on tensor 'bias': type, shape and parts are wanted", { bias = {} })
-      parts("the index on tensor 'bias': its parts are not all of it")
+      parts("the index on tensor 'bias': no part has element [0]")
       parts("the index on tensor 'bias': a part without its file", { runs = { { 0, 5 } } })
       parts("the index on tensor 'bias': a part has not as many axes as the tensor", { file = "a.safetensors", runs = {} })
       parts("the index on tensor 'bias': runs of a part are not ascending, or beyond the shape",
@@ -320,7 +320,45 @@ describe("moongrid reshard", function()
         { file = "a.safetensors", runs = { { 0, 5 } }, first = 3, elements = 3 })
       parts(at "a.safetensors" .. " has another shape or type of tensor 'bias' than the index says", half)
       local all = { file = "a.safetensors", runs = { { 0, 5 } } }
-      parts("the index on tensor 'bias': its parts overlap", all, all)
+      parts("the index on tensor 'bias': two parts are in " .. at "a.safetensors" .. ", which has one", all, all)
+      parts("the index on tensor 'bias': the runs of a part are no list of a start and a length each",
+        { file = "a.safetensors", runs = { { 0, 5, 1 } } })
+      parts("the index on tensor 'bias': the runs of a part are no list of a start and a length each",
+        { file = "a.safetensors", runs = { 5 } })
+      parts("the index on tensor 'bias': the runs of a part are not all integers",
+        { file = "a.safetensors", runs = { { "0", 5 } } })
+      parts("the index on tensor 'bias': first and elements of a part are integers",
+        { file = "a.safetensors", runs = { { 0, 5 } }, first = "0" })
+      index({}, "the index on tensor 'bias': the shape is wrong", { bias = { type = "u8", shape = { "5" }, parts = {} } })
+      index({}, at "wrong.json" .. ": its parts are no object with a tensor's name each", "none")
+    end)
+
+    it("parts that overlap, or leave a gap, also of as many elements", function()
+      local function parts(message, shape, ...)
+        local list = {}
+        for i, runs in ipairs { ... } do
+          local stored, slice = {}, runs.first
+          for axis, has in ipairs(runs) do stored[axis] = has[2] + (has[4] or 0) end
+          local n = 1
+          for _, length in ipairs(stored) do n = n * length end
+          if slice then stored, n = { runs.elements }, runs.elements end
+          write("part" .. i, whole { { "w", "U8", stored, noise(n, i) } })
+          list[i] = { file = "part" .. i, runs = { table.unpack(runs) }, first = slice, elements = runs.elements }
+        end
+        wrong(write("wrong.json", json.encode { weight_map = { w = "part1" },
+          parts = { w = { type = "u8", shape = shape, parts = list } } }), "the index on tensor 'w': " .. message)
+      end
+      parts("the parts in part1 and part2 both have element [2]", { 8 }, { { 0, 4 } }, { { 2, 4 } })
+      parts("no part has element [4]", { 8 }, { { 0, 4 } }, { { 5, 3 } })
+      parts("no part has element [7]", { 8 }, { { 0, 4 } }, { { 4, 3 } })
+      parts("the parts in part1 and part2 both have element [0, 0]", { 2, 4 }, { { 0, 1 }, { 0, 4 } }, { { 0, 1 }, { 0, 4 } })
+      parts("no part has element [1, 2]", { 2, 4 }, { { 0, 1 }, { 0, 4 } }, { { 1, 1 }, { 0, 2 } })
+      parts("the parts in part1 and part2 both have element [0, 1]", { 2, 4 }, { { 0, 2 }, { 0, 2 } }, { { 0, 2 }, { 1, 1, 3, 1 } })
+      parts("no part has element [1, 0]", { 3, 2 }, { { 0, 1, 2, 1 }, { 0, 2 } })
+      parts("no part has element [1, 1]", { 2, 4 }, { { 0, 2 }, { 0, 4 }, first = 0, elements = 5 },
+        { { 0, 2 }, { 0, 4 }, first = 6, elements = 2 })
+      parts("the parts in part1 and part2 both have element [1, 0]", { 2, 4 }, { { 0, 2 }, { 0, 4 }, first = 0, elements = 5 },
+        { { 0, 2 }, { 0, 4 }, first = 4, elements = 3 })
     end)
 
     it("headers and indices with bytes that are anything, or takes them", function()
