@@ -398,7 +398,7 @@ MGRID_API size_t mgrid_family_describe(const mgrid_family *f, char *buf, size_t 
 /* ------------------------------------------------------- topology and plan */
 
 /* Options of a family. Families share a communicator only when these are equal
-** (`first` and `lazy` aside, which change when it is made, not what it is) and no list of
+** (`first`, `lazy` and `single` aside, which change when or whether it is made, not what it is) and no list of
 ** mgrid_topology_concurrent keeps them apart. Set to MGRID_OPTIONS_INIT, then change what is wanted. */
 typedef struct mgrid_options {
   size_t      size;          /* sizeof(mgrid_options) */
@@ -419,9 +419,10 @@ typedef struct mgrid_options {
   const char *parent;        /* the family, earlier in the schedule, out of whose communicators of NCCL these are
                                 split (ncclCommSplit; with nccl = "split_share=1" of the parent they share its
                                 resources). Each group is part of one group of the parent, and no two share ranks */
+  bool        single;        /* with MPI a group of one rank gets a communicator of its own, too: mgrid_mpi_comm */
 } mgrid_options;
 #define MGRID_OPTIONS_INIT \
-  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "" }
+  { sizeof(mgrid_options), false, false, false, false, 0, "", "", "", "", "", "", false }
 
 typedef struct mgrid_topology mgrid_topology;
 typedef struct mgrid_plan     mgrid_plan;
@@ -631,7 +632,7 @@ MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);
 MGRID_API int64_t           mgrid_state_rank(const mgrid_state *s);
-/* Communicators this state holds, and groups this rank belongs to. */
+/* Communicators this state holds, those of groups of one rank left out, and groups this rank belongs to. */
 MGRID_API size_t mgrid_state_ncomms(const mgrid_state *s);
 MGRID_API size_t mgrid_state_ngroups(const mgrid_state *s);
 
@@ -714,9 +715,9 @@ MGRID_API mgrid_status mgrid_group_segment(const mgrid_group *g, size_t n, const
                                            mgrid_error *err);
 /* The backend that made the group's communicator: "mpi" or "nccl" (a family may ask for one with the
 ** option `backend`); of a state without communicators "dry", "pmix" or "carrier"; "none" where the family asked for
-** that, "" for another group of one rank, which needs none. */
+** that, "" for another group of one rank that has no communicator of its own. */
 MGRID_API const char *mgrid_group_backend(const mgrid_group *g);
-/* The communicator, or NULL: a group of one rank, a lazy family not created yet, backend "none", a dry state. See
+/* The communicator, or NULL: most groups of one rank, a lazy family not created yet, backend "none", a dry state. See
 ** mgrid_mpi_comm in moongrid_mpi.h and mgrid_nccl_comm in moongrid_nccl.h, which read it. */
 MGRID_API void *mgrid_group_native(const mgrid_group *g);
 /* What mgrid_group_native points to. */

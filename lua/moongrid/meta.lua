@@ -269,6 +269,7 @@ function Family:groups() end
 ---@field windows? string|table<string, integer|boolean> bytes of symmetric memory, by name, registered as windows of NCCL (nccl); left out: none
 ---@field device? string|table<string, integer|boolean> a device communicator of NCCL, and what it has (nccl); left out: none
 ---@field parent? string the family out of whose communicators its own are split (nccl); left out: none
+---@field single? boolean a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` imply it (mpi)
 -- options: end
 
 -- fields: written by make docs

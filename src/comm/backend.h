@@ -247,7 +247,11 @@ struct mgrid_backend {
   uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
   uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
   char                     doing[96]; /* of core: the call that this rank is in, or was in last: meet.c */
-  mgrid_place              place;
+  /* Groups of one rank. Does that of a family with these options get a communicator of MPI; make it. Both are local, set
+  ** when the backend opens, and NULL where it has no MPI. */
+  bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
+  mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
+  mgrid_place           place;
   struct mgrid_reading    *reading; /* of core: which ranks read each other in moves; NULL before the first: reads.c */
   int64_t                  read;    /* of core: bytes of parts that this rank has read so far, packed ones included */
   bool                     hooks_fixed; /* of core: a state was made, so the hooks are fixed */

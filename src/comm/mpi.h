@@ -179,7 +179,9 @@ extern const mgrid_carrier_ops mgrid_mpi_carrier;
 void         mgrid_mpi_moving(mpi_backend *m);
 mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
 
-/* mpi_create.c */
+/* mpi_create.c. The first two: of mgrid_backend. */
+bool          mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c);
+mgrid_status  mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,
                                mgrid_error *err);
 

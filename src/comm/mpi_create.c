@@ -51,6 +51,38 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   return MGRID_OK;
 }
 
+/* Create one, and remember it; without memory, too, because other members wait in it. */
+static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mpi_comm     here = { 0 }, *box = calloc(1, sizeof *box);
+  mgrid_status s = create_one(m, spec, &here.comm, err);
+  if (!s && !box) {
+    MPI_Comm_free(&here.comm);
+    s = mgrid_oom(err);
+  }
+  if (s) {
+    free(box);
+    return s;
+  }
+  *box = here;
+  *native = box;
+  m->made++;
+  return s;
+}
+
+/* The others have MPI_COMM_SELF. */
+bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
+  (void)b;
+  return !c->none && (c->asked.single || c->asked.unique || c->shape || c->lane > 0);
+}
+
+/* MPI_Comm_create_group with one member waits for nobody. A duplicate of MPI_COMM_SELF would call the host's attribute
+** functions, and a host with sessions has none. */
+mgrid_status mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
+  if (!s) s = b->ops->check(b, 1, spec, err);
+  return s ? s : keep_one((mpi_backend *)b, spec, native, err);
+}
+
 /* One after the other: each is three rounds of messages among its members. MPI_Comm_idup for equal members, threads, and
 ** another order were not faster: see scripts/README.md. After an error the others are made all the same, because their
 ** members wait in them: without memory, too. The verdict then undoes all. */
@@ -60,19 +92,7 @@ mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec
   mgrid_status s = MGRID_OK;
   if (n > 0) mgrid_watch_begin(m);
   for (size_t i = 0; i < n; i++) {
-    mpi_comm     here = { 0 }, *box = calloc(1, sizeof *box);
-    mgrid_status one = create_one(m, &spec[i], &here.comm, s ? NULL : err);
-    if (!one && !box) {
-      MPI_Comm_free(&here.comm);
-      one = mgrid_oom(s ? NULL : err);
-    }
-    if (one) {
-      free(box);
-    } else {
-      *box = here;
-      native[i] = box;
-      m->made++;
-    }
+    mgrid_status one = keep_one(m, &spec[i], &native[i], s ? NULL : err);
     if (!s) s = one;
   }
   mgrid_watch_through(m);

@@ -146,7 +146,9 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .ops = &mgrid_mpi_ops,
                              .rank = rank,
                              .world = size,
-                             .users = 1 };
+                             .users = 1,
+                             .wants_single = mgrid_mpi_wants_single,
+                             .single = mgrid_mpi_single };
   m->comm = m->talk = m->given = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
   if (duplicate)

@@ -131,6 +131,14 @@ mgrid_outcome mgrid_pool_create(mgrid_backend *b, mgrid_batch *batch, mgrid_erro
   return s;
 }
 
+mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err) {
+  mgrid_comm_spec spec = spec_of(c);
+  if (c->real) return MGRID_OK;
+  mgrid_status s = b->single(b, &spec, &c->native, err);
+  c->real = s == MGRID_OK;
+  return s;
+}
+
 void mgrid_pool_log(mgrid_backend *b, const mgrid_batch *batch) {
   for (size_t i = 0; i < batch->n; i++)
     if (batch->entry[i])

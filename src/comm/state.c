@@ -18,7 +18,7 @@ static bool is_lazy(const mgrid_state *s, size_t comm) {
 /* If every creation is a call over all ranks, each rank takes part once per family and round that creates
 ** anything, with its own communicator or with none. */
 static size_t batch_room(const mgrid_state *s) {
-  size_t n = s->view.ncomms;
+  size_t n = s->view.ncomms + s->view.nmembers; /* of those some have one rank */
   for (size_t i = 0; i < s->plan->content.nentries; i++)
     if (s->backend->whole || *s->plan->content.entry[i].choice->asked.parent)
       n += (size_t)mgrid_family_rounds(s->plan->content.entry[i].family);
@@ -82,7 +82,7 @@ static mgrid_status add_all(mgrid_state *s, mgrid_error *err) {
   return status;
 }
 
-static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + 1) * sizeof *s->comm; }
+static size_t comm_bytes(const mgrid_state *s) { return (s->view.ncomms + s->view.nmembers + 1) * sizeof *s->comm; }
 static size_t group_bytes(const mgrid_state *s) { return (s->view.nmembers + 1) * sizeof *s->group; }
 static size_t first_bytes(const mgrid_state *s) { return (s->plan->content.nentries + 2) * sizeof *s->first; }
 
@@ -94,6 +94,25 @@ mgrid_state *mgrid_state_new(mgrid_backend *b, mgrid_error *err) {
   s->next = b->states;
   b->states = s;
   return s;
+}
+
+/* Groups of one rank whose families want a communicator for each, where that is MPI's. They wait for nobody, so they are
+** made before the ranks agree, and are in no schedule. */
+static mgrid_status add_singles(mgrid_state *s, mgrid_error *err) {
+  mgrid_backend *b = s->backend;
+  mgrid_status   status = MGRID_OK;
+  for (size_t i = 0; i < s->view.nmembers && b->single && !status; i++) {
+    const mgrid_member     *m = &s->view.member[i];
+    const mgrid_choice     *choice = s->plan->content.entry[m->entry].choice;
+    const mgrid_descriptor *by = choice->backend ? choice->backend : b->kind;
+    const mgrid_creation    made = { m->entry, m->group, 0, m->position, m->size };
+    if (m->size > 1 || by->native != MGRID_NATIVE_MPI || !b->wants_single(b, choice)) continue;
+    mgrid_shared *c = mgrid_pool_take(b, s->plan, &made, s->name, err);
+    if (!c) return MGRID_NO_MEMORY;
+    s->comm[s->ncomms++] = s->group[i].comm = c;
+    if (!choice->asked.lazy) status = mgrid_pool_single(b, c, err);
+  }
+  return status;
 }
 
 mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const char *name, mgrid_error *err) {
@@ -108,7 +127,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
   if (!s->name || !s->comm || !s->group || !s->first) return mgrid_oom(err);
   if ((status = mgrid_batch_init(&s->batch, &b->hooks, batch_room(s), err))) return status;
   for (size_t i = 0; i < s->view.ncomms; i++)
-    if (!(s->comm[i] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_NO_MEMORY;
+    if (!(s->comm[s->ncomms++] = mgrid_pool_take(b, plan, &s->view.comm[i], name, err))) return MGRID_NO_MEMORY;
   for (size_t i = 0; i < s->view.nmembers; i++) {
     const mgrid_member *m = &s->view.member[i];
     const mgrid_entry  *e = &s->plan->content.entry[m->entry];
@@ -122,6 +141,7 @@ mgrid_status mgrid_state_prepare(mgrid_state *s, const mgrid_plan *plan, const c
     name_all(s);
   else
     status = add_all(s, err);
+  if (!status) status = add_singles(s, err);
   return status ? status : mgrid_pool_check(b, &s->batch, err);
 }
 
@@ -132,7 +152,7 @@ void mgrid_state_free(mgrid_state *s) {
   mgrid_state     **at = &b->states;
   while (*at != s) at = &(*at)->next;
   *at = s->next;
-  if (s->comm) mgrid_pool_release(b, s->view.ncomms, s->comm, &s->batch);
+  if (s->comm) mgrid_pool_release(b, s->ncomms, s->comm, &s->batch);
   mgrid_batch_free(&s->batch, &h);
   if (s->comm) mgrid_realloc(&h, s->comm, comm_bytes(s), 0);
   if (s->group) mgrid_realloc(&h, s->group, group_bytes(s), 0);
@@ -247,6 +267,9 @@ mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error 
       wanted |= s->view.member[i].entry == entry && s->view.member[i].comm == (int)c;
     if (wanted) mgrid_batch_add(&s->batch, s->comm[c]);
   }
+  for (size_t i = 0; i < s->view.nmembers && !status; i++)
+    if (s->view.member[i].entry == entry && s->group[i].comm && s->group[i].size == 1)
+      status = mgrid_pool_single(s->backend, s->group[i].comm, &mine);
   /* a rank that cannot create fails before any rank begins */
   if (!status) status = mgrid_pool_check(s->backend, &s->batch, &mine);
   uint64_t    call = mgrid_meet_call(s->backend, false, "create '%.32s' of '%.32s'", family ? family : "", s->name);
@@ -269,10 +292,10 @@ mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err
   int64_t       n = 0;
   if (mgrid_meet(s->backend, mgrid_meet_call(s->backend, false, "prove '%.64s'", s->name), &mine))
     return mgrid_error_pass(err, &mine);
-  for (size_t i = 0; i < s->view.ncomms; i++) {
+  for (size_t i = 0; i < s->ncomms; i++) {
     if (!s->comm[i]->real || !s->comm[i]->native) continue; /* lazy, or a dry state */
     own = first_of(own, mgrid_pool_prove(s->backend, s->comm[i], own ? NULL : &mine));
-    n++;
+    n += i < s->view.ncomms;
   }
   mgrid_status status = mgrid_verdict(s->backend, own, &mine, &mine);
   if (proved) *proved = n;

@@ -41,7 +41,7 @@ struct mgrid_group {
   const char         *name; /* of the family */
   const mgrid_family *family;
   int64_t             index, position, size; /* of the group in the family; of this rank; members */
-  const mgrid_shared *comm;                  /* NULL for a group of one rank, and where there is `none` */
+  mgrid_shared       *comm;                  /* NULL where there is `none`, and for most groups of one rank */
   bool                none;                  /* the family's backend is "none" */
 };
 
@@ -51,7 +51,8 @@ struct mgrid_state {
   mgrid_backend *backend;
   char          *name;     /* argument of mgrid_materialize; "": none */
   mgrid_view     view;     /* the plan as this rank sees it */
-  mgrid_shared **comm;     /* [view.ncomms], in schedule order */
+  size_t         ncomms;   /* view.ncomms, and one for each group of one rank that has its own */
+  mgrid_shared **comm;     /* [ncomms], those of the view first, in schedule order */
   mgrid_batch    batch;    /* memory to create and release all of them */
   mgrid_group   *group;    /* [view.nmembers]: the handles */
   size_t        *first;    /* [nentries + 1]: where the groups of a family begin in `group` */
@@ -67,6 +68,8 @@ mgrid_shared *mgrid_pool_take(mgrid_backend *b, const mgrid_plan *p, const mgrid
 mgrid_status  mgrid_batch_init(mgrid_batch *batch, const mgrid_hooks *h, size_t room, mgrid_error *err);
 void          mgrid_batch_free(mgrid_batch *batch, const mgrid_hooks *h);
 void          mgrid_batch_add(mgrid_batch *batch, mgrid_shared *c); /* unless it is created already */
+/* Create that of a group of one rank, unless it is. Local. */
+mgrid_status mgrid_pool_single(mgrid_backend *b, mgrid_shared *c, mgrid_error *err);
 /* One of other ranks: mgrid_backend.whole. */
 void mgrid_batch_add_absent(mgrid_batch *batch, const mgrid_entry *family, const mgrid_descriptor *backend);
 /* Can what is in the batch be created? Local, called before agreement. */

@@ -14,7 +14,7 @@ local mesh_utils = require "moongrid.jax_mesh"
 local layers = assert(loadfile("tests/lua/layers.lua", "t", _ENV))() -- with busted's names
 local messages, groups, unprovoked = layers.messages, layers.groups, layers.unprovoked
 
-local options = "(unique, first, lazy, high_priority, timeout, backend, nccl, cartesian, windows, device, parent)"
+local options = "(unique, first, lazy, high_priority, timeout, backend, nccl, cartesian, windows, device, parent, single)"
 local name_rule = "(a letter or _, then letters, digits or _; at most 31)"
 
 describe("HyperCommGrid", function()

@@ -136,6 +136,17 @@ static const mgrid_backend_ops nccl_ops = {
   .transport = &mgrid_nccl_transport,
 };
 
+/* Of families that ask for mpi. */
+static bool carried_wants(const mgrid_backend *b, const mgrid_choice *options) {
+  const mgrid_backend *carrier = ((const nccl_backend *)b)->carrier;
+  return carrier->wants_single(carrier, options);
+}
+
+static mgrid_status carried_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
+  mgrid_backend *carrier = ((nccl_backend *)b)->carrier;
+  return carrier->single(carrier, spec, native, err);
+}
+
 static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options *options, mgrid_error *err) {
   nccl_backend own = { 0 }, *n = &own, *made = malloc(sizeof *made);
   mgrid_error  why = MGRID_ERROR_INIT;
@@ -144,7 +155,9 @@ static mgrid_backend *nccl_over(mgrid_backend *carrier, const mgrid_nccl_options
                              .ops = &nccl_ops,
                              .rank = carrier->rank,
                              .world = carrier->world,
-                             .users = 1 };
+                             .users = 1,
+                             .wants_single = carrier->single ? carried_wants : NULL,
+                             .single = carrier->single ? carried_single : NULL };
   n->carrier = carrier;
   n->carry = carrier->ops->carrier;
   n->options = *options;
