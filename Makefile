@@ -59,6 +59,8 @@ endif
 
 DEPS     := jansson libxxhash
 LUA_DEPS := lua5.4 yaml-0.1
+# Lua as an archive, which goes into ours; nothing where there is none.
+LUA_ARCHIVE ?= $(wildcard $(shell $(PKG_CONFIG) --variable=libdir lua5.4)/lib$(patsubst -l%,%,$(filter -llua%,$(shell $(PKG_CONFIG) --libs-only-l lua5.4))).a)
 # LuaRocks says where the headers of its Lua are; the module needs no library of Lua.
 LUA_CFLAGS ?= $(shell $(PKG_CONFIG) --cflags lua5.4)
 
@@ -114,9 +116,10 @@ LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
 LOADED  := lua $(BACKENDS)
 LIB     := $(B)/libmoongrid.so.$(SOVER)
 LIBS_OF_BACKENDS := $(BACKENDS:%=$(B)/libmoongrid_%.so.$(SOVER))
-OUT     := $(LIB) $(B)/libmoongrid.a $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(LOADED:%=$(B)/libmoongrid_%.a) $(B)/moongrid.so $(B)/moongrid
-# What a program links that has recipes without loading a library: -u takes the entry out of the archive.
-WITH_LUA := -Wl,-u,mgrid_lua_entry $(B)/libmoongrid_lua.a $(B)/libmoongrid.a $(LUA_LIBS)
+ARCHIVES := $(B)/libmoongrid.a $(if $(LUA_ARCHIVE),$(B)/libmoongrid_lua.a) $(BACKENDS:%=$(B)/libmoongrid_%.a)
+OUT     := $(LIB) $(LOADED:%=$(B)/libmoongrid_%.so.$(SOVER)) $(ARCHIVES) $(B)/moongrid.so $(B)/moongrid
+# What a program of ours links, which sees the inside and has no Lua of its own.
+WITH_LUA := $(LUA_OBJ) $(B)/libmoongrid.a $(LUA_LIBS)
 
 all: $(OUT)
 
@@ -195,7 +198,27 @@ $(B)/libmoongrid_lua.so.$(SOVER): $(LUA_OBJ) $(LIB) $(MAP)
 	$(SHARED) $(DEFS) -Wl,--version-script=$(MAP) $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN') -o $@ $(LUA_OBJ) $(LIB) $(LUA_LIBS)
 	ln -sf $(@F) $(B)/libmoongrid_lua.so
 
-$(B)/libmoongrid_lua.a: $(LUA_OBJ)
+# The host of the archive may have any Lua, too. recipes.o has a Lua of its own, whose names are not seen outside of it;
+# module.o, of moongrid_lua.h, speaks with the host's, which the linker refuses if it is not 5.4. Lua's archive may not be
+# position-independent: then its standard streams alone keep it out of shared libraries, and no function that is called
+# has to do with them.
+STREAMS := stdin stdout stderr
+$(B)/gen/streams.o:
+	@mkdir -p $(@D)
+	echo '$(foreach s,$(STREAMS),void *const mgrid_no_$(s) = 0;)' | $(CC) $(OPT) -fPIC -xc - -c -o $@
+
+$(B)/gen/recipes.o: $(LUA_OBJ) $(LUA_ARCHIVE) | $(B)/gen/streams.o
+	$(LD) -r -o $@ $^
+	$(OBJCOPY) $(foreach s,$(STREAMS),--redefine-sym $(s)=mgrid_no_$(s)) $@
+	$(LD) -r -o $@.all $@ $(B)/gen/streams.o
+	$(OBJCOPY) --keep-global-symbol=mgrid_lua_entry $@.all $@
+	rm $@.all
+
+$(B)/gen/module_of_host.o: $(LUA_OBJ)
+	$(LD) -r -o $@ $^
+	$(OBJCOPY) --keep-global-symbol=mgrid_lua_open $@
+
+$(B)/libmoongrid_lua.a: $(B)/gen/recipes.o $(B)/gen/module_of_host.o
 	rm -f $@
 	$(AR) rcs $@ $^
 
@@ -228,8 +251,8 @@ $(B)/moongrid.so: $(B)/gen/module.o $(LIB)
 	echo '{ global: luaopen_moongrid; local: *; };' > $(B)/gen/module.map
 	$(SHARED) -Wl,--version-script=$(B)/gen/module.map $(if $(RUNPATH),-Wl$(,)-rpath$(,)'$$ORIGIN:$$ORIGIN/../..') -o $@ $< $(LIB) $(shell $(PKG_CONFIG) --libs yaml-0.1) $(LIBS)
 
-# The command links the archives: it is one file to copy, and can use symbols that are not exported.
-$(B)/moongrid: $(COMMAND) $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+# The command links no library of ours: it is one file to copy, and can use symbols that are not exported.
+$(B)/moongrid: $(COMMAND) $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -o $@ $(COMMAND) $(WITH_LUA)
 
@@ -278,13 +301,14 @@ install: all man
 	install -m 644 $(HEADERS) '$(D)$(PREFIX)'/include/
 	for name in moongrid $(LOADED:%=moongrid_%); do \
 	  install -m 755 $(B)/lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/ && \
-	  ln -sf lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/lib$$name.so && \
-	  install -m 644 $(B)/lib$$name.a '$(D)$(LIBDIR)'/ || exit 1; \
+	  ln -sf lib$$name.so.$(SOVER) '$(D)$(LIBDIR)'/lib$$name.so || exit 1; \
 	done
+	install -m 644 $(ARCHIVES) '$(D)$(LIBDIR)'/
+	$(if $(LUA_ARCHIVE),,echo 'libmoongrid_lua.a is left out: it takes an archive of Lua 5.4, and there is none (LUA_ARCHIVE=FILE)')
 	install -d '$(D)$(MANDIR)'/man1 '$(D)$(MANDIR)'/man3
 	install -m 644 build/man/moongrid.1 '$(D)$(MANDIR)'/man1/
 	install -m 644 build/man/moongrid.3 '$(D)$(MANDIR)'/man3/
-	for name in moongrid moongrid_lua; do scripts/pkgconfig $$name $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(PC)'/$$name.pc || exit 1; done
+	for name in moongrid moongrid_lua $(if $(LUA_ARCHIVE),moongrid_static); do scripts/pkgconfig $$name $(VERSION) '$(PREFIX)' '$(LIBDIR)' > '$(PC)'/$$name.pc || exit 1; done
 	$(foreach b,$(BACKENDS),scripts/pkgconfig moongrid_$(b) $(VERSION) '$(PREFIX)' '$(LIBDIR)' $(PC_$(b)) > '$(PC)'/moongrid_$(b).pc &&) true
 	install -d '$(CMAKE)'
 	for file in moongrid-config.cmake moongrid-config-version.cmake; do \
@@ -317,7 +341,7 @@ uninstall:
 	rm -f '$(D)$(MANDIR)'/man1/moongrid.1 '$(D)$(MANDIR)'/man3/moongrid.3
 	rm -f '$(D)$(PREFIX)'/bin/moongrid $(addprefix '$(D)$(PREFIX)'/include/,$(notdir $(CORE_HEADERS)) $(patsubst %,moongrid_%.h,lua $(ALL_BACKENDS)))
 	rm -f $(addprefix '$(D)$(LIBDIR)'/lib,$(foreach l,moongrid $(patsubst %,moongrid_%,lua $(ALL_BACKENDS)),$(l).so $(l).so.$(SOVER) $(l).a))
-	rm -f $(addprefix '$(PC)'/,moongrid.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
+	rm -f $(addprefix '$(PC)'/,moongrid.pc moongrid_static.pc $(patsubst %,moongrid_%.pc,lua $(ALL_BACKENDS)))
 	rm -rf '$(CMAKE)'
 	rm -f '$(D)$(LUA_CMOD)'/moongrid.so $(addprefix '$(D)$(LUA_LMOD)'/moongrid/,$(notdir $(LUA_FILES)))
 	rm -f '$(D)$(BASHDIR)'/moongrid '$(D)$(ZSHDIR)'/_moongrid '$(D)$(FISHDIR)'/moongrid.fish '$(D)$(MODULES)'/$(VERSION).lua

@@ -26,7 +26,7 @@ $(B)/tests/%.o: tests/%.c Makefile tests/tests.mk
 
 $(MPI_BIN:=.o) $(NCCL_BIN:=.o) $(B)/tests/multi_gpu.o $(B)/tests/rl_sync.o $(PORT_SRC:examples/ports/%.c=$(B)/tests/ports/%.o): $(MPI_FLAGS)
 
-$(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+$(TEST_BIN): $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_COMMAND) $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Calls of every public function, from the headers.
@@ -40,7 +40,7 @@ $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 # What scripts/systems compares between systems.
 tests: $(B)/tests/digests
 
-$(B)/tests/digests: $(B)/tests/c/digests.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+$(B)/tests/digests: $(B)/tests/c/digests.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.
@@ -57,7 +57,7 @@ $(filter-out %/starved,$(MPI_BIN)): %: %.o $(LIB) $(B)/libmoongrid_mpi.so.$(SOVE
 	$(CC) $< -o $@ $(AS_TRAINER) -ldl
 
 # From the archives, whose allocations are the linker's to route.
-$(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+$(filter %/starved,$(MPI_BIN)): %: %.o $(B)/libmoongrid_mpi.a $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(ALL_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc $(B)/libmoongrid_mpi.a $(WITH_LUA) $(LIBS_mpi)
 
 # The nccl backend as a trainer sees it, and the stand-in libraries that it runs on here.
@@ -138,7 +138,7 @@ $(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
-$(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(B)/libmoongrid_lua.a $(B)/libmoongrid.a
+$(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(WITH_LUA)
 

@@ -9,6 +9,7 @@
 #include "script/entry.h"
 #include "script/prelude.h"
 
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -73,6 +74,19 @@ static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
   return mgrid_budget_verdict(rt->L, &rt->budget, rc, err);
 }
 
+/* Where libmoongrid_lua could not be bound to its own Lua first (comm/recipe.c), the functions that every Lua has may be
+** those of the host's, beside the ones that are new in 5.4. */
+static mgrid_status check_lua(mgrid_error *err) {
+  Dl_info of_any = { 0 }, of_5_4 = { 0 };
+  dladdr((void *)(uintptr_t)lua_newstate, &of_any);
+  dladdr((void *)(uintptr_t)lua_newuserdatauv, &of_5_4);
+  if (of_any.dli_fbase == of_5_4.dli_fbase) return MGRID_OK;
+  return mgrid_fail(err, MGRID_MISSING,
+                    "recipes need Lua 5.4, and lua_newstate is that of %s: a sanitizer forbids to load a Lua apart "
+                    "from the program's; link the archives (pkg-config moongrid_static), or run without sanitizer",
+                    of_any.dli_fname);
+}
+
 mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
   mgrid_limits l = MGRID_LIMITS_INIT;
   mgrid_hooks  h = MGRID_HOOKS_INIT;
@@ -82,6 +96,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
     return mgrid_null(err, MGRID_OUT_OF_RANGE,
                       "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds, %g of a call",
                       l.memory, l.instructions, l.seconds, l.call_seconds);
+  if (check_lua(err)) return NULL;
   mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
   if (!rt) return mgrid_null_oom(err);
   rt->made_by.entry = &mgrid_lua_entry;

@@ -21,7 +21,19 @@ local function host(words)
   return path
 end
 
+-- The archives, as moongrid_static.pc has them: what speaks Lua has a Lua of its own in it.
+local archives = "-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a build/libmoongrid.a "
+  .. "$(pkg-config --libs yaml-0.1 jansson libxxhash) -lm"
 local linked = ("-Lbuild -lmoongrid -Wl,-rpath,%s/build"):format(root)
+
+-- A shared library of the archives, as a plugin links them.
+local function of_archives()
+  local path = stage .. "/libmoongrid_of_archives.so"
+  local _, err, code = run(("cc -shared -o %s -Wl,-z,text -Wl,--whole-archive build/libmoongrid.a -Wl,--no-whole-archive %s -ldl")
+    :format(path, archives))
+  assert.equal(0, code, err)
+  return path
+end
 
 -- Every host has the plan that the command prints, and leaves by exit code 0.
 local planned
@@ -53,23 +65,37 @@ describe("a host with a Lua of its own", function()
       it(("plans beside %s, %s"):format(lua.name, way), function()
         if not has("pkg-config --exists " .. lua.name) then return pending("no " .. lua.name .. " here") end
         local wanted = ("before: %s\nwhat speaks Lua is here: 0\n<plan>\nafter: %s\n"):format(says, says)
-        for _, order in ipairs { libs .. linked, linked .. " " .. libs } do
+        for _, order in ipairs { libs .. linked, linked .. " " .. libs, libs .. archives, archives .. " " .. libs } do
           local out, err, code = run(host(flags .. order))
           assert.equal(wanted, answer(out), err)
           assert.equal(0, code)
         end
       end)
 
+      it(("plans or is refused beside %s, %s, under a sanitizer"):format(lua.name, way), function()
+        if not has("pkg-config --exists " .. lua.name) then return pending("no " .. lua.name .. " here") end
+        local function with(words)
+          return run("ASAN_OPTIONS=detect_leaks=0 " .. host("-fsanitize=address " .. flags .. libs .. words))
+        end
+        local out, err = with(archives)
+        assert.truthy(answer(out):find("<plan>\nafter: " .. says, 1, true), err)
+        out, err = with(linked)
+        local refused = "recipes need Lua 5.4, and lua_newstate is that of"
+        assert.truthy(answer(out):find("<plan>\nafter: " .. says, 1, true) or out:find(refused, 1, true), out .. err)
+      end)
+
       it(("loads moongrid beside %s, %s, 50 times"):format(lua.name, way), function()
         if not has("pkg-config --exists " .. lua.name) then return pending("no " .. lua.name .. " here") end
         local program = host(flags .. "-DLOADED " .. libs)
         for _, how in ipairs { "local", "global" } do
-          local out, err, code = run(("%s %s/build/libmoongrid.so 50 %s"):format(program, root, how))
-          assert.equal(0, code, out .. err)
-          local first, last = out:match "files: (%d+).*files: (%d+)"
-          assert.equal(first, last)
-          assert.equal(50, select(2, answer(out):gsub("<plan>", "")))
-          assert.truthy(out:find("after: " .. says, 1, true), out)
+          for _, library in ipairs { root .. "/build/libmoongrid.so", of_archives() } do
+            local out, err, code = run(("%s %s 50 %s"):format(program, library, how))
+            assert.equal(0, code, out .. err)
+            local first, last = out:match "files: (%d+).*files: (%d+)"
+            assert.equal(first, last)
+            assert.equal(50, select(2, answer(out):gsub("<plan>", "")))
+            assert.truthy(out:find("after: " .. says, 1, true), out)
+          end
         end
       end)
     end
@@ -111,10 +137,9 @@ describe("a host without Lua", function()
   end)
 
   it("links the archives: with what speaks Lua, or without", function()
-    local libs = "build/libmoongrid.a $(pkg-config --libs jansson libxxhash) -lm "
-    local out, err = run(host("-Wl,-u,mgrid_lua_entry build/libmoongrid_lua.a " .. libs .. "$(pkg-config --libs lua5.4 yaml-0.1)"))
-    assert.truthy(answer(out):find "<plan>\n$", err)
-    local program = host(libs) -- then the library is loaded, from where the loader looks
+    local out, err = run(host(archives))
+    assert.equal("what speaks Lua is here: 0\n<plan>\n", answer(out), err)
+    local program = host "build/libmoongrid.a $(pkg-config --libs jansson libxxhash) -lm" -- then the library is loaded, from where the loader looks
     out, err = run(("LD_LIBRARY_PATH=%s/build %s"):format(root, program))
     assert.equal("what speaks Lua is here: 0\n<plan>\n", answer(out), err)
     out = run(program)
@@ -123,8 +148,9 @@ describe("a host without Lua", function()
 end)
 
 describe("a host that gives scripts of its own the module", function()
+  local source = stage .. "/scripts"
+
   it("links what speaks Lua, and makes runtimes too", function()
-    local source = stage .. "/scripts"
     run("mkdir -p " .. stage)
     local file = assert(io.open(source .. ".c", "w"))
     file:write [[
@@ -150,13 +176,40 @@ describe("a host that gives scripts of its own the module", function()
         return 0;
       }]]
     file:close()
-    local _, err, code = run(("cc -Wall -Werror -Isrc $(pkg-config --cflags lua5.4) %s.c -o %s -Lbuild -lmoongrid_lua "
-      .. "-lmoongrid -Wl,-rpath,%s/build $(pkg-config --libs lua5.4)"):format(source, source, root))
-    assert.equal(0, code, err)
-    local out
-    out, err, code = run(source)
-    assert.equal("Lua 5.4\t1\n7 families \n", out, err)
-    assert.equal(0, code)
+    for _, words in ipairs { ("-Lbuild -lmoongrid_lua -lmoongrid -Wl,-rpath,%s/build"):format(root), archives } do
+      local _, err, code = run(("cc -Wall -Werror -Isrc $(pkg-config --cflags lua5.4) %s.c -o %s %s $(pkg-config --libs lua5.4)")
+        :format(source, source, words))
+      assert.equal(0, code, err)
+      local out
+      out, err, code = run(source)
+      assert.equal("Lua 5.4\t1\n7 families \n", out, err)
+      assert.equal(0, code)
+    end
+  end)
+
+  for _, other in ipairs { "lua5.1", "lua5.3", "luajit" } do
+    it("does not link the archive with " .. other, function()
+      if not has("pkg-config --exists " .. other) then return pending("no " .. other .. " here") end
+      local file = assert(io.open(source .. ".c", "w"))
+      file:write "#include <moongrid_lua.h>\nint main(int n, char **v) { return v[n] ? mgrid_lua_open((void *)v) : 0; }\n"
+      file:close()
+      local _, err, code = run(("cc -Isrc %s.c -o %s $(pkg-config --libs %s) %s"):format(source, source, other, archives))
+      assert.equal(1, code)
+      assert.truthy(err:find("undefined reference to `lua_newuserdatauv'", 1, true), err)
+    end)
+  end
+end)
+
+describe("the archives", function()
+  -- Names that another archive or library of a host may have, too: those of Lua are in all of its versions.
+  it("show nothing but moongrid's names, and want no Lua for recipes", function()
+    local members = run "ar t build/libmoongrid_lua.a"
+    assert.equal("recipes.o\nmodule_of_host.o\n", members)
+    run(("cd %s && ar x %s/build/libmoongrid_lua.a recipes.o"):format(stage, root))
+    assert.equal("mgrid_lua_entry\n", (run(("nm -g --defined-only %s/recipes.o | awk '{ print $3 }'"):format(stage))))
+    local wanted = run(("nm -u %s/recipes.o"):format(stage))
+    assert.truthy(wanted:find "mgrid_plan_new")
+    assert.is_nil(wanted:find "lua")
   end)
 end)
 

@@ -77,13 +77,15 @@ describe("make install", function()
   it("serves a C program, shared and static", function()
     local source = support.file(program):gsub("%.lua$", "")
     run(("mv %s.lua %s.c"):format(source, source))
-    for _, how in ipairs { "", "-static" } do
-      local libs = how == "" and ("$(%s --libs moongrid)"):format(pkg)
-        or ("$(%s --libs --static moongrid_lua | sed -E 's/-l(moongrid[a-z_]*)/-l:lib\\1.a/g')"):format(pkg)
+    for _, name in ipairs { "moongrid", "moongrid_static" } do
+      local libs = ("$(%s --libs %s)"):format(pkg, name)
       local _, err, code = run(("cc -Wall -Werror %s.c -o %s $(%s --cflags moongrid) %s"):format(source, source, pkg, libs))
       assert.equal(0, code, err)
       local out = run(("LD_LIBRARY_PATH=%s/lib %s"):format(prefix, source))
       assert.equal(support.version .. " 7 families\n", out)
+      local loaded = run("ldd " .. source)
+      assert.equal(name == "moongrid", loaded:find "moongrid" ~= nil, loaded)
+      assert.is_nil(loaded:find "liblua")
     end
     run(("rm -f %s %s.c"):format(source, source))
   end)
@@ -110,7 +112,8 @@ describe("make install", function()
     run("make -s install PREFIX=" .. own)
     local pc = ("PKG_CONFIG_PATH=%s/lib/pkgconfig pkg-config"):format(own)
     local _, err, code = run(("cc %s.c -o %s $(%s --cflags moongrid_mpi) "
-      .. "$(%s --libs --static moongrid_mpi | sed -E 's/-l(moongrid[a-z_]*)/-l:lib\\1.a/g')"):format(source, source, pc, pc))
+      .. "-Wl,-u,mgrid_mpi_entry -l:libmoongrid_mpi.a $(%s --libs moongrid_static) $(pkg-config --libs $(scripts/mpi --module))")
+      :format(source, source, pc, pc))
     assert.equal(0, code, err)
     local out
     out, err = run(("rm -rf %s; scripts/launch 2 %s"):format(own, source))
@@ -296,6 +299,16 @@ describe("make install", function()
       end
     end
     assert.truthy(n > 200)
+  end)
+
+  it("leaves out the archive that takes one of Lua, and says so, where there is none", function()
+    local out, err, code = run("make -s LUA_ARCHIVE= install PREFIX=/usr DESTDIR=" .. stage .. "/none")
+    assert.equal(0, code, err)
+    assert.truthy(out:find("libmoongrid_lua.a is left out: it takes an archive of Lua 5.4, and there is none", 1, true), out)
+    local files = run(("find %s/none -name '*.a' -o -name '*.pc'"):format(stage))
+    assert.truthy(files:find("/libmoongrid.a", 1, true) and files:find("/moongrid_lua.pc", 1, true))
+    assert.is_nil(files:find("libmoongrid_lua.a", 1, true) or files:find("moongrid_static", 1, true))
+    run(("rm -r %s/none"):format(stage))
   end)
 
   it("is undone by uninstall", function()
