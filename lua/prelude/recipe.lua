@@ -5,16 +5,15 @@
 -- recipes get only these three words from it.
 --
 -- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
--- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and
--- place() (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of
--- the text; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name,
--- text, usual, unread) records a parameter, params(state) reads them back; allow_idle(topology): ranks may be in no
--- group; digest(state) is that of its plan;
--- settings(state) are those that a host has set, by name; note_policies(topology, hash) makes ranks compare
--- the texts of the recipe and its base; choose(topology, family, option, value) sets an option;
--- concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: names by their bytes,
--- then numbers, then the rest; encode(value) and decode(text) are JSON; decode returns
--- nil for text that is none, nil and why for what has no place in Lua.
+-- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and place()
+-- (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for
+-- the host; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name, text,
+-- usual, unread) records a parameter, params(state) reads them back; allow_idle(topology): ranks may be in no group;
+-- digest(state) is that of its plan; settings(state) are those that a host has set, by name; note_policies(topology,
+-- hash) makes ranks compare the texts of the recipe and its base; choose(topology, family, option, value) sets an
+-- option; concurrent(topology, lists, where) keeps families apart; keys(table) is a sorted list: numbers, names by
+-- their bytes, then the rest; encode(value) and decode(text) are JSON; decode returns nil for text that is none, nil
+-- and why for what has no place in Lua.
 
 local core = ...
 local shared = core.library("shared", core)
@@ -181,7 +180,7 @@ function recipe(what)
   if type(what) == "table" then return define(what, where) end
   if type(what) ~= "string" then core.raise_at(where, "recipe takes a table or a name, not " .. show(what)) end
   local from = running[#running]
-  local path, chunk, key, text = core.load(what, from and from.path, by_host)
+  local path, chunk, key, text, told = core.load(what, from and from.path, by_host)
   by_host = false
   if loaded[key] then return loaded[key] end
   if loading[key] then core.raise_at(where, "recipe '" .. what .. "' is based on itself") end
@@ -192,7 +191,7 @@ function recipe(what)
   loading[key], running[#running] = nil, nil
   if not ok then error(value, 0) end
   if not body_of(value) then
-    core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", path,
+    core.raise_at("", string.format("%s returned %s; end it with 'return recipe { ... }'", told,
       value == nil and "nothing" or core.kind(value)))
   end
   loaded[key] = value

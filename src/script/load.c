@@ -8,7 +8,6 @@
 #include "types/budget.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -101,12 +100,12 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   return rc;
 }
 
-/* Push a file as a function, as luaL_loadfilex does. The file is read once, so that function and hash are of the same
-** text even if somebody edits it meanwhile. */
-static int load_file(lua_State *L, const char *path, uint64_t *hash) {
+/* Push a file as a function, as luaL_loadfilex does; `name` is what messages call it. The file is read once, so that
+** function and hash are of the same text even if somebody edits it meanwhile. */
+static int load_file(lua_State *L, const char *path, const char *name, uint64_t *hash) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
-  lua_pushfstring(L, "@%s", path); /* may raise, so before the file is open */
+  lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
   if (mgrid_read_file(path, &t, &e)) {
     mgrid_text_free(&t);
     if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
@@ -116,12 +115,12 @@ static int load_file(lua_State *L, const char *path, uint64_t *hash) {
   }
   int rc = load_text(L, &t, lua_tostring(L, -1), hash);
   mgrid_text_free(&t);
-  if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, path);
+  if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, name);
   lua_remove(L, -2);
   return rc;
 }
 
-static const char root_key = 'r';  /* its address: the folder that recipes may name files of; false: of none */
+static const char root_key = 'r';  /* its address: the folder that recipes may name files of; nil: of none */
 static const char given_key = 'g'; /* its address: the mgrid_text that the next recipe by the host is in */
 
 void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
@@ -137,9 +136,6 @@ static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) 
   lua_pop(L, 1);
   if (!text) return false;
   mgrid_prelude_give(L, NULL);
-  lua_pushboolean(L, false);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
-  lua_pushvalue(L, 1);
   lua_pushvalue(L, 1);
   lua_pushfstring(L, "=%s", name);
   *rc = load_text(L, text, lua_tostring(L, -1), hash);
@@ -161,8 +157,8 @@ static bool looks_like_path(const char *name) {
   return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
 }
 
-/* Push the path of a recipe that another recipe names, relative to the folder of that other one: the file
-** that is being run (`from`), or, inside a build, the file of the running function. */
+/* Push the path of a recipe that another recipe names, relative to the folder of that other one, whose path is one from the
+** folder of all: the file that is being run (`from`), or, inside a build, the file of the running function. */
 static void push_path(lua_State *L, const char *name, const char *from) {
   lua_Debug ar;
   for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
@@ -180,37 +176,50 @@ static void push_path(lua_State *L, const char *name, const char *from) {
   }
 }
 
-/* Is the file at or below the folder of the recipe that the host has named? Links are followed first. */
-static bool is_within(const char *real, const char *root) {
-  size_t len = strlen(root);
-  return strncmp(real, root, len) == 0 && real[len] == '/';
+/* The host names a file: its folder is the one that recipes may name others of. One that lies nowhere, such as a pipe or
+** a file that was removed, has none. Pushes the name of the file in its folder. */
+static void set_home(lua_State *L, const char *path, bool of_recipes) {
+  char        real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
+  const char *base = strrchr(path, '/');
+  lua_pushstring(L, slash ? slash + 1 : base ? base + 1 : path);
+  if (slash) *slash = '\0';
+  if (slash && of_recipes) {
+    lua_pushstring(L, real);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+  }
+  /* what lies beside it, the host would name likewise, unless its path was a link */
+  if (slash && strcmp(lua_tostring(L, -1), base ? base + 1 : path) != 0)
+    lua_pushfstring(L, "%s/", real);
+  else
+    lua_pushlstring(L, path, base ? (size_t)(base + 1 - path) : 0);
+  mgrid_budget_home(L, lua_tostring(L, -2), path, lua_tostring(L, -1));
+  lua_pop(L, 1);
 }
 
-/* A recipe may name other recipes of its own folder, and nothing else that there is: raise, without a look at the
-** file, or push its true path. The host may name any; its folder is then the one. */
-static void check_path(lua_State *L, const char *name, const char *path, bool by_host) {
-  char   real[PATH_MAX];
-  size_t len = strlen(path);
-  bool   there = realpath(path, real) != NULL;
-  if (by_host) {
-    lua_pushstring(L, there ? real : path);
-    char *slash = there ? strrchr(real, '/') : NULL;
-    if (slash) *slash = '\0';
-    lua_pushstring(L, slash ? real : "");
-    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
-    return;
-  }
-  bool none = lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key) == LUA_TBOOLEAN;
-  if (none && (there || looks_like_path(name)))
-    refuse_name(L, lua_pushfstring(
-                       L, "'%s' is a file, and a recipe from standard input names none: it lies in no folder", name));
+static void forget_home(lua_State *L) {
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+  mgrid_budget_no_home(L);
+}
+
+/* A recipe may name other recipes of its own folder: push the path from there, and of the whole system. All else is
+** refused without a look at what there is, so that no answer tells it. */
+static void check_path(lua_State *L, const char *name, const char *path) {
+  size_t len = strlen(name);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
   const char *root = lua_tostring(L, -1);
-  if (there && (!root || !is_within(real, root)))
-    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it", name));
-  if (there && (len < 4 || strcmp(path + len - 4, ".lua") != 0))
+  if (!root)
+    refuse_name(
+        L, lua_pushfstring(
+               L, "'%s' is a file, and a recipe that lies in no folder, as one from standard input, names none", name));
+  const char *way = mgrid_folder_find(L, root, path);
+  if (!way)
+    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
+                                   *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
+  if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
     refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
-  lua_pop(L, 1);
-  lua_pushstring(L, there ? real : path);
+  lua_pushfstring(L, "%s/%s", root, way);
+  lua_remove(L, -3);
 }
 
 /* Raise why a recipe cannot be loaded: no such file, bytecode, or a syntax error. */
@@ -237,31 +246,53 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
   return lua_error(L);
 }
 
-/* load(name [, path of the file that is being run] [, by the host]) */
+/* Push the name and the function of the file that the host names. */
+static int load_home(lua_State *L, const char *path, uint64_t *hash) {
+  mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
+  set_home(L, path, true);
+  return load_file(L, path, lua_tostring(L, -1), hash);
+}
+
+/* The same for one that a recipe names, `from` another. */
+static int load_beside(lua_State *L, const char *name, const char *from, uint64_t *hash) {
+  int rc = LUA_ERRFILE;
+  push_path(L, name, from);
+  if (!looks_like_path(name)) return rc;
+  mgrid_lua_charge(L, 1000);
+  check_path(L, name, lua_tostring(L, -1));
+  rc = load_file(L, lua_tostring(L, -1), lua_tostring(L, -2), hash);
+  if (rc == LUA_ERRFILE) luaL_gsub(L, lua_tostring(L, -1), lua_tostring(L, -2), lua_tostring(L, -3));
+  lua_remove(L, rc == LUA_ERRFILE ? -3 : -2); /* the path of the whole system */
+  if (rc == LUA_ERRFILE) lua_remove(L, -2);
+  return rc;
+}
+
+/* load(name [, path of the file that is being run] [, by the host]): prelude.h */
 int mgrid_core_load(lua_State *L) {
   const char        *name = luaL_checkstring(L, 1);
   const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
   uint64_t           hash = 0;
   int                rc;
   lua_settop(L, 3); /* an argument that is left out is not what is pushed next */
-  if (lua_toboolean(L, 3) && load_given(L, name, &hash, &rc)) {
+  bool by_host = lua_toboolean(L, 3);
+  if (by_host) forget_home(L);
+  const char *path = name;
+  while (by_host && strncmp(path, "./", 2) == 0) path += 2;
+  if (by_host && load_given(L, name, &hash, &rc))
     ours = NULL;
-  } else if (ours) {
-    lua_pushvalue(L, 1);
-    rc = mgrid_bundle_load(L, ours);
-  } else {
-    mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
-    push_path(L, name, luaL_optstring(L, 2, NULL));
-    check_path(L, name, lua_tostring(L, -1), lua_toboolean(L, 3));
-    lua_insert(L, -2); /* true path, path */
-    rc = load_file(L, lua_tostring(L, -1), &hash);
-  }
-  if (rc) return load_failed(L, rc, name, lua_tostring(L, -2));
+  else if (ours)
+    lua_pushvalue(L, 1), rc = mgrid_bundle_load(L, ours);
+  else if (by_host)
+    rc = load_home(L, path, &hash);
+  else
+    rc = load_beside(L, name, luaL_optstring(L, 2, NULL), &hash);
+  if (rc) return load_failed(L, rc, name, by_host ? path : lua_tostring(L, -2));
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
-  lua_pushvalue(L, ours ? -2 : -3);
+  lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2)); /* a file may have the name of a bundled one */
   lua_pushinteger(L, (lua_Integer)hash);
-  return 4;
+  lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
+  return 5;
 }
 
 int mgrid_core_library(lua_State *L) {
@@ -278,7 +309,9 @@ int mgrid_core_library(lua_State *L) {
 
 void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
-  if (load_file(L, path, &hash)) lua_error(L); /* the message says where, or why it cannot be read */
+  set_home(L, path, false);
+  if (load_file(L, path, lua_tostring(L, -1), &hash))
+    lua_error(L); /* the message says where, or why it cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
 }

@@ -179,7 +179,9 @@ static mgrid_status read_file(mgrid_runtime *rt, const char *path, json_t **obje
   if (!s && table && !(*object = mgrid_read_table(path, &mine))) s = mine.status;
   if (s || table) return s ? mgrid_error_pass(err, &mine) : MGRID_OK;
   table_file f = { path, NULL };
+  mgrid_budget_keep_home(rt->L);
   s = mgrid_runtime_protected(rt, run_file, &f, err);
+  mgrid_budget_back_home(rt->L);
   if (s || json_is_object(f.values)) {
     *object = s ? NULL : f.values;
     if (s) json_decref(f.values);

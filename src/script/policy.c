@@ -120,7 +120,7 @@ static int call_body(lua_State *L) {
 static void place(const mgrid_policy *p, mgrid_error *err) {
   if (err->line || !*p->where) return;
   mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
-  mgrid_budget_position(err);
+  mgrid_budget_position(p->rt->L, err);
 }
 
 /* --------------------------------------------------------------------- agreement */
@@ -179,7 +179,7 @@ static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_erro
                    "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
                    "finite, text that is not UTF-8, or a table that is neither a list nor by name",
                    p->where, p->name);
-  if (s) mgrid_budget_position(err);
+  if (s) mgrid_budget_position(p->rt->L, err);
   return s;
 }
 
@@ -239,10 +239,10 @@ void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
   mgrid_error e = MGRID_ERROR_INIT;
   if (mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS)) return;
-  if (mgrid_budget_after(&p->rt->budget, &e))
-    mgrid_lua_raise_error(to, &e);
-  else
-    luaL_error(to,
-               "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
-               p->where, p->name);
+  if (mgrid_budget_after(&p->rt->budget, &e)) mgrid_lua_raise_error(to, &e);
+  mgrid_fail(&e, MGRID_BAD_VALUE,
+             "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
+             p->where, p->name);
+  mgrid_budget_position(L, &e);
+  luaL_error(to, "%s", e.message);
 }

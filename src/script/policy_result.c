@@ -118,7 +118,7 @@ static mgrid_status wrong_kind(const mgrid_policy *p, const char *path, mgrid_ki
   mgrid_error e = MGRID_ERROR_INIT;
   mgrid_fail(&e, MGRID_BAD_VALUE, "%spolicy '%s' returned %s%s%s%s, not %s", p->where, p->name, kind_names[is],
              path && *path ? " at '" : "", path ? path : "", path && *path ? "'" : "", kind_names[wanted]);
-  mgrid_budget_position(&e);
+  mgrid_budget_position(p->rt->L, &e);
   return mgrid_error_pass(err, &e);
 }
 

@@ -7,6 +7,7 @@
 
 #include "script/bundle.h"
 #include "script/sandbox.h"
+#include "types/budget.h"
 
 #include <lualib.h>
 #include <string.h>
@@ -30,6 +31,7 @@ void mgrid_prelude_open(lua_State *L) {
     luaL_requiref(L, lib->name, lib->func, 1);
     lua_pop(L, 1);
   }
+  mgrid_budget_no_home(L);
   mgrid_sandbox_push(L);
   int env = lua_gettop(L);
   mgrid_lua_open_world(L);

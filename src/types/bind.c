@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** bind.c - errors with the recipe's own position, metatables, argument checks.
+** bind.c - errors, metatables, argument checks.
 */
 #include "types/bind.h"
 

@@ -106,7 +106,7 @@ static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
   else
     mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe needs more than %zu %s of memory", b->place,
                b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
-  mgrid_budget_position(&e);
+  mgrid_budget_position(b->L, &e);
   return mgrid_error_pass(err, &e);
 }
 
@@ -194,14 +194,17 @@ void mgrid_lua_say(lua_State *L, const char *text) {
   enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
   mgrid_budget *b = mgrid_budget_of(L);
   if (!b || !b->hooks.log || b->said > LINES) return;
+  char where[MGRID_PLACE_MAX + 32] = "", path[MGRID_PLACE_MAX];
+  int  line;
   mgrid_lua_where(L);
+  if (mgrid_budget_place(L, lua_tostring(L, -1), path, &line)) snprintf(where, sizeof where, "%s:%d: ", path, line);
+  lua_pop(L, 1);
   int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
   while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not within a character */
   if (b->said++ == LINES)
-    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", lua_tostring(L, -1));
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
   else
-    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", lua_tostring(L, -1), cut, text, cut < n ? "..." : "");
-  lua_pop(L, 1);
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", where, cut, text, cut < n ? "..." : "");
 }
 
 void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
@@ -256,18 +259,6 @@ mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err) {
 
 /* ------------------------------------------------------------ error messages */
 
-void mgrid_budget_position(mgrid_error *err) {
-  const char *colon = strchr(err->message, ':');
-  while (colon && !(colon[1] >= '0' && colon[1] <= '9')) colon = strchr(colon + 1, ':');
-  char *end;
-  long  line = colon ? strtol(colon + 1, &end, 10) : 0;
-  if (line <= 0 || *end != ':') return;
-  size_t len = (size_t)(colon - err->message);
-  if (len >= sizeof err->file || memchr(err->message, ' ', len)) return;
-  memcpy(err->file, err->message, len);
-  err->line = (int)line;
-}
-
 /* luaL_Buffer (table.concat uses one) raises this string instead of a memory error. */
 static bool is_out_of_memory(lua_State *L) {
   return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
@@ -315,6 +306,6 @@ mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, m
   } else { /* the handler, which makes text of everything else, could not run */
     mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
   }
-  mgrid_budget_position(&e);
+  mgrid_budget_position(b->L, &e);
   return mgrid_error_pass(err, &e);
 }

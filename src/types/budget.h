@@ -58,8 +58,19 @@ int  mgrid_budget_refuse(lua_State *L, mgrid_budget *b);
 void mgrid_budget_lack(mgrid_budget *b); /* the same, but raises nothing */
 /* Release the C objects that finalizers have left, after lua_close. */
 void mgrid_budget_release(mgrid_budget *b);
-/* Fill err->file and err->line from a message "file:line: text". The message does not change. */
-void mgrid_budget_position(mgrid_error *err);
+/* Where the host's file lies, which Lua knows by a name without its folder: what the host calls it, and its folder with the
+** slash; _no_home: nowhere. What is kept is back later, for which no memory is needed. place.c */
+void mgrid_budget_home(lua_State *L, const char *name, const char *path, const char *folder);
+void mgrid_budget_no_home(lua_State *L);
+void mgrid_budget_keep_home(lua_State *L);
+void mgrid_budget_back_home(lua_State *L);
+/* The path by which the host knows a file, whose name for Lua has len bytes; of a long one the end. Needs no memory. */
+void mgrid_budget_path(lua_State *L, const char *name, size_t len, char *path, size_t room);
+/* Of a text "file:line: ...", as Lua has it: the bytes of "file", and the path by which the host knows it; 0: it begins
+** otherwise. _position: fill err->file and err->line from the message, which gets that path. Both need no memory. */
+enum { MGRID_PLACE_MAX = 200 };
+size_t mgrid_budget_place(lua_State *L, const char *text, char path[MGRID_PLACE_MAX], int *line);
+void   mgrid_budget_position(lua_State *L, mgrid_error *err);
 /* How deep brackets and blocks of a recipe, and calls between C and Lua, go into each other (runtime.c). _message is the
 ** handler of a call, which words the error and tells its place; _no_level: is that the error on the top, in any words? */
 enum { MGRID_LEVELS = 44 };

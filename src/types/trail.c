@@ -2,8 +2,9 @@
 **
 ** trail.c - the lines of a recipe that families come from, kept only while somebody asks (moongrid explain).
 */
-#include "types/bind.h"
+#include "types/budget.h"
 
+#include <limits.h>
 #include <string.h>
 
 static const char
@@ -51,8 +52,10 @@ static void places(lua_State *L) {
     lua_rawgeti(L, -1, 1);
     lua_rawgeti(L, -2, 2);
     const char *source = lua_tostring(L, -2);
-    lua_pushfstring(L, "%s:%d", source && (*source == '@' || *source == '=') ? source + 1 : source,
-                    (int)lua_tointeger(L, -1));
+    char        path[PATH_MAX];
+    bool        named = *source == '@' || *source == '=';
+    mgrid_budget_path(L, source + named, strlen(source + named), path, sizeof path);
+    lua_pushfstring(L, "%s:%d", path, (int)lua_tointeger(L, -1));
     lua_rawseti(L, list, (lua_Integer)lua_rawlen(L, list) + 1);
     lua_pop(L, 2);
   }

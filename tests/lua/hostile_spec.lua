@@ -72,7 +72,7 @@ describe("one call that takes long ends:", function()
     ["a tensor held by the largest world"] = { building "t.g = g t.x = tensor { axes = { { 'a', 8 } }, type = 'i8', cut = { a = 'x' }, on = f }",
       count, world = 2147483647 },
     ["a question that reads a pipe"] = { "return recipe '/dev/stdin'",
-      "recipe '/dev/stdin' is outside of the folder of the recipe that names it", 1 },
+      "recipe '/dev/stdin' is outside of the folder of the recipe that names it; a name is a path from there, as \"./x.lua\"", 1 },
   }
 
   it("the parser, with what it does in the square of the text", function()
@@ -388,7 +388,8 @@ describe("a recipe means the same:", function()
     for _, name in ipairs { "/proc/sys/kernel/random/uuid", "/proc/self/maps", "/etc/hostname", "../../etc/hostname" } do
       local code, message = outcome(("local _, m = pcall(recipe, %q) error(m, 0)"):format(name))
       assert.are.equal(1, code)
-      assert.are.equal(("recipe '%s' is outside of the folder of the recipe that names it"):format(name), message)
+      assert.are.equal(("recipe '%s' is outside of the folder of the recipe that names it%s"):format(name,
+        name:sub(1, 1) == "/" and "; a name is a path from there, as \"./x.lua\"" or ""), message)
     end
   end)
 

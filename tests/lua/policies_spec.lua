@@ -389,7 +389,7 @@ end)
 describe("agreed", function()
   local function plan(base, text)
     local b = support.file(base)
-    local d = support.file(text:gsub("BASE", (b:gsub("%%", "%%%%"))))
+    local d = support.file(text:gsub("BASE", "./" .. b:match "[^/]*$"))
     local ok, said = pcall(function() return mg.load(d):plan(8) end)
     local info = ok and mg.load(d):info().policies
     os.remove(b)

@@ -433,7 +433,7 @@ end }
 
   it("may be a file beside it, whatever the working directory", function()
     write("simple.lua", simple)
-    for _, base in ipairs { "simple.lua", "./simple.lua", recipes.folder .. "/simple.lua" } do
+    for _, base in ipairs { "simple.lua", "./simple.lua", "none/../simple.lua" } do
       assert.are.same({ "tp", "more" }, recipe((derived:gsub("BASE", base))):plan(8, {}).families)
     end
   end)
