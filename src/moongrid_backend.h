@@ -21,8 +21,8 @@ typedef enum mgrid_threads {
 } mgrid_threads;
 
 /* What becomes of a rank in the one place where MPI gives no way back after the deadline: inside MPI_Comm_create_group,
-** when a rank dies or is stopped there after all have come to it. A watchdog says on stderr which group of which family
-** it is, and its ranks. */
+** when a rank dies or is stopped there after all have come to it, or inside MPI_Comm_create while a backend opens. A
+** watchdog says on stderr which group of which family it is, and its ranks. */
 typedef enum mgrid_on_deadline {
   MGRID_DEADLINE_ERROR, /* it waits on; everywhere else the call returns an error */
   MGRID_DEADLINE_ABORT  /* the process ends with status 4; then the launcher ends the job */
@@ -35,7 +35,8 @@ typedef struct mgrid_mpi_options {
   double            timeout;   /* seconds that a call over all ranks may take, not above 0: 120 */
   mgrid_threads     threads;   /* MPI is asked for that level where it is initialized here; less is MGRID_UNSUPPORTED */
   bool              duplicate; /* of mgrid_mpi_backend. false: the communicator is ours, without a duplicate, until the
-                              backend ends; the host makes no call on it, and it outlives the backend */
+                              backend ends; the host makes no call on it, and it outlives the backend. Attributes
+                              of it are MPI's: Open MPI copies them when a group's communicator is made */
   mgrid_on_deadline on_deadline;
   int64_t communicators; /* of the backend on a rank, at most: more is MGRID_LIMIT on all ranks before the first is
                               made, also where only some ranks would have more. 0: 65,000 in Open MPI, 1,900 in MPICH */

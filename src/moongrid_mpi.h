@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* A backend over a duplicate of the host's communicator, whose ranks are the world. MPI is initialized and stays the
+/* A backend over a communicator of our own with the ranks of the host's, which are the world. MPI is initialized and stays the
 ** host's: free the backend and its states before MPI_Finalize; afterwards their calls are MGRID_USAGE. `parent` is used
 ** in this call alone: nothing of the library's meets the host's messages and collectives on it, and it may be freed
 ** while the backend is there. The communicators of groups get the error handler that it has now.
@@ -32,8 +32,8 @@ extern "C" {
 ** of its own; they are opened in one order on all ranks. With less, see mgrid_threads. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
-/* The communicator of a group, ranks in group order. Borrowed: never MPI_Comm_free it; it
-** may be shared by families of equal members. A rank that is in no group (g NULL), a lazy family not created yet, a dry
+/* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members,
+** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log. A rank that is in no group (g NULL), a lazy family not created yet, a dry
 ** state, a family of backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL.
 ** A group of one rank has MPI_COMM_SELF, which is the host's: a receive of the host's that is pending there takes a
 ** message on the group, and error handler and attributes are those of MPI_COMM_SELF. Only where the family is `unique`, a

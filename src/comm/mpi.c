@@ -64,9 +64,12 @@ static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
   MPI_Finalized(&gone);
   for (size_t i = 0; i < n; i++) {
     mpi_comm *c = native[i];
-    if (c && !gone && !((mpi_backend *)b)->broken && !c->stuck) MPI_Comm_free(&c->comm);
-    if (c) ((mpi_backend *)b)->made--;
-    free(c);
+    if (!c) continue;
+    ((mpi_backend *)b)->made--;
+    c->ends = true;
+    bool stays = !gone && (((mpi_backend *)b)->broken || c->stuck); /* and so does its attribute */
+    if (!gone && !stays) MPI_Comm_free(&c->comm);
+    if (!stays) free(c);
   }
 }
 

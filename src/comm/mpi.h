@@ -41,6 +41,7 @@ typedef struct mpi_backend {
   MPI_Comm       given;          /* the host's own in place of `comm`, which ends as it was; else MPI_COMM_NULL */
   MPI_Errhandler handler;        /* of the host's communicator when it was handed over: that of the groups */
   MPI_Group      members;        /* of comm */
+  int            guard;          /* a keyval: an attribute of each communicator of a group, which keeps it */
   bool           finalize;       /* mpi_open has initialized MPI, so close finalizes it */
   bool           main;           /* MPI lets the main thread alone call it */
   double         seconds, usual; /* a call over all ranks may take: now; unless a carrier's user says otherwise */
@@ -78,6 +79,7 @@ typedef struct mpi_comm {
   MPI_Comm comm;
   uint64_t calls; /* of ours over it; equal on all members */
   bool     stuck; /* one of them did not end */
+  bool     ends;  /* we free it; else nobody may: mgrid_mpi_keeps */
 } mpi_comm;
 
 /* Tags on `comm`: a rank failed (has its phase); it is in a call (has the number); who is missing; the data of a move
@@ -179,7 +181,9 @@ extern const mgrid_carrier_ops mgrid_mpi_carrier;
 void         mgrid_mpi_moving(mpi_backend *m);
 mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
 
-/* mpi_create.c. The first two: of mgrid_backend. */
+/* mpi_create.c. Of the attribute `guard`: refuses that the host frees a communicator which it has borrowed. */
+int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);
+/* Of mgrid_backend. */
 bool          mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c);
 mgrid_status  mgrid_mpi_single(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
 mgrid_outcome mgrid_mpi_create(mgrid_backend *b, size_t n, const mgrid_comm_spec *spec, void **native,

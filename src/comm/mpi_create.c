@@ -51,21 +51,33 @@ static mgrid_status create_one(mpi_backend *m, const mgrid_comm_spec *spec, MPI_
   return MGRID_OK;
 }
 
+int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend) {
+  const mpi_backend *m = backend;
+  char               name[MPI_MAX_OBJECT_NAME] = "";
+  int                len;
+  (void)key;
+  if (((const mpi_comm *)box)->ends) return MPI_SUCCESS;
+  MPI_Comm_get_name(comm, name, &len);
+  mgrid_log(&m->base.hooks, MGRID_LOG_WARN,
+            "mpi: MPI_Comm_free of %s, which is borrowed: mgrid_state_free frees it with its state", name);
+  return MPI_ERR_COMM;
+}
+
 /* Create one, and remember it; without memory, too, because other members wait in it. */
 static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void **native, mgrid_error *err) {
-  mpi_comm     here = { 0 }, *box = calloc(1, sizeof *box);
+  mpi_comm     here = { .comm = MPI_COMM_NULL }, *box = calloc(1, sizeof *box);
   mgrid_status s = create_one(m, spec, &here.comm, err);
-  if (!s && !box) {
-    MPI_Comm_free(&here.comm);
-    s = mgrid_oom(err);
-  }
-  if (s) {
-    free(box);
+  if (!s && !box) s = mgrid_oom(err);
+  if (!s) *box = here;
+  int rc = s ? MPI_SUCCESS : MPI_Comm_set_attr(here.comm, m->guard, box);
+  if (rc) s = mgrid_mpi_failed(err, rc, "MPI_Comm_set_attr", spec->name);
+  if (!s) {
+    *native = box;
+    m->made++;
     return s;
   }
-  *box = here;
-  *native = box;
-  m->made++;
+  if (here.comm != MPI_COMM_NULL) MPI_Comm_free(&here.comm);
+  free(box);
   return s;
 }
 

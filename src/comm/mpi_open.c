@@ -90,6 +90,7 @@ static void end(mpi_backend *m) {
   else if (m->comm != MPI_COMM_NULL)
     MPI_Comm_free(&m->comm);
   MPI_Errhandler_free(&m->handler);
+  if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
 }
 
 /* ULFM's, in Open MPI since 5.0. MPICH has it too, and where its device does not (ch4) it ends the process. */
@@ -132,11 +133,41 @@ void mgrid_mpi_close(mgrid_backend *b) {
 
 /* -------------------------------------------------------------------- the begin */
 
-/* Make our communicators of the host's. Every rank makes the same calls, whatever it has found before (s). */
+/* The first meeting is on the host's communicator, and has a deadline: the least of two words, which then are in
+** `moving`. */
+static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_missing unknown = { 0 };
+  mpi_request         call = { 0 };
+  mgrid_mpi_turn(m->moving.words, 2);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->moving.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Iallreduce", "the channel of the library");
+  mgrid_mpi_turn(m->moving.words, 2);
+  return MGRID_OK;
+}
+
+/* Our communicator of the host's: MPI_Comm_create takes all its ranks, and none of its attributes, whose functions are
+** the host's; a duplicate would. It has no deadline, so all have met, and two watches look at the clock: one for each
+** rank would take as long as the creation. */
+static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_comm_spec spec = { .name = "the channel of the library" };
+  if (m->base.rank < 2) mgrid_watch_begin(m);
+  mgrid_watch_enter(m, &spec);
+  int rc = MPI_Comm_create(parent, m->members, &m->comm);
+  mgrid_watch_enter(m, NULL);
+  mgrid_watch_end(m);
+  m->broken |= rc != MPI_SUCCESS;
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_create", spec.name);
+  MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+  return MGRID_OK;
+}
+
+/* Every rank makes the same calls, whatever it has found before (s). */
 static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
                           mgrid_error *err) {
-  int            rank, size, rc = MPI_SUCCESS;
-  mgrid_status   made = MGRID_OK;
+  int            rank, size;
   MPI_Errhandler was = mgrid_mpi_quiet(parent);
   m->handler = was;
   MPI_Comm_rank(parent, &rank);
@@ -151,21 +182,27 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .single = mgrid_mpi_single };
   m->comm = m->talk = m->given = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
-  if (duplicate)
-    made = mgrid_mpi_duplicate(m, parent, &m->comm, err);
-  else
-    m->comm = m->given = parent;
-  if (duplicate) MPI_Comm_set_errhandler(parent, was);
-  if (made) return made;
-  rc = MPI_Comm_group(m->comm, &m->members);
+  m->guard = MPI_KEYVAL_INVALID;
   mgrid_error why = MGRID_ERROR_INIT;
+  const char *call = "MPI_Comm_group";
+  int         rc = MPI_Comm_group(parent, &m->members);
+  if (!rc) {
+    call = "MPI_Comm_create_keyval";
+    rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mgrid_mpi_keeps, &m->guard, m);
+  }
   if (s) why = *failed;
-  if (rc && !s) s = mgrid_mpi_failed(&why, rc, "MPI_Comm_group", "the parent");
-  uint64_t words[2] = { mgrid_verdict_of(&m->base, s), 0 };
-  if (getrandom(&words[1], sizeof words[1], GRND_NONBLOCK) < 0) words[1] = (uint64_t)getpid();
-  made = mgrid_verdict_min(&m->base, words, 2, s, &why, err);
-  m->job = words[1];
-  return made ? made : mgrid_verdict_tell(&m->base, words[0], s, &why, err);
+  if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
+  m->moving.words[0] = mgrid_verdict_of(&m->base, s);
+  if (getrandom(&m->moving.words[1], sizeof m->moving.words[1], GRND_NONBLOCK) < 0)
+    m->moving.words[1] = (uint64_t)getpid();
+  mgrid_status made = meet(m, parent, err);
+  m->job = m->moving.words[1];
+  if (!duplicate)
+    m->comm = m->given = parent;
+  else if (!made)
+    made = make_own(m, parent, err);
+  if (duplicate) MPI_Comm_set_errhandler(parent, was);
+  return made ? made : mgrid_verdict_tell(&m->base, m->moving.words[0], s, &why, err);
 }
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {

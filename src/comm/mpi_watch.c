@@ -81,11 +81,13 @@ static void say_stuck(const mpi_watch *w) {
   const char *names = strrchr(who.message, ':');
   size_t      len = (size_t)snprintf(
            line, room,
-           "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create_group has not made %s: ", m->base.rank,
-           m->base.world, w->seconds, s->name);
+           "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
+           m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
   if (len < room)
     len += (size_t)snprintf(line + len, room - len, "%s",
-                            names ? names + 2 : "one of its ranks died or was stopped inside:");
+                            names      ? names + 2
+                            : s->ranks ? "one of its ranks died or was stopped inside:"
+                                       : "a rank died or was stopped inside");
   for (int64_t i = 0; i < s->size && len < room && !names; i++)
     len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
   if (len > room) len = room;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
 **
 ** apart.c - what is the host's and what is the library's stay apart: groups of one rank with a communicator of their
-** own. Runs on any number of ranks.
+** own, attributes, communicators that are borrowed. Runs on any number of ranks.
 */
 #include "moongrid_mpi.h"
 #include "tap.h"
@@ -150,10 +150,108 @@ static void test_singles(mgrid_backend *b) {
   mgrid_plan_free(p);
 }
 
+/* --------------------------------------------------------------------- attributes */
+
+static int copies, deletes;
+
+static int on_copy(MPI_Comm c, int key, void *extra, void *from, void *to, int *flag) {
+  (void)c, (void)key, (void)extra;
+  copies++;
+  *(void **)to = from;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+static int on_delete(MPI_Comm c, int key, void *value, void *extra) {
+  (void)c, (void)key, (void)value, (void)extra;
+  deletes++;
+  return MPI_SUCCESS;
+}
+
+/* Families along both dims of a grid, all ranks, and one rank each with a communicator of its own. */
+static mgrid_plan *layout(void) {
+  mgrid_dim         dims[] = { { "x", size % 2 ? 1 : 2 }, { "y", MGRID_FILL } };
+  const char *const names[] = { "x", "y" };
+  mgrid_grid       *g = mgrid_grid_new(mgrid_world(size), 2, dims, &e);
+  mgrid_topology   *t = mgrid_topology_new(size, &e);
+  for (int i = 0; i < 3; i++) {
+    mgrid_family *f = mgrid_grid_along(g, i < 2 ? 1 : 2, &names[i % 2], MGRID_GRID_ORDER, &e);
+    mgrid_options o = MGRID_OPTIONS_INIT;
+    o.single = true;
+    mgrid_topology_add(t, i < 2 ? names[i] : "all", f, &o, &e);
+    mgrid_family_free(f);
+  }
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  mgrid_topology_free(t);
+  mgrid_grid_free(g);
+  return p;
+}
+
+static void test_attributes(void) {
+  MPI_Comm own, with[3] = { MPI_COMM_WORLD, MPI_COMM_SELF };
+  int      key, value = 7;
+  MPI_Comm_dup(MPI_COMM_WORLD, &own);
+  MPI_Comm_create_keyval(on_copy, on_delete, &key, NULL);
+  with[2] = own;
+  for (int i = 0; i < 3; i++) MPI_Comm_set_attr(with[i], key, &value);
+  copies = deletes = 0;
+  mgrid_backend *b = mgrid_mpi_backend(own, NULL, &e);
+  mgrid_plan    *p = layout();
+  mgrid_state   *s = mgrid_materialize(p, b, "attributes", &e);
+  mgrid_state_prove(s, NULL, &e);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  test(!e.status && copies == 0 && deletes == 0, "attributes of the host's are not copied");
+  for (int i = 0; i < 3; i++) MPI_Comm_delete_attr(with[i], key);
+  MPI_Comm_free_keyval(&key);
+  MPI_Comm_free(&own);
+  mgrid_plan_free(p);
+}
+
+/* ------------------------------------------------------------- communicators of ours */
+
+static int  logged;
+static void on_log(void *ud, mgrid_level level, const char *text) {
+  (void)ud;
+  logged += level == MGRID_LOG_WARN && strstr(text, "which is borrowed: mgrid_state_free frees it");
+}
+
+/* MPI refuses to free what is borrowed, and it stays good. */
+static void test_borrowed(void) {
+  static const char *const names[] = { "x", "y", "all" };
+  mgrid_backend           *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  mgrid_hooks              hooks = MGRID_HOOKS_INIT;
+  hooks.log = on_log;
+  mgrid_backend_set_hooks(b, &hooks, &e);
+  mgrid_plan  *p = layout();
+  mgrid_state *s = mgrid_materialize(p, b, "borrowed", &e);
+  bool         ok = s != NULL;
+  for (int i = 0; i < 3; i++) {
+    MPI_Comm comm = mgrid_mpi_comm(mgrid_state_group(s, names[i], &e)), was = comm, twin;
+    int      one = 1, sum = 0, n, class = 0;
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Comm_size(comm, &n);
+    int rc = MPI_Comm_free(&comm);
+    if (rc) MPI_Error_class(rc, &class);
+    ok = ok && class == MPI_ERR_COMM && comm == was && logged == i + 1;
+    ok = ok && !MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, was) && sum == n;
+    MPI_Comm_dup(was, &twin); /* a duplicate is the host's */
+    ok = ok && !MPI_Comm_free(&twin);
+  }
+  test(ok && !e.status && logged == 3, "MPI_Comm_free of a communicator of ours is refused");
+  test(s && !mgrid_state_prove(s, NULL, &e), "and the communicator is as good as before");
+  mgrid_state_free(s);
+  test(mgrid_backend_ncomms(b) == 0 && logged == 3, "none is left");
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+}
+
 int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   test_singles(b);
   mgrid_backend_free(b);
+  test_attributes();
+  test_borrowed();
   return tap_end();
 }
