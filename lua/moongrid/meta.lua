@@ -42,7 +42,8 @@ function World:rank(position) end
 ---A family from explicit lists, group by group. O(members); lists that turn out regular
 ---become a rule and cost nothing afterwards. Refused where the lists are not what `kind`
 ---says, or hold a rank outside this window. Not for a World in another order.
----@param groups integer[][] ranks of each group, in order; no group is empty
+---A text may have them as Python prints them: "[[0, 1], [2, 3]]", a list a line, tuples, range(0, 8, 2).
+---@param groups integer[][]|string ranks of each group, in order; no group is empty
 ---@param kind? "partition"|"partial"|"cover" each rank once (default), at most once, or any number of times
 ---@return moongrid.Family
 function World:table(groups, kind) end

@@ -136,7 +136,7 @@ static int world_order(lua_State *L) {
   return order_of(L, f, n);
 }
 
-/* world:table(lists, "partition" | "partial" | "cover") */
+/* world:table(lists or their text, "partition" | "partial" | "cover") */
 static int world_table(lua_State *L) {
   static const char *const kinds[] = { "partition", "partial", "cover" };
   const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
@@ -144,6 +144,7 @@ static int world_table(lua_State *L) {
   if (in->order)
     return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
                               "where it leaves ranks out");
+  if (lua_type(L, 2) == LUA_TSTRING) mgrid_lua_pasted(L, 2, w.offset + w.size);
   mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
   const char *said = luaL_optstring(L, 3, kinds[0]);
   int         kind = 0;
