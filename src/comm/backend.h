@@ -112,6 +112,7 @@ typedef struct mgrid_slab {
 typedef struct mgrid_transport_ops {
   bool typed;    /* takes rows */
   bool together; /* what all ranks post at once must fit together, and ends together */
+  bool watches;  /* `look` knows when to give up: MGRID_LATE where nothing moves, MGRID_GAVE_UP where ranks are missing */
   /* By whom a rank tells others that it gave up, and hears it of them; may be NULL, and answer NULL. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
   /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank
@@ -137,7 +138,7 @@ typedef struct mgrid_transport_ops {
   mgrid_status (*prepare)(mgrid_backend *b, size_t n, mgrid_error *err);
   mgrid_outcome (*post)(mgrid_backend *b, size_t n, const mgrid_post *message, mgrid_error *err);
   /* Slots of messages that ended since the last call; ended has room for all. news: this rank went on in another way. */
-  mgrid_status (*look)(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err);
+  mgrid_outcome (*look)(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err);
   /* Local. False: memory of messages may still be read or written; only after a failure. */
   bool (*close)(mgrid_backend *b, bool failed);
 } mgrid_transport_ops;

@@ -164,9 +164,10 @@ mgrid_backend *mgrid_running_carrier(const mgrid_running *r) {
 
 static mgrid_outcome wait_for(mgrid_running *r, mgrid_look *look, double seconds) {
   int64_t       who = -1;
-  mgrid_outcome o = mgrid_wait(look, r, seconds > 0 ? mgrid_now() + seconds : HUGE_VAL, mgrid_running_carrier(r), &who);
+  double        until = seconds > 0 && !r->ops->watches ? mgrid_now() + seconds : HUGE_VAL;
+  mgrid_outcome o = mgrid_wait(look, r, until, mgrid_running_carrier(r), &who);
   if (o == MGRID_LATE) return late(r, seconds, r->err);
-  if (o == MGRID_GAVE_UP) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
+  if (who >= 0) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
   return o;
 }
 

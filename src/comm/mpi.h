@@ -16,11 +16,27 @@
 typedef struct mpi_note  mpi_note;
 typedef struct mpi_watch mpi_watch;
 
-/* What a rank reported in a roll call: the call that it is in, and when. */
+/* What a rank reported in a roll call: the call that it is in, a count of what it has moved, and when. */
 typedef struct mpi_report {
-  uint64_t number;
+  uint64_t number, moved;
   double   at;
 } mpi_report;
+
+/* Who has come to one call: mpi_roll.c. */
+typedef struct mpi_backend mpi_backend;
+typedef struct mpi_roll {
+  mpi_backend   *m;
+  const int32_t *ranks; /* [size] that take part; NULL: all */
+  int64_t        size;
+  uint64_t       number;               /* of the call: equal on all of them, different from others' */
+  double         begun, seconds;       /* now; at most */
+  double         look, looked;         /* when to look again; when that was done last */
+  double         next;                 /* when to report again; of the first in a move, to look who is silent */
+  double         since;                /* when the first was heard last; before that, when this rank began to listen */
+  bool           moves;                /* of a move, whose end all ranks wait for */
+  bool           away, answered, told; /* this rank was not there for long; the first is; the roll has been called: */
+  mgrid_missing  missing;              /* the result */
+} mpi_roll;
 
 /* The least of some words over all ranks, along a tree: mpi_tree.c. Its memory is the backend's, because MPI may still
 ** write there if it does not end. */
@@ -33,7 +49,7 @@ typedef struct mpi_tree {
   MPI_Request children[MGRID_TREE_CHILDREN], own[2]; /* of those; the answer, and what was sent for it */
 } mpi_tree;
 
-typedef struct mpi_backend {
+struct mpi_backend {
   mgrid_backend base; /* first: ops get a pointer to it */
   /* Duplicates of the host's communicator, which is never used for our traffic: for calls over all ranks, creations and
   ** notices, which tags tell apart; for the messages of a carrier, made by its `start`. Errors on them return. */
@@ -51,11 +67,11 @@ typedef struct mpi_backend {
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
   double       before;      /* `seconds` as it was before */
-  struct {                  /* until all ranks are through with it: mpi_wait.c */
-    bool        on, news;   /* the verdict is to come; messages of this rank have ended since its last call */
-    double      last, look; /* when that call was; when to answer reports again */
-    MPI_Request request;    /* a call before the verdict, in which this rank is not through; or MPI_REQUEST_NULL */
-    uint64_t    words[2];   /* of it */
+  struct {              /* until all ranks are through with it: mpi_wait.c */
+    bool     on, stalled; /* the verdict is to come; nothing moved for a deadline */
+    uint64_t count;       /* what has ended on this rank, in all moves */
+    double   last;        /* on the first rank: when any rank has told that something ended */
+    mpi_roll roll;
   } moving;
   struct {              /* of moves in memory of a GPU: mpi_gpu.c */
     bool  looked, used; /* for the runtime of CUDA; by parts of this move */
@@ -72,7 +88,7 @@ typedef struct mpi_backend {
   bool        hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
   bool        pending;    /* a call over a group is still there: its memory is leaked */
   bool        broken;     /* a call over all ranks did not end: make no more calls of MPI */
-} mpi_backend;
+};
 
 /* A communicator of a group: what mgrid_group_native gives, of which moongrid_mpi.h reads the first field. */
 typedef struct mpi_comm {
@@ -101,19 +117,10 @@ int mgrid_mpi_post(mpi_backend *m, int64_t to, int tag, const void *data, size_t
 /* Wait until it has taken all, for a deadline at most: has it? */
 bool mgrid_mpi_posted(mpi_backend *m);
 
-/* Who has come to one call: mpi_roll.c. */
-typedef struct mpi_roll {
-  mpi_backend   *m;
-  const int32_t *ranks; /* [size] that take part; NULL: all */
-  int64_t        size;
-  uint64_t       number;                    /* of the call: equal on all of them, different from others' */
-  double         begun, seconds, look;      /* now; at most; when to look again */
-  bool           hurry, reported, answered; /* report at once; has done so; and the first is there */
-} mpi_roll;
+/* mpi_roll.c. _look: what a rank does for it while it waits; has it been told who is missing? _end: after the deadline. */
 mpi_roll      mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds);
-void          mgrid_roll_look(mpi_roll *r);      /* what a rank does for it while it waits, */
-void          mgrid_roll_answer(mpi_backend *m); /* or while it does something else */
-mgrid_missing mgrid_roll_end(mpi_roll *r);       /* after the deadline: who did not come */
+bool          mgrid_roll_look(mpi_roll *r);
+mgrid_missing mgrid_roll_end(mpi_roll *r);
 
 /* The number of the nth call over a group of this name: the name (FNV-1a) above, the call in the low bits. Calls over all
 ** ranks have small numbers. */
@@ -176,10 +183,11 @@ int64_t                        mgrid_mpi_heard(mgrid_backend *b);
 void                           mgrid_mpi_tell(mgrid_backend *b, int64_t to);
 extern const mgrid_carrier_ops mgrid_mpi_carrier;
 
-/* From here on until the next call over all ranks, which is the verdict on a move, ranks tell each other that they go on:
-** who waits there waits as long as there is any progress. _goes_on: what a rank does for it while it moves. */
-void         mgrid_mpi_moving(mpi_backend *m);
-mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err);
+/* From here on until the next call over all ranks, which is the verdict on a move, ranks tell the first that they go on.
+** _goes_on: what a rank does for it while it moves, `n` messages since the last time; MGRID_LATE: nothing moves anywhere;
+** MGRID_GAVE_UP: ranks are missing, and the verdict names them. */
+void          mgrid_mpi_moving(mpi_backend *m);
+mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err);
 
 /* mpi_create.c. Of the attribute `guard`: refuses that the host frees a communicator which it has borrowed. */
 int mgrid_mpi_keeps(MPI_Comm comm, int key, void *box, void *backend);

@@ -70,11 +70,12 @@ static mgrid_outcome mpi_move_post(mgrid_backend *b, size_t n, const mgrid_post 
   return MGRID_OK;
 }
 
-static mgrid_status mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err) {
+static mgrid_outcome mpi_move_look(mgrid_backend *b, bool news, size_t *n, int *ended, mgrid_error *err) {
   mpi_backend *m = (mpi_backend *)b;
   int          count = 0, rc = MPI_Testsome(m->nrequests, m->request, &count, ended, MPI_STATUSES_IGNORE);
   *n = count == MPI_UNDEFINED ? 0 : (size_t)count;
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move") : mgrid_mpi_goes_on(m, news || *n > 0, err);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Testsome", "a move");
+  return mgrid_mpi_goes_on(m, *n + news, err);
 }
 
 static bool mpi_move_close(mgrid_backend *b, bool failed) {
@@ -85,6 +86,7 @@ static bool mpi_move_close(mgrid_backend *b, bool failed) {
 }
 
 const mgrid_transport_ops mgrid_mpi_transport = { .typed = true,
+                                                  .watches = true,
                                                   .carrier = mpi_move_carrier,
                                                   .open = mpi_move_open,
                                                   .reaches = mgrid_mpi_reaches,

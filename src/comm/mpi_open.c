@@ -134,17 +134,17 @@ void mgrid_mpi_close(mgrid_backend *b) {
 /* -------------------------------------------------------------------- the begin */
 
 /* The first meeting is on the host's communicator, and has a deadline: the least of two words, which then are in
-** `moving`. */
+** `tree`. */
 static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
   const mgrid_missing unknown = { 0 };
   mpi_request         call = { 0 };
-  mgrid_mpi_turn(m->moving.words, 2);
-  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->moving.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_mpi_turn(m->tree.words, 2);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
   mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
   m->broken |= came != MGRID_OK;
   if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
   if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Iallreduce", "the channel of the library");
-  mgrid_mpi_turn(m->moving.words, 2);
+  mgrid_mpi_turn(m->tree.words, 2);
   return MGRID_OK;
 }
 
@@ -192,17 +192,17 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   }
   if (s) why = *failed;
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
-  m->moving.words[0] = mgrid_verdict_of(&m->base, s);
-  if (getrandom(&m->moving.words[1], sizeof m->moving.words[1], GRND_NONBLOCK) < 0)
-    m->moving.words[1] = (uint64_t)getpid();
+  m->tree.words[0] = mgrid_verdict_of(&m->base, s);
+  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0)
+    m->tree.words[1] = (uint64_t)getpid();
   mgrid_status made = meet(m, parent, err);
-  m->job = m->moving.words[1];
+  m->job = m->tree.words[1];
   if (!duplicate)
     m->comm = m->given = parent;
   else if (!made)
     made = make_own(m, parent, err);
   if (duplicate) MPI_Comm_set_errhandler(parent, was);
-  return made ? made : mgrid_verdict_tell(&m->base, m->moving.words[0], s, &why, err);
+  return made ? made : mgrid_verdict_tell(&m->base, m->tree.words[0], s, &why, err);
 }
 
 mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
 **
 ** mpi_roll.c - who has come to a call, and who has not. When a call takes long every rank in it reports to the first of
-** those who take part, which answers at once that it is there, collects reports while it waits itself, and at its
-** deadline tells the others who is missing. So a rank is called missing because it did not report, not because
-** its own clock ran out first; and if the first does not answer, it is the missing one.
+** those who take part, again and again. The first answers each report and, at its deadline, tells the others of whom it
+** has not heard lately. So a rank is called missing because it does not report, not because its own clock ran out first;
+** and if the first does not answer, it is the missing one.
+**
+** In a move ranks report from its beginning, whether they still move or wait for the others. So the first knows at any time
+** who is silent, and names that rank when it has been for a deadline, whoever waits for whom. Reports count what has moved:
+** where nothing does for a deadline, and no rank is silent, the first tells that too (a list of none).
 */
 #include "comm/mpi.h"
 
@@ -14,99 +18,146 @@ static int64_t nth_of(const mpi_roll *r, int64_t n) { return r->ranks ? r->ranks
 
 mpi_roll mgrid_roll_begin(mpi_backend *m, const int32_t *ranks, int64_t size, uint64_t number, double seconds) {
   double now = mgrid_now();
-  return (mpi_roll){
-    .m = m, .ranks = ranks, .size = size, .number = number, .begun = now, .seconds = seconds, .look = now + 0.002
-  };
+  return (mpi_roll){ .m = m,
+                     .ranks = ranks,
+                     .size = size,
+                     .number = number,
+                     .begun = now,
+                     .seconds = seconds,
+                     .look = now + 0.002,
+                     .looked = now,
+                     .since = now,
+                     .next = now + seconds / 16 };
 }
+
+typedef struct report { /* to the first */
+  uint64_t number, moved;
+} report;
+
+typedef struct list { /* from the first */
+  uint64_t      number; /* of the call that this rank has reported */
+  mgrid_missing missing;
+} list;
 
 /* Take the reports that have arrived, of whatever call, and answer each. */
-void mgrid_roll_answer(mpi_backend *m) {
+static void answer(mpi_backend *m) {
   for (int there = 1; there;) {
     MPI_Status from;
-    uint64_t   number = 0;
+    report     got = { 0 };
     if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_HERE, m->comm, &there, &from) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->comm, MPI_STATUS_IGNORE);
+    MPI_Recv(&got, sizeof got, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_HERE, m->comm, MPI_STATUS_IGNORE);
     if (!m->here) m->here = calloc((size_t)m->base.world, sizeof *m->here);
-    if (m->here) m->here[from.MPI_SOURCE] = (mpi_report){ number, mgrid_now() };
-    mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &number, sizeof number);
+    if (m->here) {
+      mpi_report *last = &m->here[from.MPI_SOURCE];
+      if (got.moved != last->moved) m->moving.last = mgrid_now();
+      *last = (mpi_report){ got.number, got.moved, mgrid_now() };
+    }
+    mgrid_mpi_post(m, from.MPI_SOURCE, MGRID_TAG_THERE, &got.number, sizeof got.number);
   }
 }
 
-/* Has the first answered a report of this call? */
-static void take_answer(mpi_roll *r) {
-  for (int there = 1; there && !r->answered;) {
-    uint64_t number = 0;
-    if (MPI_Iprobe((int)first_of(r), MGRID_TAG_THERE, r->m->comm, &there, MPI_STATUS_IGNORE) || !there) return;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, (int)first_of(r), MGRID_TAG_THERE, r->m->comm, MPI_STATUS_IGNORE);
-    r->answered = number == r->number;
+/* Answers and the list, from the first. */
+static void listen(mpi_roll *r, double now) {
+  MPI_Comm comm = r->m->comm;
+  int      first = (int)first_of(r);
+  uint64_t number = 0;
+  list     got = { 0 };
+  for (int there = 1; there;) {
+    if (MPI_Iprobe(first, MGRID_TAG_THERE, comm, &there, MPI_STATUS_IGNORE) || !there) break;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, first, MGRID_TAG_THERE, comm, MPI_STATUS_IGNORE);
+    if (number == r->number) r->since = now, r->answered = true;
+  }
+  for (int there = 1; there && !r->told;) {
+    if (MPI_Iprobe(first, MGRID_TAG_MISSING, comm, &there, MPI_STATUS_IGNORE) || !there) break;
+    MPI_Recv(&got, sizeof got, MPI_BYTE, first, MGRID_TAG_MISSING, comm, MPI_STATUS_IGNORE);
+    if (got.number == r->number) r->told = true, r->missing = got.missing;
   }
 }
 
-void mgrid_roll_look(mpi_roll *r) {
+/* The report of a rank, of this call or of another of the same ranks, since a call may end on some while others wait in it
+** for the one that is missing; but what it said of such a call before this one began says nothing. NULL: there is none. */
+static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
+  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
+  if (!last || (last->number ^ r->number) >> MGRID_MPI_CALL_BITS != 0) return NULL;
+  return last->number == r->number || last->at >= r->begun ? last : NULL;
+}
+
+/* The first: of whom has it heard nothing for so long? All others are told. */
+static void call_roll(mpi_roll *r, double now, double silent) {
+  for (int64_t i = 1; i < r->size; i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    if (!last || now - last->at > silent) mgrid_missing_add(&r->missing, nth_of(r, i));
+  }
+  for (int64_t i = 1; i < r->size; i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    list              l = { last ? last->number : 0, r->missing };
+    if (last && now - last->at <= silent) mgrid_mpi_post(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l, sizeof l);
+  }
+  r->told = true;
+}
+
+/* The first, in a move: is any rank silent, or does nothing move? */
+static void watch_over(mpi_roll *r, double now) {
+  bool silent = false;
+  if (now < r->next) return;
+  r->next = now + r->seconds / 16;
+  for (int64_t i = 1; i < r->size && !silent; i++) {
+    const mpi_report *last = report_of(r, nth_of(r, i));
+    silent = now - (last && last->at > r->since ? last->at : r->since) > r->seconds;
+  }
+  double last = r->m->moving.last > r->since ? r->m->moving.last : r->since;
+  if (silent || now - last > r->seconds) call_roll(r, now, r->seconds);
+}
+
+/* The first says nothing any more; or it is this rank that did not listen. */
+static void give_up(mpi_roll *r) {
+  r->missing = (mgrid_missing){ 1, { r->away ? r->m->base.rank : first_of(r) } };
+  r->told = true;
+}
+
+bool mgrid_roll_look(mpi_roll *r) {
   const double rest = 0.005;
   double       now = mgrid_now();
-  if (now < r->look) return;
+  bool         first = first_of(r) == r->m->base.rank;
+  if (r->told || now < r->look) return r->told;
+  if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* it is this rank that was not there */
   r->look = now + rest;
-  mgrid_roll_answer(r->m);
-  if (first_of(r) == r->m->base.rank) return;
-  if (!r->reported && now - r->begun >= (r->hurry ? 0 : r->seconds / 4)) {
-    r->reported = true;
-    mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &r->number, sizeof r->number);
+  answer(r->m);
+  if (first && r->moves) watch_over(r, now);
+  if (!first && now >= r->next) {
+    report mine = { r->number, r->m->moving.count };
+    r->next = now + r->seconds / 8;
+    mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &mine, sizeof mine);
   }
-  if (r->reported) take_answer(r);
+  if (!first) listen(r, now);
+  r->looked = mgrid_now();
+  if (!first && r->moves && !r->told && now - r->since > r->seconds) give_up(r);
+  return r->told;
 }
 
-typedef struct answer {
-  uint64_t      number;
-  mgrid_missing missing;
-} answer;
-
-/* mgrid_look: the list of who is missing, from the first. */
-typedef struct listening {
+typedef struct ending {
   mpi_roll *roll;
-  answer    got;
-} listening;
+  double    until; /* at least */
+} ending;
 
+/* mgrid_look: the list of who is missing, from the first, as long as that answers. */
 static mgrid_outcome has_list(void *ud) {
-  listening *l = ud;
-  mpi_roll  *r = l->roll;
-  int        there = 0;
-  mgrid_roll_look(r);
-  if (MPI_Iprobe((int)first_of(r), MGRID_TAG_MISSING, r->m->comm, &there, MPI_STATUS_IGNORE) || !there)
-    return MGRID_NOT_YET;
-  MPI_Recv(&l->got, sizeof l->got, MPI_BYTE, (int)first_of(r), MGRID_TAG_MISSING, r->m->comm, MPI_STATUS_IGNORE);
-  return l->got.number == r->number ? MGRID_OK : MGRID_NOT_YET;
-}
-
-/* Has it come? Also when it is in another call of the same ranks, since a call may end on some ranks while others wait in
-** it for the one that is missing; but an old report of such a call says nothing. */
-static bool has_come(const mpi_roll *r, int64_t rank) {
-  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
-  if (!last) return false;
-  return last->number == r->number || ((last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0 && last->at >= r->begun);
+  ending   *e = ud;
+  mpi_roll *r = e->roll;
+  double    until = r->answered ? r->since + r->m->seconds / 2 : 0;
+  if (mgrid_roll_look(r)) return MGRID_OK;
+  return mgrid_now() > (until > e->until ? until : e->until) ? MGRID_LATE : MGRID_NOT_YET;
 }
 
 mgrid_missing mgrid_roll_end(mpi_roll *r) {
-  mpi_backend *m = r->m;
-  listening    l = { .roll = r };
   const double moment = 0.25; /* for an answer that is on its way */
-  answer       a = { 0 };
+  double       now = mgrid_now();
+  ending       e = { r, now + moment };
   r->look = 0;
-  mgrid_roll_look(r);
-  if (first_of(r) != m->base.rank) {
-    double now = mgrid_now(), until = now + moment;
-    /* The first may have begun later by a deadline. */
-    if (mgrid_wait(has_list, &l, until, NULL, NULL) == MGRID_OK) return l.got.missing;
-    if (r->answered && mgrid_wait(has_list, &l, now + r->seconds + 1, NULL, NULL) == MGRID_OK) return l.got.missing;
-    return (mgrid_missing){ 1, { first_of(r) } };
-  }
-  for (int64_t i = 1; i < r->size; i++)
-    if (!has_come(r, nth_of(r, i))) mgrid_missing_add(&a.missing, nth_of(r, i));
-  for (int64_t i = 1; i < r->size; i++) {
-    int64_t rank = nth_of(r, i);
-    if (!has_come(r, rank)) continue;
-    a.number = m->here[rank].number;
-    mgrid_mpi_post(m, rank, MGRID_TAG_MISSING, &a, sizeof a);
-  }
-  return a.missing;
+  if (mgrid_roll_look(r)) return r->missing;
+  if (first_of(r) == r->m->base.rank)
+    call_roll(r, now, r->m->seconds / 2);
+  else if (mgrid_wait(has_list, &e, now + r->seconds + 1, NULL, NULL) != MGRID_OK) /* it may have begun later */
+    give_up(r);
+  return r->missing;
 }

@@ -21,33 +21,33 @@ mgrid_outcome mgrid_mpi_through(void *ud) {
 
 typedef struct waiting { /* one call over all ranks, or over a group */
   mpi_request call;
-  mpi_roll    roll;
+  mpi_roll   *roll;
 } waiting;
 
 /* mgrid_look: while it waits, a rank takes part in the roll call. */
 static mgrid_outcome have_all_come(void *ud) {
   waiting      *w = ud;
   mgrid_outcome through = mgrid_mpi_through(&w->call);
-  if (through == MGRID_NOT_YET) mgrid_roll_look(&w->roll);
-  return through;
+  return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
 }
 
 /* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
 ** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
 static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
-  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
-  waiting    w = { call, mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds) };
-  double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
-  w.roll.hurry = m->hurry;
+  const bool    watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
+  mpi_roll      roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
+  waiting       w = { call, &roll };
+  double        seconds = m->hurry ? m->seconds / 4 : m->seconds;
+  if (m->hurry) roll.next = 0;
   m->hurry = false;
-  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? w.roll.begun + seconds : INFINITY, NULL, NULL);
+  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? roll.begun + seconds : INFINITY, NULL, NULL);
   mgrid_status  s = MGRID_OK;
   if (w.call.rc) {
     s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
   } else if (came == MGRID_LATE) {
     mgrid_missing missing = { 0 };
     bool          known = watched && mgrid_watch_missing(m, &missing);
-    if (!known) missing = mgrid_roll_end(&w.roll);
+    if (!known) missing = mgrid_roll_end(&roll);
     s = mgrid_missing_fail(&missing, m->seconds, err);
     if (watched && !known)
       mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr", err->message);
@@ -60,11 +60,12 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
 mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
                                     double seconds, const char *name, mgrid_error *err) {
   uint64_t number = mgrid_mpi_number(spec->name, ++c->calls);
-  waiting  w = { call, mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds) };
-  if (mgrid_wait(have_all_come, &w, w.roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
+  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds);
+  waiting  w = { call, &roll };
+  if (mgrid_wait(have_all_come, &w, roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
   m->hurry = m->pending = c->stuck = true;
   if (w.call.rc) return mgrid_mpi_failed(err, w.call.rc, name, spec->name);
-  mgrid_missing missing = mgrid_roll_end(&w.roll);
+  mgrid_missing missing = mgrid_roll_end(&roll);
   mgrid_error   who = MGRID_ERROR_INIT;
   mgrid_missing_fail(&missing, seconds, &who);
   return mgrid_fail(err, MGRID_TIMED_OUT, "%.700s, in %s over %s", who.message, name, spec->name);
@@ -95,48 +96,53 @@ static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_
   return s;
 }
 
-/* The verdict on a move, where some ranks are through long before others. A rank that is not through, and has moved on
-** since, comes to calls like this one all the same, each a quarter of the deadline after the last, with a word that it is
-** not: then all have another deadline. */
+/* --------------------------------------------------------------- the end of a move
+** Some ranks are through long before others, and wait in the verdict as long as any rank goes on. So one roll call is for
+** all of it, and one deadline, whatever a rank does meanwhile. */
+
 void mgrid_mpi_moving(mpi_backend *m) {
-  m->moving.on = true, m->moving.news = false;
-  m->moving.last = mgrid_now(), m->moving.look = 0;
-  m->moving.request = MPI_REQUEST_NULL;
+  m->moving.on = true, m->moving.stalled = false;
+  m->moving.last = mgrid_now();
+  m->moving.roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
+  m->moving.roll.moves = true;
 }
 
-mgrid_status mgrid_mpi_goes_on(mpi_backend *m, bool news, mgrid_error *err) {
-  const double rest = 0.005;
-  double       now = mgrid_now();
-  int          rc = MPI_SUCCESS, done = 0;
+/* The roll has been called, and all ranks are there. True: the second time. */
+static bool stalls(mpi_backend *m) {
+  bool before = m->moving.stalled;
+  m->moving.stalled = true;
+  m->moving.roll.told = before;
+  m->moving.roll.since = m->moving.last = mgrid_now();
+  return before;
+}
+
+mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
   if (!m->moving.on) return MGRID_OK;
-  m->moving.news |= news;
-  if (now < m->moving.look) return MGRID_OK;
-  m->moving.look = now + rest;
-  if (m->base.rank == 0) mgrid_roll_answer(m); /* those who wait ask whether the first is there */
-  if (m->moving.request != MPI_REQUEST_NULL) {
-    rc = MPI_Test(&m->moving.request, &done, MPI_STATUS_IGNORE);
-    m->calls += done != 0;
-  } else if (m->moving.news && now - m->moving.last >= m->seconds / 4) {
-    m->moving.news = false;
-    m->moving.last = now;
-    m->moving.words[0] = UINT64_MAX, m->moving.words[1] = 0;
-    mgrid_mpi_turn(m->moving.words, 2);
-    rc = MPI_Iallreduce(MPI_IN_PLACE, m->moving.words, 2, MPI_INT64_T, MPI_MIN, m->comm, &m->moving.request);
-  }
-  return rc ? mgrid_mpi_failed(err, rc, "MPI_Iallreduce", "a move") : MGRID_OK;
+  m->moving.count += n;
+  if (n) m->moving.last = mgrid_now();
+  if (!mgrid_roll_look(&m->moving.roll)) return MGRID_OK;
+  if (m->moving.roll.missing.n == 0) return stalls(m), MGRID_LATE;
+  mgrid_fail(err, MGRID_OTHER_RANK, "ranks are missing");
+  return MGRID_GAVE_UP;
+}
+
+/* mgrid_look: ranks that still move hear of it themselves when nothing does, and come here with that. */
+static mgrid_outcome have_moved(void *ud) {
+  waiting      *w = ud;
+  mpi_backend  *m = w->roll->m;
+  mgrid_outcome o = have_all_come(w);
+  return o == MGRID_LATE && w->roll->missing.n == 0 && !stalls(m) ? MGRID_NOT_YET : o;
 }
 
 static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *err) {
+  waiting      w = { mgrid_mpi_tree_begin(m, word, 1), &m->moving.roll };
   mgrid_status s = MGRID_OK;
-  uint64_t     words[2] = { 0 };
-  if (m->moving.request != MPI_REQUEST_NULL)
-    s = finish(m, (mpi_request){ .request = m->moving.request }, m->moving.words, "MPI_Iallreduce", err);
-  while (!s && !words[1]) { /* until all are through */
-    words[0] = *word, words[1] = 1;
-    s = reduce(m, words, 2, err);
-  }
   m->moving.on = false;
-  *word = words[0];
+  if (mgrid_wait(have_moved, &w, INFINITY, NULL, NULL) == MGRID_LATE)
+    s = mgrid_missing_fail(&w.roll->missing, m->seconds, err);
+  if (w.call.rc) s = mgrid_mpi_failed(err, w.call.rc, "a tree of messages", "a move");
+  m->broken |= s != MGRID_OK;
+  *word = m->tree.words[0];
   return s;
 }
 

@@ -38,7 +38,7 @@ mgrid_status mgrid_verdict_min(mgrid_backend *b, uint64_t *words, size_t n, mgri
   mgrid_status s = b->ops->allreduce_min(b, words, n, &lost);
   if (!s) return MGRID_OK;
   mgrid_doing_add(b, &lost);
-  if (mine && failed) own = *failed;
+  if (mine && mine != MGRID_GAVE_UP && failed) own = *failed; /* who gives up because another did has nothing to add */
   if (own.status)
     mgrid_error_reword(&lost, "%.480s; and on rank %" PRId64 " %.480s", lost.message, b->rank, own.message);
   if (failed == err) mgrid_error_clear(err); /* who is not there is the reason, mostly, for what failed here */

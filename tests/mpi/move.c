@@ -5,7 +5,8 @@
 ** buffers untouched; refusals, told alike on every rank. TAP from rank 0.
 ** `move refused`: the kernel lets a rank read no other, as where a container or Yama forbids it. `move overtaken`: a rank
 ** reads so late that the others have given up. `move killed`: it is killed there.
-** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job.
+** `move late` and `move absent`: a rank hangs on the way, or never comes; rank 0 prints its error and ends the job. `move
+** lost`: a message of it never leaves, and all ranks are well.
 ** `move slow`: two ranks take longer than the deadline, and never stop; the others wait.
 */
 #include "../c/random.h" /* first: its functions have a `size` of their own */
@@ -27,6 +28,7 @@
 
 static int64_t sent, hang = -1; /* bytes so far; messages until this rank hangs */
 static int     dawdle;          /* milliseconds that each message takes */
+static bool    loses;           /* the next one */
 
 enum { DATA = 4 }; /* the tag of a move, which has a communicator of the library to itself but for notices */
 
@@ -36,6 +38,11 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
   if (tag != DATA) return PMPI_Isend(data, n, type, to, tag, comm, request);
   sent += (int64_t)n * width;
   if (hang >= 0 && hang-- == 0) sleep(4);
+  if (loses) { /* this never ends */
+    static char never[1];
+    loses = false;
+    return PMPI_Irecv(never, 1, MPI_BYTE, rank, DATA + 90, MPI_COMM_WORLD, request);
+  }
   if (dawdle) usleep((useconds_t)dawdle * 1000);
   return PMPI_Isend(data, n, type, to, tag, comm, request);
 }
@@ -389,15 +396,16 @@ static void big(mgrid_backend *b) {
   close(file);
 }
 
-/* A rank that hangs on the way (late), or never comes. Ends the job. */
-static int stuck(bool absent) {
+/* A rank that hangs on the way (late), never comes, or loses a message. Ends the job. */
+static int stuck(const char *how) {
   mgrid_error            e = MGRID_ERROR_INIT;
   mgrid_backend         *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   fixture                f = fixture_new(b, 100000);
   mgrid_move_run_options o = MGRID_MOVE_RUN_OPTIONS_INIT;
   o.timeout = 1, o.messages = true;
-  if (rank == 1) hang = 1;
-  if (rank == 1 && absent) sleep(4);
+  if (rank == 1 && strcmp(how, "late") == 0) hang = 1;
+  if (rank == 1 && strcmp(how, "absent") == 0) sleep(4);
+  loses = rank == 1 && strcmp(how, "lost") == 0;
   mgrid_status s = mgrid_move_run(f.move, b, f.src.buffer, f.dst.buffer, &o, &e);
   if (rank == 0) {
     printf("%d: %s\n", (int)s, e.message);
@@ -557,7 +565,7 @@ int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "refused") == 0) return refused_by_kernel();
   if (argc > 1 && strcmp(argv[1], "overtaken") == 0) return overtaken(false);
   if (argc > 1 && strcmp(argv[1], "killed") == 0) return overtaken(true);
-  if (argc > 1) return stuck(strcmp(argv[1], "absent") == 0);
+  if (argc > 1) return stuck(argv[1]);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
   bool           ok = true;
   uint64_t       first = first_seed();

@@ -218,7 +218,7 @@ static mgrid_outcome move_post(mgrid_backend *b, size_t count, const mgrid_post 
   return e == cudaSuccess ? MGRID_OK : (mgrid_outcome)mgrid_cuda_failed(n, err, e, "cudaEventRecord", "a move");
 }
 
-static mgrid_status move_look(mgrid_backend *b, bool news, size_t *count, int *ended, mgrid_error *err) {
+static mgrid_outcome move_look(mgrid_backend *b, bool news, size_t *count, int *ended, mgrid_error *err) {
   nccl_backend *n = (nccl_backend *)b;
   ncclResult_t  state = ncclSuccess;
   size_t        turn = n->move.ended % 2;
