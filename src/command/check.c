@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <string.h>
 
 static const char help[] =
     "usage: moongrid check RECIPE --world N[,N...] [NAME=VALUE ...] [--law LAW ...] [--json]\n"
@@ -64,14 +65,29 @@ static void print_line(int64_t world, const mgrid_plan *p, const mgrid_plan_chec
   printf("  %s\n", digest);
 }
 
+/* Notes of cuts that leave ranks without anything of a tensor. */
+static void json_notes(json_t *line, const mgrid_plan *p) {
+  mgrid_text notes = { 0 };
+  json_t    *list = json_array();
+  mgrid_plan_hollow(p, true, &notes);
+  for (const char *at = mgrid_text_chars(&notes), *end; (end = strchr(at, '\n')); at = end + 1)
+    json_array_append_new(list, json_stringn(at, (size_t)(end - at)));
+  if (json_array_size(list)) json_object_set(line, "notes", list);
+  json_decref(list);
+  mgrid_text_free(&notes);
+}
+
 static json_t *json_line(int64_t world, const mgrid_plan *p, const mgrid_plan_checked *v, mgrid_status s,
                          const mgrid_error *err) {
   char digest[33];
   if (s) return json_pack("{sIsbsiss}", "world", (json_int_t)world, "ok", 0, "status", (int)s, "message", err->message);
   mgrid_plan_digest(p, digest);
-  return json_pack("{sIsbsIsIsbsoss}", "world", (json_int_t)world, "ok", 1, "families",
-                   (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled", v->sampled,
-                   "communicators", v->sampled ? json_null() : json_integer(v->communicators), "digest", digest);
+  json_t *line = json_pack("{sIsbsIsIsbsoss}", "world", (json_int_t)world, "ok", 1, "families",
+                           (json_int_t)mgrid_plan_nfamilies(p), "members", (json_int_t)v->members, "sampled",
+                           v->sampled, "communicators", v->sampled ? json_null() : json_integer(v->communicators),
+                           "digest", digest);
+  json_notes(line, p);
+  return line;
 }
 
 static mgrid_status run(const cli_command *self, int argc, char **argv) {

@@ -149,9 +149,11 @@ mgrid_status cli_unknown_family(const mgrid_plan *p, const char *name, mgrid_err
 
 /* Print a note on stderr about options that the backend does not heed, if there are any; only rank 0 does. */
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend);
-/* Print notes on stderr about ranks in no group, unless the recipe allows them, and about parameters that were given and
-** that build does not read; only rank 0 does. */
+/* Print notes on stderr about ranks in no group, unless the recipe allows them, about parameters that were given and that
+** build does not read, and about cuts that leave ranks without anything of a tensor; only rank 0 does. */
 void cli_note_plan(const cli *c, const mgrid_plan *p);
+/* The last of these alone, each behind "after: " or so. */
+void cli_note_hollow(const cli *c, const mgrid_plan *p, const char *when);
 /* An mgrid_sink to stdout of whole lines, for a cli *: those of a table that are too long for the terminal go on below their
 ** last column. */
 int cli_fold(void *c, const char *text, size_t len);

@@ -129,8 +129,22 @@ static void list_message(void *ud, const mgrid_message *m) {
 
 static void nothing(void *ud, const mgrid_message *m) { (void)ud, (void)m; }
 
+/* Cuts that leave ranks without anything of a tensor, on either side; names have nothing that JSON writes otherwise. */
+static void json_notes(const mgrid_plan *from, const mgrid_plan *to) {
+  bool any = false;
+  for (int side = 0; side < 2; side++) {
+    mgrid_text notes = { 0 };
+    mgrid_plan_hollow(side ? to : from, true, &notes);
+    for (const char *at = mgrid_text_chars(&notes), *end; (end = strchr(at, '\n')); at = end + 1, any = true)
+      printf("%s\n    \"%s%.*s\"", any ? "," : ",\n  \"notes\": [", side ? "after: " : "before: ", (int)(end - at), at);
+    mgrid_text_free(&notes);
+  }
+  if (any) printf("\n  ]");
+}
+
 /* Tables are counted first: messages are printed in a second walk. */
-static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error *err) {
+static mgrid_status show_all(const options *o, const mgrid_pairs *p, const mgrid_plan *from, const mgrid_plan *to,
+                             mgrid_error *err) {
   mgrid_schedule schedule = { 0, NULL, 0 };
   mgrid_error    why = MGRID_ERROR_INIT;
   mgrid_tally   *tally = malloc((p->n + 1) * sizeof *tally), *again = malloc((p->n + 1) * sizeof *again);
@@ -151,6 +165,7 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
     printf("\n  ],\n  \"all\": {");
     json_tally(&tally[p->n], o->machine);
     printf("}");
+    json_notes(from, to);
     if (o->list) printf(",\n  \"messages\": [");
   } else if (!s) {
     printf("%-16s %10s %10s %10s %10s %10s %7s %7s %10s%s\n", "tensor", "stays", "sent", "minimum", "max send",
@@ -173,7 +188,8 @@ static mgrid_status show_all(const options *o, const mgrid_pairs *p, mgrid_error
 
 /* ----------------------------------------------------------------- one rank */
 
-static mgrid_status show_rank(const options *o, const mgrid_move *m, mgrid_error *err) {
+static mgrid_status show_rank(const options *o, const mgrid_move *m, const mgrid_plan *from, const mgrid_plan *to,
+                              mgrid_error *err) {
   mgrid_move_sums sums = MGRID_MOVE_SUMS_INIT;
   mgrid_move_peer peer = MGRID_MOVE_PEER_INIT;
   mgrid_status    s = mgrid_move_bytes(m, &sums, err);
@@ -191,7 +207,11 @@ static mgrid_status show_rank(const options *o, const mgrid_move *m, mgrid_error
     else
       printf("%9" PRId64 " %14" PRId64 " %14" PRId64 "\n", peer.rank, peer.send, peer.receive);
   }
-  if (o->json) printf(mgrid_move_npeers(m) ? "\n  ]\n}\n" : "]\n}\n");
+  if (o->json) {
+    printf(mgrid_move_npeers(m) ? "\n  ]" : "]");
+    json_notes(from, to);
+    printf("\n}\n");
+  }
   return s;
 }
 
@@ -205,12 +225,12 @@ static mgrid_status show(const options *o, const mgrid_plan *from, const mgrid_p
   if (!s && o->rank >= 0) {
     mgrid_move *m = mgrid_move_new(from, to, o->rank, n, &o->tensor, &how, err);
     cli_progress_end();
-    s = m ? show_rank(o, m, err) : err->status;
+    s = m ? show_rank(o, m, from, to, err) : err->status;
     mgrid_move_free(m);
   } else if (!s) {
     mgrid_pairs pairs;
     s = mgrid_pairs_init(&pairs, from, to, n, &o->tensor, &how, err);
-    if (!s) s = show_all(o, &pairs, err);
+    if (!s) s = show_all(o, &pairs, from, to, err);
     mgrid_pairs_free(&pairs);
   }
   free(map);
@@ -240,6 +260,8 @@ static mgrid_status run(const cli_command *self, int argc, char **argv) {
              *to = from ? cli_evaluate(&b.cli, b.world, &rt[1], &err) : NULL;
   mgrid_status s = from && to ? show(&a, from, to, &err) : err.status;
   cli_progress_end();
+  if (!s) cli_note_hollow(&a.cli, from, "before: ");
+  if (!s) cli_note_hollow(&a.cli, to, "after: ");
   if (s) cli_say(&a.cli, &err);
   mgrid_plan_free(from);
   mgrid_plan_free(to);

@@ -9,6 +9,7 @@
 #include "command/beside.h"
 #include "command/cli.h"
 #include "command/shards.h"
+#include "plan/plan.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 static const char help[] =
-    "usage: moongrid reshard INDEX --to RECIPE --world N [NAME=VALUE ...] -o FOLDER [--names FILE] [--window MIB]\n"
+    "usage: moongrid reshard INDEX --to RECIPE --world N [NAME=VALUE ...] -o FOLDER [--names FILE] [--window MIB] "
+    "[--empty]\n"
     "\n"
     "Write a checkpoint of safetensors files again, in the layout of a recipe's tensors. INDEX is a\n"
     "model.safetensors.index.json, as Hugging Face has it or as moongrid wrote it for another layout, the folder\n"
@@ -38,12 +40,15 @@ static const char help[] =
     "  -o, --output FOLDER  where the files go; there is none of this name yet\n"
     "  --names FILE    which tensors of the checkpoint are which of the recipe\n"
     "  --window MIB    memory for elements, at most; 64\n"
+    "  --empty         also where a cut leaves ranks without anything of a tensor, as 4 heads over 8 ranks do; bounds\n"
+    "                  and owners that say so need no word\n"
     "  --color WHEN    accepted by every command; this one has none\n";
 
 typedef struct options {
   cli         cli;
   int64_t     world, window;
   const char *output, *names;
+  bool        empty; /* ranks may have nothing of a tensor */
 } options;
 
 typedef struct work {
@@ -157,6 +162,19 @@ static mgrid_status pair(work *w, mgrid_error *err) {
   return s;
 }
 
+/* Ranks that were to have something of a tensor and have nothing cannot load what is written. */
+static mgrid_status check_cuts(const work *w, mgrid_error *err) {
+  mgrid_text hollow = { 0 };
+  mgrid_plan_hollow(w->plan, false, &hollow);
+  if (hollow.failed)
+    mgrid_oom(err);
+  else if (hollow.len && !w->o->empty)
+    mgrid_fail(err, MGRID_REFUSED, "%s: %.*s; --empty writes it so", w->o->cli.recipe, (int)strcspn(hollow.data, "\n"),
+               hollow.data);
+  mgrid_text_free(&hollow);
+  return err->status;
+}
+
 /* -------------------------------------------------------------------- files */
 
 static void tell(work *w, bool end) {
@@ -266,9 +284,11 @@ static mgrid_status reshard(const options *o, const mgrid_plan *plan, mgrid_erro
   char bytes[32], where[512];
   mgrid_shown(where, sizeof where, o->output, strlen(o->output));
   w.from = shards_open(o->cli.words[0], err);
-  if (w.from && !pair(&w, err) && !write_folder(&w, err))
+  if (w.from && !pair(&w, err) && !check_cuts(&w, err) && !write_folder(&w, err)) {
+    cli_note_hollow(&o->cli, plan, "");
     printf("%zu tensor%s, %s, in %" PRId64 " file%s of %s\n", w.from->n, mgrid_s_of(w.from->n),
            cli_bytes(w.all, bytes, sizeof bytes), w.files, mgrid_s_of(w.files), where);
+  }
   shards_close(w.from);
   free(w.is);
   return err->status;
@@ -308,6 +328,7 @@ const cli_command command_reshard = {
                { "world", cli_world, offsetof(options, world) },
                { "output", cli_text, offsetof(options, output) },
                { "names", cli_text, offsetof(options, names) },
-               { "window", cli_number, offsetof(options, window) } },
+               { "window", cli_number, offsetof(options, window) },
+               { "empty", cli_flag, offsetof(options, empty) } },
   .run = run,
 };

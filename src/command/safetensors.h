@@ -39,9 +39,9 @@ typedef struct st_file {
 } st_file;
 
 /* NULL after an error that names the file: one that ends too early, a header that is none, tensors that overlap. */
-st_file         *st_open(const char *path, mgrid_error *err);
-void             st_close(st_file *f); /* may be NULL */
-st_tensor       *st_find(const st_file *f, const char *name);
+st_file   *st_open(const char *path, mgrid_error *err);
+void       st_close(st_file *f); /* may be NULL */
+st_tensor *st_find(const st_file *f, const char *name);
 /* Read n bytes from byte `at` of a tensor. */
 mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64_t n, mgrid_error *err);
 

@@ -46,9 +46,11 @@ static mgrid_status refuse(const proof *p, const box *a, const box *b) {
   for (size_t k = 0; k < p->t->naxes; k++)
     n += (size_t)snprintf(element + n, sizeof element - n, "%s%" PRId64, k ? ", " : "", p->at[k]);
   if (!a)
-    return st_fail(p->err, MGRID_REFUSED, "the index on tensor '%.200s': no part has element [%s]", p->t->name, element);
-  return st_fail(p->err, MGRID_REFUSED, "the index on tensor '%.200s': the parts in %.80s and %.80s both have element [%s]",
-                 p->t->name, file_name(a), file_name(b), element);
+    return st_fail(p->err, MGRID_REFUSED, "the index on tensor '%.200s': no part has element [%s]", p->t->name,
+                   element);
+  return st_fail(p->err, MGRID_REFUSED,
+                 "the index on tensor '%.200s': the parts in %.80s and %.80s both have element [%s]", p->t->name,
+                 file_name(a), file_name(b), element);
 }
 
 /* --------------------------------------------------------------------- boxes */
@@ -108,7 +110,8 @@ static mgrid_status prove_last(proof *p, size_t n, const span *spans) {
   int64_t end = 0;
   for (size_t i = 0; i < n; end = spans[i++].end) {
     p->at[axis] = least(end, spans[i].start);
-    if (spans[i].start != end) return spans[i].start > end ? refuse(p, NULL, NULL) : refuse(p, spans[i - 1].of, spans[i].of);
+    if (spans[i].start != end)
+      return spans[i].start > end ? refuse(p, NULL, NULL) : refuse(p, spans[i - 1].of, spans[i].of);
   }
   p->at[axis] = end;
   return end == p->t->shape[axis] ? MGRID_OK : refuse(p, NULL, NULL);

@@ -169,7 +169,8 @@ static void show_tensors(const cli *c, const mgrid_plan *p) {
     const mgrid_tensor *t = p->content.tensor[i].tensor;
     mgrid_text_ellipsis(text, sizeof text, mgrid_tensor_describe(t, text, sizeof text));
     printf("%-16s %14" PRId64 " %14" PRId64 " %9" PRId64 " %9" PRId64 "  %s\n", p->content.tensor[i].name, t->bytes,
-           mgrid_tensor_largest(t), t->copies, p->content.world - mgrid_tensor_holders(t), text);
+           mgrid_tensor_largest(t), t->copies, p->content.world - mgrid_tensor_holders(t) + mgrid_tensor_hollow(t),
+           text);
   }
 }
 
@@ -213,6 +214,18 @@ static void show_idle(const cli *c, const mgrid_plan *p) {
   mgrid_text_free(&which);
 }
 
+void cli_note_hollow(const cli *c, const mgrid_plan *p, const char *when) {
+  enum { SHOWN = 8 };
+  mgrid_text notes = { 0 };
+  size_t     n = 0;
+  if (c->me != 0) return;
+  mgrid_plan_hollow(p, true, &notes);
+  for (const char *line = mgrid_text_chars(&notes), *end; (end = strchr(line, '\n')); line = end + 1)
+    if (n++ < SHOWN) fprintf(stderr, "moongrid: note: %s%.*s\n", when, (int)(end - line), line);
+  if (n > SHOWN) fprintf(stderr, "moongrid: note: %s%zu more such cuts; --json lists all\n", when, n - SHOWN);
+  mgrid_text_free(&notes);
+}
+
 void cli_note_plan(const cli *c, const mgrid_plan *p) {
   if (c->me != 0) return;
   mgrid_text which = { 0 };
@@ -227,6 +240,7 @@ void cli_note_plan(const cli *c, const mgrid_plan *p) {
     if (p->content.param[i].unread && !p->content.param[i].usual)
       fprintf(stderr, "moongrid: note: build does not read parameter '%s', so no group depends on it\n",
               p->content.param[i].name);
+  cli_note_hollow(c, p, "");
 }
 
 void cli_note_unheeded(const cli *c, const mgrid_plan *p, const char *backend) {

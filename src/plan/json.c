@@ -184,6 +184,26 @@ static void put_runs(writer *w, const mgrid_tensor *t, int64_t rank) {
   close(w, "]");
 }
 
+/* What a cut leaves empty, where it does: how many ranks, and a note of each such axis. */
+static void put_hollow(writer *w, const mgrid_tensor *t) {
+  mgrid_text note = { 0 };
+  size_t     n = 0;
+  for (size_t i = 0; i < t->naxes; i++) {
+    note.len = 0;
+    if (!mgrid_axis_hollow(t, i, NULL, &note)) continue;
+    if (n++ == 0) {
+      put_field(w, "empty", json_integer(mgrid_tensor_hollow(t)));
+      key(w, " ", "notes");
+      open(w, "[");
+    }
+    item(w, "");
+    w->text.failed |= note.failed;
+    put_value(w, note.failed ? NULL : json_string(note.data));
+  }
+  if (n) close(w, "]");
+  mgrid_text_free(&note);
+}
+
 /* All tensors, or the parts of a rank: null where it has none. */
 static void put_tensors(writer *w, const mgrid_plan *p, int64_t rank) {
   const mgrid_content *c = &p->content;
@@ -227,6 +247,7 @@ static void put_tensors(writer *w, const mgrid_plan *p, int64_t rank) {
       put_field(w, "largest", json_integer(mgrid_tensor_largest(t)));
       put_field(w, "copies", json_integer(t->copies));
       put_field(w, "holders", json_integer(mgrid_tensor_holders(t)));
+      put_hollow(w, t);
     }
     close(w, "}");
   }

@@ -168,6 +168,9 @@ void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const
 /* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */
 void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
 
+/* Append a line for each axis of a tensor whose cut leaves ranks without anything of it, with the ranks and the nearest
+** size; `listed`: also where bounds or owners of the recipe say so. */
+void mgrid_plan_hollow(const mgrid_plan *p, bool listed, mgrid_text *out);
 /* The tensor of that name; NULL after a refusal with the nearest. */
 const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *name, mgrid_error *err);
 

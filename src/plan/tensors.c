@@ -27,6 +27,16 @@ const mgrid_tensor *mgrid_plan_require_tensor(const mgrid_plan *p, const char *n
   return NULL;
 }
 
+void mgrid_plan_hollow(const mgrid_plan *p, bool listed, mgrid_text *out) {
+  for (size_t i = 0; i < p->content.ntensors; i++) {
+    const mgrid_tensor *t = p->content.tensor[i].tensor;
+    for (size_t k = 0; k < t->naxes; k++) {
+      if (!listed && mgrid_slicing_listed(&t->axis[k])) continue;
+      if (mgrid_axis_hollow(t, k, p->content.tensor[i].name, out)) mgrid_text_str(out, "\n");
+    }
+  }
+}
+
 mgrid_status mgrid_tensor_local(const mgrid_plan *p, const char *name, int64_t rank, mgrid_tensor_part *out,
                                 mgrid_error *err) {
   mgrid_tensor_part part;

@@ -147,23 +147,23 @@ static int64_t both(mgrid_run x, mgrid_run y) {
   return most(0, least(x.start + x.length, y.start + y.length) - most(x.start, y.start));
 }
 
-int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
-  int64_t sum = 0;
-  if (s->pieces == 1) return s->length;
+int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece) {
+  int64_t n = s->starts[part + 1] - s->starts[part], sum = 0;
+  if (s->pieces == 1) return n;
   if (s->owners) {
     for (int64_t i = s->first[piece]; i < s->first[piece + 1]; i++) sum += s->runs[i].length;
     return sum;
   }
-  for (size_t i = 0; i < s->nparts; i++) {
-    int64_t n = s->starts[i + 1] - s->starts[i];
-    if (s->cutting != MGRID_CUT_CYCLIC) {
-      sum += run_in(s, n, piece).length;
-      continue;
-    }
-    int64_t first = first_block(s, piece), blocks = n / s->block; /* whole ones, then what is left of one */
-    sum += (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
-    if (first == blocks % s->pieces) sum += n % s->block;
-  }
+  if (s->cutting != MGRID_CUT_CYCLIC) return run_in(s, n, piece).length;
+  int64_t first = first_block(s, piece), blocks = n / s->block; /* whole ones, then what is left of one */
+  sum = (blocks / s->pieces + (first < blocks % s->pieces)) * s->block;
+  return first == blocks % s->pieces ? sum + n % s->block : sum;
+}
+
+int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece) {
+  int64_t sum = 0;
+  if (s->pieces == 1) return s->length;
+  for (size_t i = 0; i < s->nparts; i++) sum += mgrid_piece_in_part(s, i, piece);
   return sum;
 }
 

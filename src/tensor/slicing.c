@@ -28,7 +28,7 @@ size_t mgrid_slicing_held(const mgrid_slicing *s) {
 }
 
 /* "tp 3", "dp 2 x tp 3 = 6" */
-static void dims_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
+void mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t) {
   for (size_t i = 0; i < s->ndims; i++)
     mgrid_text_add(t, "%s%s %" PRId64, i ? " x " : "", g->axis[s->dim[i]].name, s->size[i]);
   if (s->ndims > 1) mgrid_text_add(t, " = %" PRId64, s->pieces);
@@ -59,7 +59,7 @@ static mgrid_status set_bounds(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
                                mgrid_error *err) {
   mgrid_text   t = { 0 };
   mgrid_status status = MGRID_OK;
-  dims_text(s, g, &t);
+  mgrid_slicing_dims(s, g, &t);
   if (t.failed)
     status = mgrid_oom(err);
   else if (n != (size_t)s->pieces + 1)
@@ -116,7 +116,7 @@ static mgrid_status set_owners(mgrid_slicing *s, const mgrid_grid *g, size_t n, 
   for (size_t i = 0; i < n; i++) {
     if (owners[i] < 0 || owners[i] >= s->pieces) {
       mgrid_text t = { 0 };
-      dims_text(s, g, &t);
+      mgrid_slicing_dims(s, g, &t);
       mgrid_status status = t.failed ? mgrid_oom(err)
                                      : mgrid_fail(err, MGRID_OUT_OF_RANGE,
                                                   "axis '%s': owner %zu is %" PRId64 "; %s pieces are 0 to %" PRId64,

@@ -40,6 +40,7 @@ mgrid_status mgrid_slicing_init(mgrid_slicing *s, const mgrid_grid *g, const mgr
 void         mgrid_slicing_free(mgrid_slicing *s);
 size_t       mgrid_slicing_held(const mgrid_slicing *s); /* bytes of its lists */
 void         mgrid_slicing_text(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t);
+void         mgrid_slicing_dims(const mgrid_slicing *s, const mgrid_grid *g, mgrid_text *t); /* "dp 2 x tp 3 = 6" */
 
 /* May a piece be larger than piece 0? */
 static inline bool mgrid_slicing_listed(const mgrid_slicing *s) { return s->bounds || s->owners; }
@@ -62,6 +63,7 @@ mgrid_walk mgrid_walk_begin(const mgrid_slicing *s, int64_t piece);
 bool       mgrid_walk_next(mgrid_walk *w, mgrid_run *run);
 
 int64_t mgrid_piece_size(const mgrid_slicing *s, int64_t piece); /* elements */
+int64_t mgrid_piece_in_part(const mgrid_slicing *s, size_t part, int64_t piece);
 /* Elements that a piece of each of two slicings of one length have in common. O(runs). */
 int64_t mgrid_pieces_common(const mgrid_slicing *a, int64_t p, const mgrid_slicing *b, int64_t q);
 
@@ -118,6 +120,16 @@ int64_t mgrid_tensor_largest(const mgrid_tensor *t);
 void    mgrid_tensor_part_of(const mgrid_tensor *t, int64_t rank, mgrid_tensor_part *out);
 void    mgrid_tensor_text(const mgrid_tensor *t, mgrid_text *text);
 bool mgrid_tensor_equal(const mgrid_tensor *a, const mgrid_tensor *b); /* by their canonical texts; no memory: false */
+
+/* ---------------------------------------------------------------- hollow.c */
+
+/* Ranks whose pieces have no element of the tensor, as of 4 heads over 8 ranks; slices of a flat are not looked at. O(dims),
+** with lists O(pieces). */
+int64_t mgrid_tensor_hollow(const mgrid_tensor *t);
+/* Does an axis leave ranks without anything of it, or of one of the arrays that lie side by side in it? Then append the
+** tensor's name (NULL: not), how it is cut, which ranks, and the nearest size that leaves none. The same cost, and a look
+** at 2^16 ranks if there are any. */
+bool mgrid_axis_hollow(const mgrid_tensor *t, size_t axis, const char *name, mgrid_text *out);
 
 /* ------------------------------------------------------------------ flat.c */
 

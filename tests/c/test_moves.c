@@ -15,9 +15,38 @@ static bool holds(const dealt *t, int64_t rank, int64_t element) {
   return dealt_whole(t, rank, element) && (!t->flat || t->slice[rank][element]);
 }
 
+/* Ranks that were dealt nothing of an axis, or of one of its parts, are told, and counted; no others are. */
+static void check_hollow(const rng *r, const dealt *t) {
+  int64_t without = 0;
+  for (size_t i = 0; i < t->naxes; i++) {
+    const mgrid_slicing *s = &t->tensor->axis[i];
+    mgrid_text           note = { 0 };
+    bool                 empty = false;
+    for (size_t k = 0; k < s->nparts; k++)
+      for (int64_t rank = 0; rank < t->d.window.world && rank < DEALT_WORLD; rank++) {
+        bool any = !t->on[rank];
+        for (int64_t x = s->starts[k]; x < s->starts[k + 1]; x++) any |= t->has[i][rank][x];
+        empty |= !any;
+      }
+    check(r, mgrid_axis_hollow(t->tensor, i, NULL, &note) == empty && (note.len > 0) == empty);
+    mgrid_text_free(&note);
+  }
+  for (int64_t rank = 0; rank < t->d.window.world && rank < DEALT_WORLD; rank++) {
+    bool any = true;
+    for (size_t i = 0; i < t->naxes; i++) {
+      bool some = false;
+      for (int64_t x = 0; x < t->axis[i].given.length; x++) some |= t->has[i][rank][x];
+      any &= some;
+    }
+    without += t->on[rank] && !any;
+  }
+  check(r, mgrid_tensor_hollow(t->tensor) == without);
+}
+
 /* The part of every rank: its runs are the indices that it was dealt. */
 static void check_parts(const rng *r, const dealt *t) {
   int64_t largest = 0;
+  check_hollow(r, t);
   for (int64_t rank = 0; rank < t->d.window.world; rank++) {
     mgrid_seat        at;
     mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;

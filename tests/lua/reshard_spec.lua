@@ -108,7 +108,7 @@ describe("moongrid reshard", function()
   for _, case in ipairs {
     { "hf.json", "--world 4", "--world 6 tp=3 cut=cyclic" },
     { "single.safetensors", "--world 4 pp=2 cut=parts", "--world 8 flat=64 cut=ceil", "--world 5 tp=5 --window 1" },
-    { "single.safetensors", "--world 8 tp=8 cut=ceil --window 1", "--world 6 tp=1 pp=3 flat=1 --window 1" },
+    { "single.safetensors", "--world 7 tp=7 cut=ceil --window 1", "--world 6 tp=1 pp=3 flat=1 --window 1" },
     { "hf.json", "--world 4 tp=2 flat=1000 --window 1", "--world 12 tp=4 flat=7 pp=3 cut=cyclic", "--world 2 cut=cyclic" },
     { "hf.json", "--world 1 tp=1" },
   } do
@@ -288,6 +288,42 @@ describe("moongrid reshard", function()
         "tensor 'bias' is u8 in the checkpoint, and 'bias' of the recipe is u8 5")
       wrong(write("shown.safetensors", whole { { "b\27[1m", "U8", { 5 }, bias } }),
         recipe .. ": no tensor 'b\\x1b[1m'; known: up, layers_qkv, bias")
+    end)
+
+    it("cuts that leave ranks without anything of a tensor, but where lists or --empty say so", function()
+      local layout = write("heads.lua", [[
+return recipe { params = { tp = 8, cut = "heads" }, build = function(world, p)
+  local t, how = topology(world), { heads = { "tp", unit = 2 }, ceil = { "tp", sizes = "ceil" }, cyclic = { "tp", cyclic = 3 },
+    parts = { "tp", parts = { 4, 2, 2 } }, sizes = { "tp", sizes = { 4, 0, 4 } }, owners = { "tp", owners = { 0, 0, 0, 0, 2, 2, 2, 2 } } }
+  t.g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+  t.x = t.g "tp"
+  t.k = tensor { axes = { { "head", 8 } }, type = "u8", cut = { head = how[p.cut] } }
+  return t
+end }]])
+      local from = write("heads.safetensors", whole { { "k", "U8", { 8 }, "12345678" } })
+      local line = "build/moongrid reshard %s --to %s -o %s --world %s"
+      for _, case in ipairs {
+        { "16", "axis 'head' has 4 units of 2 for tp 8, so ranks 4..7, 12..15 (8 of 16) have nothing of it; nearest: tp 4" },
+        { "5 tp=5 cut=ceil", "axis 'head' has 8 elements, rounded up, for tp 5, so rank 4 (1 of 5) has nothing of it; nearest: tp 4" },
+        { "8 cut=cyclic", "axis 'head' has 3 blocks of 3 for tp 8, so ranks 3..7 (5 of 8) have nothing of it; nearest: tp 3" },
+        { "4 tp=4 cut=parts", "part 1 of axis 'head' has 2 elements for tp 4, so ranks 2..3 (2 of 4) have nothing of it; nearest: tp 2" },
+      } do
+        local out, err, code = run(line:format(from, layout, at "heads", case[1]))
+        assert.same({ "", ("moongrid: %s: tensor 'k': %s; --empty writes it so\n"):format(layout, case[2]), 1 }, { out, err, code })
+        assert.is_nil((io.open(at "heads")))
+        local note = ("moongrid: note: tensor 'k': %s\n"):format(case[2])
+        _, err, code = run(line:format(from, layout, at "heads", case[1]) .. " --empty")
+        assert.same({ note, 0 }, { err, code })
+        os.execute("rm -r " .. at "heads")
+      end
+      for how, word in pairs { sizes = "bounds", owners = "owners" } do
+        local _, err, code = run(line:format(from, layout, at "heads", "3 tp=3 cut=" .. how))
+        assert.same({ ("moongrid: note: tensor 'k': axis 'head' has %s that leave pieces of tp 3 empty, so rank 1 (1 of 3) "
+          .. "has nothing of it\n"):format(word), 0 }, { err, code })
+        os.execute("rm -r " .. at "heads")
+      end
+      assert.same({ "", 0 }, { select(2, run(line:format(from, layout, at "heads", "8 tp=4"))) })
+      os.execute("rm -r " .. at "heads")
     end)
 
     it("indices that are wrong", function()

@@ -489,3 +489,60 @@ describe("relabel", function()
     assert.is_truthy(err:find("instructions", 1, true), err)
   end)
 end)
+
+describe("a cut that leaves ranks without anything of a tensor", function()
+  local says = "axis 'x' has 4 elements for tp 8, so ranks 4..7 (4 of 8) have nothing of it; nearest: tp 4"
+  local path
+  setup(function()
+    path = support.file [[return recipe { params = { tp = 8 }, build = function(world, p)
+      local t = topology(world)
+      t.g = grid(world, "tp-dp", { tp = p.tp, dp = fill })
+      t.tp = t.g "tp"
+      t.w = tensor { axes = { { "x", 4 }, { "y", 8 } }, type = "u8", cut = { x = "tp" } }
+      return t
+    end }]]
+  end)
+  teardown(function() os.remove(path) end)
+  local function moongrid_says(line)
+    local out, err, code = run("build/moongrid " .. line:format(path))
+    assert.equal(0, code, err)
+    return out, err
+  end
+
+  it("is told by plan", function()
+    local out, err = moongrid_says "plan %s --world 8"
+    assert.equal(("moongrid: note: tensor 'w': %s\n"):format(says), err)
+    assert.truthy(out:find "\nw +32 +8 +1 +4  u8 x 4 by tp") -- 4 ranks without
+    local w = json.decode((moongrid_says "plan %s --world 8 --json")).tensors.w
+    assert.same({ 8, 4, { says } }, { w.holders, w.empty, w.notes })
+  end)
+
+  it("is told by check", function()
+    local out, err = moongrid_says "check %s --world 8,16 --json"
+    local worlds = json.decode(out)
+    assert.equal(("moongrid: note: tensor 'w': %s\n"):format(says), err:match "[^\n]*ranks 4%.%.7[^\n]*\n")
+    assert.same({ "tensor 'w': " .. says }, worlds[1].notes)
+    assert.truthy(worlds[2].notes[1]:find("ranks 4..7, 12..15 (8 of 16) have", 1, true))
+  end)
+
+  it("is told by move, of both sides", function()
+    for _, line in ipairs { "", " --rank 5", " --list" } do
+      for side, words in pairs { before = "vs tp=4", after = "tp=4 vs" } do
+        local note = ("%s: tensor 'w': %s"):format(side, says)
+        local out, err = moongrid_says(("move %%s --world 8 %s --json%s"):format(words, line))
+        assert.equal(("moongrid: note: %s\n"):format(note), err)
+        assert.same({ note }, json.decode(out).notes)
+      end
+    end
+  end)
+
+  it("is not told where there is none", function()
+    for _, line in ipairs { "plan %s --world 8 tp=4", "check %s --world 4 tp=4", "move %s --world 8 tp=4 vs tp=2" } do
+      for _, how in ipairs { "", " --json" } do
+        local out, err = moongrid_says(line .. how)
+        assert.equal("", err)
+        assert.falsy(out:find "notes" or out:find "empty")
+      end
+    end
+  end)
+end)
