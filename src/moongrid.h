@@ -371,7 +371,7 @@ MGRID_API mgrid_family *mgrid_family_lists(const mgrid_family *f, mgrid_error *e
 MGRID_API mgrid_family *mgrid_family_twin(const mgrid_family *f, mgrid_error *err);
 
 /* Same groups in the same order with the same order inside. O(modes) for families of
-** grids; families that are not strided are compared group by group. */
+** grids; others are compared by the modes of their parts, or where these do not tell, as of long lists, group by group. */
 MGRID_API bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b);
 
 MGRID_API int64_t        mgrid_family_world(const mgrid_family *f);
@@ -534,8 +534,8 @@ MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal 
 ** schedule: every rank creates its groups in one order of all groups, has in each the position that its
 ** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
 ** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is
-** a bug in it. Worlds above 2^20 ranks are sampled, in the same way in every process. O(members x
-** modes), in memory that does not grow with the world. Local. out may be NULL. */
+** a bug in it. Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of
+** each family, and some 256 ranks. O(members x modes) of what is looked at, in memory that does not grow with the world. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
   size_t  size;          /* sizeof(mgrid_plan_checked) */
   bool    sampled;       /* only some members and ranks were checked */

@@ -571,22 +571,24 @@ function moongrid.relabel(was, now, options) end
 ---@return moongrid.Move
 function moongrid.move(from, to, options) end
 
----Raises, naming the first difference, unless a == b.
+---Raises, naming the first difference, unless a == b. The size of the world does not matter, except to lists of more than
+---1024 groups or runs, which are compared rank by rank, and for modes that fit badly together.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.same(a, b) end
 
----Raises unless every group of a lies inside one group of b, as of experts inside NVLink domains. O(members of a).
+---Raises unless every group of a lies inside one group of b, as of experts inside NVLink domains. As
+---`same`; O(members of a) where groups of b of more than two ranks share some.
 ---@param a moongrid.Family
 ---@param b moongrid.Family of the same world
 function moongrid.within(a, b) end
 
----Raises when a rank is in groups of both. O(members of the smaller one).
+---Raises when a rank is in groups of both. As `same`.
 ---@param a moongrid.Family
 ---@param b moongrid.Family
 function moongrid.disjoint(a, b) end
 
----Raises unless every rank of the world is in a group. O(1) of a partition, else O(world).
+---Raises unless every rank of the world is in a group. As `same`.
 ---@param f moongrid.Family
 function moongrid.covers(f) end
 

@@ -319,7 +319,7 @@ bool mgrid_family_locate(const mgrid_family *f, int64_t rank, int64_t nth, int64
   return false;
 }
 
-/* ------------------------------------------------------- equality and text */
+/* ----------------------------------------------------------- rules and text */
 
 bool mgrid_strided_equal(const mgrid_strided *x, const mgrid_strided *y) {
   return x->offset == y->offset && mgrid_modes_equal(&x->inside, &y->inside) && mgrid_modes_equal(&x->index, &y->index);
@@ -348,21 +348,6 @@ bool mgrid_family_same_rule(const mgrid_family *a, const mgrid_family *b) {
            && memcmp(a->as.table.starts, b->as.table.starts, (size_t)a->count * sizeof *a->as.table.starts) == 0;
   }
   return false;
-}
-
-bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) {
-  if (a == b) return true;
-  if (!a || !b) return false;
-  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
-  if (mgrid_family_same_rule(a, b)) return true;
-  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) return false;
-  for (int64_t g = 0; g < a->count; g++) {
-    int64_t n = mgrid_family_size(a, g);
-    if (n != mgrid_family_size(b, g)) return false;
-    for (int64_t p = 0; p < n; p++)
-      if (mgrid_family_rank(a, g, p) != mgrid_family_rank(b, g, p)) return false;
-  }
-  return true;
 }
 
 static void strided_text(const mgrid_strided *s, mgrid_text *t) {

@@ -186,6 +186,11 @@ mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child,
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);
 
+/* ------------------------------------------------------------------- equal.c */
+
+/* mgrid_family_equal whose work is paid; it means nothing where the payer pays no more. */
+bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer);
+
 /* ------------------------------------------------------------------ layout.c */
 
 /* As mgrid_family_modes and mgrid_family_parse; without `lists` NULL with *err untouched where those make lists. */

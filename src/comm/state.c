@@ -30,7 +30,7 @@ static void name_all(mgrid_state *s) {
   for (size_t k = 0; k < p->content.nentries; k++) {
     int     entry = p->order[k];
     int64_t rounds = mgrid_family_rounds(p->content.entry[entry].family), led[MGRID_ROUNDS_MAX];
-    mgrid_plan_led_by_round(p, entry, led);
+    mgrid_plan_led_by_round(p, entry, led, NULL);
     for (int64_t r = 0; r < rounds; r++) {
       size_t i = 0;
       if (led[r] == 0) continue;

@@ -160,7 +160,7 @@ static void say_communicators(mgrid_text *t, const mgrid_plan *p, const sharing 
                    mgrid_family_equal(f, head->family) ? "in the same order" : "among its own");
     return;
   }
-  int64_t led = mgrid_plan_led(p, i, -1), again = all->from[(size_t)i * all->n + (size_t)i],
+  int64_t led = mgrid_plan_led(p, i, -1, NULL), again = all->from[(size_t)i * all->n + (size_t)i],
           ones = mgrid_plan_singles(f);
   mgrid_text_add(t, led ? "%" PRId64 " of its own" : "none of its own", led);
   say_leaders(t, p, all, i);

@@ -99,7 +99,7 @@ static void describe_communicator(const mgrid_plan *p, size_t i, mgrid_text *t) 
     mgrid_text_str(t, "none made");
   else if (p->shares[i] >= 0)
     mgrid_text_add(t, "shared with %s", p->content.entry[p->shares[i]].name);
-  else if ((led = mgrid_plan_led(p, (int)i, -1)) < f->count && f->size > 1)
+  else if ((led = mgrid_plan_led(p, (int)i, -1, NULL)) < f->count && f->size > 1)
     mgrid_text_add(t, "%" PRId64 " own, %" PRId64 " shared", led, f->count - led);
   else
     mgrid_text_str(t, "own");

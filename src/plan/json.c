@@ -372,7 +372,7 @@ static void put_all(writer *w, const mgrid_plan *p, const mgrid_resources *r) {
   key(w, " ", "by_family");
   open(w, "{");
   for (size_t k = 0; k < p->content.nentries; k++) {
-    int64_t led = mgrid_plan_led(p, p->order[k], -1);
+    int64_t led = mgrid_plan_led(p, p->order[k], -1, NULL);
     if (led > 0) put_field(w, p->content.entry[p->order[k]].name, json_integer(led));
   }
   close(w, "}}");

@@ -2,24 +2,30 @@
 **
 ** laws.c - what a recipe may claim about its families, and the first place where that is not so.
 */
+#include "algebra/classes.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RULE = 160 };
 
-mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_error *err) {
-  char x[RULE], y[RULE];
-  if (mgrid_family_equal(a, b)) return MGRID_OK;
+/* Members that are looked at one by one at once: the first place of a small family is found as it is listed. */
+enum { FEW = 64 };
+
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer, mgrid_error *err) {
+  char    x[RULE], y[RULE];
+  int64_t g = 0, p = 0;
+  if (mgrid_family_equal_paid(a, b, payer)) return MGRID_OK;
   mgrid_family_describe(a, x, sizeof x);
   mgrid_family_describe(b, y, sizeof y);
   if (a->world != b->world || a->count != b->count)
     return mgrid_fail(err, MGRID_REFUSED, "the families are not the same: %" PRId64 " groups %s, %" PRId64 " groups %s",
                       a->count, x, b->count, y);
-  int64_t g = 0, p = 0;
-  while (mgrid_same_group(a, g, b, g)) g++;
-  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p)) p++;
+  if (a->total > FEW && mgrid_classes_equal(a, b, &g, payer) != MGRID_NO) g = 0;
+  while (mgrid_same_group(a, g, b, g) && mgrid_pay(payer, 2 * (a->nodes + b->nodes) * mgrid_family_size(a, g))) g++;
+  while (mgrid_family_rank(a, g, p) == mgrid_family_rank(b, g, p) && mgrid_pay(payer, 2 * (a->nodes + b->nodes))) p++;
   int64_t in_a = mgrid_family_rank(a, g, p), in_b = mgrid_family_rank(b, g, p);
   if (in_a < 0 || in_b < 0)
     return mgrid_fail(err, MGRID_REFUSED,
@@ -32,6 +38,8 @@ mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_
                     p, g, in_a, x, in_b, y);
 }
 
+/* ------------------------------------------------------------------- within */
+
 static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
   int64_t at, position;
   for (int64_t nth = 0; mgrid_family_locate(f, rank, nth, &at, &position); nth++)
@@ -40,56 +48,161 @@ static bool has(const mgrid_family *f, int64_t group, int64_t rank) {
 }
 
 /* How many members of group g of a are in that group of b, from the first on? */
-static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group) {
+static int64_t members_in(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t group, mgrid_payer *payer) {
   int64_t n = 0;
-  while (n < mgrid_family_size(a, g) && has(b, group, mgrid_family_rank(a, g, n))) n++;
+  while (n < mgrid_family_size(a, g) && has(b, group, mgrid_family_rank(a, g, n))
+         && mgrid_pay(payer, a->nodes + b->nodes))
+    n++;
   return n;
 }
 
+/* Is group g of a inside one of b? Else *first becomes a rank of it, with which no group of b has rank *other, or -1: none
+** has *first at all. */
+static bool is_within(const mgrid_family *a, int64_t g, const mgrid_family *b, int64_t *first, int64_t *other,
+                      mgrid_payer *payer) {
+  int64_t size = mgrid_family_size(a, g), most = 0, group, position;
+  *first = mgrid_family_rank(a, g, 0);
+  for (int64_t nth = 0; most < size && mgrid_family_locate(b, *first, nth, &group, &position); nth++) {
+    int64_t n = members_in(a, g, b, group, payer);
+    if (n > most) most = n;
+  }
+  *other = most == 0 ? -1 : mgrid_family_rank(a, g, most);
+  return most == size;
+}
+
+typedef struct pairing { /* members of a and of b, at one distance */
+  const mgrid_family *a, *b;
+  mgrid_classes       of_b;
+  mgrid_sets          sets;
+  mgrid_payer        *payer;
+  int64_t             worst; /* the lowest group of a that is not within one of b */
+} pairing;
+
+static bool note_group(void *ud, int64_t rank, int64_t weight, int64_t in) {
+  pairing *w = ud;
+  int64_t  group, position;
+  (void)weight;
+  for (int64_t nth = 0; in < 0 && mgrid_family_locate(w->a, rank, nth, &group, &position); nth++)
+    if (group < w->worst && !is_within(w->a, group, w->b, &(int64_t){ 0 }, &(int64_t){ 0 }, w->payer)) w->worst = group;
+  return true;
+}
+
+/* Are all ranks x of a set, with x + distance, in groups of b? Distance 0: are they in one at all? */
+static bool look(pairing *w, const mgrid_points *ranks, int64_t distance) {
+  bool told = true;
+  w->sets.n = 0;
+  if (distance == 0) told = mgrid_members_of(w->b, &w->sets);
+  for (size_t k = 0; k < w->of_b.n && told && distance; k++)
+    told = mgrid_class_partners(w->b, &w->of_b.at[k], distance, &w->sets);
+  return told && mgrid_sets_each(ranks, &w->sets, false, note_group, w, w->payer);
+}
+
+/* Are neighbours in the groups of a class of a always in one group of b? If groups of b share no ranks, or those of a are
+** pairs, all members are then. */
+static bool look_at_class(pairing *w, const mgrid_class *c) {
+  enum { LISTED = 256 };
+  mgrid_points ranks;
+  if (c->size == 1) return mgrid_class_starts(c, &ranks) && look(w, &ranks, 0);
+  if (!c->ruled) {
+    for (int64_t p = 0; p + 1 < c->size; p++) {
+      int64_t at = mgrid_family_rank(w->a, c->group, p), next = mgrid_family_rank(w->a, c->group, p + 1);
+      if (c->size > LISTED || !mgrid_class_starts(c, &ranks)) return false;
+      ranks.offset = at;
+      if (!look(w, &ranks, next - at)) return false;
+    }
+    return true;
+  }
+  for (int i = 0; i < c->nshape; i++) {
+    if (!mgrid_class_starts(c, &ranks)) return false;
+    for (int k = 0; k < c->nshape; k++)
+      if (!mgrid_points_push(&ranks, c->shape[k].size - (k == i), c->shape[k].stride)) return false;
+    if (!mgrid_points_apart(&ranks) || !look(w, &ranks, c->shape[i].stride)) return false;
+  }
+  return true;
+}
+
+/* The first group of a that is not within one of b, a->count where all are; -1: the modes do not tell. */
+static int64_t first_not_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+  pairing       w = { .a = a, .b = b, .payer = payer, .worst = a->count };
+  mgrid_classes own = { 0 };
+  bool told = (!b->overlapping || a->max_size <= 2) && mgrid_classes_of(a, &own) && mgrid_classes_of(b, &w.of_b);
+  for (size_t i = 0; i < own.n && told && mgrid_pay(payer, (int64_t)w.of_b.n + 1); i++)
+    told = look_at_class(&w, &own.at[i]);
+  free(own.at);
+  free(w.of_b.at);
+  free(w.sets.at);
+  return told ? w.worst : -1;
+}
+
 mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                              mgrid_error *err) {
+                              mgrid_payer *payer, mgrid_error *err) {
+  int64_t first, other, g = 0;
   if (a->world != b->world)
     return mgrid_fail(err, MGRID_REFUSED, "the families are of worlds of %" PRId64 " and %" PRId64 " ranks", a->world,
                       b->world);
-  for (int64_t g = 0; g < a->count; g++) {
-    int64_t first = mgrid_family_rank(a, g, 0), size = mgrid_family_size(a, g), most = 0, group, position;
-    for (int64_t nth = 0; most < size && mgrid_family_locate(b, first, nth, &group, &position); nth++) {
-      int64_t n = members_in(a, g, b, group);
-      if (n > most) most = n;
-    }
-    if (most == size) continue;
-    if (most == 0)
-      return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first,
-                        g, names->a, names->b);
-    return mgrid_fail(err, MGRID_REFUSED,
-                      "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64 ", and no group of %s has both", g,
-                      names->a, first, mgrid_family_rank(a, g, most), names->b);
+  if (a->total > FEW && (g = first_not_within(a, b, payer)) < 0) g = 0;
+  while (g < a->count && is_within(a, g, b, &first, &other, payer) && mgrid_pay(payer, a->nodes + b->nodes)) g++;
+  if (g == a->count) return MGRID_OK;
+  if (other < 0)
+    return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " of group %" PRId64 " of %s is in no group of %s", first, g,
+                      names->a, names->b);
+  return mgrid_fail(err, MGRID_REFUSED,
+                    "group %" PRId64 " of %s has ranks %" PRId64 " and %" PRId64 ", and no group of %s has both", g,
+                    names->a, first, other, names->b);
+}
+
+/* --------------------------------------------------------- disjoint, covers */
+
+/* The lowest rank that is in both families, or with `b` NULL in no group of a; -1: none. False: the modes do not tell. */
+static bool find_rank(const mgrid_family *a, const mgrid_family *b, int64_t *rank, mgrid_payer *payer) {
+  mgrid_sets   own = { 0 }, theirs = { 0 };
+  mgrid_points world = { .offset = 0 };
+  int64_t      at, lowest = -1;
+  bool         told = mgrid_points_push(&world, a->world, 1) && mgrid_members_of(a, &own)
+              && (!b || mgrid_members_of(b, &theirs));
+  if (told && !b) told = mgrid_sets_lack(&world, &own, &lowest, payer);
+  for (size_t i = 0; i < own.n && told && b && mgrid_pay(payer, (int64_t)theirs.n + 1); i++) {
+    told = mgrid_sets_meet(&own.at[i], &theirs, &at, payer);
+    if (told && at >= 0 && (lowest < 0 || at < lowest)) lowest = at;
   }
-  return MGRID_OK;
+  free(own.at);
+  free(theirs.at);
+  *rank = lowest;
+  return told;
+}
+
+static mgrid_status refuse_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
+                                    int64_t rank, mgrid_error *err) {
+  int64_t in_a = -1, in_b = -1, position;
+  mgrid_family_locate(a, rank, 0, &in_a, &position);
+  mgrid_family_locate(b, rank, 0, &in_b, &position);
+  return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in group %" PRId64 " of %s and in group %" PRId64 " of %s",
+                    rank, in_a, names->a, in_b, names->b);
 }
 
 mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                mgrid_error *err) {
+                                mgrid_payer *payer, mgrid_error *err) {
   const mgrid_family *f = a->total < b->total ? a : b, *other = f == a ? b : a;
-  int64_t             group, position;
+  int64_t             group, position, rank;
+  if (f->total > FEW && find_rank(a, b, &rank, payer))
+    return rank < 0 ? MGRID_OK : refuse_disjoint(a, b, names, rank, err);
   for (int64_t g = 0; g < f->count; g++)
-    for (int64_t k = 0, n = mgrid_family_size(f, g); k < n; k++) {
-      int64_t rank = mgrid_family_rank(f, g, k);
-      if (mgrid_family_locate(other, rank, 0, &group, &position))
-        return mgrid_fail(err, MGRID_REFUSED,
-                          "rank %" PRId64 " is in group %" PRId64 " of %s and in group %" PRId64 " of %s", rank,
-                          f == a ? g : group, names->a, f == a ? group : g, names->b);
+    for (int64_t k = 0, n = mgrid_family_size(f, g); k < n && mgrid_pay(payer, a->nodes + b->nodes); k++) {
+      rank = mgrid_family_rank(f, g, k);
+      if (mgrid_family_locate(other, rank, 0, &group, &position)) return refuse_disjoint(a, b, names, rank, err);
     }
   return MGRID_OK;
 }
 
-mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err) {
-  int64_t group, position;
+mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_payer *payer, mgrid_error *err) {
+  int64_t group, position, rank = 0;
   if (mgrid_family_coverage(f) == MGRID_PARTITION) return MGRID_OK;
-  for (int64_t r = 0; r < f->world; r++)
-    if (!mgrid_family_locate(f, r, 0, &group, &position))
-      return mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", r);
-  return MGRID_OK;
+  if (!find_rank(f, NULL, &rank, payer)) {
+    rank = 0;
+    while (rank < f->world && mgrid_pay(payer, f->nodes) && mgrid_family_locate(f, rank, 0, &group, &position)) rank++;
+    if (rank == f->world) rank = -1;
+  }
+  return rank < 0 ? MGRID_OK : mgrid_fail(err, MGRID_REFUSED, "rank %" PRId64 " is in no group", rank);
 }
 
 /* ------------------------------------------------------------------ by text */
@@ -122,9 +235,9 @@ mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *e
   }
   mgrid_error     why = MGRID_ERROR_INIT;
   mgrid_law_names names = { word[0], word[1] };
-  mgrid_status    s = which == 0   ? mgrid_law_same(f[0], f[1], &why)
-                      : which == 1 ? mgrid_law_within(f[0], f[1], &names, &why)
-                      : which == 2 ? mgrid_law_disjoint(f[0], f[1], &names, &why)
-                                   : mgrid_law_covers(f[0], &why);
+  mgrid_status    s = which == 0   ? mgrid_law_same(f[0], f[1], NULL, &why)
+                      : which == 1 ? mgrid_law_within(f[0], f[1], &names, NULL, &why)
+                      : which == 2 ? mgrid_law_disjoint(f[0], f[1], &names, NULL, &why)
+                                   : mgrid_law_covers(f[0], NULL, &why);
   return s ? mgrid_fail(err, s, "law %s does not hold: %s", law, why.message) : s;
 }

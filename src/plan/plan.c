@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool may_share(const mgrid_plan *p, int later, int earlier) {
+bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier) {
   return mgrid_choice_shares(p->content.entry[later].choice, p->content.entry[earlier].choice);
 }
 
@@ -51,7 +51,7 @@ mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_e
     for (size_t e = 0; e < k && p->shares[i] < 0; e++) {
       int j = p->order[e];
       /* a family that shares is led by an earlier one, which this loop looks at too */
-      if (p->shares[j] < 0 && may_share(p, i, j)
+      if (p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
           && mgrid_all_within(p->content.entry[i].family, p->content.entry[j].family, payer))
         p->shares[i] = j;
     }
@@ -109,85 +109,11 @@ const mgrid_grid *mgrid_plan_grid(const mgrid_plan *p, const char *name) {
 
 /* --------------------------------------------------------- the job's total */
 
-/* May a group occur twice in the family? Only in a cover that the user listed. */
-static bool may_repeat(const mgrid_family *f) {
-  if (f->form == MGRID_UNION)
-    for (size_t i = 0; i < f->as.parts.n; i++)
-      if (may_repeat(f->as.parts.child[i])) return true;
-  return f->form == MGRID_TABLE && f->overlapping;
-}
-
-/* The entry whose earlier group leads this one, which may be its own; -1: none does. */
-static int leader_of(const mgrid_plan *p, int i, int64_t group) {
-  const mgrid_family *f = p->content.entry[i].family;
-  for (size_t e = 0; p->order[e] != i; e++) {
-    int j = p->order[e];
-    if (may_share(p, i, j) && mgrid_group_in(f, group, p->content.entry[j].family, INT64_MAX, NULL) >= 0) return j;
-  }
-  bool again = may_repeat(f) && !p->content.entry[i].choice->asked.unique;
-  return again && mgrid_group_in(f, group, f, group, NULL) >= 0 ? i : -1;
-}
-
-static bool is_led(const mgrid_plan *p, int i, int64_t group) { return leader_of(p, i, group) >= 0; }
-
-int64_t mgrid_plan_singles(const mgrid_family *f) {
-  int64_t n = 0;
-  if (f->size >= 0) return f->size == 1 ? f->count : 0;
-  if (f->form == MGRID_UNION) {
-    for (size_t i = 0; i < f->as.parts.n; i++) n += mgrid_plan_singles(f->as.parts.child[i]);
-  } else if (f->form == MGRID_CUT) {
-    for (int64_t i = 0; i < f->as.cut.n; i++) n += mgrid_cut_size(f, i) == 1 ? f->as.cut.base->count : 0;
-  } else {
-    for (int64_t g = 0; g < f->count; g++) n += mgrid_family_size(f, g) == 1;
-  }
-  return n;
-}
-
-int64_t mgrid_plan_led(const mgrid_plan *p, int i, int64_t round) {
-  const mgrid_family *f = p->content.entry[i].family;
-  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return 0;
-  bool open = (f->size < 0 && f->overlapping) || may_repeat(f); /* must every group be compared? */
-  for (size_t e = 0; p->order[e] != i && !open; e++)
-    open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
-  if (!open && f->overlapping) return round < 0 ? f->count : mgrid_family_in_round(f, round);
-  if (!open) return round > 0 ? 0 : f->count - mgrid_plan_singles(f);
-  int64_t led = 0;
-  for (int64_t g = 0; g < f->count; g++)
-    led += mgrid_family_size(f, g) > 1 && (round < 0 || mgrid_family_round(f, g) == round) && !is_led(p, i, g);
-  return led;
-}
-
-void mgrid_plan_leaders(const mgrid_plan *p, int i, int64_t *groups) {
-  const mgrid_family *f = p->content.entry[i].family;
-  memset(groups, 0, p->content.nentries * sizeof *groups);
-  if (f->max_size < 2 || p->content.entry[i].choice->none) return;
-  if (p->shares[i] >= 0) {
-    groups[p->shares[i]] = f->count - mgrid_plan_singles(f);
-    return;
-  }
-  bool open = may_repeat(f);
-  for (size_t e = 0; p->order[e] != i && !open; e++)
-    open = may_share(p, i, p->order[e]) && mgrid_groups_within(f, p->content.entry[p->order[e]].family) != MGRID_NONE;
-  for (int64_t g = 0; g < f->count && open; g++) {
-    int leader = mgrid_family_size(f, g) > 1 ? leader_of(p, i, g) : -1;
-    if (leader >= 0) groups[leader]++;
-  }
-}
-
-void mgrid_plan_led_by_round(const mgrid_plan *p, int i, int64_t led[MGRID_ROUNDS_MAX]) {
-  const mgrid_family *f = p->content.entry[i].family;
-  int64_t             rounds = mgrid_family_rounds(f);
-  if (rounds <= 3) { /* pairs, which rules may decide */
-    for (int64_t r = 0; r < rounds; r++) led[r] = mgrid_plan_led(p, i, rounds > 1 ? r : -1);
-    return;
-  }
-  memset(led, 0, (size_t)rounds * sizeof *led);
-  if (p->shares[i] >= 0 || f->max_size < 2 || p->content.entry[i].choice->none) return;
-  for (int64_t g = 0; g < f->count; g++)
-    led[mgrid_family_round(f, g)] += mgrid_family_size(f, g) > 1 && !is_led(p, i, g);
-}
-
 mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid_error *err) {
+  return mgrid_plan_count_paid(p, NULL, out, err);
+}
+
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgrid_plan_counts *out, mgrid_error *err) {
   if (!p) return MGRID_USAGE;
   mgrid_plan_counts c = MGRID_PLAN_COUNTS_INIT;
   mgrid_status      s = mgrid_struct_check(out, sizeof c, "mgrid_plan_counts", err);
@@ -198,7 +124,7 @@ mgrid_status mgrid_plan_count(const mgrid_plan *p, mgrid_plan_counts *out, mgrid
     int64_t             ones = mgrid_plan_singles(f);
     c.singles += ones;
     c.groups += f->count - ones;
-    c.communicators += mgrid_plan_led(p, i, -1);
+    c.communicators += mgrid_plan_led(p, i, -1, payer);
   }
   mgrid_struct_write(out, &c, sizeof c);
   return MGRID_OK;
@@ -241,7 +167,7 @@ static int made_already(const mgrid_view *v, const mgrid_plan *p, const mgrid_cr
   const mgrid_entry *e = &p->content.entry[c->entry];
   for (size_t k = 0; k < v->ncomms; k++) {
     const mgrid_creation *made = &v->comm[k];
-    if (made->size == c->size && made->position == c->position && may_share(p, c->entry, made->entry)
+    if (made->size == c->size && made->position == c->position && mgrid_plan_may_share(p, c->entry, made->entry)
         && mgrid_same_group(e->family, c->group, p->content.entry[made->entry].family, made->group))
       return (int)k;
   }

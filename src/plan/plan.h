@@ -59,19 +59,28 @@ typedef struct mgrid_view {
 
 /* As mgrid_plan_new; NULL without an error where the payer pays no more. */
 mgrid_plan *mgrid_plan_make(const mgrid_topology *t, mgrid_payer *payer, mgrid_error *err);
-/* Number of groups of an entry that no earlier group leads, which is the number of communicators that it
-** adds to the job. `round` >= 0 counts that round alone. O(modes) if the rules decide, else O(groups). */
-int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round);
-/* The same for each round of an entry with several, as many as led[] has room for, in one walk through its groups. */
-void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX]);
-/* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
-** those that it repeats. O(entries) if the rules decide, else O(groups x entries). */
-void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
-/* Groups of one rank. */
-int64_t mgrid_plan_singles(const mgrid_family *f);
+/* May a group of the later entry use a communicator of the earlier one? */
+bool mgrid_plan_may_share(const mgrid_plan *p, int later, int earlier);
+/* mgrid_plan_count whose work is paid; it means nothing where the payer pays no more. */
+mgrid_status mgrid_plan_count_paid(const mgrid_plan *p, mgrid_payer *payer, mgrid_plan_counts *out, mgrid_error *err);
 
 mgrid_status mgrid_view_init(mgrid_view *v, const mgrid_plan *p, int64_t rank, mgrid_error *err);
 void         mgrid_view_free(mgrid_view *v);
+
+/* ------------------------------------------------------------------- led.c */
+
+/* Number of groups of an entry that no earlier group leads, which is the number of communicators that it adds to the
+** job. `round` >= 0 counts that round alone. The groups are compared by their modes, O(modes); where these do not tell
+** (tables of more than 1024 groups, rounds of pairs around a ring that their step does not divide, modes that fit badly
+** together) one by one, O(groups). Means nothing where the payer pays no more. */
+int64_t mgrid_plan_led(const mgrid_plan *p, int entry, int64_t round, mgrid_payer *payer);
+/* The same for each round of an entry with several, as many as led[] has room for. */
+void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_ROUNDS_MAX], mgrid_payer *payer);
+/* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
+** those that it repeats. The cost is that of mgrid_plan_led. */
+void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
+/* Groups of one rank. */
+int64_t mgrid_plan_singles(const mgrid_family *f);
 
 /* ----------------------------------------------------------------- share.c */
 
@@ -83,7 +92,7 @@ typedef enum mgrid_overlap {
 /* How many groups of a are groups of b too, members in the same order? Groups of one rank do not count.
 ** O(modes). */
 mgrid_overlap mgrid_groups_within(const mgrid_family *a, const mgrid_family *b);
-/* Does every group of more than one rank of `a` occur in `b`? Where the rules do not tell, up to 4096 groups are
+/* Does every group of more than one rank of `a` occur in `b`? Where the modes do not tell, up to 4096 groups are
 ** compared one by one; with more, or where the payer pays no more, the answer is no. */
 bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer);
 /* Have the two groups the same members in the same order? */
@@ -103,6 +112,10 @@ mgrid_status mgrid_plan_check_parents(const mgrid_plan *p, mgrid_error *err);
 mgrid_status mgrid_plan_check_parent(const mgrid_plan *p, int entry, int64_t group, mgrid_error *err);
 
 /* ---------------------------------------------------- verify.c, rehearse.c */
+
+/* mgrid_plan_check looks at all of worlds up to WHOLE ranks, of larger ones at SOME members of each family, at about a
+** quarter as many ranks, and at the next member of each of their groups. */
+enum { MGRID_CHECK_WHOLE = 1 << 20, MGRID_CHECK_SOME = 1024 };
 
 /* Check the premises of the proof above, for all ranks or (sample > 0) for about `sample` ranks spread
 ** over the world. Memory does not grow with the world; *out counts what was checked. If a premise fails,
@@ -124,17 +137,17 @@ void         mgrid_itinerary_free(mgrid_itinerary *it);
 /* -------------------------------------------------- laws.c, idle.c, heed.c */
 
 /* Laws: have both families the same groups; is every group of a inside one of b; has no rank a group of both; has every
-** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(members); `same`
-** of strided families O(modes). mgrid_plan_law reads one as text, "within(tp, node)". */
+** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(modes); O(members)
+** where no modes tell, as of long tables, and then each look is paid. They mean nothing where the payer pays no more. mgrid_plan_law reads one as text, "within(tp, node)". */
 typedef struct mgrid_law_names {
   const char *a, *b;
 } mgrid_law_names;
-mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_error *err);
+mgrid_status mgrid_law_same(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer, mgrid_error *err);
 mgrid_status mgrid_law_within(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                              mgrid_error *err);
+                              mgrid_payer *payer, mgrid_error *err);
 mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, const mgrid_law_names *names,
-                                mgrid_error *err);
-mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_error *err);
+                                mgrid_payer *payer, mgrid_error *err);
+mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_payer *payer, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
 /* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large

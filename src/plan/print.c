@@ -113,7 +113,7 @@ static mgrid_status print_all_steps(const mgrid_plan *p, mgrid_sink sink, void *
       mgrid_text_add(&t, "       %-16s shares with %s\n", e->name, p->content.entry[p->shares[p->order[k]]].name);
     } else {
       int64_t rounds = mgrid_family_rounds(f), of_round[MGRID_ROUNDS_MAX];
-      mgrid_plan_led_by_round(p, p->order[k], of_round);
+      mgrid_plan_led_by_round(p, p->order[k], of_round, NULL);
       for (int64_t r = 0; r < rounds; r++) {
         int64_t led = of_round[r];
         if (led == 0) continue; /* nothing to create: earlier groups lead all of the round */

@@ -2,7 +2,10 @@
 **
 ** share.c - which groups are the same list of ranks, decided by the rules where possible.
 */
+#include "algebra/classes.h"
 #include "plan/plan.h"
+
+#include <stdlib.h>
 
 enum { PAID = 1024 }; /* members that are compared before they are paid */
 
@@ -157,15 +160,58 @@ int64_t mgrid_group_in(const mgrid_family *a, int64_t ga, const mgrid_family *b,
   return found;
 }
 
+/* ---------------------------------------------------------------- all groups */
+
+static bool is_in(void *all, int64_t start, int64_t weight, int64_t in) {
+  (void)start, (void)weight;
+  return *(bool *)all = in >= 0;
+}
+
+/* Are the groups of a class among those of the classes of b? */
+static mgrid_told class_within(const mgrid_family *a, const mgrid_class *c, const mgrid_family *b,
+                               const mgrid_classes *theirs, mgrid_payer *payer) {
+  size_t               n = 0;
+  bool                 all = true;
+  mgrid_points         own, *sets = malloc((theirs->n + 1) * sizeof *sets);
+  const mgrid_points **others = malloc((theirs->n + 1) * sizeof *others);
+  bool                 told = sets && others && mgrid_class_starts(c, &own);
+  for (size_t k = 0; k < theirs->n && told; k++) {
+    mgrid_told alike = mgrid_class_alike(a, c, b, &theirs->at[k]);
+    if (alike == MGRID_NO) continue;
+    told = alike == MGRID_YES && mgrid_class_starts(&theirs->at[k], &sets[n]);
+    others[n] = &sets[n];
+    n++;
+  }
+  told = told && (mgrid_points_each(&own, n, others, false, is_in, &all, payer) || !all);
+  free(sets);
+  free(others);
+  return !told ? MGRID_UNTOLD : all ? MGRID_YES : MGRID_NO;
+}
+
+static mgrid_told all_by_class(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+  mgrid_classes own = { 0 }, theirs = { 0 };
+  mgrid_told    r = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs) ? MGRID_YES : MGRID_UNTOLD;
+  for (size_t i = 0; i < own.n && r == MGRID_YES && mgrid_pay(payer, (int64_t)theirs.n + 1); i++)
+    if (own.at[i].size > 1) r = class_within(a, &own.at[i], b, &theirs, payer);
+  free(own.at);
+  free(theirs.at);
+  return r;
+}
+
 bool mgrid_all_within(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
-  enum { COMPARE_MAX = 4096 };
+  enum { FEW = 16, COMPARE_MAX = 4096 };
   if (a->nodes + b->nodes > 2 && !mgrid_pay(payer, a->nodes * b->nodes)) return false;
   mgrid_overlap r = mgrid_groups_within(a, b);
   if (r != MGRID_SOME) return r == MGRID_ALL;
-  if (a->count > COMPARE_MAX) return false;
-  for (int64_t g = 0; g < a->count; g++)
+  int64_t last = a->count - 1; /* mostly one of the ends tells that it is not so */
+  if (mgrid_family_size(a, last) > 1 && mgrid_group_in(a, last, b, INT64_MAX, payer) < 0) return false;
+  for (int64_t g = 0; g < last; g++) {
     if (mgrid_family_size(a, g) > 1
         && (!mgrid_pay(payer, a->nodes + b->nodes + 8) || mgrid_group_in(a, g, b, INT64_MAX, payer) < 0))
       return false;
-  return true;
+    if (g != FEW) continue;
+    mgrid_told all = all_by_class(a, b, payer);
+    if (all != MGRID_UNTOLD || (payer && payer->spent) || a->count > COMPARE_MAX) return all == MGRID_YES;
+  }
+  return !payer || !payer->spent;
 }

@@ -107,9 +107,7 @@ mgrid_status mgrid_plan_verify(const mgrid_plan *p, int64_t sample, mgrid_rehear
 
 /* ---------------------------------------------------------------- families */
 
-/* Worlds of up to WHOLE ranks are checked whole, of larger ones about SAMPLES members of each family
-** and as many ranks. */
-enum { WHOLE = 1 << 20, SAMPLES = 4096, PIECE = 1024 };
+enum { PIECE = 1024 }; /* members that are listed together */
 
 static mgrid_status not_found(const mgrid_entry *e, int64_t group, int64_t position, mgrid_error *err) {
   return mgrid_fail(err, MGRID_UNPROVED,
@@ -153,7 +151,7 @@ static mgrid_status check_members(const mgrid_entry *e, int64_t *checked, mgrid_
 static mgrid_status check_some_members(const mgrid_entry *e, int64_t *checked, mgrid_error *err) {
   const mgrid_family *f = e->family;
   uint64_t            x = 88172645463325252u; /* xorshift: the same sample everywhere */
-  for (int i = 0; i < SAMPLES && f->count > 0; i++, ++*checked) {
+  for (int i = 0; i < MGRID_CHECK_SOME && f->count > 0; i++, ++*checked) {
     x ^= x << 13, x ^= x >> 7, x ^= x << 17;
     int64_t group = (int64_t)(x % (uint64_t)f->count), size = mgrid_family_size(f, group);
     int64_t position = (int64_t)((x >> 32) % (uint64_t)size);
@@ -167,10 +165,10 @@ mgrid_status mgrid_plan_check(const mgrid_plan *p, mgrid_plan_checked *out, mgri
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_rehearsal    schedule;
   mgrid_status       s = out ? mgrid_struct_check(out, sizeof c, "mgrid_plan_checked", err) : MGRID_OK;
-  c.sampled = p->content.world > WHOLE;
+  c.sampled = p->content.world > MGRID_CHECK_WHOLE;
   for (size_t i = 0; i < p->content.nentries && !s; i++)
     s = (c.sampled ? check_some_members : check_members)(&p->content.entry[i], &c.members, err);
-  if (!s) s = mgrid_plan_verify(p, c.sampled ? SAMPLES : 0, &schedule, err);
+  if (!s) s = mgrid_plan_verify(p, c.sampled ? MGRID_CHECK_SOME / 4 : 0, &schedule, err);
   if (s) return s;
   c.communicators = schedule.communicators, c.memberships = schedule.memberships;
   c.most_per_rank = schedule.most_per_rank;

@@ -3,7 +3,7 @@
 ** family.c - Family for Lua: the algebra's operations as methods, options, listing. pieces.c has those that cut groups,
 ** pick.c those that call a function of the recipe.
 */
-#include "types/bind.h"
+#include "types/budget.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -212,19 +212,16 @@ static int family_coverage(lua_State *L) {
   return 1;
 }
 
-/* Families of different rules that are not both of modes are compared rank by rank: charge for it. */
-static bool equal(lua_State *L, const mgrid_family *a, const mgrid_family *b) {
-  bool by_rule = a->form == MGRID_STRIDED && b->form == MGRID_STRIDED;
-  if (!by_rule) {
-    mgrid_lua_charge_family(L, a);
-    mgrid_lua_charge_family(L, b);
-    if (a->total == b->total && !mgrid_family_same_rule(a, b)) charge_by_rank(L, a, a->nodes + b->nodes);
-  }
-  return mgrid_family_equal(a, b);
+/* What was not paid ends here. */
+static void settle(lua_State *L, const mgrid_payer *payer) {
+  mgrid_lua_charge(L, payer->spent ? 0 : payer->owed); /* raises where the budget is spent */
 }
 
 static int family_eq(lua_State *L) {
-  lua_pushboolean(L, equal(L, mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f));
+  mgrid_payer payer = mgrid_budget_payer(L);
+  bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
+  settle(L, &payer);
+  lua_pushboolean(L, equal);
   return 1;
 }
 
@@ -242,39 +239,41 @@ static int family_tostring(lua_State *L) {
 }
 
 /* same(a, b), within(a, b), disjoint(a, b), covers(f) raise where the law does not hold, with the first place */
-static int same(lua_State *L) {
-  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
-  mgrid_error   e = MGRID_ERROR_INIT;
-  if (equal(L, a, b)) return 0;
-  return mgrid_law_same(a, b, &e) ? mgrid_lua_raise_error(L, &e) : 0;
-}
-
 static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
 
-/* Raise a law that does not hold. */
-static int raise_law(lua_State *L, const char *law, const mgrid_error *e) {
-  return mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message);
+/* A law that was looked at, and what of it is raised. */
+static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
+  settle(L, payer);
+  if (!s) return 0;
+  return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
+}
+
+static int same(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  return finish_law(L, NULL, &payer, mgrid_law_same(a, b, &payer, &e), &e);
 }
 
 static int within(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  mgrid_lua_charge(L, a->total);
-  return mgrid_law_within(a, b, &in_order, &e) ? raise_law(L, "within", &e) : 0;
+  return finish_law(L, "within", &payer, mgrid_law_within(a, b, &in_order, &payer, &e), &e);
 }
 
 static int disjoint(lua_State *L) {
   mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  mgrid_lua_charge(L, a->total < b->total ? a->total : b->total);
-  return mgrid_law_disjoint(a, b, &in_order, &e) ? raise_law(L, "disjoint", &e) : 0;
+  return finish_law(L, "disjoint", &payer, mgrid_law_disjoint(a, b, &in_order, &payer, &e), &e);
 }
 
 static int covers(lua_State *L) {
   mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
   mgrid_error   e = MGRID_ERROR_INIT;
-  if (mgrid_family_coverage(f) != MGRID_PARTITION) mgrid_lua_charge(L, f->world);
-  return mgrid_law_covers(f, &e) ? raise_law(L, "covers", &e) : 0;
+  return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
 }
 
 static const luaL_Reg family_fields[] = {

@@ -52,11 +52,20 @@ static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
   return rank;
 }
 
+/* Pay for what json and schedule ask about all groups. */
+static void charge_groups(lua_State *L, const mgrid_plan *p) {
+  mgrid_payer payer = mgrid_budget_payer(L);
+  int64_t     led[MGRID_ROUNDS_MAX];
+  for (size_t i = 0; i < p->content.nentries && payer.ud; i++) mgrid_plan_led_by_round(p, (int)i, led, &payer);
+  mgrid_lua_charge(L, payer.spent ? 0 : payer.owed); /* raises where the budget is spent */
+}
+
 static int plan_json(lua_State *L) {
   mgrid_plan *p = mgrid_lua_check_plan(L, 1);
   int64_t     rank = opt_rank(L, p, 2);
   printed     t = { .budget = mgrid_budget_of(L) };
   mgrid_error e = MGRID_ERROR_INIT;
+  charge_groups(L, p);
   return push_printed(L, mgrid_plan_print_json(p, rank, print_piece, &t, &e), &t, &e);
 }
 
@@ -72,6 +81,7 @@ static int plan_schedule(lua_State *L) {
   int64_t     rank = opt_rank(L, p, 2);
   printed     t = { .budget = mgrid_budget_of(L) };
   mgrid_error e = MGRID_ERROR_INIT;
+  charge_groups(L, p);
   return push_printed(L, mgrid_plan_print_schedule(p, rank, print_piece, &t, &e), &t, &e);
 }
 
@@ -108,24 +118,15 @@ static int plan_grid(lua_State *L) {
   return 1;
 }
 
-/* How many groups of all families there are, and members; what has to look at all of these is charged for it. */
-static int64_t groups_of(const mgrid_plan *p) {
-  int64_t n = 0;
-  for (size_t i = 0; i < p->content.nentries; i++) {
-    const mgrid_family *f = p->content.entry[i].family;
-    n += f->form == MGRID_STRIDED ? 1 : f->count < INT32_MAX / f->nodes ? f->count * f->nodes : INT32_MAX;
-  }
-  return n;
-}
-
 /* plan:counts([rank]) -> { families, groups, singles, communicators } */
 static int plan_counts(lua_State *L) {
   mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
   mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
   mgrid_error       e = MGRID_ERROR_INIT;
-  mgrid_lua_charge(L, groups_of(p));
-  mgrid_status s = lua_isnoneornil(L, 2) ? mgrid_plan_count(p, &n, &e)
-                                         : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
+  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, &payer, &n, &e)
+                                              : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
+  mgrid_lua_charge(L, payer.spent ? 0 : payer.owed); /* raises where the budget is spent */
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);
@@ -153,13 +154,20 @@ static int plan_rehearse(lua_State *L) {
   return 2;
 }
 
+/* All families with all their parts, which a question about a rank goes through. */
+static int64_t nodes_of(const mgrid_plan *p) {
+  int64_t n = 0;
+  for (size_t i = 0; i < p->content.nentries; i++) n += p->content.entry[i].family->nodes;
+  return n;
+}
+
 /* plan:check() -> members, communicators | nil; raises when a law of the plan is broken */
 static int plan_check(lua_State *L) {
   mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
   mgrid_error        e = MGRID_ERROR_INIT;
   mgrid_plan        *p = mgrid_lua_check_plan(L, 1);
-  int64_t            looked = p->content.world < 1 << 20 ? p->content.world : 1 << 13;
-  mgrid_lua_charge(L, 16 * looked * ((int64_t)p->content.nentries + 1) + groups_of(p));
+  int64_t            looked = p->content.world <= MGRID_CHECK_WHOLE ? p->content.world : MGRID_CHECK_SOME;
+  mgrid_lua_charge(L, looked * (16 * ((int64_t)p->content.nentries + 1) + nodes_of(p)));
   if (mgrid_plan_check(p, &c, &e)) return mgrid_lua_raise_error(L, &e);
   lua_pushinteger(L, c.members);
   if (c.sampled)

@@ -103,10 +103,10 @@ static void check_counts(const rng *r, const mgrid_plan *p, const brute *b, cons
       for (size_t k = 0; k < b->n; k++)
         led += b->at[k].entry == i && is_made(b, k) && b->at[k].leader == (int)k
                && mgrid_family_round(mgrid_plan_family(p, (size_t)i), b->at[k].group) == round;
-      check(r, mgrid_plan_led(p, i, round) == led);
+      check(r, mgrid_plan_led(p, i, round, NULL) == led);
       sum += led;
     }
-    check(r, mgrid_plan_led(p, i, -1) == sum);
+    check(r, mgrid_plan_led(p, i, -1, NULL) == sum);
   }
 }
 

@@ -303,7 +303,7 @@ static void check_whole(const rng *r, const mgrid_plan *p, const json_t *root) {
     for (int64_t g = 0; g < mgrid_family_count(f); g++)
       check_ranks(r, f, g, json_array_get(json_object_get(j, "groups"), (size_t)g));
     const json_t *led = json_object_get(json_object_get(comms, "by_family"), mgrid_plan_family_name(p, i));
-    check(r, (mgrid_plan_led(p, (int)i, -1) == 0) == !led);
+    check(r, (mgrid_plan_led(p, (int)i, -1, NULL) == 0) == !led);
   }
   mgrid_plan_count(p, &counts, anew(&why));
   check(r, number(comms, "total") == counts.communicators && number(comms, "groups") == counts.groups

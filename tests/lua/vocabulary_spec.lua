@@ -437,7 +437,7 @@ describe("Plan", function()
     { "p:rehearse()", 14, 28 },
     { "p:check()", 52, 14 },
     { "(function() local w = mg.world(2^21 | 0) local t = mg.topology(w) t.a = mg.grid(w, 'a', { a = mg.fill }) 'a' "
-      .. "return mg.plan(t):check() end)()", 4096, nil, n = 3 },
+      .. "return mg.plan(t):check() end)()", 1024, nil, n = 3 },
     { "p:shares 'again', p:shares 'tp'", "tp", nil, n = 3 },
     { "p:text()", [[
 moongrid 1
