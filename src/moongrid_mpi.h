@@ -32,6 +32,17 @@ extern "C" {
 ** of its own; they are opened in one order on all ranks. With less, see mgrid_threads. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
+/* mgrid_mpi_backend and mgrid_open (moongrid_recipe.h) in one call: the state owns everything, and mgrid_state_free gives
+** it back. mpi and options may be NULL. Collective over `parent`. */
+static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, size_t n, const char *const *args,
+                                          const mgrid_mpi_options *mpi, const mgrid_open_options *options,
+                                          mgrid_error *err) {
+  mgrid_backend *b = mgrid_mpi_backend(parent, mpi, err);
+  mgrid_state   *s = mgrid_open(b, recipe, n, args, options, err);
+  mgrid_backend_free(b);
+  return s;
+}
+
 /* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members,
 ** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log. A rank that is in no group (g NULL), a lazy family not created yet, a dry
 ** state, a family of backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL.

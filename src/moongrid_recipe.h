@@ -3,11 +3,8 @@
 ** moongrid_recipe.h - recipes, their queries and their policies. moongrid.h includes this header, and its
 ** rules on words, errors, ownership, structs and threads hold here, too.
 **
-**     mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
-**     mgrid_runtime_load(rt, "layout.lua", &e);
-**     mgrid_plan    *plan = mgrid_runtime_plan(rt, world, n, args, &e);         // "tp=2", ...
-**     mgrid_state   *state = mgrid_materialize(plan, backend, "train", &e);     // collective
-**     mgrid_policy  *p = mgrid_policy_new(rt, state, "microbatches", &e);
+**     mgrid_state   *state = mgrid_open(backend, "layout.lua", n, args, NULL, &e);  // "tp=2", ...; collective
+**     mgrid_policy  *p = mgrid_policy_new(mgrid_state_runtime(state), state, "microbatches", &e);
 **     mgrid_arg      q = mgrid_arg_integer("global_batch", 64);
 **     mgrid_policy_call(p, 1, &q, &e);
 **     mgrid_policy_integer(p, NULL, &n_micro, &e);
@@ -47,6 +44,10 @@ MGRID_API void           mgrid_runtime_free(mgrid_runtime *rt);
 /* Load a recipe: a file (text, never bytecode) or the name of a bundled one. Once per
 ** runtime. */
 MGRID_API mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
+/* The same with the recipe itself, `length` bytes of text, at most 1 MiB, borrowed for the call; `name` is what messages
+** and the plan call it. It lies in no folder: it may name bundled recipes, and no files. */
+MGRID_API mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t length, const char *name,
+                                               mgrid_error *err);
 /* Evaluate the recipe for a world; args (NULL where n is 0) are n strings "name=value": parameters, and options of
 ** families on top of the recipe's own by names with a dot, "tp.max_ctas=8", "*.timeout=600" (* stands for any part
 ** of a name, and a family's own option wins; lua/README.md has all). The runtime stays usable after a failure and
@@ -94,6 +95,39 @@ MGRID_API mgrid_status mgrid_runtime_set(mgrid_runtime *rt, mgrid_state *s, cons
 ** or as JSON. */
 MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgrid_sink sink, void *ud,
                                               mgrid_error *err);
+
+/* The way from a recipe to communicators in one call: a runtime, its recipe, the plan for the world of the backend, and
+** mgrid_materialize over it. The state owns all of them: mgrid_state_free gives back the runtime and the plan, and the
+** backend, too, once the host has freed its own share of it (mgrid_backend_free right after this call, if it likes).
+** recipe, n and args are those of mgrid_runtime_load and mgrid_runtime_plan. Collective over the backend, all or
+** nothing, as mgrid_materialize: a rank that cannot load or plan takes part, and every rank gets an error. The message
+** ends with the stage, "(while loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)";
+** backend NULL: what opening it left in *err stays.
+**
+**     mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, &e);    // or mgrid_mpi_open of moongrid_mpi.h, which is both
+**     mgrid_state   *state = mgrid_open(mpi, "layout.lua", n, args, NULL, &e);
+**     mgrid_backend_free(mpi);
+**     ...
+**     mgrid_state_free(state);
+*/
+typedef struct mgrid_open_options {
+  size_t              size; /* sizeof(mgrid_open_options) */
+  const char         *name; /* of the state; NULL: "" */
+  const char         *text; /* the recipe itself, as of mgrid_runtime_load_text, which `recipe` is the name of then; */
+  size_t              length; /* bytes of it */
+  const char         *params; /* a file of parameters, as of mgrid_runtime_plan_file; NULL: none */
+  const mgrid_limits *limits; /* of the runtime, with its hooks; NULL: the defaults */
+  const mgrid_hooks  *hooks;
+} mgrid_open_options;
+#define MGRID_OPEN_OPTIONS_INIT \
+  { sizeof(mgrid_open_options), NULL, NULL, 0, NULL, NULL, NULL }
+/* options may be NULL. */
+MGRID_API mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
+                                  const mgrid_open_options *options, mgrid_error *err);
+/* The runtime of a state that mgrid_open made, for queries, settings, policies and mgrid_reload; NULL of others.
+** Borrowed: it ends with the state, unless the host takes a share (mgrid_runtime_ref). */
+MGRID_API mgrid_runtime *mgrid_state_runtime(const mgrid_state *s);
+
 /* ---------------------------------------------------------------- policies
 ** A policy is a Lua function that a recipe exports, policy = { name = function(state, q, p) ... end }:
 ** a decision that changes without recompiling. It sees the state, its families, groups, grids and
@@ -230,7 +264,7 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
 /* At a step boundary: evaluate the recipe again (its file may have changed; `recipe` NULL: the same
 ** one) with n arguments, agree, and materialize beside the old state: communicators that are equal are
 ** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
-** caller's, who then frees the old policies, state and runtime; this destroys the communicators that are
+** caller's, who then frees the old policies, state and runtime (that of mgrid_open goes with its state); this destroys the communicators that are
 ** not used any more. On failure, of this rank or another, every rank gets the error and what runs is
 ** untouched. change may be NULL. Parameters are not carried over: args are all there are. With parameters
 ** from a file or as C values do the same by mgrid_runtime_new, _load, _plan_file or _plan_values, and

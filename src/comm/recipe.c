@@ -16,6 +16,8 @@
 #include "comm/state.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
+#include <string.h>
 
 /* The entry of libmoongrid_lua.a, in a program that was linked with it (-Wl,-u,mgrid_lua_entry); else NULL. */
 extern const mgrid_recipe_entry mgrid_lua_entry __attribute__((weak, visibility("hidden")));
@@ -51,7 +53,14 @@ void mgrid_runtime_free(mgrid_runtime *rt) {
 
 mgrid_status mgrid_runtime_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
   if (!rt || mgrid_lacks(recipe, "the recipe", err)) return MGRID_USAGE;
-  return entry_of(rt)->load(rt, recipe, err);
+  return entry_of(rt)->load(rt, recipe, NULL, 0, err);
+}
+
+mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *text, size_t length, const char *name,
+                                     mgrid_error *err) {
+  if (!rt || mgrid_lacks(name, "the name of the recipe", err) || mgrid_lacks_list(length, text, "bytes of text", err))
+    return MGRID_USAGE;
+  return entry_of(rt)->load(rt, name, text ? text : "", length, err);
 }
 
 mgrid_plan *mgrid_runtime_plan(mgrid_runtime *rt, int64_t world, size_t n, const char *const *args, mgrid_error *err) {
@@ -69,6 +78,45 @@ mgrid_plan *mgrid_runtime_plan_values(mgrid_runtime *rt, int64_t world, size_t n
   if (!rt || mgrid_lacks_list(n, args, "parameters", err)) return NULL;
   return entry_of(rt)->plan_values(rt, world, n, args, err);
 }
+
+/* Say in the error, if there is one, what was going on. That of another rank says it already. */
+static bool failed_while(mgrid_error *e, const char *stage, int64_t world) {
+  char whole[64];
+  snprintf(whole, sizeof whole, stage, world, mgrid_s_of(world));
+  if (e->status && !strstr(e->message, " (while ")) mgrid_error_reword(e, "%s (while %s)", e->message, whole);
+  return e->status;
+}
+
+mgrid_state *mgrid_open(mgrid_backend *b, const char *recipe, size_t n, const char *const *args,
+                        const mgrid_open_options *options, mgrid_error *err) {
+  if (!b) return NULL;
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  mgrid_error        mine = MGRID_ERROR_INIT;
+  mgrid_runtime     *rt = NULL;
+  mgrid_plan        *plan = NULL;
+  int64_t            world = mgrid_backend_world(b);
+  if (!mgrid_struct_read(&o, sizeof o, options, "mgrid_open_options", &mine))
+    rt = mgrid_runtime_new(o.limits, o.hooks, &mine);
+  if (o.text)
+    mgrid_runtime_load_text(rt, o.text, o.length, recipe, &mine);
+  else
+    mgrid_runtime_load(rt, recipe, &mine);
+  if (!failed_while(&mine, "loading the recipe", world)) {
+    plan = mgrid_runtime_plan_file(rt, world, o.params, n, args, &mine);
+    failed_while(&mine, "planning for %" PRId64 " rank%s", world);
+  }
+  mgrid_state *s = mgrid_materialize(plan, b, o.name, &mine); /* without a plan the others get the error */
+  failed_while(&mine, "creating the state", world);
+  mgrid_plan_free(plan);
+  if (s)
+    s->runtime = rt;
+  else
+    mgrid_runtime_free(rt);
+  mgrid_error_pass(err, &mine);
+  return s;
+}
+
+mgrid_runtime *mgrid_state_runtime(const mgrid_state *s) { return s ? s->runtime : NULL; }
 
 const char *const *mgrid_recipe_names(void) {
   static const char *const  none[] = { NULL };

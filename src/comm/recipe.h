@@ -15,7 +15,8 @@ typedef struct mgrid_recipe_entry {
   mgrid_runtime *(*runtime_new)(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
   mgrid_runtime *(*runtime_ref)(mgrid_runtime *rt);
   void (*runtime_free)(mgrid_runtime *rt);
-  mgrid_status (*load)(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
+  /* text NULL: mgrid_runtime_load; else mgrid_runtime_load_text, with the name as `recipe` */
+  mgrid_status (*load)(mgrid_runtime *rt, const char *recipe, const char *text, size_t length, mgrid_error *err);
   mgrid_plan *(*plan_file)(mgrid_runtime *rt, int64_t world, const char *path, size_t n, const char *const *args,
                            mgrid_error *err);
   mgrid_plan *(*plan_values)(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args, mgrid_error *err);

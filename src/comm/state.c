@@ -159,6 +159,7 @@ void mgrid_state_free(mgrid_state *s) {
   if (s->first) mgrid_realloc(&h, s->first, first_bytes(s), 0);
   mgrid_view_free(&s->view);
   mgrid_plan_free(s->plan);
+  mgrid_runtime_free(s->runtime);
   free(s->name);
   json_decref(s->settings);
   mgrid_realloc(&h, s, sizeof *s, 0);

@@ -86,7 +86,7 @@ static mgrid_status load_stdin(const cli *c, mgrid_runtime *rt, mgrid_error *err
     return mgrid_fail(err, MGRID_USAGE,
                       "a launcher gives standard input to one rank alone; write the recipe to a file");
   mgrid_status s = typed.data ? MGRID_OK : mgrid_read_stdin(&typed, err);
-  return s ? s : mgrid_runtime_load_text(rt, CLI_STDIN, &typed, err);
+  return s ? s : mgrid_runtime_load_text(rt, typed.data, typed.len, CLI_STDIN, err);
 }
 
 /* Of a recipe that is no file: name the one of its folder whose name is nearest. */

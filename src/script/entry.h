@@ -13,7 +13,8 @@ extern MGRID_API const mgrid_recipe_entry mgrid_lua_entry;
 mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err);
 mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt);
 void           mgrid_script_runtime_free(mgrid_runtime *rt);
-mgrid_status   mgrid_script_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err);
+mgrid_status   mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
+                                 mgrid_error *err);
 
 mgrid_plan *mgrid_script_plan_values(mgrid_runtime *rt, int64_t world, size_t n, const mgrid_arg *args,
                                      mgrid_error *err);

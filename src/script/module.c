@@ -48,7 +48,7 @@ static int load(lua_State *L) {
   *box = NULL;
   luaL_setmetatable(L, MGRID_LUA_RECIPE);
   *box = mgrid_script_runtime_new(NULL, NULL, &e);
-  return *box && mgrid_script_load(*box, name, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
+  return *box && mgrid_script_load(*box, name, NULL, 0, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
 }
 
 /* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */

@@ -8,12 +8,18 @@
 
 #include <inttypes.h>
 
+/* The recipe of that name; NULL: that of rt again, of which the host may have given the text. */
+static mgrid_status load(mgrid_runtime *fresh, const mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
+  if (recipe) return mgrid_script_load(fresh, recipe, NULL, 0, err);
+  return mgrid_script_load(fresh, rt->recipe, rt->text.data, rt->text.len, err);
+}
+
 /* All that is local: the recipe, its plan, and what that changes here. NULL after filling *err. */
-static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_state *s, const char *recipe, size_t n,
-                            const char *const *args, mgrid_change *what, mgrid_error *err) {
+static mgrid_plan *evaluate(mgrid_runtime *fresh, const mgrid_runtime *rt, const mgrid_state *s, const char *recipe,
+                            size_t n, const char *const *args, mgrid_change *what, mgrid_error *err) {
   mgrid_plan *plan = NULL;
   if (err->status) return NULL;
-  if (mgrid_script_load(fresh, recipe, err) == MGRID_OK)
+  if (load(fresh, rt, recipe, err) == MGRID_OK)
     plan = mgrid_script_plan_file(fresh, mgrid_plan_world(s->plan), NULL, n, args, err);
   if (!plan || mgrid_plan_diff(s->plan, plan, s->view.rank, what, NULL, NULL, err) == MGRID_OK) return plan;
   mgrid_plan_free(plan);
@@ -29,7 +35,7 @@ mgrid_status mgrid_script_reload(const mgrid_runtime *rt, mgrid_state *s, const 
   if (change) mgrid_struct_check(change, sizeof what, "mgrid_change", &mine);
   if (recipe || mgrid_runtime_check_loaded(rt, &mine) == MGRID_OK)
     fresh = mgrid_script_runtime_new(&rt->budget.limits, &rt->budget.hooks, &mine);
-  mgrid_plan *plan = evaluate(fresh, s, recipe ? recipe : rt->recipe, n, args, &what, &mine);
+  mgrid_plan *plan = evaluate(fresh, rt, s, recipe, n, args, &what, &mine);
   /* Collective from here on: a rank without a plan takes part too, so that all ranks get its error. */
   mgrid_state *state = mgrid_state_make(plan, s->backend, s->name, s, NULL, &mine);
   mgrid_plan_free(plan);

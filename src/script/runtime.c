@@ -126,6 +126,7 @@ void mgrid_script_runtime_free(mgrid_runtime *rt) {
   if (!rt || --rt->users > 0) return;
   lua_close(rt->L);
   mgrid_budget_release(&rt->budget);
+  mgrid_text_free(&rt->text);
   mgrid_release(rt->recipe);
   mgrid_release(rt);
 }
@@ -147,17 +148,25 @@ static int load_body(lua_State *L) {
   return 0;
 }
 
-mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, mgrid_error *err) {
-  return mgrid_runtime_load_text(rt, recipe, NULL, err);
+/* Keep the text: mgrid_reload loads it again. */
+static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length, mgrid_error *err) {
+  mgrid_text_free(&rt->text);
+  if (!text) return MGRID_OK;
+  if (length > MGRID_TEXT_MAX)
+    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes, and %d at most", name, length, MGRID_TEXT_MAX);
+  mgrid_text_put(&rt->text, text, length);
+  return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
-mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *recipe, const mgrid_text *text, mgrid_error *err) {
+mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
+                               mgrid_error *err) {
   if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
   mgrid_error *why = &rt->unloaded;
   mgrid_error_clear(why);
   double       began = mgrid_processor_now();
-  loading      l = { recipe, text };
-  mgrid_status s = mgrid_runtime_protected(rt, load_body, &l, why);
+  loading      l = { recipe, text ? &rt->text : NULL };
+  mgrid_status s = take_text(rt, recipe, text, length, why);
+  if (!s) s = mgrid_runtime_protected(rt, load_body, &l, why);
   rt->loading = mgrid_processor_now() - began;
   if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
   if (s) return mgrid_error_pass(err, why);

@@ -16,6 +16,7 @@ struct mgrid_runtime {
   mgrid_budget  budget;
   int           users;    /* owners: the caller, each _ref, each policy */
   char         *recipe;   /* name or path, as the host gave it; NULL: none is loaded */
+  mgrid_text    text;     /* of the recipe, where the host gave that; data NULL: it did not */
   mgrid_error   unloaded; /* the error if loading failed */
   double        loading;  /* seconds of processor time that loading took: a plan has the rest */
   json_t      **trail;    /* where the next plan puts which lines its families come from; NULL: nobody asks */
@@ -32,9 +33,6 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 /* _loaded fails unless a recipe is loaded; _state, unless the state's plan is of this recipe. */
 mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err);
-
-/* mgrid_runtime_load of a text; `recipe` is what messages name it by. NULL: of the recipe of that name. */
-mgrid_status mgrid_runtime_load_text(mgrid_runtime *rt, const char *recipe, const mgrid_text *text, mgrid_error *err);
 
 /* Pushes what a host gave (with values.h): a table of values by name, or the value of a setting. May raise. */
 typedef void mgrid_push(lua_State *L, const void *values);

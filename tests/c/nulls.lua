@@ -14,7 +14,7 @@ local inputs = {
   ["int64_t *"] = "f->numbers", ["int32_t *"] = "f->ranks", ["void *"] = "f",
   ["mgrid_options *"] = "&f->options", ["mgrid_hooks *"] = "&f->hooks", ["mgrid_limits *"] = "&f->limits",
   ["mgrid_nccl_options *"] = "&f->nccl", ["mgrid_mpi_options *"] = "&f->mpi", ["mgrid_carrier *"] = "&f->carrier",
-  ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
+  ["mgrid_open_options *"] = "&f->opening", ["mgrid_site *"] = "&f->site", ["mgrid_error *"] = "&f->failed",
   ["mgrid_tensor *"] = "f->tensor", ["mgrid_tensor_axis *"] = "&f->axis", ["mgrid_move *"] = "f->move",
   ["mgrid_move_options *"] = "&f->moving", ["mgrid_move_run_options *"] = "&f->running",
   ["mgrid_buffer *"] = "f->buffers", mgrid_piece_fn = "piece",
@@ -54,7 +54,8 @@ local special = {
   ["mgrid_move_new.rank"] = "3", ["mgrid_move_new.tensors"] = "f->tensors",
   ["mgrid_state_move.tensors"] = "f->tensors", ["mgrid_move_new.to"] = "f->after",
   ["mgrid_backend_open.name"] = '"none of that name"', ["mgrid_family_parse.text"] = '"(2:1) x (4:2)"',
-  ["mgrid_runtime_load.recipe"] = '"picotron"', ["mgrid_reload.recipe"] = '"picotron"',
+  ["mgrid_runtime_load.recipe"] = '"picotron"',
+  ["mgrid_open.recipe"] = '"picotron"', ["mgrid_open.args"] = "f->settings", ["mgrid_reload.recipe"] = '"picotron"',
   ["mgrid_runtime_plan_file.path"] = '"none.json"', ["mgrid_runtime_plan.args"] = "f->settings",
   ["mgrid_runtime_plan_file.args"] = "f->settings", ["mgrid_reload.args"] = "f->settings",
   ["mgrid_runtime_ask.query"] = '"world_size"', ["mgrid_runtime_ask_integer.query"] = '"world_size"',
@@ -82,6 +83,8 @@ local special = {
 local frees = { mgrid_grid = 1, mgrid_family = 1, mgrid_topology = 1, mgrid_plan = 1, mgrid_backend = 1,
   mgrid_state = 1, mgrid_tensor = 1, mgrid_move = 1,
   mgrid_runtime = 1, mgrid_policy = 1 }
+
+local borrowed = { mgrid_state_runtime = true }
 
 local function unknown(what, where)
   io.stderr:write(("nulls.lua: %s has a %s, which it does not know\n"):format(where, what))
@@ -143,7 +146,7 @@ for _, header in ipairs(arg) do
     local body = {}
     local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. ";\n" end
     if freed == "state" then add "if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL" end
-    if made and frees[made] then
+    if made and frees[made] and not borrowed[call] then
       add("%s *r = %s", made, line)
       add "a.made = true, a.failed = !r"
       add("%s_free(r)", made)

@@ -42,6 +42,7 @@ typedef struct fixture {
   mgrid_limits           limits;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
+  mgrid_open_options     opening;
   mgrid_carrier          carrier; /* without functions: never opened */
   mgrid_error            failed;
   mgrid_plan_counts      counts;
@@ -141,6 +142,7 @@ static void open_fixture(fixture *f) {
   f->options = (mgrid_options)MGRID_OPTIONS_INIT, f->hooks = (mgrid_hooks)MGRID_HOOKS_INIT;
   f->limits = (mgrid_limits)MGRID_LIMITS_INIT, f->nccl = (mgrid_nccl_options)MGRID_NCCL_OPTIONS_INIT,
   f->mpi = (mgrid_mpi_options)MGRID_MPI_OPTIONS_INIT, f->carrier = (mgrid_carrier)MGRID_CARRIER_INIT;
+  f->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
   f->failed = (mgrid_error)MGRID_ERROR_INIT, f->counts = (mgrid_plan_counts)MGRID_PLAN_COUNTS_INIT;
   f->change = (mgrid_change)MGRID_CHANGE_INIT, f->segment = (mgrid_segment)MGRID_SEGMENT_INIT;
   f->rehearsal = (mgrid_rehearsal)MGRID_REHEARSAL_INIT, f->checked = (mgrid_plan_checked)MGRID_PLAN_CHECKED_INIT;

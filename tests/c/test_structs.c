@@ -29,6 +29,10 @@ static mgrid_status limits(things *w, void *x) {
   mgrid_runtime_free(mgrid_runtime_new(x, NULL, &w->e));
   return w->e.status;
 }
+static mgrid_status opening(things *w, void *x) {
+  mgrid_state_free(mgrid_open(w->b, "picotron", 0, NULL, x, &w->e));
+  return w->e.status;
+}
 static mgrid_status hooks_of_runtime(things *w, void *x) {
   mgrid_runtime_free(mgrid_runtime_new(NULL, x, &w->e));
   return w->e.status;
@@ -115,6 +119,7 @@ static mgrid_status reloaded(things *w, void *x) {
 }
 
 static const mgrid_limits       a_limits = MGRID_LIMITS_INIT;
+static const mgrid_open_options an_opening = MGRID_OPEN_OPTIONS_INIT;
 static const mgrid_hooks        a_hooks = MGRID_HOOKS_INIT;
 static const mgrid_options      an_options = MGRID_OPTIONS_INIT;
 static const mgrid_nccl_options a_nccl = MGRID_NCCL_OPTIONS_INIT;
@@ -139,6 +144,7 @@ static const struct {
   size_t      least;  /* bytes that it may not be shorter than: what has no default */
 } rows[] = {
   { "mgrid_limits", limits, &a_limits, sizeof a_limits, false, 0 },
+  { "mgrid_open_options", opening, &an_opening, sizeof an_opening, false, 0 },
   { "mgrid_hooks", hooks_of_runtime, &a_hooks, sizeof a_hooks, false, 0 },
   { "mgrid_hooks", hooks_of_backend, &a_hooks, sizeof a_hooks, false, 0 },
   { "mgrid_options", options, &an_options, sizeof an_options, false, 0 },

@@ -33,6 +33,8 @@ typedef struct fuzz {
   mgrid_carrier          carrier;
   mgrid_nccl_options     nccl;
   mgrid_mpi_options      mpi;
+  mgrid_open_options     opening;
+  size_t                 source; /* bytes of the last text of a recipe */
   mgrid_move_options     moves;
   mgrid_buffer           buffers[2][ROOM];
   char                   parts[2][1 << 16];
@@ -461,6 +463,17 @@ static const char *const recipes[] = {
   "policy = { one = function(s) error 'no' end }, agreed = { one = 'world' } }\n",
   "return recipe {"
 };
+static const char *draw_source(fuzz *z) {
+  const char *text = recipes[below(&z->b, 3)];
+  z->source = strlen(text) - below(&z->b, 2);
+  return text;
+}
+static const mgrid_open_options *draw_opening(fuzz *z) {
+  z->opening = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
+  z->opening.name = draw_text(z), z->opening.limits = draw_limits(z);
+  if (below(&z->b, 2)) z->opening.text = draw_source(z), z->opening.length = z->source;
+  return draw_bool(z) ? &z->opening : NULL;
+}
 static const char *draw_recipe(fuzz *z) {
   static const char *const ends[] = { "-0.lua", "-1.lua", "-2.lua" };
   size_t                   i = below(&z->b, 8);

@@ -18,7 +18,7 @@ local inputs = {
   ["mgrid_site *"] = "draw_site(z)", ["mgrid_error *"] = "draw_failed(z)", ["mgrid_carrier *"] = "draw_carrier(z)",
   ["mgrid_nccl_options *"] = "draw_nccl(z)", ["mgrid_tensor_axis *"] = "draw_axes(z)",
   ["mgrid_move_options *"] = "draw_how_to_move(z)", ["mgrid_mpi_options *"] = "draw_mpi(z)",
-  ["mgrid_move_run_options *"] = "draw_how_to_run(z)",
+  ["mgrid_move_run_options *"] = "draw_how_to_run(z)", ["mgrid_open_options *"] = "draw_opening(z)",
   mgrid_sink = "take_text", mgrid_pick_fn = "pick", mgrid_map_fn = "map", mgrid_piece_fn = "take_piece",
   ["int64_t"] = "draw_number(z)", ["size_t"] = "draw_count(z)", bool = "draw_bool(z)", mgrid_window = "draw_window(z)",
   mgrid_order = "(mgrid_order)below(&z->b, 3)", mgrid_coverage = "(mgrid_coverage)below(&z->b, 4)",
@@ -43,7 +43,9 @@ end
 local special = {
   world = "draw_world(z)", path = "draw_path(z)", ["mgrid_family_levels.n"] = "below(&z->b, ROOM)",
   ["mgrid_backend_open.name"] = "draw_opened(z)", ["mgrid_runtime_load.recipe"] = "draw_recipe(z)",
-  ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
+  ["mgrid_reload.recipe"] = "draw_recipe(z)", ["mgrid_open.recipe"] = "draw_recipe(z)",
+  ["mgrid_runtime_load_text.text"] = "draw_source(z)", ["mgrid_runtime_load_text.length"] = "z->source",
+  ["mgrid_runtime_plan_file.path"] = "draw_table(z)",
   ["mgrid_family_table.ngroups"] = "(int64_t)below(&z->b, 6)", ["mgrid_family_table.starts"] = "draw_starts(z)",
   ["mgrid_family_split.outer"] = "z->out_families + 1", ["mgrid_family_split_rows.outer"] = "z->out_families + 1",
   ["mgrid_family_locate.position"] = "z->out_numbers + 1", ["mgrid_group_shift.dest"] = "z->out_numbers + 1",
@@ -61,6 +63,9 @@ local conditions = {
 
 -- NULL is no failure: the rank may be outside.
 local may_be_null = { mgrid_state_submesh = true }
+
+-- Results that stay their owner's.
+local borrowed = { mgrid_state_runtime = true }
 
 local function unknown(what, where)
   io.stderr:write(("calls.lua: %s has a %s, which it does not know\n"):format(where, what))
@@ -104,8 +109,9 @@ for _, header in ipairs(arg) do
     if made then
       add("%smgrid_%s *r = %s;", made == "group" and "const " or "", made, (ret:find "^const " and made ~= "group")
         and ("(mgrid_%s *)%s"):format(made, line) or line)
-      add("end(z, %s);", (made == "group" or ret:find "^const " or may_be_null[call]) and "false" or "!r")
-      if ret:find "^const " and made ~= "group" and not call:find "_ref$" then
+      local fails = made ~= "group" and not ret:find "^const " and not may_be_null[call] and not borrowed[call]
+      add("end(z, %s);", fails and "!r" or "false")
+      if borrowed[call] or ret:find "^const " and made ~= "group" and not call:find "_ref$" then
         add("if (r) r = mgrid_%s_ref(r);", made) -- borrowed
       end
       add("put_%s(z, r);", made)

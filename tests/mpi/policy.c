@@ -186,6 +186,32 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   test(mgrid_state_prove(*s, &proved, anew(&e)) == MGRID_OK, "is proved as well");
 }
 
+/* The way from a recipe to a state in one call, where a rank cannot go it. */
+static void in_one_call(void) {
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  const char        *nonsense[] = { "tp=0" };
+  bool               last = rank == size - 1;
+  mgrid_state       *s = mgrid_mpi_open(MPI_COMM_WORLD, last ? "/none.lua" : path, 0, NULL, NULL, NULL, anew(&e));
+  const char        *stage = strstr(e.message, " (while loading the recipe)");
+  test(!s && strstr(e.message, "cannot open /none.lua") && stage && !strstr(stage + 1, " (while"),
+       "a rank that has no recipe tells all ranks");
+  s = mgrid_mpi_open(MPI_COMM_WORLD, "picotron", last, nonsense, NULL, NULL, anew(&e));
+  test(!s && strstr(e.message, "tp") && strstr(e.message, " (while planning for "), "so does one that cannot plan");
+  o.size = last ? 3 : sizeof o;
+  s = mgrid_mpi_open(MPI_COMM_WORLD, "picotron", 0, NULL, NULL, &o, anew(&e));
+  test(!s && strstr(e.message, "mgrid_open_options"), "and one whose options are none");
+  o = (mgrid_open_options)MGRID_OPEN_OPTIONS_INIT;
+  o.text = "return recipe { build = function(world) local t = topology(world) t.all = grid(world, 'a', { a = fill }) "
+           "'a' return t end }";
+  o.length = strlen(o.text), o.name = "train";
+  s = mgrid_mpi_open(MPI_COMM_WORLD, "mine", 0, NULL, NULL, &o, anew(&e));
+  int sum = 1;
+  if (s) MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, mgrid_mpi_comm(mgrid_state_group(s, "all", &e)));
+  test(s && sum == size, s ? "a state by one call" : e.message);
+  mgrid_state_free(s);
+}
+
 int main(int argc, char **argv) {
   mgrid_error e = MGRID_ERROR_INIT;
   tap_begin(&argc, &argv);
@@ -208,6 +234,7 @@ int main(int argc, char **argv) {
   mgrid_state_free(s);
   mgrid_backend_free(b);
   mgrid_runtime_free(rt);
+  in_one_call();
   if (rank == 0) unlink(path);
   return tap_end();
 }
