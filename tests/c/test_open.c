@@ -142,8 +142,8 @@ static void test_texts_refused(void **state) {
       "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
     { "recipe.import './a.lua'",
       "layout:1: './a.lua' is a file, and a recipe that lies in no folder, as one from standard input, names none" },
-    { "return recipe '/etc/passwd'", "layout:1: '/etc/passwd' is a file, and a recipe from standard input or memory "
-                                     "names none: it lies in no folder" },
+    { "return recipe '/etc/passwd'", "layout:1: '/etc/passwd' is a file, and a recipe that lies in no folder, as one "
+                                     "from standard input, names none" },
   };
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &e);
