@@ -118,7 +118,7 @@ $(B)/tests/carrier: $(B)/tests/carrier.o $(LIB)
 .PHONY: tests
 
 # The fuzz targets: each tests/fuzz/NAME.c but fuzz.c is one, linked with libFuzzer. FUZZ=1 compiles them by clang.
-FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c,$(sort $(wildcard tests/fuzz/*.c)))
+FUZZ_SRC := $(filter-out tests/fuzz/fuzz.c $(if $(HAVE_pmix),,tests/fuzz/pmix.c),$(sort $(wildcard tests/fuzz/*.c)))
 FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=build/fuzz/tests/fuzz/%)
 
 fuzz:
@@ -138,9 +138,15 @@ $(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
+# What is no part of the library: the readers of RAS, and the carrier over PMIx, whose functions are the target's.
+$(B)/tests/fuzz/ras: FUZZED := $(B)/command/ras.o $(B)/command/ras_read.o
+$(B)/tests/fuzz/ras: $(B)/command/ras.o $(B)/command/ras_read.o
+$(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/pmix.o $(LIBS_pmix)
+$(B)/tests/fuzz/pmix: $(B)/comm/pmix.o
+$(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) $(FLAGS_pmix)
 $(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
-	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(WITH_LUA)
+	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(FUZZED) $(WITH_LUA)
 
 -include $(FUZZ_SRC:tests/%.c=$(B)/tests/%.d) $(B)/tests/fuzz/fuzz.d
 endif

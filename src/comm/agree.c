@@ -89,17 +89,25 @@ static int64_t majority(const uint64_t *digest, int64_t world) {
   return best;
 }
 
+enum { LINES_MOST = 1 << 20 };
+
 /* The reference's sheet, on all ranks. */
 static mgrid_status get_reference(const mgrid_peers *all, const sheet *mine, int64_t reference, sheet *theirs,
                                   mgrid_error *err) {
   uint64_t     count[2] = { mine->nhead, mine->n };
   mgrid_status s = mgrid_peers_tell(all, reference, count, sizeof count, err);
   if (s) return s;
-  theirs->nhead = count[0], theirs->n = count[1];
-  theirs->at = calloc(theirs->n + 1, sizeof *theirs->at);
-  if (theirs->at && all->backend->rank == reference) memcpy(theirs->at, mine->at, mine->n * sizeof *mine->at);
-  s = mgrid_verdict(all->backend, theirs->at ? MGRID_OK : mgrid_oom(err), err, err);
-  return s ? s : mgrid_peers_tell(all, reference, theirs->at, theirs->n * sizeof *theirs->at, err);
+  if (count[0] > count[1] || count[1] > LINES_MOST)
+    s = mgrid_cannot_be(err, "a plan of %" PRIu64 " lines, its head of %" PRIu64, count[1], count[0]);
+  else
+    theirs->nhead = count[0], theirs->n = count[1];
+  if (!s) theirs->at = calloc(theirs->n + 1, sizeof *theirs->at);
+  if (!s && !theirs->at) s = mgrid_oom(err);
+  if (!s && all->backend->rank == reference) memcpy(theirs->at, mine->at, mine->n * sizeof *mine->at);
+  s = mgrid_verdict(all->backend, s, err, err);
+  if (!s) s = mgrid_peers_tell(all, reference, theirs->at, theirs->n * sizeof *theirs->at, err);
+  for (size_t i = 0; i < theirs->n && !s; i++) mgrid_show(theirs->at[i].text, sizeof theirs->at[i].text);
+  return s;
 }
 
 /* Add to the message the first line in which any rank differs from the reference, as both have it. a: the na
@@ -115,8 +123,9 @@ static mgrid_status tell_line(const mgrid_peers *all, const line *a, size_t na, 
   char    here[sizeof a->text];
   memset(here, 0, sizeof here);
   snprintf(here, sizeof here, "%s", i < na ? a[i].text : "nothing");
-  s = mgrid_peers_tell(all, who, here, sizeof here, err);
+  s = mgrid_peers_tell(all, (uint64_t)who, here, sizeof here, err);
   if (s) return s;
+  mgrid_show(here, sizeof here);
   mgrid_text_add(story, "%s rank %" PRId64 " has \"%s\", rank %" PRId64 " has \"%s\"", story->len ? ";" : "", who, here,
                  reference, i < nr ? r[i].text : "nothing");
   return MGRID_OK;
@@ -156,8 +165,9 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   for (int64_t r = b->world - 1; r >= 0; r--)
     if (digest[MGRID_MET * r] != MGRID_OK) who = r, n++;
   if (b->rank == who && failed) first = *failed;
-  mgrid_status s = b->ops->bcast(b, &first, sizeof first, who, err);
+  mgrid_status s = mgrid_hear(b, (uint64_t)who, &first, sizeof first, err);
   if (s) return s;
+  mgrid_error_heard(&first);
   mgrid_fail(err, MGRID_DISAGREE, "ranks do not have the same plan: rank %" PRId64 "%s has none (%.800s)", who,
              n > 1 ? " and others" : "", first.message);
   return MGRID_DISAGREE;
@@ -185,7 +195,7 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   }
   if (!s && met.all) return MGRID_OK;
   const mgrid_peers all = mgrid_peers_all(b);
-  bool              have = true;
+  bool              have = plan != NULL;
   for (int64_t r = 0; r < b->world && !s; r++) have &= met.each[MGRID_MET * r] == MGRID_OK;
   if (!s)
     s = have ? explain(&all, plan, met.each, majority(met.each, b->world), &told)

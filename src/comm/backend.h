@@ -285,6 +285,19 @@ uint64_t     mgrid_verdict_of(const mgrid_backend *b, mgrid_outcome mine);
 mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mine, const mgrid_error *failed,
                                 mgrid_error *err);
 
+/* What other ranks say, and what a carrier or a store says in their name, may be anything: it is looked at here before it
+** is used. A broadcast from `root`, of all ranks; MGRID_BACKEND where there is no such rank, as ranks that agreed would
+** have said one. */
+mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes, mgrid_error *err);
+/* The error: "what another rank said cannot be: WHAT". */
+mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* An error of another rank gets an end, no control characters, and a status that exists or MGRID_BACKEND. */
+void mgrid_error_heard(mgrid_error *e);
+/* Is it a rank of a world of this size? -1 with an error where it is none. */
+int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err);
+/* Are these ranks that may be missing? missing.c */
+mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err);
+
 /* An error because ranks did not come gets the name of the call that they did not come to. verdict.c */
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err);
 

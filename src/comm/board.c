@@ -100,8 +100,13 @@ static mgrid_card card_of(mgrid_backend *b) {
 int mgrid_mapped_renew(mgrid_mapped *n, int64_t size) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/fd/%d", n->pid, n->file);
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat is; /* another rank said which file: not one that ends before what is read */
+  int         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return errno;
+  if (fstat(file, &is) || !S_ISREG(is.st_mode) || is.st_size < size) {
+    close(file);
+    return ESRCH;
+  }
   void *all = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, file, 0);
   int   failed = all == MAP_FAILED ? errno : 0;
   close(file);

@@ -10,7 +10,7 @@
 
 /* This rank in the tree: it is the first of the ranks lo to hi - 1; the others are cut into runs, and the first of
 ** each is a child. */
-enum { BRANCHES = 16 };
+enum { BRANCHES = 16, FEW = 8 };
 
 typedef struct node {
   int64_t lo, hi, parent; /* parent -1: rank 0 */
@@ -39,7 +39,7 @@ static int height_of(int64_t size) {
 /* A message: data of up to 64 bytes is in it, more data is a message of its own after it. */
 typedef struct parcel {
   mgrid_missing missing; /* up: below the sender; down: of all */
-  uint64_t      few[8];
+  uint64_t      few[FEW];
 } parcel;
 
 static mgrid_status pass(mgrid_relay *m, int tag, int64_t to, parcel *p, const void *data, size_t bytes,
@@ -71,6 +71,7 @@ typedef struct trip {
   motion       kind;
   char        *data;
   size_t       bytes; /* of one rank */
+  int64_t      root;  /* of SPREAD; else -1 */
   node         at;
   double       begun, seconds;
 } trip;
@@ -96,6 +97,7 @@ static mgrid_status climb(trip *t, parcel *p, mgrid_error *err) {
       continue;
     }
     if (outcome) return mgrid_status_of(outcome);
+    if ((s = mgrid_missing_heard(&got.missing, m->base.world, err))) return s;
     for (int64_t i = 0; i < got.missing.n; i++)
       mgrid_missing_add(&p->missing, i < MGRID_MISSING_SHOWN ? got.missing.rank[i] : -1);
     for (size_t i = 0; t->kind == MINIMUM && i < t->bytes / sizeof(uint64_t); i++)
@@ -115,21 +117,31 @@ static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
   mgrid_status s = MGRID_OK;
   if (t->at.parent >= 0) {
     double        until = t->begun + 2 * t->seconds + (height_of(m->base.world) + t->at.depth) * grace(t);
-    mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, bytes, until, err);
+    size_t        come = m->base.rank == t->root ? 0 : bytes; /* the root keeps what it has */
+    mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, come, until, err);
     if (outcome == MGRID_LATE)
       p->missing = (mgrid_missing){ 1, { t->at.parent } };
     else if (outcome)
       return mgrid_status_of(outcome);
+    else
+      s = mgrid_missing_heard(&p->missing, m->base.world, err);
   }
   for (int64_t c = t->at.lo + 1; c < t->at.hi && !s; c += t->at.run)
-    s = pass(m, MGRID_TAG_DOWN, c, p, t->data, bytes, err);
+    s = pass(m, MGRID_TAG_DOWN, c, p, t->data, c == t->root ? 0 : bytes, err);
   return s;
 }
 
 /* One call along the tree; *missing has who did not come. */
 static mgrid_status travel(mgrid_relay *m, motion kind, void *data, size_t bytes, double seconds, int64_t root,
                            mgrid_missing *missing, mgrid_error *err) {
-  trip          t = { m, kind, data, bytes, find_node(m->base.rank, m->base.world), mgrid_now(), seconds };
+  trip          t = { .m = m,
+                      .kind = kind,
+                      .data = data,
+                      .bytes = bytes,
+                      .root = kind == SPREAD ? root : -1,
+                      .at = find_node(m->base.rank, m->base.world),
+                      .begun = mgrid_now(),
+                      .seconds = seconds };
   parcel        p = { .missing = { 0 } };
   mgrid_outcome s = MGRID_OK;
   m->calls++;
@@ -178,17 +190,31 @@ mgrid_status mgrid_relay_allgather(mgrid_backend *b, const void *mine, void *all
   mgrid_status s = usable(m, err);
   if (s) return s;
   m->calls += m->host.allgather != NULL; /* the tree counts its own */
-  if (m->host.allgather) return by_host(m, mine, all, bytes, err);
-  memcpy((char *)all + (size_t)b->rank * bytes, mine, bytes);
-  return by_tree(m, GATHER, all, bytes, 0, err);
+  char *own = (char *)all + (size_t)b->rank * bytes;
+  if (m->host.allgather) {
+    s = by_host(m, mine, all, bytes, err);
+  } else {
+    memcpy(own, mine, bytes);
+    s = by_tree(m, GATHER, all, bytes, 0, err);
+  }
+  if (bytes) memcpy(own, mine, bytes); /* whatever came back */
+  return s;
 }
 
 mgrid_status mgrid_relay_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
   mgrid_relay *m = (mgrid_relay *)b;
   mgrid_status s = usable(m, err);
   if (s) return s;
-  if (!m->host.allgather || n > 8)
-    return by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words has 8 each */
+  if (n > FEW) return by_tree(m, MINIMUM, words, n * sizeof *words, 0, err); /* m->words has FEW of each rank */
+  if (!m->host.allgather) {
+    uint64_t own[FEW];
+    memcpy(own, words, n * sizeof *words);
+    s = by_tree(m, MINIMUM, words, n * sizeof *words, 0, err);
+    for (size_t i = 0; i < n && !s; i++)
+      if (words[i] > own[i]) s = mgrid_cannot_be(err, "the least of some numbers is not the least");
+    m->broken |= s != MGRID_OK;
+    return s;
+  }
   s = mgrid_relay_allgather(b, words, m->words, n * sizeof *words, err);
   for (size_t i = 0; i < n * (size_t)b->world && !s; i++)
     if (m->words[i] < words[i % n]) words[i % n] = m->words[i];

@@ -163,7 +163,7 @@ static int64_t at_place(mgrid_relay *m) {
   if (m->host.get(m->host.ud, -1, key, &there, sizeof there, 0)) return -1;
   if (m->told[0] == there.from && m->told[1] == there.count) return -1;
   m->told[0] = there.from, m->told[1] = there.count;
-  return (int64_t)there.from;
+  return there.from < (uint64_t)m->base.world ? (int64_t)there.from : -1; /* what cannot be is no notice */
 }
 
 /* Ask some of the other ranks, from where the last look ended. */

@@ -64,9 +64,11 @@ mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mg
   return s;
 }
 
-mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, size_t bytes, mgrid_error *err) {
-  if (!p->group) return p->backend->ops->bcast(p->backend, data, bytes, from, err);
-  return over_group(p, MGRID_BROADCAST, from, data, bytes / sizeof(int64_t), err);
+mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, size_t bytes, mgrid_error *err) {
+  if (!p->group) return mgrid_hear(p->backend, from, data, bytes, err);
+  mgrid_error bad = MGRID_ERROR_INIT;
+  if (mgrid_rank_heard(from, p->group->size, &bad) < 0) return mgrid_error_pass(err, &bad);
+  return over_group(p, MGRID_BROADCAST, (int64_t)from, data, bytes / sizeof(int64_t), err);
 }
 
 /* Over all ranks it is a meeting, which tells them from ranks in other calls. */
@@ -93,6 +95,11 @@ static mgrid_status same_of_group(const mgrid_peers *p, const mgrid_brought *min
   return s;
 }
 
+static void hear(statement *told) {
+  mgrid_show(told->text, sizeof told->text);
+  mgrid_show(told->name, sizeof told->name);
+}
+
 mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgrid_error *err) {
   uint64_t who, of = XXH3_64bits(mine->of, strlen(mine->of));
   bool     all;
@@ -107,8 +114,9 @@ mgrid_status mgrid_compare(const mgrid_peers *p, const mgrid_brought *mine, mgri
   bool same = first.digest == mine->digest && first.of == of;
   who = same ? UINT64_MAX : (uint64_t)(p->group ? p->group->position : p->backend->rank);
   if (!s) s = mgrid_peers_min(p, &who, 1, err);
-  if (!s) s = mgrid_peers_tell(p, (int64_t)who, &other, sizeof other, err);
+  if (!s) s = mgrid_peers_tell(p, who, &other, sizeof other, err);
   if (s) return s;
+  hear(&first), hear(&other);
   if (first.of != other.of)
     return mgrid_fail(err, MGRID_DISAGREE, "ranks differ: rank %" PRId64 " asked for %s, rank %" PRId64 " for %s",
                       first.rank, first.name, other.rank, other.name);

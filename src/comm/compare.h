@@ -52,8 +52,9 @@ void mgrid_peers_close(mgrid_peers *p);
 /* Collective over the peers, of whom there are at least two. The n words become their element-wise minimum.
 ** For a group they must fit into a statement of mgrid_compare. */
 mgrid_status mgrid_peers_min(const mgrid_peers *p, uint64_t *words, size_t n, mgrid_error *err);
-/* Broadcast data, whole words, from the peer at position `from` (of all ranks: rank `from`). Same limit. */
-mgrid_status mgrid_peers_tell(const mgrid_peers *p, int64_t from, void *data, size_t bytes, mgrid_error *err);
+/* Broadcast data, whole words, from the peer at position `from` (of all ranks: rank `from`), which
+** is looked at. Same limit. */
+mgrid_status mgrid_peers_tell(const mgrid_peers *p, uint64_t from, void *data, size_t bytes, mgrid_error *err);
 
 /* A word and its complement. After a minimum over ranks the two are still complements exactly if all ranks
 ** brought the same word. */

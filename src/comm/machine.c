@@ -68,6 +68,7 @@ mgrid_status mgrid_locations_verdict(mgrid_backend *b, mgrid_location *locations
   mgrid_status s = mgrid_verdict_min(b, words, (size_t)b->world + 1, mine, failed, err);
   if (s) return s;
   uint64_t who = words[b->world];
+  words[b->rank] = own; /* whatever came back: this rank is on its machine */
   for (int64_t r = b->world - 1; r >= 0; r--) locations[r] = (mgrid_location){ words[r], (uint64_t)r };
   find_place(&b->place, locations, own, b->world, b->rank);
   return mgrid_verdict_tell(b, who, mine, failed, err);

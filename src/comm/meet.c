@@ -61,6 +61,12 @@ static mgrid_status tell(const side *a, const side *o, mgrid_error *err) {
                     verb, *x ? x : "none", o->rank, verb, *y ? y : "none", remedy);
 }
 
+static void hear(side *told) {
+  mgrid_show(told->doing, sizeof told->doing);
+  mgrid_show(told->states, sizeof told->states);
+  mgrid_show(told->version, sizeof told->version);
+}
+
 static bool goes_with(uint64_t call, uint64_t other) {
   return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
 }
@@ -72,9 +78,11 @@ static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgri
   while (who < b->world && goes_with(each[MGRID_MET * one + 3], each[MGRID_MET * who + 3])) who++;
   if (who >= b->world) return MGRID_OK;
   side         first = side_of(b), other = first;
-  mgrid_status s = b->ops->bcast(b, &first, sizeof first, one, err);
-  if (!s) s = b->ops->bcast(b, &other, sizeof other, who, err);
-  return s ? s : tell(&first, &other, err);
+  mgrid_status s = mgrid_hear(b, (uint64_t)one, &first, sizeof first, err);
+  if (!s) s = mgrid_hear(b, (uint64_t)who, &other, sizeof other, err);
+  if (s) return s;
+  hear(&first), hear(&other);
+  return tell(&first, &other, err);
 }
 
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err) {

@@ -12,6 +12,14 @@ void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
   m->n++;
 }
 
+mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err) {
+  if (m->n < 0 || m->n > world) return mgrid_cannot_be(err, "%" PRId64 " missing ranks of %" PRId64, m->n, world);
+  for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
+    if (m->rank[i] < 0 || m->rank[i] >= world)
+      return mgrid_cannot_be(err, "a missing rank %" PRId64 " of %" PRId64, m->rank[i], world);
+  return MGRID_OK;
+}
+
 mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err) {
   char   text[MGRID_MISSING_SHOWN * 24] = "";
   size_t len = 0;

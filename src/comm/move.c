@@ -122,6 +122,8 @@ static mgrid_status agree(mgrid_running *r, const mgrid_move_run_options *o, int
   }
   free(met.each);
   *lanes = s ? 0 : (int64_t)(INT64_MAX - met.least);
+  if (*lanes < 0 || *lanes > INT64_MAX / (4 * MGRID_HALF_LEAST))
+    s = mgrid_cannot_be(err, "%" PRId64 " messages at a time", *lanes), *lanes = 0;
   if (!s && *lanes > 0 && o->window / (2 * *lanes) < MGRID_HALF_LEAST)
     s = mgrid_fail(err, MGRID_REFUSED,
                    "a window of %" PRId64 " bytes is too small for %" PRId64 " messages at a time: %" PRId64

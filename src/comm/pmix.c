@@ -64,8 +64,9 @@ struct request {
 static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PMIx's thread */
   request *r = ud;
   r->result = result;
-  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == r->bytes;
-  if (r->fits) memcpy(r->data, v->data.bo.bytes, r->bytes);
+  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == r->bytes
+            && (v->data.bo.bytes || !r->bytes);
+  if (r->fits && r->bytes) memcpy(r->data, v->data.bo.bytes, r->bytes);
   atomic_store(&r->done, true);
 }
 
@@ -229,19 +230,26 @@ static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
   if (r != PMIX_SUCCESS)
     return mgrid_fail(err, MGRID_MISSING, "pmix: the launcher does not tell the number of ranks (PMIx_Get: %s)",
                       PMIx_Error_string(r));
-  j->world = v->data.uint32;
-  PMIX_VALUE_RELEASE(v);
+  int64_t world = v && v->type == PMIX_UINT32 ? (int64_t)v->data.uint32 : 0;
+  if (v) PMIX_VALUE_RELEASE(v);
+  if (world < 1 || world > MGRID_WORLD_MAX || j->me.rank >= world)
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "pmix: the launcher tells what cannot be: that this is rank %" PRIu32 " of %" PRId64
+                      " (PMIX_JOB_SIZE, an unsigned number of 32 bits)",
+                      (uint32_t)j->me.rank, world);
+  j->world = world;
   j->near = calloc((size_t)j->world + 1, sizeof *j->near);
   if (!j->near) return mgrid_oom(err);
   j->near[j->me.rank] = true;
   if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then all are far */
-  for (const char *at = v->type == PMIX_STRING ? v->data.string : ""; *at;) {
+  const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
+  for (const char *at = peers; *at;) {
     char     *end;
     long long rank = strtoll(at, &end, 10);
     if (end > at && rank >= 0 && rank < j->world) j->near[rank] = true;
     at = *end ? end + 1 : end;
   }
-  PMIX_VALUE_RELEASE(v);
+  if (v) PMIX_VALUE_RELEASE(v);
   return MGRID_OK;
 }
 

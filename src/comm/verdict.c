@@ -6,10 +6,42 @@
 #include "comm/backend.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* Added to the rank of one that gave up because another failed, so that the minimum over all ranks is a rank
 ** that failed by itself, if there is one. */
 #define LATER (UINT64_C(1) << 40)
+
+mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) {
+  char    what[300];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(what, sizeof what, fmt, args);
+  va_end(args);
+  return mgrid_fail(err, MGRID_BACKEND,
+                    "what another rank said cannot be: %s; the carrier, or a rank, gives other bytes "
+                    "than were sent",
+                    what);
+}
+
+int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err) {
+  if (rank < (uint64_t)world) return (int64_t)rank;
+  mgrid_cannot_be(err, "rank %" PRIu64 " of %" PRId64, rank, world);
+  return -1;
+}
+
+mgrid_status mgrid_hear(mgrid_backend *b, uint64_t root, void *data, size_t bytes, mgrid_error *err) {
+  mgrid_error bad = MGRID_ERROR_INIT;
+  int64_t     from = mgrid_rank_heard(root, b->world, &bad);
+  return from < 0 ? mgrid_error_pass(err, &bad) : b->ops->bcast(b, data, bytes, from, err);
+}
+
+void mgrid_error_heard(mgrid_error *e) {
+  mgrid_show(e->message, sizeof e->message);
+  mgrid_show(e->file, sizeof e->file);
+  if (e->line < 0) e->line = 0;
+  if (strcmp(mgrid_status_text(e->status), mgrid_status_text((mgrid_status)-1)) == 0) e->status = MGRID_BACKEND;
+}
 
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err) {
   if (err->status == MGRID_TIMED_OUT && *b->doing)
@@ -27,8 +59,9 @@ mgrid_status mgrid_verdict_tell(mgrid_backend *b, uint64_t who, mgrid_outcome mi
   if (mine && failed) first = *failed;
   if (mine && failed == err) mgrid_error_clear(err); /* replaced by the error that all ranks return */
   who %= LATER;
-  mgrid_status s = b->ops->bcast(b, &first, sizeof first, (int64_t)who, err);
+  mgrid_status s = mgrid_hear(b, who, &first, sizeof first, err);
   if (s) return s;
+  mgrid_error_heard(&first);
   return mgrid_fail(err, first.status ? first.status : MGRID_BACKEND, "rank %" PRIu64 ": %.900s", who, first.message);
 }
 

@@ -337,6 +337,8 @@ static mgrid_status pack(lua_State *L, const buffer *own, parcel *p, void **data
 
 /* What this rank has for the root's parcel: nothing for a value, else a buffer that is as large. */
 static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **data, mgrid_error *err) {
+  if (p->type < VALUE || p->type >= (int64_t)(sizeof type_sizes / sizeof *type_sizes))
+    return mgrid_fail(err, MGRID_BACKEND, "the root broadcasts what is of no type, number %" PRId64, p->type);
   if (p->bytes > MOST)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "a broadcast over the job is of at most %d bytes, not %zu", MOST,
                       p->bytes);
@@ -352,9 +354,12 @@ static mgrid_status fits(const buffer *own, const parcel *p, bool root, void **d
 }
 
 static int unpack(lua_State *L, const parcel *p, const char *data) {
-  json_error_t why;
+  json_error_t why = { 0 };
   json_t      *value = mgrid_json_parse(data, p->bytes, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
-  return value ? mgrid_take_json(L, value) : LUA_ERRMEM;
+  if (value) return mgrid_take_json(L, value);
+  if (json_error_code(&why) == json_error_out_of_memory) return LUA_ERRMEM;
+  lua_pushliteral(L, "the root's value came as what is no value: the carrier gives other bytes than were sent");
+  return LUA_ERRRUN;
 }
 
 /* job:broadcast(value or buffer [, root]) -> the root's value, or the buffer with the root's elements */
@@ -372,7 +377,9 @@ static int job_broadcast(lua_State *L) {
   void        *data = NULL;
   bool         is_root = root == b->rank;
   mgrid_status mine = is_root ? pack(L, own, &p, &data, &e) : MGRID_OK, s;
+  const parcel packed = p;
   s = b->ops->bcast(b, &p, sizeof p, root, mine ? NULL : &e);
+  if (is_root) p = packed; /* its data are so many bytes, whatever came back */
   if (!s) {
     if (!mine && (p.type != VALUE || p.bytes > 0)) mine = fits(own, &p, is_root, &data, &e); /* else the root failed */
     s = mgrid_verdict(b, mine, &e, &e);

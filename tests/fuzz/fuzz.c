@@ -51,6 +51,8 @@ void fuzz_check_error(const mgrid_error *err, bool failed) {
   CHECK(strnlen(err->message, sizeof err->message) < sizeof err->message);
   CHECK(strnlen(err->file, sizeof err->file) < sizeof err->file);
   CHECK(err->line >= 0);
+  for (const char *c = err->message; *c; c++)
+    CHECK((unsigned char)*c >= 0x20 && *c != 0x7f); /* a terminal may show it */
 }
 
 int fuzz_sink(void *ud, const char *text, size_t len) {

@@ -31,7 +31,7 @@ mgrid_status mgrid_nccl_choose_gpu(nccl_backend *n, mgrid_error *err) {
 typedef struct gpu_use { /* of one rank: its GPU, and whether ranks may share it */
   uint64_t machine;
   char     bus[32];
-  bool     share, chosen; /* chosen: by its index on the machine */
+  uint8_t  share, chosen; /* no bool, whose bytes from others may be no bool. chosen: by its index on the machine */
 } gpu_use;
 
 static mgrid_status find_use(const nccl_backend *n, gpu_use *u, mgrid_error *err) {
@@ -77,8 +77,9 @@ mgrid_status mgrid_nccl_check_sharing(nccl_backend *n, mgrid_error *err) {
   int64_t      nth = 0; /* of the ranks on this GPU */
   if (!s) s = n->carrier->ops->allgather(n->carrier, &mine, all, sizeof mine, err);
   for (int64_t r = 0; r < n->base.world && !s; r++) {
-    const gpu_use *other = &all[r];
-    bool           same = r != n->base.rank && same_gpu(other, &mine);
+    gpu_use *other = &all[r];
+    mgrid_show(other->bus, sizeof other->bus);
+    bool same = r != n->base.rank && same_gpu(other, &mine);
     if (other->share != mine.share)
       s = mgrid_fail(err, MGRID_USAGE, "nccl: rank %" PRId64 " %s ranks share a GPU, rank %" PRId64 " %s", n->base.rank,
                      mine.share ? "lets" : "does not let", r, other->share ? "does" : "does not");

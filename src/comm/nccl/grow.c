@@ -6,6 +6,7 @@
 */
 #include "comm/nccl/nccl.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { ROUND_VOTE = 5, ROUND_ID };
@@ -52,6 +53,8 @@ mgrid_outcome mgrid_nccl_growth(mgrid_backend *b, size_t nspecs, const mgrid_com
     hindrance(n, &spec[i], o, o->why);
     mgrid_growth mine = *o->why ? MGRID_ANEW : o->native ? o->can : MGRID_GROWN;
     s = mgrid_nccl_vote(n, &spec[i], ROUND_VOTE, mine, &least, "its ranks", err);
+    if (!s && least > mine)
+      s = mgrid_cannot_be(err, "%" PRIu64 " is the least of votes of which one is %d", least, (int)mine);
     o->agreed = s ? MGRID_ANEW : (mgrid_growth)least;
     if (!s && o->agreed == MGRID_ANEW && !*o->why) snprintf(o->why, sizeof o->why, "another rank of it cannot grow it");
   }

@@ -9,6 +9,7 @@
 */
 #include "comm/nccl/nccl.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -32,6 +33,9 @@ mgrid_outcome mgrid_nccl_receive(nccl_backend *n, int64_t from, int tag, nccl_he
     double left = until - mgrid_now();
     s = n->carry->recv(n->carrier, from, tag, data, bytes, left > 0.1 ? left : 0.1, err);
     if (!s && memcmp(data, &expected, sizeof expected) == 0) break;
+    if (!s && mgrid_now() >= until)
+      s = mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " sent other messages alone for %.3g seconds", from,
+                     seconds);
   }
   return s;
 }
