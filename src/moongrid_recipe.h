@@ -264,9 +264,11 @@ MGRID_API mgrid_status mgrid_policy_numbers(const mgrid_policy *p, const char *p
 /* At a step boundary: evaluate the recipe again (its file may have changed; `recipe` NULL: the same
 ** one) with n arguments, agree, and materialize beside the old state: communicators that are equal are
 ** kept, new ones created. Collective over the state's backend. On success *new_rt and *new_s are the
-** caller's, who then frees the old policies, state and runtime (that of mgrid_open goes with its state); this destroys the communicators that are
-** not used any more. On failure, of this rank or another, every rank gets the error and what runs is
-** untouched. change may be NULL. Parameters are not carried over: args are all there are. With parameters
+** caller's, who then frees the old policies, state and runtime (that of mgrid_open goes with its state); this
+** destroys the communicators that are not used any more. On failure, of this rank or another, every rank gets one
+** error, its status and its text, and what runs is untouched: MGRID_DISAGREE where some ranks have a plan and others
+** have not, or another; where none has one that of rank 0. change may be NULL. Parameters are not carried over: args
+** are all there are. With parameters
 ** from a file or as C values do the same by mgrid_runtime_new, _load, _plan_file or _plan_values, and
 ** mgrid_materialize, under another name, over the same backend while the old state still exists. mgrid_state_move
 ** (moongrid_tensor.h) then tells how tensors go from the old state to the new one. */

@@ -173,8 +173,8 @@ static mgrid_status tell_failure(mgrid_backend *b, const uint64_t *digest, const
   return MGRID_DISAGREE;
 }
 
-mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, const mgrid_error *failed,
-                            mgrid_error *err) {
+mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, bool alike,
+                            const mgrid_error *failed, mgrid_error *err) {
   mgrid_error mine = MGRID_ERROR_INIT, told = MGRID_ERROR_INIT;
   if (!plan) {
     if (failed && failed->status)
@@ -189,7 +189,8 @@ mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *p
   mgrid_meeting met = { .call = call, .have = plan, .status = mine.status };
   if (plan) met.first = plan->digest[0], met.second = plan->digest[1] ^ plan->content.policies;
   mgrid_status s = mgrid_meet_over(b, &met, &told);
-  if (!s && met.none) { /* each returns its own error */
+  if (!s && met.none && alike) s = b->ops->bcast(b, &mine, sizeof mine, 0, &told);
+  if (!s && met.none) {
     if (err && err == failed) mgrid_error_clear(err);
     return mgrid_error_pass(err, &mine);
   }
@@ -210,5 +211,5 @@ mgrid_status mgrid_agree(mgrid_backend *b, const mgrid_plan *plan, const mgrid_e
   mgrid_status s = b ? mgrid_layout_check(b->layout, "the backend's library", err) : MGRID_USAGE;
   if (s) return s;
   uint64_t call = mgrid_meet_call(b, true, "agree on a plan");
-  return mgrid_agree_in(b, plan ? call : MGRID_ANY_PLAN, plan, failed, err);
+  return mgrid_agree_in(b, plan ? call : MGRID_ANY_PLAN, plan, false, failed, err);
 }

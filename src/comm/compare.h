@@ -31,9 +31,9 @@ mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *er
 /* The same where nothing is compared but the call. */
 mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err);
 
-/* mgrid_agree as a part of that call. */
-mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, const mgrid_error *failed,
-                            mgrid_error *err);
+/* mgrid_agree as a part of that call. Where no rank has a plan each returns its own error, or, `alike`, that of rank 0. */
+mgrid_status mgrid_agree_in(mgrid_backend *b, uint64_t call, const mgrid_plan *plan, bool alike,
+                            const mgrid_error *failed, mgrid_error *err);
 
 /* The ranks that compare: all of a backend, or the members of one group. */
 typedef struct mgrid_peers {

@@ -213,6 +213,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
     plan = NULL;
   }
   if (!plan && err) mgrid_error_pass(&mine, err);         /* why there is no plan: the other ranks get this error */
+  if (!plan && old) mgrid_error_clear(err);               /* and of a reload this rank gets what they get */
   bool fits = plan && mgrid_plan_world(plan) == b->world; /* if not, mgrid_agree fails */
   /* over all families, so that it is equal on all ranks */
   for (size_t i = 0; plan && i < plan->content.nentries; i++) {
@@ -228,7 +229,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   if (!status) status = mgrid_locations_new(b, &locations, &mine);
   if (!status && grown && s) status = mgrid_growing_new(grown->from, s, &growing, &mine);
   /* From here on every rank makes the same collective calls, whether it failed or not. */
-  status = mgrid_agree_in(b, call, status ? NULL : plan, &mine, &mine);
+  status = mgrid_agree_in(b, call, status ? NULL : plan, old, &mine, &mine);
   if (!status) status = create(s, locations, growing, &mine);
   free(locations);
   mgrid_growing_free(growing);

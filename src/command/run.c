@@ -231,7 +231,7 @@ static mgrid_status prove_plan(options *c, const mgrid_descriptor *wanted, mgrid
   else
     p = plan_of(c, rt, world, planning);
   /* A rank without a plan takes part too, because the others wait for it; they get its error. */
-  mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, planning, err);
+  mgrid_status   s = mgrid_agree_in(b, call_of(c, b), p, false, planning, err);
   mgrid_backend *chosen = s ? NULL : choose(c, wanted, b, p, err);
   if (chosen) cli_guard(&c->cli, chosen->doing);
   if (!s) s = chosen ? materialize(c, chosen, p, err) : err->status;

@@ -43,7 +43,8 @@ const mgrid_option mgrid_option_table[] = {
   { "parent", MGRID_OPTION_NAME, offsetof(mgrid_options, parent), .apart = true, .backends = "nccl", .unset = "none",
     .doc = "the family out of whose communicators its own are split" },
   { "single", MGRID_OPTION_FLAG, offsetof(mgrid_options, single), .backends = "mpi", .unset = "false",
-    .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` imply it" },
+    .doc = "a group of one rank has a communicator of its own, not MPI_COMM_SELF; `unique`, twins and `cartesian` "
+           "imply it" },
   { NULL, MGRID_OPTION_FLAG, 0, NULL, NULL, false, NULL, NULL, NULL },
 };
 _Static_assert(sizeof mgrid_option_table / sizeof mgrid_option_table[0] <= MGRID_OPTIONS_MAX + 1, "MGRID_OPTIONS_MAX");

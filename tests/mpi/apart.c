@@ -60,9 +60,7 @@ static bool is_right(MPI_Comm comm, int asks) {
 }
 
 /* Two families share one if both may share and their shape is the same. */
-static bool may_share(int a, int b) {
-  return !((a | b) & (UNIQUE | TWIN)) && !((a ^ b) & CARTESIAN);
-}
+static bool may_share(int a, int b) { return !((a | b) & (UNIQUE | TWIN)) && !((a ^ b) & CARTESIAN); }
 
 static void test_which(const mgrid_state *s, bool created) {
   bool ok = true;

@@ -132,6 +132,44 @@ static bool is_named(const mgrid_state *s, const char *family) {
   return strcmp(name, want) == 0;
 }
 
+/* Is the error the same on all ranks? */
+static bool is_one(const mgrid_error *e) {
+  mgrid_error first = *e;
+  MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return e->status && e->status == first.status && e->line == first.line && strcmp(e->message, first.message) == 0;
+}
+
+/* Recipes that some ranks cannot take: every way to fail, at each of some ranks, or at all, each in its own way. */
+static void reload_in_part(const mgrid_runtime *rt, mgrid_state *s) {
+  static const char *const wrong[] = {
+    "return recipe {",
+    "return 3",
+    "error 'no'",
+    "return recipe { build = function(world) return grid(world, 'a', { a = 7 }) end }",
+    "return recipe { build = function() return nil .. 1 end }",
+    NULL
+  };
+  enum { WAYS = sizeof wrong / sizeof *wrong };
+  bool one = true, quiet = true;
+  for (int at = -1; at < size; at++) /* -1: all ranks */
+    for (int way = 0; way < WAYS; way++) {
+      mgrid_error    e = MGRID_ERROR_INIT;
+      mgrid_runtime *new_rt;
+      mgrid_state   *new_s;
+      char           own[96];
+      const char    *text = wrong[at < 0 ? (way + rank) % WAYS : way], *from = NULL;
+      snprintf(own, sizeof own, "%s.%d.lua", path, rank);
+      if (at < 0 || at == rank) from = own;
+      FILE *file = from && text ? fopen(own, "w") : NULL; /* NULL: no such file */
+      if (file) fputs(text, file), fclose(file);
+      mgrid_status status = mgrid_reload(rt, s, from, 0, NULL, &new_rt, &new_s, NULL, &e);
+      if (from && text) unlink(own);
+      one = is_one(&e) && status == e.status && one;
+      quiet = quiet && !new_s && !new_rt;
+    }
+  test(one && quiet, "what some ranks cannot take is one error, and one status, on all");
+}
+
 static void reload(mgrid_runtime **rt, mgrid_state **s) {
   mgrid_error    e = MGRID_ERROR_INIT;
   mgrid_runtime *new_rt;
@@ -159,6 +197,7 @@ static void reload(mgrid_runtime **rt, mgrid_state **s) {
   status = mgrid_reload(*rt, *s, NULL, 0, NULL, &new_rt, &new_s, &c, anew(&e));
   test(status == MGRID_REFUSED && !new_s, "so is what is no Lua");
   write_recipe(RECIPE("", ""));
+  reload_in_part(*rt, *s);
   const char *args[] = { rank == size - 1 ? "tp=1" : "tp=2" };
   status = mgrid_reload(*rt, *s, NULL, 1, args, &new_rt, &new_s, &c, anew(&e));
   test(size == 1 ? status == MGRID_REFUSED || status == MGRID_OK : status == MGRID_DISAGREE && !new_s,
