@@ -270,9 +270,10 @@ enum { MGRID_MISSING_SHOWN = 8 };
 typedef struct mgrid_missing {
   int64_t n;                         /* how many; 0 where it is not known who */
   int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
+  bool    lost;                      /* their processes have failed */
 } mgrid_missing;
 void mgrid_missing_add(mgrid_missing *m, int64_t rank);
-/* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there" */
+/* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or MGRID_LOST_RANK */
 mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_error *err);
 
 /* Collective: if any rank failed, every rank returns the error of the first that did. verdict.c */

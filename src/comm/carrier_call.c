@@ -120,7 +120,7 @@ static mgrid_status descend(trip *t, parcel *p, mgrid_error *err) {
     size_t        come = m->base.rank == t->root ? 0 : bytes; /* the root keeps what it has */
     mgrid_outcome outcome = fetch(m, MGRID_TAG_DOWN, t->at.parent, p, t->data, come, until, err);
     if (outcome == MGRID_LATE)
-      p->missing = (mgrid_missing){ 1, { t->at.parent } };
+      p->missing = (mgrid_missing){ .n = 1, .rank = { t->at.parent } };
     else if (outcome)
       return mgrid_status_of(outcome);
     else

@@ -27,9 +27,8 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
     len += (size_t)snprintf(text + len, sizeof text - len, "%s%" PRId64, i > 0 ? ", " : "", m->rank[i]);
   if (m->n > MGRID_MISSING_SHOWN)
     snprintf(text + len, sizeof text - len, " and %" PRId64 " more", m->n - MGRID_MISSING_SHOWN);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s%s %s not there", seconds,
-                    m->n == 0  ? "some rank"
-                    : m->n > 1 ? "ranks "
-                               : "rank ",
-                    text, m->n > 1 ? "are" : "is");
+  const char *who = m->n == 0 ? "some rank" : m->n > 1 ? "ranks " : "rank ", *be = m->n > 1 ? "are" : "is";
+  if (m->lost) return mgrid_fail(err, MGRID_LOST_RANK, "%s%s %s lost: MPI says that the process has failed", who, text, be);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s%s %s not there", seconds, who,
+                    text, be);
 }

@@ -275,7 +275,7 @@ static mgrid_outcome mpi_collective(mgrid_backend *b, const mgrid_comm_spec *spe
   if (w->ours && c) s = of_library((mpi_backend *)b, spec, c, w, err);
   mgrid_mpi_restore(comm, was);
   if (s) return s;
-  return rc ? mgrid_mpi_failed(err, rc, names[w->call], spec->name) : MGRID_OK;
+  return rc ? mgrid_mpi_failed_in((mpi_backend *)b, err, rc, names[w->call], spec->name) : MGRID_OK;
 }
 
 const mgrid_backend_ops mgrid_mpi_ops = {

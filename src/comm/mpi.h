@@ -84,6 +84,7 @@ struct mpi_backend {
   mpi_note   *note;       /* those that MPI has not taken yet */
   mpi_report *here;       /* [world], of the roll call: what each reported last; NULL before */
   int64_t     made, most; /* communicators of this backend; it may have, 0: what MPI has numbers for */
+  bool        survives;   /* MPI goes on when a process fails, and tells it: mpi_lost.c */
   bool        dies;       /* where MPI cannot return the process ends at the deadline: MGRID_DEADLINE_ABORT */
   bool        hurry;      /* a call over a group did not end: the next one over all has a quarter of the time */
   bool        pending;    /* a call over a group is still there: its memory is leaked */
@@ -143,6 +144,10 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
                                     double seconds, const char *name, mgrid_error *err);
 
 mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const char *what);
+/* mpi_lost.c. Has MPI told that processes of these ranks (NULL: of any) have failed? And the error of a call that did: it
+** names them, if there are any. */
+bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
+mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* May MPI be called now, here? Not when it is finalized, from a thread that may not, or after a call that did not end. */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while we use it: _quiet gives the handler that it had before. */

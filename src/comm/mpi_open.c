@@ -31,12 +31,17 @@ static mgrid_status in_main_thread(mgrid_error *err) {
       "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
 }
 
-mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
+static mgrid_status callable(const mpi_backend *m, mgrid_error *err) {
   mgrid_status s = initialized(err);
-  if (!s && m->main) s = in_main_thread(err);
-  if (!s && m->broken)
-    s = mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
-  return s;
+  return !s && m->main ? in_main_thread(err) : s;
+}
+
+mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
+  mgrid_missing lost;
+  mgrid_status  s = callable(m, err);
+  if (s || !m->broken) return s;
+  if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
 }
 
 /* By mgrid_threads. */
@@ -102,7 +107,7 @@ static int (*const revoke_comm)(MPI_Comm comm) = NULL;
 #endif
 
 mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
-  mgrid_status s = mgrid_mpi_usable((mpi_backend *)b, err);
+  mgrid_status s = callable((mpi_backend *)b, err); /* also after a call that did not end */
   if (s) return s;
   if (!revoke_comm)
     return mgrid_fail(err, MGRID_UNSUPPORTED,
@@ -180,6 +185,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
                              .users = 1,
                              .wants_single = mgrid_mpi_wants_single,
                              .single = mgrid_mpi_single };
+  m->survives = mgrid_mpi_survives();
   m->comm = m->talk = m->given = MPI_COMM_NULL;
   m->members = MPI_GROUP_NULL;
   m->guard = MPI_KEYVAL_INVALID;

@@ -111,7 +111,7 @@ static void watch_over(mpi_roll *r, double now) {
 
 /* The first says nothing any more; or it is this rank that did not listen. */
 static void give_up(mpi_roll *r) {
-  r->missing = (mgrid_missing){ 1, { r->away ? r->m->base.rank : first_of(r) } };
+  r->missing = (mgrid_missing){ .n = 1, .rank = { r->away ? r->m->base.rank : first_of(r) } };
   r->told = true;
 }
 
@@ -122,6 +122,8 @@ bool mgrid_roll_look(mpi_roll *r) {
   if (r->told || now < r->look) return r->told;
   if (now - r->looked > r->m->seconds * 3 / 4) r->away = true, r->since = now; /* it is this rank that was not there */
   r->look = now + rest;
+  if (mgrid_mpi_lost(r->m, r->ranks, r->size, &r->missing)) return r->told = true;
+  r->missing.lost = false;
   answer(r->m);
   if (first && r->moves) watch_over(r, now);
   if (!first && now >= r->next) {

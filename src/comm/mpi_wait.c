@@ -43,13 +43,13 @@ static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, co
   mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? roll.begun + seconds : INFINITY, NULL, NULL);
   mgrid_status  s = MGRID_OK;
   if (w.call.rc) {
-    s = mgrid_mpi_failed(err, w.call.rc, name, "agreement");
+    s = mgrid_mpi_failed_in(m, err, w.call.rc, name, "agreement");
   } else if (came == MGRID_LATE) {
     mgrid_missing missing = { 0 };
-    bool          known = watched && mgrid_watch_missing(m, &missing);
+    bool          lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
     if (!known) missing = mgrid_roll_end(&roll);
     s = mgrid_missing_fail(&missing, m->seconds, err);
-    if (watched && !known)
+    if (watched && !known && !lost)
       mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr", err->message);
   }
   mgrid_watch_end(m);
@@ -64,11 +64,11 @@ mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec,
   waiting  w = { call, &roll };
   if (mgrid_wait(have_all_come, &w, roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
   m->hurry = m->pending = c->stuck = true;
-  if (w.call.rc) return mgrid_mpi_failed(err, w.call.rc, name, spec->name);
+  if (w.call.rc) return mgrid_mpi_failed_in(m, err, w.call.rc, name, spec->name);
   mgrid_missing missing = mgrid_roll_end(&roll);
   mgrid_error   who = MGRID_ERROR_INIT;
   mgrid_missing_fail(&missing, seconds, &who);
-  return mgrid_fail(err, MGRID_TIMED_OUT, "%.700s, in %s over %s", who.message, name, spec->name);
+  return mgrid_fail(err, who.status, "%.700s, in %s over %s", who.message, name, spec->name);
 }
 
 /* --------------------------------------------------------------- over all ranks
@@ -140,7 +140,7 @@ static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *er
   m->moving.on = false;
   if (mgrid_wait(have_moved, &w, INFINITY, NULL, NULL) == MGRID_LATE)
     s = mgrid_missing_fail(&w.roll->missing, m->seconds, err);
-  if (w.call.rc) s = mgrid_mpi_failed(err, w.call.rc, "a tree of messages", "a move");
+  if (w.call.rc) s = mgrid_mpi_failed_in(m, err, w.call.rc, "a tree of messages", "a move");
   m->broken |= s != MGRID_OK;
   *word = m->tree.words[0];
   return s;
@@ -233,7 +233,7 @@ static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *
                                     mgrid_error *err) {
   int64_t       who;
   mgrid_outcome outcome = mgrid_wait(mgrid_mpi_through, w, mgrid_now() + seconds, &m->base, &who);
-  if (w->rc) return mgrid_mpi_failed(err, w->rc, call, "the channel of the library");
+  if (w->rc) return mgrid_mpi_failed_in(m, err, w->rc, call, "the channel of the library");
   if (outcome == MGRID_LATE)
     return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
   if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);

@@ -44,7 +44,7 @@ void mgrid_error_heard(mgrid_error *e) {
 }
 
 void mgrid_doing_add(const mgrid_backend *b, mgrid_error *err) {
-  if (err->status == MGRID_TIMED_OUT && *b->doing)
+  if ((err->status == MGRID_TIMED_OUT || err->status == MGRID_LOST_RANK) && *b->doing)
     mgrid_error_reword(err, "%.800s, in call %" PRIu64 " over all ranks: %s", err->message, b->meetings, b->doing);
 }
 
