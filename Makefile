@@ -9,6 +9,7 @@
 # make rock       build/dist/moongrid-VERSION-1.src.rock, for luarocks install
 # make deb        build/deb/*.deb, packages for Debian (scripts/debian/)
 # make dist       build/dist/moongrid-VERSION.tar.gz, which builds without git, and the licences of what is linked
+# make site       build/site/site: the documents as a site (scripts/setup --site installs what makes it)
 # make fuzz       the fuzz targets, build/fuzz/tests/fuzz/* (clang; scripts/fuzz runs them)
 # SAN=1           build into build/san with AddressSanitizer and UBSan; TSAN=1, COV=1: into build/tsan, build/cov
 # STD=c17         as another C; CC=clang
@@ -260,7 +261,7 @@ $(B)/moongrid: $(COMMAND) $(LUA_OBJ) $(B)/libmoongrid.a
 MAN := build/man/moongrid.1 build/man/moongrid.3
 man: $(MAN)
 
-$(MAN): build/man/moongrid.%: scripts/man.lua scripts/man3.lua README.md $(B)/moongrid $(wildcard src/*.h)
+$(MAN): build/man/moongrid.%: scripts/man.lua scripts/man3.lua scripts/headers.lua src/embedding.md src/CHANGES.md $(B)/moongrid $(wildcard src/*.h)
 	@mkdir -p $(@D)
 	$(LUA) scripts/man.lua $* $@
 
@@ -274,6 +275,10 @@ lint:
 # The tables of options in the annotations and in lua/README.md, from the library's own tables.
 docs: $(B)/moongrid.so
 	LUA_CPATH_5_4='$(B)/?.so' $(LUA) scripts/docs.lua
+
+# The documents as a site.
+site: all
+	scripts/site
 
 # The C style, by .clang-format.
 format:
@@ -370,5 +375,5 @@ clean:
 include tests/tests.mk
 
 -include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
-.PHONY: all man check lint docs format install lua install-lua uninstall dist rock deb clean
+.PHONY: all man check lint docs site format install lua install-lua uninstall dist rock deb clean
 .DELETE_ON_ERROR:

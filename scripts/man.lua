@@ -42,7 +42,7 @@ local function output(command)
 end
 
 local version = read "src/moongrid.h":match 'MGRID_VERSION +"([%d.]+)"'
-local date = read "README.md":match "%((%d%d%d%d%-%d%d%-%d%d)%)" -- of the last release, so that builds are equal
+local date = read "src/CHANGES.md":match "%((%d%d%d%d%-%d%d%-%d%d)%)" -- of the last release, so that builds are equal
 put('.\\" Made by scripts/man.lua; do not edit.')
 put('.TH MOONGRID %s "%s" "moongrid %s" "moongrid"', section, date, version)
 put ".nh\n.ad l\n.SH NAME" -- names stay whole

@@ -4,6 +4,7 @@
 -- What a comment says is filled; declarations stand in lines that fit a terminal, what they say behind a line in a
 -- column of its own.
 
+local headers = dofile "scripts/headers.lua"
 local WIDTH = 72 -- columns of what is not filled; a page of manual is indented by 7
 
 -- Words in lines of at most `width` characters, as a list. The end of a comment stays with its last word.
@@ -40,70 +41,6 @@ local function folded_code(code, deeper)
   end
   lines[#lines + 1] = head .. rest
   return lines
-end
-
--- ------------------------------------------------------------------- reading
-
--- The rows of some lines of a header: { code, comment }, each declaration in one row, whatever lines it had.
-local function rows_of(lines)
-  local rows, open, depth, body = {}, nil, 0, false -- open: in a comment; depth: of parentheses
-  for _, line in ipairs(lines) do
-    local last = rows[#rows]
-    if body then -- of an inline function, which says nothing that its declaration does not
-      body = line ~= "}"
-    elseif open then
-      last.comment = last.comment .. " " .. line:gsub("%*/", ""):gsub("^%s*%*%*", "")
-      open = not line:find("*/", 1, true)
-    else
-      local code, comment = line:match "^(.-)%s*/%*(.*)$"
-      code = code or line
-      open = comment and not comment:find("*/", 1, true)
-      comment = comment and comment:gsub("%*/%s*", "")
-      local goes_on = last and (depth > 0 or last.code:find "\\$")
-      local indent = line:match "^%s*"
-      code = code:gsub("^%s+", ""):gsub("%s+$", ""):gsub("%s+", " "):gsub("^MGRID_API ", "")
-      local _, opened = code:gsub("%(", "")
-      local _, closed = code:gsub("%)", "")
-      depth = depth + opened - closed
-      if goes_on then
-        last.code, last.comment = last.code:gsub("%s*\\$", "") .. " " .. code, comment or last.comment
-      else
-        rows[#rows + 1] = { code = indent .. code, comment = comment }
-      end
-      last = rows[#rows]
-      body = last.code:find "^static inline.*{$" ~= nil
-      if body then last.code = last.code:gsub("^static inline ", ""):gsub(" {$", ";") end
-    end
-  end
-  return rows
-end
-
--- The items of a part of a header: { comment = lines of text, code = rows }; either may be missing.
-local function items_of(text)
-  local items, comment, code = {}, nil, {}
-  local function close()
-    if comment or #code > 0 then items[#items + 1] = { comment = comment, code = rows_of(code) } end
-    comment, code = nil, {}
-  end
-  local inside, deep = false, false -- in a comment that begins a line; in braces
-  for line in (text .. "\n"):gmatch "([^\n]*)\n" do
-    if not inside and line:find "^/%*" then
-      close()
-      comment, inside = {}, true
-      line = "** " .. line:gsub("^/%*%s*", "")
-    end
-    if inside then
-      inside = not line:find("*/", 1, true)
-      comment[#comment + 1] = line:gsub("%s*%*/.*$", ""):gsub("^%*%* ?", "")
-    elseif line == "" and not deep then
-      close()
-    else
-      code[#code + 1] = line
-      deep = deep and not line:find "^}" or line:find "{$" ~= nil
-    end
-  end
-  close()
-  return items
 end
 
 -- ------------------------------------------------------------------- writing
@@ -211,7 +148,7 @@ return function(put, plain, read)
   end
 
   local function put_items(text)
-    for _, item in ipairs(items_of(text)) do
+    for _, item in ipairs(headers.items_of(text)) do
       if #item.code > 0 then
         put ".PP"
         put_rows(item.code)
@@ -220,18 +157,6 @@ return function(put, plain, read)
       if item.comment then put_text(item.comment) end
       if #item.code > 0 and item.comment then put ".RE" end
     end
-  end
-
-  -- A header in two: the comment at its top, and the declarations.
-  local function header_of(name)
-    local text = read("src/" .. name .. ".h")
-    local lines, words = {}, {}
-    for line in (text:match "^/%*(.-)%*/" .. "\n"):gmatch "([^\n]*)\n" do
-      lines[#lines + 1] = line:gsub("^%*%* ?", "")
-    end
-    for i = 3, #lines do words[#words + 1] = lines[i]:gsub("^moongrid[%w_]*%.h %- ", "") end
-    words[1] = words[1]:gsub("^%l", string.upper)
-    return words, text:match 'extern "C" {\n#endif\n(.*)\n#ifdef __cplusplus\n}'
   end
 
   -- Sections are set off by lines of dashes with a name, behind which a comment may go on.
@@ -259,18 +184,15 @@ return function(put, plain, read)
   end
   put "\n\\fBcc\\fR \\fItrainer.c\\fR \\fB$(pkg\\-config \\-\\-cflags \\-\\-libs moongrid_mpi)\\fR"
   put ".fi\n.SH DESCRIPTION"
-  for _, part in ipairs { "", "_recipe", "_tensor", "_backend", "_carrier", "_elastic", "_family", "_resources", "_mpi",
-    "_nccl", "_lua" } do
-    local words, text = header_of("moongrid" .. part)
-    if part ~= "" then put(".SH moongrid%s.h", part) end
-    if part == "" then table.remove(words, 1) end -- as NAME
+  for _, name in ipairs(headers.names) do
+    local words, text = headers.header_of(name)
+    if name == "moongrid" then table.remove(words, 1) else put(".SH %s.h", name) end -- as NAME
     put_text(words)
     if text:find "\n/%* %-%-%-" then put_sections(text) else put_items(text) end
   end
-  put ".SH EXAMPLES" -- those of the README
+  put ".SH EXAMPLES" -- those of the page for hosts
   local titles = { "The communicators of a recipe, and a collective on one of them:", "A decision of the recipe:" }
-  local chapter = read "README.md":match "\n## From C\n(.-)\n## "
-  for sample in chapter:gmatch "```c\n(.-)\n```" do
+  for sample in read "src/embedding.md":gmatch "```c\n(.-)\n```" do
     local lines = {}
     for line in (sample .. "\n"):gmatch "([^\n]*)\n" do lines[#lines + 1] = line:gsub("%s+(/%*.*)$", "  %1") end
     put(".PP\n%s", table.remove(titles, 1))

@@ -267,23 +267,6 @@ describe("the README", function()
     assert.equal("pp", plan.families.embedding.shares)
     assert.equal(18, plan.communicators.groups)
   end)
-
-  it("shows lines of C that compile", function()
-    if select(3, run "scripts/mpi --module") ~= 0 then return pending("no MPI here") end
-    local readme, blocks = assert(io.open("README.md")), {}
-    for block in readme:read("a"):gmatch "```c\n(.-)```" do blocks[#blocks + 1] = block end
-    readme:close()
-    local includes, body = table.concat(blocks):match "^(#include[^\n]*\n)(.*)$"
-    local source = support.file(includes .. "void give_up(const char *message);\n"
-      .. "int trainer(int argc, char **argv, MPI_Comm comm, int64_t world, float *gradients, int n);\n"
-      .. "int trainer(int argc, char **argv, MPI_Comm comm, int64_t world, float *gradients, int n) {\n"
-      .. body .. "return (int)count;\n}\n")
-    local _, err, code = run("cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -Isrc "
-      .. "$(pkg-config --cflags $(scripts/mpi --module)) -x c " .. source)
-    os.remove(source)
-    assert.equal("", err)
-    assert.equal(0, code)
-  end)
 end)
 
 describe("--params", function()

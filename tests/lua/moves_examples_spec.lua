@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners, FSDP and tensor
--- parallelism. What README.md shows of them is what comes.
+-- parallelism. What src/tensor/README.md shows of them is what comes.
 
 local json = require "dkjson"
 local mg = require "moongrid"
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read
 
-local readme = read "README.md"
+local readme = read "src/tensor/README.md"
 
 -- The block of the README that begins with this command: what it shows below it.
 local function shown(command)
   local out = readme:match("\n```\n" .. command:gsub("%p", "%%%0") .. "\n\n(.-)```\n")
-  return assert(out, "README.md does not show " .. command)
+  return assert(out, "src/tensor/README.md does not show " .. command)
 end
 
 -- in all of a move: what `moongrid move` says, by name
@@ -117,7 +117,7 @@ describe("rl_sync", function()
     end)
   end
 
-  it("takes the bytes that README.md says", function()
+  it("takes the bytes that the page says", function()
     local from, to = "", "first=8 tp=2 pp=1"
     local least = all_of(("%s --world 16 %s vs %s"):format(recipe, from, to)).minimum
     assert.are.same({ least, 0, plain(16, {}, 8), 0, least },
@@ -143,7 +143,7 @@ describe("experts", function()
   end
 
   for _, words in ipairs { "", " relabel=false" } do
-    it("move as README.md shows" .. words, function()
+    it("move as the page shows" .. words, function()
       local line = ("moongrid move %s --world 8 vs %s%s"):format(recipe, loads, words)
       assert.are.same({ shown(line), "", 0 }, { run("build/" .. line) })
     end)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 --
 -- What the READMEs show works as it stands: every block of C is compiled and run on four ranks, every block of Lua
--- is run. (Those of Python are in tests/torch.)
+-- is run; so of the pages beside them. (Those of Python are in tests/torch.)
 
 local support = dofile "tests/lua/support.lua"
 local run = support.run
@@ -40,7 +40,7 @@ local function recipe_with(fields)
 end
 
 -- A trainer whose lines are those of the README, one block after the other.
-local function trainer_with(parts)
+local function trainer_with(parts, ending)
   local includes, lines = {}, {}
   for line in table.concat(parts):gmatch "[^\n]*\n" do
     table.insert(line:find "^#include" and includes or lines, line)
@@ -53,23 +53,33 @@ local function trainer_with(parts)
 
     int main(int argc, char **argv) {
       float    gradients[2] = { 1, 2 };
-      int      n = 2, world;
+      int      n = 2, rank;
       MPI_Comm comm = MPI_COMM_WORLD;
       MPI_Init(&argc, &argv);
-      MPI_Comm_size(comm, &world);
+      MPI_Comm_rank(comm, &rank);
     ]] .. table.concat(lines) .. [[
       if (e.status) give_up(e.message);
-      if (mgrid_state_rank(state) == 0) printf("%g, %d\n", gradients[0], (int)count);
-      mgrid_policy_free(p);
-      mgrid_state_free(state);
-      mgrid_backend_free(mpi);
-      mgrid_plan_free(plan);
-      mgrid_runtime_free(rt);
+      if (rank == 0) printf("%g\n", gradients[0]);
+    ]] .. ending .. [[
       MPI_Finalize();
       return 0;
     }
     ]]
 end
+
+-- The pages with C, what their programs free at the end, and what rank 0 prints: sums over the two ranks of dp, and on the
+-- second page a decision, 64 by two.
+local programs = {
+  ["README.md"] = { "", "2\n" },
+  ["src/embedding.md"] = { [[
+      if (rank == 0) printf("%d\n", (int)count);
+      mgrid_policy_free(p);
+      mgrid_state_free(state);
+      mgrid_backend_free(mpi);
+      mgrid_plan_free(plan);
+      mgrid_runtime_free(rt);
+    ]], "2\n32\n" },
+}
 
 -- How a block of Lua is run, by what it begins with: a command line for the file that has `text`.
 local kinds = {
@@ -82,7 +92,7 @@ local env = "export LUA_CPATH_5_4='build/?.so;;' LUA_PATH_5_4='lua/?.lua;;'; "
 
 describe("what a README shows", function()
   local c, lua = {}, 0
-  for path in run("scripts/files '*README.md'"):gmatch "[^\n]+" do
+  for path in run("scripts/files '*.md'"):gmatch "[^\n]+" do
     for _, block in ipairs(blocks(path)) do
       local where = ("%s:%d"):format(path, block.line)
       if block.language == "c" then
@@ -109,37 +119,36 @@ describe("what a README shows", function()
 
   it("has Lua and C in it", function()
     assert.is_true(lua >= 4)
-    assert.same({ "README.md" }, (function()
-      local paths = {}
-      for path in pairs(c) do paths[#paths + 1] = path end
-      return paths
-    end)(), "readme_spec knows how to compile the C of the top README alone")
+    for path in pairs(c) do assert.truthy(programs[path], "readme_spec does not know how to run the C of " .. path) end
+    for path in pairs(programs) do assert.truthy(c[path], path) end
   end)
 
-  it("compiles, and runs on four ranks: the C of README.md", function()
-    if select(3, run "scripts/mpi --module") ~= 0 then return pending "no MPI here" end
-    local layout = {}
-    for _, block in ipairs(blocks "README.md") do
-      if block.text:find "^policy = " then layout[1] = recipe_with(block.text) end
-    end
-    local folder = run "mktemp -d":gsub("\n", "")
-    local function write(name, text)
-      local file = assert(io.open(folder .. "/" .. name, "w"))
-      file:write(text)
-      file:close()
-    end
-    write("layout.lua", layout[1])
-    write("trainer.c", trainer_with(c["README.md"]))
-    local root = run "pwd":gsub("\n", "")
-    local _, err, code = run(("cc -std=c11 -Wall -Wextra -Wpedantic -Werror %s/trainer.c -o %s/trainer -I%s/src -L%s/build "
-      .. "-lmoongrid_mpi -lmoongrid -Wl,-rpath,%s/build $(pkg-config --cflags --libs "
-      .. "$(scripts/mpi --module))"):format(folder, folder, root, root, root))
-    assert.equal("", err)
-    assert.equal(0, code)
-    local out
-    out, err, code = run(("cd %s && %s/scripts/launch 4 ./trainer tp=2"):format(folder, root))
-    run("rm -r " .. folder)
-    assert.equal("2, 32\n", out, err) -- summed over the two ranks of dp; 64 by two
-    assert.equal(0, code)
-  end)
+  for path, program in pairs(programs) do
+    it("compiles, and runs on four ranks: the C of " .. path, function()
+      if select(3, run "scripts/mpi --module") ~= 0 then return pending "no MPI here" end
+      local layout
+      for _, block in ipairs(blocks "src/embedding.md") do
+        if block.text:find "^policy = " then layout = recipe_with(block.text) end
+      end
+      local folder = run "mktemp -d":gsub("\n", "")
+      local function write(name, text)
+        local file = assert(io.open(folder .. "/" .. name, "w"))
+        file:write(text)
+        file:close()
+      end
+      write("layout.lua", layout)
+      write("trainer.c", trainer_with(c[path], program[1]))
+      local root = run "pwd":gsub("\n", "")
+      local _, err, code = run(("cc -std=c11 -Wall -Wextra -Wpedantic -Werror %s/trainer.c -o %s/trainer -I%s/src -L%s/build "
+        .. "-lmoongrid_mpi -lmoongrid -Wl,-rpath,%s/build $(pkg-config --cflags --libs "
+        .. "$(scripts/mpi --module))"):format(folder, folder, root, root, root))
+      assert.equal("", err)
+      assert.equal(0, code)
+      local out
+      out, err, code = run(("cd %s && %s/scripts/launch 4 ./trainer tp=2"):format(folder, root))
+      run("rm -r " .. folder)
+      assert.equal(program[2], out, err)
+      assert.equal(0, code)
+    end)
+  end
 end)
