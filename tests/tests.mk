@@ -135,15 +135,19 @@ $(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
+SHARDS := $(addprefix $(B)/command/,safetensors.o shards.o shards_prove.o shards_read.o)
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
-# What is no part of the library: the readers of RAS, and the carrier over PMIx, whose functions are the target's.
+# What is no part of the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions are the target's.
 $(B)/tests/fuzz/ras: FUZZED := $(B)/command/ras.o $(B)/command/ras_read.o
 $(B)/tests/fuzz/ras: $(B)/command/ras.o $(B)/command/ras_read.o
 $(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/pmix.o $(LIBS_pmix)
 $(B)/tests/fuzz/pmix: $(B)/comm/pmix.o
 $(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) $(FLAGS_pmix)
+$(B)/tests/fuzz/checkpoint: FUZZED := $(SHARDS)
+$(B)/tests/fuzz/checkpoint: $(SHARDS)
+$(B)/tests/fuzz/moves: FUZZED = $(shell $(PKG_CONFIG) --libs cmocka)
 $(FUZZ_BIN): %: %.o $(B)/tests/fuzz/fuzz.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(call SAY,LD,$@)
 	$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@ $< $(B)/tests/fuzz/fuzz.o $(FUZZED) $(WITH_LUA)

@@ -14,7 +14,8 @@
 #include <inttypes.h>
 
 typedef struct rng {
-  uint64_t state, seed;
+  uint64_t       state, seed;
+  const uint8_t *at, *end; /* NULL; a fuzz target has numbers from these bytes, and 0 behind them */
 } rng;
 
 /* Fails the test and names the seed of the case; r is an rng *. */
@@ -28,10 +29,11 @@ static inline uint64_t first_seed(void) {
   return text ? strtoull(text, NULL, 10) : 1;
 }
 
-static inline rng rng_new(uint64_t seed) { return (rng){ seed * UINT64_C(0x9E3779B97F4A7C15), seed }; }
+static inline rng rng_new(uint64_t seed) { return (rng){ seed * UINT64_C(0x9E3779B97F4A7C15), seed, NULL, NULL }; }
 
 /* splitmix64: every seed gives a stream of its own. */
 static inline uint64_t rng_next(rng *r) {
+  if (r->end) return r->at < r->end ? *r->at++ : 0;
   uint64_t z = (r->state += UINT64_C(0x9E3779B97F4A7C15));
   z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
   z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
