@@ -153,7 +153,7 @@ void mgrid_pause(int look);
 uint64_t mgrid_machine_id(void);
 
 /* Who started this process, as the environment says; `by` NULL: no launcher that is known, rank 0 of 1. A launcher
-** that says no size leaves 1. launcher.c */
+** that says no size leaves 1. What is no rank of its size is no launcher's. launcher.c */
 typedef struct mgrid_launched {
   const char *by;
   int64_t     rank, size;

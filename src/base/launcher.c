@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* In this order: mpirun in a job of Slurm is started by srun, and its ranks inherit what srun said of itself. */
 static const struct row {
@@ -17,12 +18,14 @@ static const struct row {
   { "a launcher with PMIx", "PMIX_RANK", NULL },
 };
 
-static bool number(const char *name, int64_t *n) {
+/* A number of digits alone, from `least` to `most`. */
+static bool number(const char *name, int64_t least, int64_t most, int64_t *n) {
   const char *text = name ? getenv(name) : NULL;
-  char       *end;
-  if (!text || !*text) return false;
-  *n = strtoll(text, &end, 10);
-  return !*end && *n >= 0;
+  if (!text || !*text || text[strspn(text, "0123456789")]) return false;
+  int64_t said = strtoll(text, NULL, 10);
+  if (said < least || said > most) return false;
+  *n = said;
+  return true;
 }
 
 const char *mgrid_launcher_rank(size_t i) { return i < sizeof rows / sizeof *rows ? rows[i].rank : NULL; }
@@ -31,8 +34,10 @@ mgrid_launched mgrid_launcher(void) {
   mgrid_launched l = { .pmix = getenv("PMIX_RANK") && !getenv("PMI_RANK"), .size = 1 };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     l.by = rows[i].by;
-    l.sized = number(rows[i].size, &l.size);
-    if ((l.sized || !rows[i].size) && number(rows[i].rank, &l.rank)) return l;
+    l.size = 1;
+    l.sized = number(rows[i].size, 1, MGRID_WORLD_MAX, &l.size);
+    int64_t last = l.sized ? l.size - 1 : MGRID_WORLD_MAX - 1;
+    if ((l.sized || !rows[i].size) && number(rows[i].rank, 0, last, &l.rank)) return l;
   }
   return (mgrid_launched){ .size = 1 };
 }

@@ -154,7 +154,12 @@ mgrid_outcome mgrid_read_ask(mgrid_read *r, int64_t peer, bool *reads, mgrid_err
   if (!is_in_move(r, n)) return gave_up(n, err);
   int failed = n->board->size > n->size ? mgrid_mapped_renew(n, n->board->size) : 0;
   if (failed) return failed_to_read(r, n, failed, err);
+  int64_t parts = n->board->parts, ends = n->size - (int64_t)(r->move->pairs.n * sizeof(void *));
+  if (n->size < mgrid_board_size(reading))
+    return mgrid_cannot_be(err, "a board of %" PRId64 " bytes of rank %" PRId64, n->size, peer);
   *reads = n->board->packed[reading->place];
+  if (*reads && (parts < 0 || parts > ends || parts % (int64_t)sizeof(void *)))
+    return mgrid_cannot_be(err, "parts at %" PRId64 " of the %" PRId64 " bytes of rank %" PRId64, parts, n->size, peer);
   return MGRID_OK;
 }
 
@@ -200,6 +205,9 @@ static mgrid_status next_piece(mgrid_read *r, bool *more, mgrid_error *err) {
     mgrid_rows_of(&r->there, &r->move->pairs, piece, true, part[piece->tensor]);
     if (is_packed(&r->there)) {
       char *at = (char *)r->near->board + r->packed; /* only read */
+      if (r->packed < 0 || r->packed > r->near->size - piece->bytes)
+        return mgrid_cannot_be(err, "packed rows at %" PRId64 " of the %" PRId64 " bytes of rank %" PRId64, r->packed,
+                               r->near->size, r->near->rank);
       s = mgrid_rows_copy(r->backend, &r->here, at, piece->bytes, MGRID_UNPACK, err);
       r->packed += piece->bytes;
       r->backend->read += piece->bytes;

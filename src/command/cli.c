@@ -20,11 +20,13 @@
 mgrid_status cli_say(const cli *c, const mgrid_error *e) { return c->me == 0 ? cli_say_own(c, e) : e->status; }
 
 mgrid_status cli_say_own(const cli *c, const mgrid_error *e) {
+  mgrid_error shown = *e; /* not all of them are made by mgrid_fail: safetensors.c */
+  mgrid_show(shown.message, sizeof shown.message);
   if (c->me != 0) usleep(300000);
   if (c->launched)
-    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, e->message);
+    fprintf(stderr, "moongrid: [rank %" PRId64 "/%" PRId64 "] %s\n", c->me, c->ranks, shown.message);
   else
-    fprintf(stderr, "moongrid: %s\n", e->message);
+    fprintf(stderr, "moongrid: %s\n", shown.message);
   return e->status;
 }
 

@@ -75,6 +75,7 @@ static size_t examine(const cli *c, finding f[FINDINGS_MAX]) {
   f[n + 1] = (finding){ "limits", cli_limits(c, true, &limits), "" };
   snprintf(f[n + 1].text, sizeof f[n + 1].text, "%s", limits.data ? limits.data : "none");
   mgrid_text_free(&limits);
+  for (size_t i = 0; i < n + 2; i++) mgrid_show(f[i].text, sizeof f[i].text); /* of the environment, of files */
   return n + 2;
 }
 

@@ -645,6 +645,13 @@ describe("moongrid recipes and doctor", function()
     run "rm -f /tmp/mg-link"
   end)
 
+  it("believes no launcher whose numbers cannot be", function()
+    for _, variables in ipairs { "PMI_RANK=9 PMI_SIZE=4", "PMI_RANK=-1 PMI_SIZE=4",
+      "PMI_RANK=0 PMI_SIZE=0", "PMI_RANK=0 PMI_SIZE=99999999999999999999", "PMI_RANK=' 0' PMI_SIZE=1", "PMIX_RANK=4294967295" } do
+      assert.truthy(run("env " .. variables .. " build/moongrid doctor"):find("\nlauncher +no +none"), variables)
+    end
+  end)
+
   it("says what works", function()
     local found = json.decode((run "build/moongrid doctor --json"))
     assert.is_true(found.planning.works)

@@ -438,6 +438,23 @@ describe("what a terminal would obey is written out", function()
     assert.are.equal("\u{9B}31m\u{7F}\u{202E}\u{E4}\u{1F600}\n", (require("dkjson").decode(out)))
   end)
 
+  it("in the names of a file of tensors, and of files beside a recipe", function()
+    local header = '{"a\\u001b[2J":{"dtype":"F99\\u001b[31m","shape":[1],"data_offsets":[0,4]}}'
+    local path = file(("<I8"):pack(#header) .. header .. "\0\0\0\0")
+    os.rename(path, path .. ".safetensors")
+    local to = file("return recipe { build = function(w) local t = topology(w) t.g = grid(w, 'x', { x = fill }) t.x = t.g 'x' t.w = tensor { axes = { { 'r', 8 } }, type = 'f32' } return t end }")
+    local _, err, code = run(("build/moongrid reshard %s.safetensors --to %s --world 1 -o %s.out"):format(path, to, path))
+    assert.are.same({ 1, "moongrid: " .. path .. ".safetensors: tensor 'a\\x1b[2J' has the dtype 'F99\\x1b[31m', which is not known\n" },
+      { code, err })
+    os.remove(path .. ".safetensors")
+    os.remove(to)
+    local folder = run("mktemp -d"):gsub("%s+$", "")
+    assert(io.open(folder .. "/reci\27pe.lua", "w")):close()
+    _, err = run(("build/moongrid plan %s/recipe.lua --world 8"):format(folder))
+    assert.is_truthy(err:find("/reci\\x1bpe.lua'", 1, true), err)
+    run("rm -r " .. folder)
+  end)
+
   it("in the lines that made a family, and in the source on a terminal", function()
     local folder = os.tmpname()
     os.remove(folder)
