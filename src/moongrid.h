@@ -484,7 +484,8 @@ MGRID_API mgrid_status mgrid_plan_print_json(const mgrid_plan *p, int64_t rank, 
 /* Why two ranks talk, as text, or as JSON: every group that has both, their positions, who is between, the communicator
 ** with the step in each one's schedule, and the first that both make; without a common group the shortest chain of
 ** groups from a to b. JSON has "ranks", "groups", "first" and "chain", null where there is none. MGRID_OUT_OF_RANGE: not
-** in the world; MGRID_BAD_VALUE: one rank twice. Local. O(families + members); a chain takes 12 bytes a rank. */
+** in the world; MGRID_BAD_VALUE: one rank twice; MGRID_LIMIT: no chain of two groups, in a world above 2^24 ranks. Local.
+** O(families + members between the two); a chain of more than two groups takes 12 bytes a rank. */
 MGRID_API mgrid_status mgrid_plan_why(const mgrid_plan *p, int64_t a, int64_t b, bool json, mgrid_sink sink, void *ud,
                                       mgrid_error *err);
 

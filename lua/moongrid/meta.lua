@@ -356,7 +356,8 @@ function Plan:tensor(name, rank) end
 
 ---What two ranks have to do with each other: every group that has both, their positions and who is between, the
 ---communicator with its step in each one's schedule, and the first that both make; without a common group the
----shortest chain of groups from a to b. Raises for a rank outside the world. O(members) for a chain.
+---shortest chain of groups from a to b. Raises for a rank outside the world, and where a chain of more than two groups is
+---looked for in a world above 2^24 ranks; that is O(members).
 ---@param a integer
 ---@param b integer
 ---@return { ranks: integer[], groups: table[], first: table?, chain: table[]? }

@@ -104,19 +104,27 @@ static bool add_carries(mgrid_classes *list, const mgrid_family *f, const mgrid_
     return true;
   }
   mgrid_mode m = base->shape[mode];
-  int64_t    add = f->as.pairs.step / below % m.size + carry, low = add < m.size ? m.size - add : 0;
-  for (int over = 0; over < 2; over++) { /* digits without a carry, and with one */
-    int64_t first = over ? low : 0, length = over ? m.size - low : low;
-    if (length == 0) continue;
+  int64_t    step = f->as.pairs.step, add = step / below % m.size + carry, low = add < m.size ? m.size - add : 0;
+  run        runs[3] = { { 0, low, 1, 1, so_far->round }, { low, m.size - low, 1, 1, so_far->round } };
+  if (mode == 0) runs[0].round = runs[1].round = -1;
+  if (mode == 0 && m.size % (2 * step) == 0) { /* the first mode tells the round */
+    runs[1] = (run){ low, step, 1, 1, 1 };
+    runs[0] = (run){ 0, step, m.size / step / 2, 2 * step, 0 };
+    runs[2] = (run){ step, step, m.size / step / 2 - 1, 2 * step, 1 };
+  }
+  for (int i = 0; i < 3; i++) { /* digits with a carry are the second */
     mgrid_class c = *so_far;
+    if (runs[i].length == 0 || runs[i].times == 0) continue;
     if (mode == 0) {
       c.group = base->group * per;
       spread(&c, per);
     }
-    c.group += first * below;
-    c.start += first * m.stride;
-    c.round = -1;
-    if (!add_step(&c, length, m.stride, below) || !add_carries(list, f, base, mode + 1, over, &c, below * m.size))
+    c.group += runs[i].first * below;
+    c.start += runs[i].first * m.stride;
+    c.round = runs[i].round;
+    if (!add_step(&c, runs[i].length, m.stride, below)
+        || !add_step(&c, runs[i].times, runs[i].every * m.stride, runs[i].every * below)
+        || !add_carries(list, f, base, mode + 1, i == 1, &c, below * m.size))
       return false;
   }
   return true;

@@ -181,7 +181,11 @@ mgrid_status mgrid_segments_check(int64_t size, size_t n, const int64_t *sizes, 
 
 /* A union or zip of n children. It owns them and the array from now on, also on failure. The caller has
 ** checked that they fit together. */
-mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err);
+mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_payer *payer, mgrid_error *err);
+/* mgrid_family_union, _zip and _zip_spread whose work is paid; what they make means nothing where the payer pays no more. */
+mgrid_family *mgrid_family_combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+                                   mgrid_error *err);
+mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err);
 /* Apply op to each child of a union and join the results to a union again; NULL if op fails on a child. */
 typedef mgrid_family *(*mgrid_child_fn)(const mgrid_family *child, void *ud, mgrid_error *err);
 mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud, mgrid_error *err);

@@ -3,7 +3,7 @@
 ** join.c - families out of several families: union, zip, also of unequal numbers, and an operation on every child of a
 ** union.
 */
-#include "algebra/family.h"
+#include "algebra/classes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void size_union(mgrid_family *f) {
 }
 
 /* The same of a zip: each child has a part of every group. */
-static void size_zip(mgrid_family *f) {
+static void size_zip(mgrid_family *f, mgrid_payer *payer) {
   f->count = f->as.parts.child[0]->count;
   for (size_t i = 0; i < f->as.parts.n; i++) {
     int64_t size = f->as.parts.child[i]->size;
@@ -32,16 +32,20 @@ static void size_zip(mgrid_family *f) {
   }
   f->max_size = f->size;
   if (f->size >= 0) return;
-  int64_t least = INT64_MAX;
-  for (int64_t g = 0; g < f->count; g++) {
-    int64_t size = mgrid_family_size(f, g);
+  int64_t       least = INT64_MAX, n = 0;
+  mgrid_classes classes = { 0 };
+  bool          told = mgrid_classes_of(f, &classes);
+  n = told ? (int64_t)classes.n : f->count;
+  for (int64_t g = 0; g < n && (told || mgrid_pay(payer, 8 * (int64_t)f->as.parts.n)); g++) {
+    int64_t size = told ? classes.at[g].size : mgrid_family_size(f, g);
     if (size > f->max_size) f->max_size = size;
     if (size < least) least = size;
   }
+  free(classes.at);
   if (least == f->max_size) f->size = least; /* the sums are equal though the parts differ */
 }
 
-mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_error *err) {
+mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child, mgrid_payer *payer, mgrid_error *err) {
   mgrid_family *f = n == 0 ? mgrid_null(err, MGRID_USAGE, "a %s of no families", form == MGRID_UNION ? "union" : "zip")
                            : mgrid_family_alloc(form, child[0]->world, 0, err);
   if (!f) {
@@ -66,7 +70,7 @@ mgrid_family *mgrid_family_join(mgrid_form form, size_t n, mgrid_family **child,
   if (form == MGRID_UNION)
     size_union(f);
   else
-    size_zip(f);
+    size_zip(f, payer);
   return f;
 }
 
@@ -79,27 +83,40 @@ mgrid_family *mgrid_union_map(const mgrid_family *f, mgrid_child_fn op, void *ud
       mgrid_families_free(i, child);
       return NULL;
     }
-  return mgrid_family_join(MGRID_UNION, n, child, err);
+  return mgrid_family_join(MGRID_UNION, n, child, NULL, err);
 }
 
 /* ---------------------------------------------------------------- union, zip */
 
-/* The first rank that is in both, or -1. Families of disjoint spans cost nothing. */
-static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b) {
-  int64_t group, position;
+/* A rank that is in both, or -1. Families of disjoint spans cost nothing, others O(modes); a rank of small ones, or where
+** no modes tell, is looked for among all members. */
+static int64_t shared_rank(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+  enum { FEW = 64 };
+  int64_t group, position, rank = -1;
   if (a->high < b->low || b->high < a->low) return -1;
   const mgrid_family *small = a->total <= b->total ? a : b, *large = small == a ? b : a;
+  if (small->total > FEW) {
+    mgrid_sets own = { 0 }, theirs = { 0 };
+    bool       told = mgrid_members_of(small, &own) && mgrid_members_of(large, &theirs);
+    for (size_t i = 0; i < own.n && told && rank < 0 && mgrid_pay(payer, (int64_t)theirs.n); i++)
+      told = mgrid_sets_meet(&own.at[i], &theirs, &rank, payer);
+    free(own.at);
+    free(theirs.at);
+    if (told) return rank;
+  }
   for (int64_t g = 0; g < small->count; g++)
     for (int64_t p = 0, n = mgrid_family_size(small, g); p < n; p++) {
-      int64_t rank = mgrid_family_rank(small, g, p);
+      rank = mgrid_family_rank(small, g, p);
       if (mgrid_family_locate(large, rank, 0, &group, &position)) return rank;
+      if (!mgrid_pay(payer, 2 * (a->nodes + b->nodes))) return -1;
     }
   return -1;
 }
 
 /* Are these families of one world, of which no two share a rank? Those of a zip share none among their own groups, and
 ** have `even` numbers of groups. */
-static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
+static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+                     mgrid_error *err) {
   const char *what = form == MGRID_UNION ? "union" : "zip";
   if (mgrid_count_check(what, n, err) || mgrid_lacks_list(n, fs, "families", err)) return false;
   for (size_t i = 0; i < n; i++) {
@@ -121,7 +138,7 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
       return false;
     }
     for (size_t k = 0; k < i; k++) {
-      int64_t rank = shared_rank(fs[k], fs[i]);
+      int64_t rank = shared_rank(fs[k], fs[i], payer);
       if (rank < 0) continue;
       mgrid_fail(err, MGRID_REFUSED, "%s: rank %" PRId64 " is in families %zu and %zu", what, rank, k + 1, i + 1);
       return false;
@@ -130,20 +147,21 @@ static bool can_join(mgrid_form form, bool even, size_t n, const mgrid_family *c
   return true;
 }
 
-static mgrid_family *combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  if (!can_join(form, form == MGRID_ZIP, n, fs, err)) return NULL;
+mgrid_family *mgrid_family_combine(mgrid_form form, size_t n, const mgrid_family *const *fs, mgrid_payer *payer,
+                                   mgrid_error *err) {
+  if (!can_join(form, form == MGRID_ZIP, n, fs, payer, err)) return NULL;
   mgrid_family **child = malloc((n ? n : 1) * sizeof *child);
   if (!child) return mgrid_null_oom(err);
   for (size_t i = 0; i < n; i++) child[i] = mgrid_family_ref(fs[i]);
-  return mgrid_family_join(form, n, child, err);
+  return mgrid_family_join(form, n, child, payer, err);
 }
 
 mgrid_family *mgrid_family_union(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return combine(MGRID_UNION, n, fs, err);
+  return mgrid_family_combine(MGRID_UNION, n, fs, NULL, err);
 }
 
 mgrid_family *mgrid_family_zip(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  return combine(MGRID_ZIP, n, fs, err);
+  return mgrid_family_combine(MGRID_ZIP, n, fs, NULL, err);
 }
 
 /* The groups of a zip whose families have `count` groups or a part of these, written out. */
@@ -164,7 +182,11 @@ static mgrid_family *list_spread(size_t n, const mgrid_family *const *fs, int64_
 }
 
 mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, mgrid_error *err) {
-  if (!can_join(MGRID_ZIP, false, n, fs, err)) return NULL;
+  return mgrid_family_spread(n, fs, NULL, err);
+}
+
+mgrid_family *mgrid_family_spread(size_t n, const mgrid_family *const *fs, mgrid_payer *payer, mgrid_error *err) {
+  if (!can_join(MGRID_ZIP, false, n, fs, payer, err)) return NULL;
   int64_t count = 0, total = 0;
   bool    even = true;
   for (size_t i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
@@ -179,5 +201,7 @@ mgrid_family *mgrid_family_zip_spread(size_t n, const mgrid_family *const *fs, m
       return mgrid_null(err, MGRID_OUT_OF_RANGE, "zip: the groups have more than %" PRId64 " members in all",
                         MGRID_WORLD_MAX);
   }
-  return even ? combine(MGRID_ZIP, n, fs, err) : list_spread(n, fs, count, total, err);
+  if (even) return mgrid_family_combine(MGRID_ZIP, n, fs, payer, err);
+  if (payer && payer->spent) return NULL;
+  return list_spread(n, fs, count, total, err);
 }

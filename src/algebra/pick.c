@@ -127,7 +127,7 @@ static mgrid_family *pick_zip(const mgrid_family *f, int64_t n, const int64_t *p
     picks += !failed;
   }
   free(own);
-  if (!failed && picks > 1) return mgrid_family_join(MGRID_ZIP, picks, child, err);
+  if (!failed && picks > 1) return mgrid_family_join(MGRID_ZIP, picks, child, NULL, err);
   mgrid_family *only = failed ? NULL : child[0];
   for (size_t i = 0; i < picks && failed; i++) mgrid_family_free(child[i]);
   free(child);

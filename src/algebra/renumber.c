@@ -72,7 +72,7 @@ static mgrid_family *by_parts(const mgrid_family *f, size_t n, const int64_t *or
       mgrid_families_free(i, child);
       return NULL;
     }
-  return mgrid_family_join(MGRID_ZIP, f->as.parts.n, child, err);
+  return mgrid_family_join(MGRID_ZIP, f->as.parts.n, child, NULL, err);
 }
 
 mgrid_family *mgrid_renumber_by_rule(const mgrid_family *f, size_t n, const int64_t *order, mgrid_error *err) {

@@ -150,7 +150,7 @@ static mgrid_status split_union(splitting *x, const mgrid_family *f, mgrid_error
   if (!c.outer) return mgrid_oom(err);
   x->inner = mgrid_union_map(f, inner_of_child, &c, err);
   if (x->inner)
-    x->outer = mgrid_family_join(MGRID_UNION, c.n, c.outer, err);
+    x->outer = mgrid_family_join(MGRID_UNION, c.n, c.outer, NULL, err);
   else
     mgrid_families_free(c.n, c.outer);
   return c.status ? c.status : x->inner && x->outer ? MGRID_OK : MGRID_NO_MEMORY;

@@ -128,7 +128,7 @@ size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 void   mgrid_text_shown(mgrid_text *t, const char *s);
 /* In place, in a buffer of `room` bytes, at most those of a message: also one that is not ended. */
 void mgrid_show(char *text, size_t room);
-void   mgrid_text_shown_lines(mgrid_text *t, const char *s);
+void mgrid_text_shown_lines(mgrid_text *t, const char *s);
 
 /* Append what is in a regular file. A text that was not empty or an error leaves some behind. file.c */
 mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err);

@@ -112,7 +112,8 @@ typedef struct mgrid_slab {
 typedef struct mgrid_transport_ops {
   bool typed;    /* takes rows */
   bool together; /* what all ranks post at once must fit together, and ends together */
-  bool watches;  /* `look` knows when to give up: MGRID_LATE where nothing moves, MGRID_GAVE_UP where ranks are missing */
+  bool
+      watches; /* `look` knows when to give up: MGRID_LATE where nothing moves, MGRID_GAVE_UP where ranks are missing */
   /* By whom a rank tells others that it gave up, and hears it of them; may be NULL, and answer NULL. */
   mgrid_backend *(*carrier)(mgrid_backend *b);
   /* Until `close` calls over all ranks take *seconds at most; 0: as long as the backend has it, which it tells. A rank

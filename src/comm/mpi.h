@@ -66,8 +66,8 @@ struct mpi_backend {
   /* Of a move: mpi_move.c. */
   MPI_Request *request; /* [nrequests], by slot */
   int          nrequests;
-  double       before;      /* `seconds` as it was before */
-  struct {              /* until all ranks are through with it: mpi_wait.c */
+  double       before;    /* `seconds` as it was before */
+  struct {                /* until all ranks are through with it: mpi_wait.c */
     bool     on, stalled; /* the verdict is to come; nothing moved for a deadline */
     uint64_t count;       /* what has ended on this rank, in all moves */
     double   last;        /* on the first rank: when any rank has told that something ended */

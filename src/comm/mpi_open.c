@@ -199,8 +199,7 @@ static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid
   if (s) why = *failed;
   if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
   m->tree.words[0] = mgrid_verdict_of(&m->base, s);
-  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0)
-    m->tree.words[1] = (uint64_t)getpid();
+  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0) m->tree.words[1] = (uint64_t)getpid();
   mgrid_status made = meet(m, parent, err);
   m->job = m->tree.words[1];
   if (!duplicate)

@@ -34,7 +34,7 @@ typedef struct report { /* to the first */
   uint64_t number, moved;
 } report;
 
-typedef struct list { /* from the first */
+typedef struct list {   /* from the first */
   uint64_t      number; /* of the call that this rank has reported */
   mgrid_missing missing;
 } list;

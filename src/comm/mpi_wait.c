@@ -34,10 +34,10 @@ static mgrid_outcome have_all_come(void *ud) {
 /* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
 ** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
 static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
-  const bool    watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
-  mpi_roll      roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
-  waiting       w = { call, &roll };
-  double        seconds = m->hurry ? m->seconds / 4 : m->seconds;
+  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
+  mpi_roll   roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
+  waiting    w = { call, &roll };
+  double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
   if (m->hurry) roll.next = 0;
   m->hurry = false;
   mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? roll.begun + seconds : INFINITY, NULL, NULL);

@@ -150,8 +150,8 @@ mgrid_status mgrid_law_disjoint(const mgrid_family *a, const mgrid_family *b, co
 mgrid_status mgrid_law_covers(const mgrid_family *f, mgrid_payer *payer, mgrid_error *err);
 mgrid_status mgrid_plan_law(const mgrid_plan *p, const char *law, mgrid_error *err);
 
-/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". -1: the world is too large
-** to look at each rank, which is needed where no family is a partition. O(world x families) then. */
+/* How many ranks are in no group, 0 of a plan without groups; append which, "6, 8 to 15, ...". By modes; where these do not
+** tell, as of long tables, each rank is looked at, and -1 says that the world is too large for that. */
 int64_t mgrid_plan_idle(const mgrid_plan *p, mgrid_text *which);
 
 /* Append the options of families that their backend does not heed, "timeout of 3 families, nccl of 1 family"; nothing

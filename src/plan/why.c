@@ -3,6 +3,7 @@
 ** why.c - why two ranks talk: the groups that have both, or the shortest chain of groups between them. The answer
 ** is made as JSON; its text is written from that.
 */
+#include "algebra/classes.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>
@@ -65,6 +66,8 @@ static json_t *first_meeting(const mgrid_plan *p, const mgrid_view *a, const mgr
 }
 
 /* -------------------------------------------------------------------- chains */
+
+enum { SEARCHED_AT_ONCE = 4096, SEARCHED_MAX = 1 << 24 }; /* worlds whose ranks are all looked at, first or at all */
 
 /* A search over ranks, group by group; each group is looked into once. */
 typedef struct search {
@@ -141,6 +144,63 @@ static int64_t group_of_both(const mgrid_family *f, int64_t a, int64_t b) {
   return -1;
 }
 
+/* The ranks of one group: those of the family's rule, or each of a short one. */
+static bool ranks_of(const mgrid_family *f, int64_t group, mgrid_sets *sets) {
+  enum { LISTED = 256 };
+  if (f->form == MGRID_STRIDED) {
+    const mgrid_modes *inside = &f->as.strided.inside;
+    mgrid_points      *set = mgrid_sets_add(sets);
+    if (!set) return false;
+    *set = (mgrid_points){ .offset = mgrid_family_rank(f, group, 0) };
+    for (int i = 0; i < inside->n; i++) mgrid_points_push(set, inside->at[i].size, inside->at[i].stride);
+    return true;
+  }
+  int64_t size = mgrid_family_size(f, group);
+  for (int64_t k = 0; k < size; k++) {
+    mgrid_points *set = size <= LISTED ? mgrid_sets_add(sets) : NULL;
+    if (!set) return false;
+    *set = (mgrid_points){ .offset = mgrid_family_rank(f, group, k) };
+  }
+  return true;
+}
+
+/* A rank that is in a group with a, and in one with b; -1: none is, or no modes tell. */
+static int64_t rank_between(const mgrid_view *a, const mgrid_view *b, const mgrid_plan *p, size_t *of_a, size_t *of_b) {
+  mgrid_sets own = { 0 }, theirs = { 0 };
+  int64_t    rank = -1;
+  for (*of_a = 0; *of_a < a->nmembers; ++*of_a)
+    for (*of_b = 0; *of_b < b->nmembers; ++*of_b) {
+      const mgrid_member *x = &a->member[*of_a], *y = &b->member[*of_b];
+      own.n = theirs.n = 0;
+      if (!ranks_of(p->content.entry[x->entry].family, x->group, &own)
+          || !ranks_of(p->content.entry[y->entry].family, y->group, &theirs))
+        continue;
+      for (size_t i = 0; i < own.n && rank < 0; i++)
+        if (!mgrid_sets_meet(&own.at[i], &theirs, &rank, NULL)) rank = -1;
+      if (rank < 0) continue;
+      free(own.at);
+      free(theirs.at);
+      return rank;
+    }
+  free(own.at);
+  free(theirs.at);
+  return -1;
+}
+
+static json_t *step_between(const mgrid_plan *p, int64_t from, int64_t to, const mgrid_member *m) {
+  return json_pack("{sIsIsssI}", "from", (json_int_t)from, "to", (json_int_t)to, "family",
+                   p->content.entry[m->entry].name, "group", (json_int_t)m->group);
+}
+
+/* The chain of two groups, where there is one; of small worlds the search over all ranks finds it. */
+static json_t *short_chain(const mgrid_plan *p, const mgrid_view *a, const mgrid_view *b) {
+  size_t  x, y;
+  int64_t rank = p->content.world > SEARCHED_AT_ONCE ? rank_between(a, b, p, &x, &y) : -1;
+  if (rank < 0) return NULL;
+  return json_pack("[oo]", step_between(p, a->rank, rank, &a->member[x]),
+                   step_between(p, rank, b->rank, &b->member[y]));
+}
+
 /* Steps from a to b, each in one group: null where there is no way. */
 static json_t *chain(const mgrid_plan *p, int64_t a, int64_t b) {
   search  s;
@@ -169,9 +229,20 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
   if (!s) {
     json_t *groups = common(p, &va, &vb);
     bool    none = groups && json_array_size(groups) == 0;
-    *out = json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
-                     first_meeting(p, &va, &vb), "chain", none ? chain(p, a, b) : json_null());
-    if (!*out) s = mgrid_oom(err);
+    json_t *steps = none ? short_chain(p, &va, &vb) : json_null();
+    if (!steps && p->content.world > SEARCHED_MAX) {
+      s = mgrid_fail(
+          err, MGRID_LIMIT,
+          "ranks %" PRId64 " and %" PRId64
+          " are in no group together, and no two groups connect them; longer chains are found in worlds of at "
+          "most %d ranks",
+          a, b, SEARCHED_MAX);
+      json_decref(groups);
+    } else {
+      *out = json_pack("{s[II]sososo}", "ranks", (json_int_t)a, (json_int_t)b, "groups", groups, "first",
+                       first_meeting(p, &va, &vb), "chain", steps ? steps : chain(p, a, b));
+      if (!*out) s = mgrid_oom(err);
+    }
   }
   mgrid_view_free(&va);
   mgrid_view_free(&vb);

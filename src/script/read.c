@@ -207,7 +207,8 @@ static const char *find_tag_names(const mgrid_text *t) {
   const char *text = mgrid_text_chars(t), *end = text + t->len, *found = text;
   while ((found = memmem(found, (size_t)(end - found), "%TAG", 4))) {
     const char before = found == text ? '\n' : found[-1];
-    if (before == '\n' || before == '\r' || (before & 0x80)) return found; /* the bytes that end a line break of Unicode */
+    if (before == '\n' || before == '\r' || (before & 0x80))
+      return found; /* the bytes that end a line break of Unicode */
     found++;
   }
   return NULL;

@@ -110,8 +110,8 @@ int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n);
 /* The same for sizes of 1 or more, one of which may be fill (MGRID_FILL in the list). */
 int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n);
 /* Replace the text at i, lists of ranks below `world` as Python prints them, by a table. Raises. pasted.c */
-void     mgrid_lua_pasted(lua_State *L, int i, int64_t world);
-bool     mgrid_lua_is_fill(lua_State *L, int i); /* is it the value of `fill`? grid.c */
+void mgrid_lua_pasted(lua_State *L, int i, int64_t world);
+bool mgrid_lua_is_fill(lua_State *L, int i); /* is it the value of `fill`? grid.c */
 /* Is there no zero byte in the text at i, which would end it in C? */
 bool mgrid_lua_is_whole(lua_State *L, int i);
 /* The text at i, where it is replaced if it has one: by what is no name of anything, and shows it. */

@@ -180,6 +180,8 @@ void mgrid_lua_charge(lua_State *L, int64_t work) {
   if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
 }
 
+void mgrid_lua_settle(lua_State *L, const mgrid_payer *payer) { mgrid_lua_charge(L, payer->spent ? 0 : payer->owed); }
+
 size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each) {
   size_t n = lua_rawlen(L, i);
   mgrid_lua_charge(L, n > INT32_MAX ? INT64_MAX : each * (int64_t)n);

@@ -50,6 +50,8 @@ mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err);
 bool mgrid_budget_spend(mgrid_budget *b, int64_t work);
 /* It pays for work in C; in a host's Lua state that is free. */
 mgrid_payer mgrid_budget_payer(lua_State *L);
+/* Spend what little the payer owes, and raise where the budget is spent. */
+void mgrid_lua_settle(lua_State *L, const mgrid_payer *payer);
 /* The budget of a Lua state; NULL in one of a host. */
 mgrid_budget *mgrid_budget_of(lua_State *L);
 /* Are there so many bytes more? No: garbage was collected, and did not help; mgrid_budget_refuse raises. */

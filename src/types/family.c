@@ -77,11 +77,6 @@ static int family_twin(lua_State *L) {
   return mgrid_lua_made_family(L, box, &e);
 }
 
-/* For a question about every member of a family, which goes through so many families. */
-static void charge_by_rank(lua_State *L, const mgrid_family *f, int64_t nodes) {
-  mgrid_lua_charge(L, f->total > INT64_MAX / (4 * nodes) ? INT64_MAX : f->total * 2 * nodes);
-}
-
 /* zip's last argument, "spread"; takes it off the stack. */
 static bool take_spread(lua_State *L) {
   static const char *const known[] = { "spread" };
@@ -106,29 +101,26 @@ static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
   mgrid_lua_reserve(L, total + count, 24);
 }
 
-static int combine(lua_State *L, mgrid_family *(*op)(size_t, const mgrid_family *const *, mgrid_error *)) {
+typedef enum joining { UNION, ZIP, SPREAD } joining;
+
+static int combine(lua_State *L, joining what) {
   enum { MAX = 64 };
   const mgrid_family *fs[MAX];
   int                 n = lua_gettop(L);
   if (n > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "at most %d families at once", MAX);
-  for (int i = 1; i <= n; i++) { /* families over the same ranks are compared rank by rank: charge for it */
-    fs[i - 1] = mgrid_lua_check_family(L, i)->f;
-    for (int k = 0; k + 1 < i; k++)
-      if (fs[k]->low <= fs[i - 1]->high && fs[i - 1]->low <= fs[k]->high)
-        charge_by_rank(L, fs[k]->total < fs[i - 1]->total ? fs[k] : fs[i - 1], fs[k]->nodes + fs[i - 1]->nodes);
-  }
-  if (op == mgrid_family_zip_spread) charge_spread(L, n, fs);
-  if (op == mgrid_family_zip && n > 0 && fs[0]->size < 0) mgrid_lua_charge(L, 8 * (int64_t)n * fs[0]->count);
+  for (int i = 1; i <= n; i++) fs[i - 1] = mgrid_lua_check_family(L, i)->f;
+  if (what == SPREAD) charge_spread(L, n, fs);
   mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_payer       payer = mgrid_budget_payer(L);
   mgrid_error       e = MGRID_ERROR_INIT;
-  box->f = op((size_t)n, fs, &e);
+  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, &payer, &e)
+                          : mgrid_family_combine(what == ZIP ? MGRID_ZIP : MGRID_UNION, (size_t)n, fs, &payer, &e);
+  mgrid_lua_settle(L, &payer);
   return mgrid_lua_made_family(L, box, &e);
 }
 
-static int families_union(lua_State *L) { return combine(L, mgrid_family_union); }
-static int families_zip(lua_State *L) {
-  return combine(L, take_spread(L) ? mgrid_family_zip_spread : mgrid_family_zip);
-}
+static int families_union(lua_State *L) { return combine(L, UNION); }
+static int families_zip(lua_State *L) { return combine(L, take_spread(L) ? SPREAD : ZIP); }
 
 /* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
 static int family_with(lua_State *L) {
@@ -212,15 +204,10 @@ static int family_coverage(lua_State *L) {
   return 1;
 }
 
-/* What was not paid ends here. */
-static void settle(lua_State *L, const mgrid_payer *payer) {
-  mgrid_lua_charge(L, payer->spent ? 0 : payer->owed); /* raises where the budget is spent */
-}
-
 static int family_eq(lua_State *L) {
   mgrid_payer payer = mgrid_budget_payer(L);
   bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
-  settle(L, &payer);
+  mgrid_lua_settle(L, &payer);
   lua_pushboolean(L, equal);
   return 1;
 }
@@ -243,7 +230,7 @@ static const mgrid_law_names in_order = { "the first family", "the second" }; /*
 
 /* A law that was looked at, and what of it is raised. */
 static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
-  settle(L, payer);
+  mgrid_lua_settle(L, payer);
   if (!s) return 0;
   return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
 }

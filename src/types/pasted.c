@@ -22,8 +22,8 @@ typedef struct reader {
 static int stuck(const reader *r, const char *expected) {
   int line = 1;
   for (const char *p = r->text; p < r->p; p++) line += *p == '\n';
-  return mgrid_lua_raise(r->L, "line %d of the lists: %s expected %s%.20s%s", line, expected, *r->p ? "at '" : "at the end",
-                         r->p, *r->p ? "'" : "");
+  return mgrid_lua_raise(r->L, "line %d of the lists: %s expected %s%.20s%s", line, expected,
+                         *r->p ? "at '" : "at the end", r->p, *r->p ? "'" : "");
 }
 
 /* What is between values. */
@@ -38,7 +38,7 @@ static bool word(reader *r, const char *name) {
 }
 
 static lua_Integer integer(reader *r) {
-  char     *end;
+  char *end;
   errno = 0;
   long long n = strtoll(r->p, &end, 10);
   if (end == r->p || *end == '.' || errno) stuck(r, "a rank");
@@ -107,7 +107,8 @@ void mgrid_lua_pasted(lua_State *L, int i, int64_t world) {
   lua_createtable(L, 0, 0);
   items(&r, '\0', 0);
   int  all = lua_gettop(L);
-  bool around = lua_rawlen(L, all) == 1 && lua_rawgeti(L, all, 1) == LUA_TTABLE && lua_rawgeti(L, all + 1, 1) == LUA_TTABLE;
+  bool around = lua_rawlen(L, all) == 1 && lua_rawgeti(L, all, 1) == LUA_TTABLE
+                && lua_rawgeti(L, all + 1, 1) == LUA_TTABLE;
   lua_pushvalue(L, around ? all + 1 : all); /* a list around the groups is not a group */
   lua_replace(L, i);
   lua_settop(L, all - 1);

@@ -57,7 +57,7 @@ static void charge_groups(lua_State *L, const mgrid_plan *p) {
   mgrid_payer payer = mgrid_budget_payer(L);
   int64_t     led[MGRID_ROUNDS_MAX];
   for (size_t i = 0; i < p->content.nentries && payer.ud; i++) mgrid_plan_led_by_round(p, (int)i, led, &payer);
-  mgrid_lua_charge(L, payer.spent ? 0 : payer.owed); /* raises where the budget is spent */
+  mgrid_lua_settle(L, &payer);
 }
 
 static int plan_json(lua_State *L) {
@@ -126,7 +126,7 @@ static int plan_counts(lua_State *L) {
   mgrid_payer       payer = mgrid_budget_payer(L);
   mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, &payer, &n, &e)
                                               : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
-  mgrid_lua_charge(L, payer.spent ? 0 : payer.owed); /* raises where the budget is spent */
+  mgrid_lua_settle(L, &payer);
   if (s) return mgrid_lua_raise_error(L, &e);
   lua_createtable(L, 0, 4);
   lua_pushinteger(L, n.families);

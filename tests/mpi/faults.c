@@ -113,7 +113,8 @@ int MPI_Comm_set_name(MPI_Comm comm, const char *name) {
 static void told(const mgrid_error *e) {
   char line[1400];
   bool missed = at > 0; /* the library calls MPI in another way now: this program is to follow */
-  int  n = missed ? snprintf(line, sizeof line, "rank %d never came to its fault, %s\n", me, where) : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
+  int  n = missed ? snprintf(line, sizeof line, "rank %d never came to its fault, %s\n", me, where)
+                  : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
   if (me == world - 1 || odds[world - 1]) unlink(path);
   sleep(2);                                          /* until all have said it; then let none be left */
@@ -134,7 +135,8 @@ static void write_recipe(void) {
     fputs("return recipe { params = { tp = 2 }, build = function(world, p)\n"
           "  local g = grid(world, 'tp-dp', { tp = p.tp, dp = fill }) local t = topology(world) t.grid = g\n"
           "  t.tp, t.dp, t.all = g 'tp', g 'dp', g { 'tp', 'dp' }\n"
-          "  t.w = tensor { axes = { { 'r', 1024 }, { 'c', 1024 } }, type = 'f32', cut = { r = 'tp', c = 'dp' } } return t end,\n"
+          "  t.w = tensor { axes = { { 'r', 1024 }, { 'c', 1024 } }, type = 'f32', cut = { r = 'tp', c = 'dp' } } "
+          "return t end,\n"
           "policy = { of_all = function() return 1 end, of_group = function() return 2 end, other = function() return "
           "1 end },\n"
           "agreed = { of_all = 'world', of_group = 'all', other = 'world' } }\n",
