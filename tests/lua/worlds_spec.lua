@@ -41,8 +41,8 @@ local verbs = {
   function(f) return f .. ":twin()" end,
   function(f) return ("%s:with { timeout = 600 }"):format(f) end,
   function(f) return ("%s:where { a = 0 }"):format(f) end,
-  function(f, random, other) return ("union(%s, %s)"):format(f, other) end,
-  function(f, random, other) return ("zip(%s, %s)"):format(f, other) end,
+  function(f, _, other) return ("union(%s, %s)"):format(f, other) end,
+  function(f, _, other) return ("zip(%s, %s)"):format(f, other) end,
 }
 
 local laws = { "same(%s, %s)", "within(%s, %s)", "disjoint(%s, %s)", "covers(%s)", "assert(%s == %s)" }
