@@ -98,22 +98,17 @@ int main(int argc, char **argv) {
     mgrid_backend_free(b);
     b = over;
   }
-  /* A rank whose planning fails takes part with no plan and its error, so that every rank gets it. */
-  mgrid_error    planning = MGRID_ERROR_INIT;
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, &planning);
-  mgrid_runtime_load(rt, argv[first], &planning);
-  size_t       n = (size_t)(argc - first - 1);
-  mgrid_plan  *plan = mgrid_runtime_plan(rt, c.world, n, (const char *const *)argv + first + 1, &planning);
-  mgrid_state *state = b ? mgrid_materialize(plan, b, "train", &planning) : NULL;
+  /* A rank that cannot load or plan takes part, so that every rank gets an error. */
+  size_t             n = (size_t)(argc - first - 1);
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  o.name = "train";
+  mgrid_state *state = mgrid_open(b, argv[first], n, (const char *const *)argv + first + 1, &o, &e);
   int64_t      proved = 0;
-  if (b && !state) e = planning;
   if (state && mgrid_state_prove(state, &proved, &e) == MGRID_OK)
     printf("rank %lld of %lld: %zu groups, %lld communicators proved, on %s\n", (long long)c.rank, (long long)c.world,
            mgrid_state_ngroups(state), (long long)proved, mgrid_backend_name(b));
   mgrid_state_free(state);
   mgrid_backend_free(b);
-  mgrid_plan_free(plan);
-  mgrid_runtime_free(rt);
   if (e.status) fprintf(stderr, "carrier: rank %lld: %s\n", (long long)c.rank, e.message);
   return e.status / 100;
 }

@@ -2,7 +2,7 @@
 **
 ** multi_gpu.c - moongrid in an existing trainer. Such a trainer usually has a struct of ranks and one
 ** communicator over all of them, made by MPI_Comm_split for the ranks of a machine, a unique id that
-** rank 0 broadcasts, and ncclCommInitRank. set_up below replaces that in 20 lines. Groups then come from
+** rank 0 broadcasts, and ncclCommInitRank. set_up below replaces that in 12 lines. Groups then come from
 ** a recipe: data parallel by default, with tensor parallelism by an argument, without a change here.
 **
 **     mpirun -n 8 multi_gpu mpi
@@ -32,15 +32,10 @@ typedef struct multi_gpu {
 static mgrid_status set_up(multi_gpu *m, const char *backend, int nargs, char **args, mgrid_error *err) {
   MPI_Comm_rank(MPI_COMM_WORLD, &m->process_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &m->num_processes);
-  mgrid_runtime *rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_runtime_load(rt, "picotron", err);
-  mgrid_plan *plan = mgrid_runtime_plan(rt, m->num_processes, (size_t)nargs, (const char *const *)args, err);
-  m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, plan ? err : NULL);
-  m->backend = strcmp(backend, "nccl") == 0 ? mgrid_nccl_backend(m->mpi, NULL, plan ? err : NULL) : m->mpi;
-  m->state = mgrid_materialize(plan, m->backend, "train", err); /* also without a plan: the other ranks get the error */
-  mgrid_plan_free(plan);
-  mgrid_runtime_free(rt);
-  if (!m->state) return err->status ? err->status : MGRID_BACKEND;
+  m->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, err);
+  m->backend = strcmp(backend, "nccl") == 0 && m->mpi ? mgrid_nccl_backend(m->mpi, NULL, err) : m->mpi;
+  m->state = mgrid_open(m->backend, "picotron", (size_t)nargs, (const char *const *)args, NULL, err);
+  if (!m->state) return err->status;
   m->dp = mgrid_state_group(m->state, "dp", err);
   m->mpi_comm = mgrid_mpi_comm(m->dp);
 #ifdef WITH_NCCL

@@ -8,20 +8,21 @@
 **     mgrid_error  e = MGRID_ERROR_INIT;
 **     mgrid_dim    dims[] = { { "tp", 2 }, { "pp", 2 }, { "dp", MGRID_FILL } };   // fastest first
 **     const char  *tp = "tp", *dp = "dp";
-**     mgrid_grid   *grid = mgrid_grid_new(mgrid_world(8), 3, dims, &e);
+**     mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, &e);             // moongrid_mpi.h; the launcher is wrong: said here
+**     int64_t        world = mgrid_backend_world(mpi);
+**     mgrid_grid   *grid = mgrid_grid_new(mgrid_world(world), 3, dims, &e);
 **     mgrid_family *ftp = mgrid_grid_along(grid, 1, &tp, MGRID_GRID_ORDER, &e);
 **     mgrid_family *fdp = mgrid_grid_along(grid, 1, &dp, MGRID_GRID_ORDER, &e);
-**     mgrid_topology *t = mgrid_topology_new(8, &e);
+**     mgrid_topology *t = mgrid_topology_new(world, &e);
 **     mgrid_topology_add(t, "tp", ftp, NULL, &e);
 **     mgrid_topology_add(t, "dp", fdp, NULL, &e);
 **     mgrid_plan    *plan = mgrid_plan_new(t, &e);
-**     mgrid_backend *mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);   // moongrid_mpi.h
 **     mgrid_state   *state = mgrid_materialize(plan, mpi, "train", &e);   // collective
 **     const mgrid_group *g = mgrid_state_group(state, "tp", &e);
 **     if (e.status) give_up(e.message);                                   // the first error of the chain
 **     MPI_Allreduce(..., mgrid_mpi_comm(g));
 **
-** or, from a recipe: mgrid_runtime_new, mgrid_runtime_load, mgrid_runtime_plan.
+** or, from a recipe: mgrid_open, and for MPI mgrid_mpi_open, which opens the backend, too.
 **
 ** WORDS
 **   rank      0-based index in the world, the communicator that the host hands over

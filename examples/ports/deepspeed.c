@@ -17,29 +17,25 @@
 /* --- the set-up: ParallelState.initialize_model_parallel (deepspeed/utils/parallel_state.py), for each model */
 
 typedef struct model {
-  mgrid_runtime     *rt; /* answers its getters */
   mgrid_state       *state;
   const mgrid_group *tp, *pp, *dp, *tp_dp, *ep, *ep_tp, *ep_dp, *sp, *sp_dp;
 } model;
 
 static bool set_up(model *m, mgrid_backend *mpi, const char *name, int n, const char *const *args) {
-  mgrid_state *s = m->state = port_state(mpi, "deepspeed", n, args, name, &m->rt);
-  m->tp = port_group(m->rt, s, "get_tensor_model_parallel_group");
-  m->pp = port_group(m->rt, s, "get_pipeline_model_parallel_group");
-  m->dp = port_group(m->rt, s, "get_data_parallel_group");
-  m->tp_dp = port_group(m->rt, s, "get_tensor_and_data_parallel_group");
-  m->ep = port_group(m->rt, s, "get_expert_model_parallel_group");
-  m->ep_tp = port_group(m->rt, s, "get_expert_tensor_parallel_group");
-  m->ep_dp = port_group(m->rt, s, "get_expert_data_parallel_group");
-  m->sp = port_group(m->rt, s, "get_sequence_parallel_group");
-  m->sp_dp = port_group(m->rt, s, "get_sequence_and_data_parallel_group");
+  mgrid_state *s = m->state = port_state(mpi, "deepspeed", n, args, name);
+  m->tp = port_group(s, "get_tensor_model_parallel_group");
+  m->pp = port_group(s, "get_pipeline_model_parallel_group");
+  m->dp = port_group(s, "get_data_parallel_group");
+  m->tp_dp = port_group(s, "get_tensor_and_data_parallel_group");
+  m->ep = port_group(s, "get_expert_model_parallel_group");
+  m->ep_tp = port_group(s, "get_expert_tensor_parallel_group");
+  m->ep_dp = port_group(s, "get_expert_data_parallel_group");
+  m->sp = port_group(s, "get_sequence_parallel_group");
+  m->sp_dp = port_group(s, "get_sequence_and_data_parallel_group");
   return s != NULL;
 }
 
-static void tear_down(model *m) {
-  mgrid_state_free(m->state);
-  mgrid_runtime_free(m->rt);
-}
+static void tear_down(model *m) { mgrid_state_free(m->state); }
 
 /* --- the end of the set-up */
 
@@ -76,7 +72,7 @@ static void run_experts(const model *actor) {
     for (int i = 0; i < TOKENS; i++)
       EXPECT(back[e][i] == token(replica, e, i) * (expert_weight(e, 0) + expert_weight(e, 1)));
 
-  int copies = port_ask(actor->rt, actor->state, "expert_data_parallel_world_size");
+  int copies = port_ask(actor->state, "expert_data_parallel_world_size");
   MPI_Allreduce(MPI_IN_PLACE, &grad, 1, MPI_DOUBLE, MPI_SUM, mgrid_mpi_comm(actor->ep_dp));
   for (int r = 0; r < RANKS / TP; r++) /* the tokens of all replicas pass one of the expert's copies */
     for (int i = 0; i < TOKENS; i++) want += token(r, mine, i);
@@ -110,7 +106,7 @@ static void to_sequence(const model *critic, double whole[LENGTH][HEADS / SP], d
 /* DistributedAttention.forward (deepspeed/sequence/layer.py). Our attention is the sum of what came before. */
 static void run_attention(const model *critic) {
   double local[LOCAL][HEADS], whole[LENGTH][HEADS / SP];
-  int    replica = port_rank / SP, first = LOCAL * port_ask(critic->rt, critic->state, "sequence_parallel_rank");
+  int    replica = port_rank / SP, first = LOCAL * port_ask(critic->state, "sequence_parallel_rank");
   for (int s = 0; s < LOCAL; s++)
     for (int h = 0; h < HEADS; h++) local[s][h] = state_at(replica, first + s, h);
   to_heads(critic, local, whole);
@@ -134,7 +130,7 @@ static void run_zero(const model *m, const mgrid_group *dp, const char *getter) 
   double   grad[PARAMETERS], parameter[PARAMETERS], ranks = 0;
   int      n = (int)mgrid_group_size(dp), shard = PARAMETERS / n, first = shard * (int)mgrid_group_position(dp);
   MPI_Comm comm = mgrid_mpi_comm(dp);
-  EXPECT(port_ask(m->rt, m->state, getter) == n);
+  EXPECT(port_ask(m->state, getter) == n);
   for (int i = 0; i < PARAMETERS; i++) grad[i] = (port_rank + 1) * i, parameter[i] = 7;
   for (int k = 0; k < n; k++) ranks += (double)mgrid_group_at(dp, k) + 1;
   MPI_Reduce_scatter_block(MPI_IN_PLACE, grad, shard, MPI_DOUBLE, MPI_SUM, comm); /* to the front of grad */
@@ -149,10 +145,10 @@ static void run_zero(const model *m, const mgrid_group *dp, const char *getter) 
 ** stages; the system's getters of neighbours are ranks of the world. */
 static void run_reference(const model *reference) {
   MPI_Comm tp = mgrid_mpi_comm(reference->tp), pp = mgrid_mpi_comm(reference->pp);
-  int      stage = port_ask(reference->rt, reference->state, "pipeline_model_parallel_rank");
+  int      stage = port_ask(reference->state, "pipeline_model_parallel_rank");
   double   score = 1;
   if (stage == 1) MPI_Recv(&score, 1, MPI_DOUBLE, 0, 0, pp, MPI_STATUS_IGNORE);
-  score *= port_ask(reference->rt, reference->state, "tensor_model_parallel_rank") + 1;
+  score *= port_ask(reference->state, "tensor_model_parallel_rank") + 1;
   MPI_Allreduce(MPI_IN_PLACE, &score, 1, MPI_DOUBLE, MPI_SUM, tp);
   if (stage == 0) MPI_Send(&score, 1, MPI_DOUBLE, 1, 0, pp);
   MPI_Bcast(&score, 1, MPI_DOUBLE, 1, pp);
@@ -173,9 +169,9 @@ int main(int argc, char **argv) {
   run_zero(&critic, critic.sp_dp, "sequence_data_parallel_world_size");
 
   /* One getter, three answers. */
-  EXPECT(port_ask(actor.rt, actor.state, "tensor_model_parallel_world_size") == 2);
-  EXPECT(port_ask(critic.rt, critic.state, "tensor_model_parallel_world_size") == 1);
-  EXPECT(port_ask(reference.rt, reference.state, "tensor_model_parallel_world_size") == 4);
+  EXPECT(port_ask(actor.state, "tensor_model_parallel_world_size") == 2);
+  EXPECT(port_ask(critic.state, "tensor_model_parallel_world_size") == 1);
+  EXPECT(port_ask(reference.state, "tensor_model_parallel_world_size") == 4);
   /* All ranks are a group of two models, and one communicator. */
   EXPECT(mgrid_group_size(actor.tp_dp) == RANKS && mgrid_group_size(critic.sp_dp) == RANKS);
   EXPECT(mgrid_mpi_comm(actor.tp_dp) == mgrid_mpi_comm(critic.sp_dp));

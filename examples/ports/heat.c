@@ -66,9 +66,7 @@ typedef struct solver {
 } solver;
 
 static bool set_up(solver *s, mgrid_backend *mpi, const char *recipe, int n, const char *const *args) {
-  mgrid_runtime *rt;
-  s->state = port_state(mpi, recipe, n, args, "heat", &rt);
-  mgrid_runtime_free(rt);
+  s->state = port_state(mpi, recipe, n, args, "heat");
   s->cart = mgrid_state_group(s->state, "cart", &port_error);
   s->ring = mgrid_state_group(s->state, "ring", &port_error);
   s->line = mgrid_state_group(s->state, "line", &port_error);

@@ -12,27 +12,26 @@
 /* --- the set-up: initialize_model_parallel, which also switches to training */
 
 typedef struct parallel_state {
-  mgrid_runtime     *rt; /* answers the getters, keeps nothing of the state */
   mgrid_state       *state;
   const mgrid_group *sp, *dp, *copies; /* dp is what the file calls so: sequence x data */
 } parallel_state;
 
 static bool set_up(parallel_state *p, mgrid_backend *mpi, int n, const char *const *args) {
-  p->state = port_state(mpi, "optimum_habana", n, args, "habana", &p->rt);
-  p->sp = port_group(p->rt, p->state, "get_sequence_parallel_group");
-  p->dp = port_group(p->rt, p->state, "get_data_parallel_group");
+  p->state = port_state(mpi, "optimum_habana", n, args, "habana");
+  p->sp = port_group(p->state, "get_sequence_parallel_group");
+  p->dp = port_group(p->state, "get_data_parallel_group");
   p->copies = mgrid_state_group(p->state, "dp", &port_error);
   return p->state != NULL;
 }
 
 /* --- the end of the set-up */
 
-static int ask(const parallel_state *p, const char *getter) { return port_ask(p->rt, p->state, getter); }
+static int ask(const parallel_state *p, const char *getter) { return port_ask(p->state, getter); }
 
 /* set_training_mode and set_eval_mode: globals of the module there, a setting of this state here. */
 static void set_training(const parallel_state *p, bool training) {
   mgrid_arg mode = mgrid_arg_boolean("training", training);
-  mgrid_runtime_set(p->rt, p->state, &mode, &port_error);
+  mgrid_runtime_set(mgrid_state_runtime(p->state), p->state, &mode, &port_error);
 }
 
 /* The mean that a trainer makes of gradients: a sum over get_data_parallel_group, divided by
@@ -81,6 +80,5 @@ int main(int argc, char **argv) {
     set_training(&p, true);
   }
   mgrid_state_free(p.state);
-  mgrid_runtime_free(p.rt);
   return port_end("optimum_habana", mpi);
 }

@@ -27,23 +27,21 @@ typedef struct manager {
 } manager;
 
 static bool set_up(manager *m, mgrid_backend *mpi, int n, const char *const *args) {
-  mgrid_runtime *rt;
-  mgrid_state   *s = m->state = port_state(mpi, "picotron", n, args, "picotron", &rt);
+  mgrid_state *s = m->state = port_state(mpi, "picotron", n, args, "picotron");
   if (!s) return false;
-  const mgrid_group *cp = port_group(rt, s, "cp_group");
-  m->tp = mgrid_mpi_comm(port_group(rt, s, "tp_group"));
+  const mgrid_group *cp = port_group(s, "cp_group");
+  m->tp = mgrid_mpi_comm(port_group(s, "tp_group"));
   m->cp = mgrid_mpi_comm(cp);
-  m->cp_dp = mgrid_mpi_comm(port_group(rt, s, "cp_dp_group"));
-  m->tp_rank = port_ask(rt, s, "tp_rank"), m->tp_size = port_ask(rt, s, "tp_world_size");
-  m->cp_rank = port_ask(rt, s, "cp_rank"), m->cp_size = port_ask(rt, s, "cp_world_size");
-  m->pp_rank = port_ask(rt, s, "pp_rank"), m->pp_size = port_ask(rt, s, "pp_world_size");
-  m->dp_rank = port_ask(rt, s, "dp_rank"), m->dp_size = port_ask(rt, s, "dp_world_size");
-  m->cp_dp_size = port_ask(rt, s, "cp_dp_world_size");
-  m->pp_next = port_ask(rt, s, "pp_next_rank"), m->pp_prev = port_ask(rt, s, "pp_prev_rank");
-  m->cp_next = (int)mgrid_group_position_of(cp, port_ask(rt, s, "cp_send_rank"));
-  m->cp_prev = (int)mgrid_group_position_of(cp, port_ask(rt, s, "cp_recv_rank"));
-  m->is_first_stage = port_ask(rt, s, "pp_is_first_stage"), m->is_last_stage = port_ask(rt, s, "pp_is_last_stage");
-  mgrid_runtime_free(rt);
+  m->cp_dp = mgrid_mpi_comm(port_group(s, "cp_dp_group"));
+  m->tp_rank = port_ask(s, "tp_rank"), m->tp_size = port_ask(s, "tp_world_size");
+  m->cp_rank = port_ask(s, "cp_rank"), m->cp_size = port_ask(s, "cp_world_size");
+  m->pp_rank = port_ask(s, "pp_rank"), m->pp_size = port_ask(s, "pp_world_size");
+  m->dp_rank = port_ask(s, "dp_rank"), m->dp_size = port_ask(s, "dp_world_size");
+  m->cp_dp_size = port_ask(s, "cp_dp_world_size");
+  m->pp_next = port_ask(s, "pp_next_rank"), m->pp_prev = port_ask(s, "pp_prev_rank");
+  m->cp_next = (int)mgrid_group_position_of(cp, port_ask(s, "cp_send_rank"));
+  m->cp_prev = (int)mgrid_group_position_of(cp, port_ask(s, "cp_recv_rank"));
+  m->is_first_stage = port_ask(s, "pp_is_first_stage"), m->is_last_stage = port_ask(s, "pp_is_last_stage");
   return true;
 }
 

@@ -37,27 +37,24 @@ static inline mgrid_backend *port_begin(int *argc, char ***argv) {
   return mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &port_error);
 }
 
-/* A state of a recipe. The runtime answers its queries; NULL on failure, then on all ranks. */
+/* A state of a recipe; NULL on failure, then on all ranks. */
 static inline mgrid_state *port_state(mgrid_backend *mpi, const char *recipe, int n, const char *const *args,
-                                      const char *name, mgrid_runtime **rt) {
-  *rt = mgrid_runtime_new(NULL, NULL, &port_error);
-  mgrid_runtime_load(*rt, recipe, &port_error);
-  mgrid_plan  *plan = mgrid_runtime_plan(*rt, port_size, (size_t)n, args, &port_error);
-  mgrid_state *state = mgrid_materialize(plan, mpi, name, &port_error); /* with plan NULL the others get the error */
-  mgrid_plan_free(plan);
-  return state;
+                                      const char *name) {
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  o.name = name;
+  return mgrid_open(mpi, recipe, (size_t)n, args, &o, &port_error);
 }
 
 /* A getter of the system that the recipe models: an integer, or 1 and 0; -1 for none. */
-static inline int port_ask(mgrid_runtime *rt, mgrid_state *s, const char *getter) {
+static inline int port_ask(mgrid_state *s, const char *getter) {
   int64_t answer = -1;
-  mgrid_runtime_ask_integer(rt, s, getter, NULL, &answer, &port_error);
+  mgrid_runtime_ask_integer(mgrid_state_runtime(s), s, getter, NULL, &answer, &port_error);
   return (int)answer;
 }
 
 /* A getter of a group. */
-static inline const mgrid_group *port_group(mgrid_runtime *rt, mgrid_state *s, const char *getter) {
-  return mgrid_runtime_group(rt, s, getter, NULL, &port_error);
+static inline const mgrid_group *port_group(mgrid_state *s, const char *getter) {
+  return mgrid_runtime_group(mgrid_state_runtime(s), s, getter, NULL, &port_error);
 }
 
 /* The exit status, the same on all ranks: 0 only if every check of every rank held. */

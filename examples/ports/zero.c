@@ -23,15 +23,13 @@ typedef struct multi_gpu_config { /* as MultiGpuConfig; the communicators are by
 ** socket or a file), makes one communicator. */
 static bool config_init(multi_gpu_config *c, mgrid_backend *backend, const char *recipe, int n,
                         const char *const *args) {
-  mgrid_runtime *rt;
-  mgrid_machine  here = MGRID_MACHINE_INIT;
+  mgrid_machine here = MGRID_MACHINE_INIT;
   *c = (multi_gpu_config){ .process_rank = port_rank, .num_processes = port_size };
-  c->state = port_state(backend, recipe, n, args, "zero", &rt);
+  c->state = port_state(backend, recipe, n, args, "zero");
   c->shard = mgrid_state_group(c->state, "shard", &port_error);
   c->copy = mgrid_state_group(c->state, "copy", &port_error);
   mgrid_state_machine(c->state, &here, &port_error);
   c->local_device_idx = (int)here.local_rank;
-  mgrid_runtime_free(rt);
   return c->state != NULL;
 }
 

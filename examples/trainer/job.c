@@ -47,13 +47,11 @@ mgrid_status job_open(job *j, const char *recipe, size_t n, const char *const *a
   job_part *p = &j->part;
   MPI_Comm_rank(MPI_COMM_WORLD, &j->rank);
   MPI_Comm_size(MPI_COMM_WORLD, &j->world);
-  p->rt = mgrid_runtime_new(NULL, NULL, err);
-  mgrid_runtime_load(p->rt, recipe, err);
-  mgrid_plan *plan = mgrid_runtime_plan(p->rt, j->world, n, args, err);
-  /* A rank that has no plan takes part all the same and tells the others why. */
-  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, plan ? err : NULL);
-  p->state = mgrid_materialize(plan, j->mpi, "train", err);
-  mgrid_plan_free(plan);
+  mgrid_open_options o = MGRID_OPEN_OPTIONS_INIT;
+  o.name = "train";
+  j->mpi = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, err);
+  p->state = mgrid_open(j->mpi, recipe, n, args, &o, err);
+  p->rt = mgrid_runtime_ref(mgrid_state_runtime(p->state)); /* as that of a reload, which is not the state's */
   return p->state ? part_open(j, p, err) : err->status;
 }
 
