@@ -271,7 +271,7 @@ enum { MGRID_MISSING_SHOWN = 8 };
 typedef struct mgrid_missing {
   int64_t n;                         /* how many; 0 where it is not known who */
   int64_t rank[MGRID_MISSING_SHOWN]; /* the first of them */
-  bool    lost;                      /* their processes have failed */
+  uint8_t lost;                      /* 1: their processes have failed; no bool, since it comes from others */
 } mgrid_missing;
 void mgrid_missing_add(mgrid_missing *m, int64_t rank);
 /* MGRID_TIMED_OUT: "after 3 seconds not all ranks had come: ranks 3, 5 are not there", or MGRID_LOST_RANK */
@@ -297,7 +297,7 @@ mgrid_status mgrid_cannot_be(mgrid_error *err, const char *fmt, ...) __attribute
 void mgrid_error_heard(mgrid_error *e);
 /* Is it a rank of a world of this size? -1 with an error where it is none. */
 int64_t mgrid_rank_heard(uint64_t rank, int64_t world, mgrid_error *err);
-/* Are these ranks that may be missing? missing.c */
+/* Are these ranks that may be missing, as a carrier tells? missing.c */
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err);
 
 /* An error because ranks did not come gets the name of the call that they did not come to. verdict.c */

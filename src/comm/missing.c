@@ -14,6 +14,7 @@ void mgrid_missing_add(mgrid_missing *m, int64_t rank) {
 
 mgrid_status mgrid_missing_heard(const mgrid_missing *m, int64_t world, mgrid_error *err) {
   if (m->n < 0 || m->n > world) return mgrid_cannot_be(err, "%" PRId64 " missing ranks of %" PRId64, m->n, world);
+  if (m->lost) return mgrid_cannot_be(err, "ranks lost, as MPI alone tells");
   for (int64_t i = 0; i < m->n && i < MGRID_MISSING_SHOWN; i++)
     if (m->rank[i] < 0 || m->rank[i] >= world)
       return mgrid_cannot_be(err, "a missing rank %" PRId64 " of %" PRId64, m->rank[i], world);
@@ -28,7 +29,8 @@ mgrid_status mgrid_missing_fail(const mgrid_missing *m, double seconds, mgrid_er
   if (m->n > MGRID_MISSING_SHOWN)
     snprintf(text + len, sizeof text - len, " and %" PRId64 " more", m->n - MGRID_MISSING_SHOWN);
   const char *who = m->n == 0 ? "some rank" : m->n > 1 ? "ranks " : "rank ", *be = m->n > 1 ? "are" : "is";
-  if (m->lost) return mgrid_fail(err, MGRID_LOST_RANK, "%s%s %s lost: MPI says that the process has failed", who, text, be);
+  if (m->lost)
+    return mgrid_fail(err, MGRID_LOST_RANK, "%s%s %s lost: MPI says that the process has failed", who, text, be);
   return mgrid_fail(err, MGRID_TIMED_OUT, "after %.3g seconds not all ranks had come: %s%s %s not there", seconds, who,
                     text, be);
 }

@@ -68,19 +68,22 @@ static mgrid_error least_of(int64_t rank, mgrid_missing missing, uint64_t comes,
 static void test_missing_ranks(void **state) {
   (void)state;
   for (int64_t rank = 0; rank < 2; rank++) { /* up to the first, and down from it */
-    SAYS(least_of(rank, (mgrid_missing){ -1, { 0 } }, 0, 0), "-1 missing ranks of 2");
-    SAYS(least_of(rank, (mgrid_missing){ 3, { 0 } }, 0, 0), "3 missing ranks of 2");
-    SAYS(least_of(rank, (mgrid_missing){ INT64_MAX, { 0 } }, 0, 0), "9223372036854775807 missing ranks of 2");
-    SAYS(least_of(rank, (mgrid_missing){ 1, { 2 } }, 0, 0), "a missing rank 2 of 2");
-    SAYS(least_of(rank, (mgrid_missing){ 1, { INT64_MIN } }, 0, 0), "a missing rank -9223372036854775808 of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .n = -1 }, 0, 0), "-1 missing ranks of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .n = 3 }, 0, 0), "3 missing ranks of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .n = INT64_MAX }, 0, 0), "9223372036854775807 missing ranks of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .lost = 120 }, 0, 0), "ranks lost, as MPI alone tells");
+    SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { 2 } }, 0, 0), "a missing rank 2 of 2");
+    SAYS(least_of(rank, (mgrid_missing){ .n = 1, .rank = { INT64_MIN } }, 0, 0),
+         "a missing rank -9223372036854775808 of 2");
   }
-  assert_int_equal(least_of(0, (mgrid_missing){ 1, { 1 } }, 0, 0).status, MGRID_TIMED_OUT); /* this can be */
+  assert_int_equal(least_of(0, (mgrid_missing){ .n = 1, .rank = { 1 } }, 0, 0).status,
+                   MGRID_TIMED_OUT); /* this can be */
 }
 
 static void test_a_least_that_is_not_the_least(void **state) {
   (void)state;
-  assert_int_equal(least_of(1, (mgrid_missing){ 0 }, 7, 8).status, MGRID_OK);
-  SAYS(least_of(1, (mgrid_missing){ 0 }, 9, 8), "the least of some numbers is not the least");
+  assert_int_equal(least_of(1, (mgrid_missing){ .n = 0 }, 7, 8).status, MGRID_OK);
+  SAYS(least_of(1, (mgrid_missing){ .n = 0 }, 9, 8), "the least of some numbers is not the least");
 }
 
 static void test_ranks(void **state) {
