@@ -624,6 +624,11 @@ MGRID_API mgrid_state *mgrid_materialize(const mgrid_plan *plan, mgrid_backend *
 /* Collective like mgrid_materialize, in the same order on all ranks. Communicators that
 ** other states use stay. The state's group handles end here. */
 MGRID_API void mgrid_state_free(mgrid_state *s);
+/* mgrid_state_free on this rank alone, ahead of the others: of a rank that shares none of its communicators, also lazy
+** ones, with another rank; else MGRID_REFUSED, and nothing is freed. Local. The others go on with their communicators
+** and free the state later; calls over all ranks of that state (prove, create, move) they make no more. Meanwhile this
+** rank may take part in other calls over all ranks, in which only the others compare what states they have. */
+MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
 /* Create the communicators of a lazy family. Collective over the backend; calling it
 ** again is harmless. */
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);

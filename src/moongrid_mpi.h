@@ -61,6 +61,9 @@ static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   return mgrid_group_size(g) == 1 && !*mgrid_group_backend(g) ? MPI_COMM_SELF : MPI_COMM_NULL;
 }
 
+/* The same for Fortran, where an MPI_Comm is an INTEGER; MPI_COMM_NULL's for none. Local. */
+static inline MPI_Fint mgrid_mpi_comm_f(const mgrid_group *g) { return MPI_Comm_c2f(mgrid_mpi_comm(g)); }
+
 /* MPI_Cart_shift by the name of a dim: the positions, which are ranks of mgrid_mpi_comm(g), to receive from and
 ** to send to, or MPI_PROC_NULL past an end that is not periodic. Right for groups of one rank too. Errors as of
 ** mgrid_group_shift; *source and *dest are as before then. Local. */

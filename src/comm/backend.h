@@ -254,6 +254,7 @@ struct mgrid_backend {
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place           place;
+  bool                  left; /* of core: mgrid_state_leave was called, and others may have that state still */
   struct mgrid_reading *reading;     /* of core: which ranks read each other in moves; NULL before the first: reads.c */
   int64_t               read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
   bool                  hooks_fixed; /* of core: a state was made, so the hooks are fixed */

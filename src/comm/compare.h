@@ -19,9 +19,9 @@ typedef struct mgrid_meeting {
   bool         all, none;     /* out: all ranks have the same; none has any */
   uint64_t *each; /* out: [MGRID_MET * world], if it is neither: of each rank its status, first and second. Free it. */
 } mgrid_meeting;
-enum { MGRID_MET = 4 };
-/* The begin of a call of ours over all ranks: its name, which errors have, and a digest of the name, of the states that
-** are there and of the library's version. plans: ranks agree on a plan in it. Local. */
+enum { MGRID_MET = 5 };
+/* The begin of a call of ours over all ranks: its name, which errors have, and a digest of the name and of the library's
+** version. plans: ranks agree on a plan in it. Local. */
 uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A digest that goes with every call in which ranks agree on a plan: of a rank that has none. */
 enum { MGRID_ANY_PLAN = 1 };

@@ -166,6 +166,20 @@ void mgrid_state_free(mgrid_state *s) {
   mgrid_backend_free(b);
 }
 
+mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err) {
+  if (!s) return MGRID_USAGE;
+  for (size_t i = 0; i < s->view.nmembers; i++)
+    if (s->view.member[i].comm >= 0)
+      return mgrid_fail(err, MGRID_REFUSED,
+                        "rank %" PRId64 " shares group %" PRId64
+                        " of '%s' with other ranks, so it cannot leave the state "
+                        "'%s' before them; mgrid_state_free on all ranks ends it",
+                        s->view.rank, s->group[i].index, s->group[i].name, s->name);
+  s->backend->left |= !s->partial;
+  mgrid_state_free(s);
+  return MGRID_OK;
+}
+
 static mgrid_outcome first_of(mgrid_outcome a, mgrid_outcome b) { return a ? a : b; }
 
 /* Create the batch on all ranks, or on none. */
@@ -234,6 +248,7 @@ mgrid_state *mgrid_state_make(const mgrid_plan *plan, mgrid_backend *b, const ch
   free(locations);
   mgrid_growing_free(growing);
   if (!status) {
+    s->made = true;
     mgrid_log(&b->hooks, MGRID_LOG_INFO,
               "state '%s' is made: rank %" PRId64 " of %" PRId64 ", %zu groups, %zu communicators", s->name, b->rank,
               b->world, mgrid_state_ngroups(s), mgrid_state_ncomms(s));

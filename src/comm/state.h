@@ -57,6 +57,7 @@ struct mgrid_state {
   mgrid_group   *group;    /* [view.nmembers]: the handles */
   size_t        *first;    /* [nentries + 1]: where the groups of a family begin in `group` */
   mgrid_runtime *runtime;  /* of mgrid_open, which the state owns; else NULL */
+  bool           made;     /* on all ranks: it counts when they compare their states */
   bool           partial;  /* of mgrid_state_shrink: not every rank has it */
   json_t        *settings; /* by name, as the host set them for the recipe's queries; NULL: none */
 };

@@ -145,7 +145,9 @@ for _, header in ipairs(arg) do
     local line = ("%s(%s)"):format(call, table.concat(args, ", "))
     local body = {}
     local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. ";\n" end
-    if freed == "state" then add "if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL" end
+    if freed == "state" or call == "mgrid_state_leave" then
+      add "if (null != 1) mgrid_policy_free(f->policy), f->policy = NULL"
+    end
     if made and frees[made] and not borrowed[call] then
       add("%s *r = %s", made, line)
       add "a.made = true, a.failed = !r"
@@ -158,6 +160,7 @@ for _, header in ipairs(arg) do
     end
     if #writes > 0 then add("a.unset = a.failed && (%s)", table.concat(writes, " || ")) end
     if freed then add("if (null != 1) f->%s = NULL", freed) end
+    if call == "mgrid_state_leave" then add "if (!a.failed) f->state = NULL" end
     callers[#callers + 1] = ("static answer call_%s(fixture *f, int null, mgrid_error *err) {\n"):format(call)
       .. "  answer a = { .failed = false };\n  (void)f, (void)null, (void)err;\n" .. table.concat(body)
       .. "  return a;\n}\n"

@@ -79,7 +79,8 @@ for _, header in ipairs(arg) do
     ret = ret:gsub("%s+", " ")
     local body, args = {}, {}
     local function add(format, ...) body[#body + 1] = "  " .. format:format(...) .. "\n" end
-    local freed = call:match "^mgrid_([a-z]+)_free$"
+    local leaves = call == "mgrid_state_leave" -- frees it, if it succeeds
+    local freed = call:match "^mgrid_([a-z]+)_free$" or leaves
     local made = ret:gsub("^const ", ""):match "^mgrid_([a-z]+) %*$"
     for param in (params:sub(2, -2) .. ","):gmatch "%s*(.-)%s*," do
       local full, name, array = param:match "^(.-)%s*([%w_]+)(%[?%d*%]?)$"
@@ -118,6 +119,7 @@ for _, header in ipairs(arg) do
     elseif ret == "mgrid_status" then
       add("mgrid_status s = %s;", line)
       add "end(z, s != MGRID_OK);"
+      if leaves then add "if (s) put_state(z, a0);" end
     elseif ret == "const char *" then
       add("const char *r = %s;", line)
       add "end(z, false), touch(r);"

@@ -6,6 +6,7 @@
 #include "moongrid_mpi.h"
 #include "tap.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static mgrid_error e = MGRID_ERROR_INIT;
@@ -227,6 +228,7 @@ static void test_borrowed(void) {
   for (int i = 0; i < 3; i++) {
     MPI_Comm comm = mgrid_mpi_comm(mgrid_state_group(s, names[i], &e)), was = comm, twin;
     int      one = 1, sum = 0, n, class = 0;
+    ok = ok && MPI_Comm_f2c(mgrid_mpi_comm_f(mgrid_state_group(s, names[i], &e))) == comm;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_size(comm, &n);
     int rc = MPI_Comm_free(&comm);
@@ -244,6 +246,88 @@ static void test_borrowed(void) {
   mgrid_plan_free(p);
 }
 
+/* -------------------------------------------------------------- ranks that leave early */
+
+/* A family of the first n ranks. */
+static mgrid_plan *first_ranks(int n) {
+  int64_t  starts[] = { 0, n };
+  int32_t *ranks = calloc((size_t)size, sizeof *ranks);
+  for (int i = 0; i < n; i++) ranks[i] = i;
+  mgrid_family *f =
+      mgrid_family_table(mgrid_world(size), 1, starts, ranks, n < size ? MGRID_PARTIAL : MGRID_PARTITION, &e);
+  mgrid_topology *t = mgrid_topology_new(size, &e);
+  mgrid_topology_add(t, "grid", f, NULL, &e);
+  mgrid_plan *p = mgrid_plan_new(t, &e);
+  mgrid_topology_free(t);
+  mgrid_family_free(f);
+  free(ranks);
+  return p;
+}
+
+/* A grid of fewer ranks after the other: those outside leave at once, the others work and free it later, or never. */
+static void test_leave(void) {
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  bool           ok = true;
+  for (int n = size; n > 0; n--) {
+    mgrid_plan  *p = first_ranks(n), *q = first_ranks(1);
+    mgrid_state *s = mgrid_materialize(p, b, "grid", &e), *other;
+    mgrid_error  no = MGRID_ERROR_INIT;
+    mgrid_status left = mgrid_state_leave(s, &no);
+    const bool   member = rank < n && n > 1;
+    int          one = 1, sum = 0;
+    ok = ok && !e.status && (member ? left == MGRID_REFUSED && strstr(no.message, "shares group 0 of 'grid'") : !left);
+    other = mgrid_materialize(q, b, "beside", &e); /* while some have the first */
+    if (member) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, mgrid_mpi_comm(mgrid_state_group(s, "grid", &e)));
+    ok = ok && (!member || sum == n);
+    if (member) mgrid_state_free(s);
+    mgrid_state_free(other);
+    mgrid_plan_free(p);
+    mgrid_plan_free(q);
+  }
+  test(ok && !e.status, "ranks that are in no group leave a state before the others free it");
+  test(mgrid_backend_ncomms(b) == 0, "none is left");
+  mgrid_backend_free(b);
+}
+
+/* States that a rank has and others have not: the error says what differs, however many they are and whatever names they
+** have. */
+static void test_unlike(void) {
+  enum { STATES = 12 };
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
+  mgrid_plan    *p = first_ranks(size);
+  bool           ok = true;
+  for (int freed = 0; freed < STATES && size > 1; freed++) {
+    mgrid_state *s[STATES];
+    for (int i = 0; i < STATES; i++) {
+      char name[64];
+      snprintf(name, sizeof name, i % 3 == 0 ? "same" : "state %d', 'of a long name, so that few have room", i);
+      s[i] = mgrid_materialize(p, b, name, &e);
+    }
+    ok = ok && !e.status;
+    mgrid_error no = MGRID_ERROR_INIT;
+    if (rank == size - 1) mgrid_state_free(s[freed]);
+    ok = ok && mgrid_agree(b, p, NULL, &no) == MGRID_DISAGREE;
+    char *have = strstr(no.message, " has "), *has = have ? strstr(have + 1, ", rank ") : NULL, *text;
+    text = has ? strstr(has, " has ") : NULL;
+    ok = ok && text && (strncmp(have, text, (size_t)(has - have)) != 0 || text[has - have] != ';');
+    ok = ok && strncmp(no.message, "ranks have unlike states: rank 0 has ", 37) == 0;
+    for (int i = 0; i < STATES; i++)
+      if (i != freed || rank < size - 1) mgrid_state_free(s[i]);
+    if (!ok) fprintf(stderr, "# %d: %s\n", freed, no.message);
+  }
+  mgrid_state *s = mgrid_materialize(p, b, "grid", &e), *next = NULL;
+  mgrid_error  no = MGRID_ERROR_INIT;
+  if (rank == 0) mgrid_state_free(s); /* the others have it when its name is taken again, by another plan */
+  mgrid_plan *q = first_ranks(1);
+  if (size > 1) next = mgrid_materialize(q, b, "grid", &no);
+  ok = ok && (size == 1 || (!next && strstr(no.message, "rank 0 has none, rank 1 has 'grid'")));
+  if (rank > 0) mgrid_state_free(s);
+  test(ok && !e.status, "ranks with unlike states are told what differs");
+  mgrid_plan_free(p);
+  mgrid_plan_free(q);
+  mgrid_backend_free(b);
+}
+
 int main(int argc, char **argv) {
   tap_begin(&argc, &argv);
   mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, NULL, &e);
@@ -251,5 +335,9 @@ int main(int argc, char **argv) {
   mgrid_backend_free(b);
   test_attributes();
   test_borrowed();
+  test_leave();
+  test_unlike();
+  MPI_Fint fortran = mgrid_mpi_comm_f(NULL);
+  test(MPI_Comm_f2c(fortran) == MPI_COMM_NULL, "the handle for Fortran of no group");
   return tap_end();
 }
