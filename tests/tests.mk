@@ -37,10 +37,10 @@ $(B)/gen/nulls.h: tests/c/nulls.lua $(CORE_HEADERS)
 $(B)/tests/c/test_nulls.o: TEST_FLAGS = -I$(B)
 $(B)/tests/c/test_nulls.o: $(B)/gen/nulls.h
 
-# What scripts/systems compares between systems.
-tests: $(B)/tests/digests
+# What scripts/systems compares between systems, and what tests/lua/worst_spec.lua runs.
+tests: $(B)/tests/digests $(B)/tests/worst
 
-$(B)/tests/digests: $(B)/tests/c/digests.o $(LUA_OBJ) $(B)/libmoongrid.a
+$(B)/tests/digests $(B)/tests/worst: $(B)/tests/%: $(B)/tests/c/%.o $(LUA_OBJ) $(B)/libmoongrid.a
 	$(CC) $< -o $@ $(WITH_LUA) $(shell $(PKG_CONFIG) --libs cmocka) $(ALL_LDFLAGS)
 
 # Every allocation of the library goes through the test, which lets a chosen one fail.

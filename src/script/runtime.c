@@ -50,8 +50,6 @@ mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud,
 /* --------------------------------------------------------------------- life */
 
 static int open_body(lua_State *L) {
-  enum { PAUSE = 600 };
-  lua_gc(L, LUA_GCINC, PAUSE, 0, 0); /* a small heap for a short time: collect at six times of what is alive */
   mgrid_prelude_open(L);
   return 0;
 }

@@ -88,11 +88,14 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
 
 /* With several unknown keys the message names the first by bytes, so that it is the same on every rank. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
+  enum { SOME = 256 };
   const char *bad = NULL;
   i = lua_absindex(L, i);
+  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
   lua_pushnil(L);
-  while (lua_next(L, i)) {
+  for (int seen = 1; lua_next(L, i); seen++) {
     lua_pop(L, 1);
+    if (seen % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
     if (list && lua_isinteger(L, -1)) continue;
     if (lua_type(L, -1) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
@@ -275,7 +278,8 @@ const char *mgrid_lua_kind(lua_State *L, int i) {
 /* A list of integers, or of sizes: a size is 1 or more, or fill. */
 static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
   mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
-  *n = lua_rawlen(L, i);
+  *n = mgrid_lua_charge_list(L, i, 4);
+  mgrid_lua_reserve(L, (int64_t)*n, sizeof(int64_t));
   for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
     lua_rawgeti(L, i, (lua_Integer)k);
     if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))

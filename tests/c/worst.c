@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+**
+** worst.c - runs what worst_spec.lua writes under small limits, and measures: no call takes more than 1.5 times its
+** processor time, and the process no more than 1.5 times the memory, each with some more for what is no fault of a recipe.
+**
+**     build/tests/worst recipe FILE WORLD SECONDS
+**         a recipe that goes on where the last call ended (tests/lua/worst.lua), for so much processor time
+**     build/tests/worst files RECIPE
+**         files by a line of standard input each, as the recipe's parameter f, and with all of its parameters
+**     build/tests/worst texts
+**         files by a line of standard input each, as recipes
+*/
+#include "moongrid.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#define MEMORY  ((size_t)96 << 20)
+#define SECONDS 0.4
+/* A call is over the limit beyond these: a busy machine slows a processor down, and the process is larger than its recipe. */
+#define MOST_SECONDS (1.5 * SECONDS + 0.6)
+#define MOST_KIB     ((long)(MEMORY * 3 / 2 + (16 << 20)) / 1024)
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static long peak(void) {
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return u.ru_maxrss;
+}
+
+static double longest;
+static int    faults;
+
+/* Tell about the call that began then, if it took too much. */
+static bool took_too_much(double began, const char *what) {
+  const double took = now() - began;
+  if (took > longest) longest = took;
+  if (took <= MOST_SECONDS && peak() <= MOST_KIB) return false;
+  printf("fault: %s: %.2f s of %.2f, %ld MiB of %zu\n", what, took, SECONDS, peak() >> 10, MEMORY >> 20);
+  fflush(stdout);
+  faults++;
+  return true;
+}
+
+/* The last line that the recipe has said. */
+static char said[512];
+
+static void hear(void *ud, mgrid_level level, const char *text) {
+  (void)ud;
+  if (level == MGRID_LOG_RECIPE) snprintf(said, sizeof said, "%s", text);
+}
+
+static mgrid_runtime *open_runtime(double seconds) {
+  mgrid_limits   l = MGRID_LIMITS_INIT;
+  mgrid_hooks    h = MGRID_HOOKS_INIT;
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt;
+  l.memory = MEMORY, l.instructions = 2000000, l.seconds = seconds, l.call_seconds = SECONDS;
+  h.log = hear;
+  if (!(rt = mgrid_runtime_new(&l, &h, &err))) printf("no runtime: %s\n", err.message), exit(1);
+  return rt;
+}
+
+/* ------------------------------------------------------------------ a recipe */
+
+static int run_recipe(const char *path, int64_t world, double seconds) {
+  mgrid_error    err = MGRID_ERROR_INIT;
+  mgrid_runtime *rt = open_runtime(20 * SECONDS); /* to load: the worst values are made then */
+  mgrid_backend *b = mgrid_backend_dry(world, 3, &err);
+  mgrid_plan    *p = NULL;
+  mgrid_state   *s = NULL;
+  if (mgrid_runtime_load(rt, path, &err) == MGRID_OK) p = mgrid_runtime_plan(rt, world, 0, NULL, &err);
+  if (p && b) s = mgrid_materialize(p, b, "worst", &err);
+  if (!s) {
+    printf("%s\n", err.message);
+    return 1;
+  }
+  int    calls = 0;
+  size_t length;
+  char   answer[64] = "";
+  for (double began; now() < seconds && peak() <= MOST_KIB; calls++) { /* a process does not get smaller */
+    mgrid_error_clear(&err);
+    began = now();
+    mgrid_runtime_ask(rt, s, "try", NULL, answer, sizeof answer, &length, &err);
+    if (getenv("WORST_TELLS")) printf("%d: %.3f s: %s: %s %s\n", calls, now() - began, said, answer, err.message);
+    took_too_much(began, said);
+  }
+  printf("calls %d, longest %.2f s, peak %ld MiB, %s\n", calls, longest, peak() >> 10, answer);
+  mgrid_state_free(s);
+  mgrid_backend_free(b);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return faults > 0;
+}
+
+/* --------------------------------------------------------------------- files */
+
+static bool next_path(char *path, int size) {
+  if (!fgets(path, size, stdin)) return false;
+  path[strcspn(path, "\n")] = '\0';
+  return true;
+}
+
+static int run_files(const char *recipe) {
+  char path[480];
+  int  files = 0;
+  for (; next_path(path, sizeof path); files++) {
+    char           arg[512];
+    mgrid_error    err = MGRID_ERROR_INIT;
+    mgrid_runtime *rt = open_runtime(SECONDS);
+    const char    *args[] = { arg };
+    snprintf(arg, sizeof arg, "f=%s", path);
+    const double began = now();
+    if (mgrid_runtime_load(rt, recipe ? recipe : path, &err) == MGRID_OK)
+      mgrid_plan_free(mgrid_runtime_plan(rt, 8, recipe ? 1 : 0, args, &err));
+    if (getenv("WORST_TELLS")) printf("%s: %.3f s, %ld: %s\n", path, now() - began, peak() >> 10, err.message);
+    took_too_much(began, path);
+    if (recipe) {
+      const double again = now();
+      mgrid_error_clear(&err);
+      mgrid_plan_free(mgrid_runtime_plan_file(rt, 8, path, 0, NULL, &err));
+      if (getenv("WORST_TELLS")) printf("  as parameters: %.3f s, %ld: %s\n", now() - again, peak() >> 10, err.message);
+      took_too_much(again, path);
+    }
+    mgrid_runtime_free(rt);
+    if (peak() > MOST_KIB) break;
+  }
+  printf("files %d, longest %.2f s, peak %ld MiB\n", files, longest, peak() >> 10);
+  return faults > 0;
+}
+
+int main(int argc, char **argv) {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 64 << 10); /* large blocks go back when they are freed: their holes are no fault of a recipe */
+#endif
+  if (argc == 5 && strcmp(argv[1], "recipe") == 0) return run_recipe(argv[2], atoll(argv[3]), atof(argv[4]));
+  if (argc == 3 && strcmp(argv[1], "files") == 0) return run_files(argv[2]);
+  if (argc == 2 && strcmp(argv[1], "texts") == 0) return run_files(NULL);
+  fprintf(stderr, "worst recipe FILE WORLD SECONDS | files RECIPE | texts\n");
+  return 2;
+}
