@@ -144,9 +144,9 @@ typedef enum mgrid_status {
   MGRID_MISSING = 401,     /* a library, driver or GPU is not here */
   MGRID_UNSUPPORTED = 402, /* the backend, or this version of it, cannot do that */
   MGRID_TIMED_OUT = 403,   /* a deadline passed; the message names what did not come */
-  MGRID_LOST_RANK = 404,   /* the process of a rank has failed, as MPI says (ULFM); or a rank is counted among the lost */
-  MGRID_OTHER_RANK = 405,  /* another rank gave up first; it has the reason */
-  MGRID_UNPROVED = 406,    /* a communicator or a schedule is not what the plan says */
+  MGRID_LOST_RANK = 404, /* the process of a rank has failed, as MPI says (ULFM); or a rank is counted among the lost */
+  MGRID_OTHER_RANK = 405, /* another rank gave up first; it has the reason */
+  MGRID_UNPROVED = 406,   /* a communicator or a schedule is not what the plan says */
 
   MGRID_DISAGREE = 500 /* ranks do not have the same plan, recipe or result */
 } mgrid_status;

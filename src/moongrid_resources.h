@@ -15,7 +15,8 @@ extern "C" {
 /* Predict the GPU memory of NCCL communicators from the sizes of NCCL's allocations (formula and source:
 ** src/comm/README.md): what they take when they are made, and what the first all-reduce on each adds.
 ** The number of channels is max_ctas of the family; if that is not given, 32, the most on a node of
-** H100. rank < 0: an upper bound for any rank, O(families x their windows). Families made by mpi do not count. */
+** H100. rank < 0: the most of all ranks, field by field; of more than 256 families, long lists or very many kinds of
+** ranks an upper bound. O(families^2 x modes). Families made by mpi do not count. */
 typedef struct mgrid_gpu_memory {
   size_t  size;          /* sizeof(mgrid_gpu_memory) */
   int64_t communicators; /* of NCCL */
@@ -57,9 +58,9 @@ typedef struct mgrid_resources {
 } mgrid_resources;
 #define MGRID_RESOURCES_INIT \
   { sizeof(mgrid_resources), false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
-/* site NULL: MGRID_SITE_INIT. rank < 0: of any rank, field by field; communicators, created and ring are then the
-** upper bounds of mgrid_plan_gpu_memory, the others the most of all ranks, in a world above 4096 ranks of those on
-** the first machine, one in the middle and the last. O(ranks looked at). Local. */
+/* site NULL: MGRID_SITE_INIT. rank < 0: of any rank, field by field; the most of all ranks. In a world above 4096 ranks
+** communicators, created and ring are then those of mgrid_plan_gpu_memory, the others the most of the ranks on the first
+** machine, one in the middle and the last. O(ranks looked at). Local. */
 MGRID_API mgrid_status mgrid_plan_resources(const mgrid_plan *p, int64_t rank, const mgrid_site *site,
                                             mgrid_resources *out, mgrid_error *err);
 

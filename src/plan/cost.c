@@ -2,7 +2,10 @@
 **
 ** cost.c - GPU memory of the communicators of a plan.
 */
+#include "algebra/classes.h"
 #include "plan/plan.h"
+
+#include <stdlib.h>
 
 /* The fields of a family, with what the environment of the job puts in their place. */
 static mgrid_nccl_values values_at(const mgrid_entry *e, const mgrid_site *site) {
@@ -48,9 +51,94 @@ static mgrid_gpu_memory at_rank(const mgrid_plan *p, int64_t at, const mgrid_sit
   return m;
 }
 
+static void take_most(mgrid_gpu_memory *most, const mgrid_gpu_memory *m) {
+  if (m->communicators > most->communicators) most->communicators = m->communicators;
+  if (m->created > most->created) most->created = m->created;
+  if (m->first_use > most->first_use) most->first_use = m->first_use;
+}
+
+/* ----------------------------------------------------------- kinds of ranks */
+
+typedef struct kinds {
+  const mgrid_plan *p;
+  const mgrid_site *site;
+  mgrid_gpu_memory  most;
+  int               seen;
+  bool              failed;
+} kinds;
+
+/* What one rank of a kind has: as many others have as much. */
+static bool look_at_kind(void *ud, int64_t rank, int64_t weight, int64_t in) {
+  enum { KINDS_MAX = 1024 };
+  kinds           *k = ud;
+  mgrid_error      err = MGRID_ERROR_INIT;
+  mgrid_gpu_memory m = MGRID_GPU_MEMORY_INIT;
+  mgrid_view       v;
+  (void)weight;
+  if (in < 0) return true; /* in no group */
+  k->failed = ++k->seen > KINDS_MAX || mgrid_view_init(&v, k->p, rank, &err);
+  mgrid_error_clear(&err);
+  if (k->failed) return false;
+  for (size_t i = 0; i < v.ncomms; i++) add(&k->p->content.entry[v.comm[i].entry], v.comm[i].size, 1, k->site, &m);
+  mgrid_view_free(&v);
+  take_most(&k->most, &m);
+  return true;
+}
+
+/* The sets of a class: of all its members, which are in one group of it each; or of those at each position, which tell
+** also of two classes whether they have the same group there. */
+static bool add_class(const mgrid_family *f, const mgrid_class *c, bool positions, mgrid_sets *sets) {
+  enum { LISTED = 256 };
+  mgrid_points *set = NULL;
+  if (c->size == 1) return true;
+  if (c->ruled && !positions) {
+    if (!(set = mgrid_sets_add(sets))) return false;
+    bool told = mgrid_class_starts(c, set);
+    for (int i = 0; i < c->nshape && told; i++) told = mgrid_points_push(set, c->shape[i].size, c->shape[i].stride);
+    if (told && mgrid_points_apart(set)) return true;
+    sets->n--;
+  }
+  for (int64_t p = 0; p < c->size; p++)
+    if (c->size > LISTED || !mgrid_class_position(f, c, p, sets)) return false;
+  return true;
+}
+
+static bool add_entry(const mgrid_plan *p, int i, mgrid_sets *sets) {
+  bool          compared = false; /* are some of its groups those of another entry? */
+  mgrid_classes classes = { 0 };
+  for (size_t e = 0, later = 0; e < p->content.nentries && !compared; e++) {
+    int j = p->order[e];
+    if (j == i)
+      later = 1;
+    else
+      compared = p->shares[j] < 0 && (later ? mgrid_plan_rivals(p, j, i) : mgrid_plan_rivals(p, i, j));
+  }
+  const mgrid_family *f = p->content.entry[i].family;
+  bool                told = mgrid_classes_of(f, &classes);
+  for (size_t k = 0; k < classes.n && told; k++) told = add_class(f, &classes.at[k], compared, sets);
+  free(classes.at);
+  return told;
+}
+
+static bool by_kinds(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *most) {
+  enum { ENTRIES = 256 }; /* that are compared with each other */
+  kinds        k = { .p = p, .site = site, .most = MGRID_GPU_MEMORY_INIT };
+  mgrid_sets   sets = { 0 };
+  mgrid_points world = { .offset = 0 };
+  bool         told = p->content.nentries <= ENTRIES && mgrid_points_push(&world, p->content.world, 1);
+  for (size_t i = 0; i < p->content.nentries && told; i++)
+    if (p->shares[i] < 0 && !p->content.entry[i].choice->none) told = add_entry(p, (int)i, &sets);
+  told = told && mgrid_sets_each(&world, &sets, true, look_at_kind, &k, NULL) && !k.failed;
+  free(sets.at);
+  *most = k.most;
+  return told;
+}
+
+/* ------------------------------------------------------------------- bounds */
+
 /* Families on ranks apart from each other do not add up: the most is where one of them begins. Of very many families
 ** all are added. */
-void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+static void bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
   enum { STARTS = 64 };
   int64_t start[STARTS];
   int     n = 0;
@@ -72,9 +160,16 @@ void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_
   mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT;
   for (int k = 0; k < n; k++) {
     mgrid_gpu_memory m = at_rank(p, start[k], site);
-    if (m.communicators > most.communicators) most.communicators = m.communicators;
-    if (m.created > most.created) most.created = m.created;
-    if (m.first_use > most.first_use) most.first_use = m.first_use;
+    take_most(&most, &m);
+  }
+  out->communicators += most.communicators, out->created += most.created, out->first_use += most.first_use;
+}
+
+void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out) {
+  mgrid_gpu_memory most;
+  if (!by_kinds(p, site, &most)) {
+    bound(p, site, out);
+    return;
   }
   out->communicators += most.communicators, out->created += most.created, out->first_use += most.first_use;
 }

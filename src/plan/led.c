@@ -31,7 +31,7 @@ int64_t mgrid_plan_singles(const mgrid_family *f) {
 }
 
 /* May some group of entry i be one of entry j? Entries that share are led by others, which come before them. */
-static bool is_rival(const mgrid_plan *p, int i, int j) {
+bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j) {
   return p->shares[j] < 0 && mgrid_plan_may_share(p, i, j)
          && mgrid_groups_within(p->content.entry[i].family, p->content.entry[j].family) != MGRID_NONE;
 }
@@ -40,7 +40,7 @@ static bool is_rival(const mgrid_plan *p, int i, int j) {
 static bool is_open(const mgrid_plan *p, int i) {
   if (may_repeat(p->content.entry[i].family)) return true;
   for (size_t e = 0; p->order[e] != i; e++)
-    if (is_rival(p, i, p->order[e])) return true;
+    if (mgrid_plan_rivals(p, i, p->order[e])) return true;
   return false;
 }
 
@@ -71,7 +71,7 @@ static bool find_rivals(const mgrid_plan *p, int i, rivals *r) {
   for (size_t e = 0; p->order[e] != i; e++) {
     int    j = p->order[e];
     size_t first = r->classes.n;
-    if (!is_rival(p, i, j)) continue;
+    if (!mgrid_plan_rivals(p, i, j)) continue;
     if (!mgrid_classes_of(p->content.entry[j].family, &r->classes)) return false;
     for (size_t k = first; k < r->classes.n; k++) r->owner[k] = j;
   }

@@ -79,6 +79,8 @@ void mgrid_plan_led_by_round(const mgrid_plan *p, int entry, int64_t led[MGRID_R
 /* Of the groups of an entry those that an earlier one leads, counted by the entry of that: groups[nentries]. Its own has
 ** those that it repeats. The cost is that of mgrid_plan_led. */
 void mgrid_plan_leaders(const mgrid_plan *p, int entry, int64_t *groups);
+/* May some groups of entry i, but not all, be groups of the earlier entry j? */
+bool mgrid_plan_rivals(const mgrid_plan *p, int i, int j);
 /* Groups of one rank. */
 int64_t mgrid_plan_singles(const mgrid_family *f);
 
@@ -178,7 +180,9 @@ mgrid_status mgrid_plan_why_json(const mgrid_plan *p, int64_t a, int64_t b, json
 enum { MGRID_MACHINE_RANKS_MAX = 4096 }; /* of an mgrid_site */
 /* What a communicator of this family takes, with `size` ranks, `local` of them on one machine. */
 void mgrid_entry_demand(const mgrid_entry *e, int64_t size, int64_t local, const mgrid_site *site, mgrid_demand *out);
-/* mgrid_plan_gpu_memory of any rank, at a site: added to *out. */
+/* mgrid_plan_gpu_memory of any rank, at a site: added to *out, field by field the most of all ranks. Ranks that are at
+** the same places of groups have the same, so that one of each kind is looked at; where the modes do not tell these, or
+** there are more than 1024 kinds, an upper bound. */
 void mgrid_plan_memory_bound(const mgrid_plan *p, const mgrid_site *site, mgrid_gpu_memory *out);
 
 /* Append a line for each axis of a tensor whose cut leaves ranks without anything of it, with the ranks and the nearest

@@ -112,6 +112,9 @@ static mgrid_status scan(machine *m, const mgrid_plan *p, const mgrid_site *site
 }
 
 static void take_larger(mgrid_resources *r, const mgrid_resources *other) {
+  r->communicators = larger(r->communicators, other->communicators);
+  r->created = larger(r->created, other->created);
+  r->ring = larger(r->ring, other->ring);
   r->nvls_created = larger(r->nvls_created, other->nvls_created);
   r->tree = larger(r->tree, other->tree);
   r->nvls = larger(r->nvls, other->nvls);
@@ -133,12 +136,14 @@ static mgrid_status of_any(machine *m, const mgrid_plan *p, const mgrid_site *si
   mgrid_gpu_memory bound = MGRID_GPU_MEMORY_INIT;
   mgrid_status     s = MGRID_OK;
   r->sampled = p->content.world > WHOLE && machines > 3;
-  mgrid_plan_memory_bound(p, site, &bound);
-  r->communicators = bound.communicators, r->created = bound.created, r->ring = bound.first_use;
   for (int64_t i = 0; i < (r->sampled ? 3 : machines) && !s; i++) {
     choose_machine(m, p, site, !r->sampled ? i : i == 0 ? 0 : i == 1 ? machines / 2 : machines - 1);
     s = scan(m, p, site, err);
     for (int64_t k = 0; k < m->ranks && !s; k++) take_larger(r, &m->taken[k]);
+  }
+  if (r->sampled) { /* these are known of all ranks */
+    mgrid_plan_memory_bound(p, site, &bound);
+    r->communicators = bound.communicators, r->created = bound.created, r->ring = bound.first_use;
   }
   return s;
 }

@@ -221,11 +221,38 @@ static void test_laws(void **unused) {
   for (int i = 0; i < 4; i++) assert_true(held[i] > CASES / 50 && held[i] < CASES - CASES / 50);
 }
 
+/* ----------------------------------------------------------------- resources */
+
+/* What NCCL takes of any rank is the most of all ranks. */
+static void test_memory_of_any_rank(void **unused) {
+  (void)unused;
+  for (uint64_t seed = first_seed(); seed < first_seed() + CASES / 4; seed++) {
+    rng              r = rng_new(seed);
+    drawn_topology   t = draw_topology(&r, 60);
+    mgrid_error      err;
+    mgrid_gpu_memory most = MGRID_GPU_MEMORY_INIT, any = MGRID_GPU_MEMORY_INIT, one = MGRID_GPU_MEMORY_INIT;
+    mgrid_plan      *p = mgrid_plan_new(t.topology, anew(&err));
+    check(&r, p != NULL);
+    for (int64_t rank = 0; rank < t.world; rank++) {
+      check(&r, mgrid_plan_gpu_memory(p, rank, &one, anew(&err)) == MGRID_OK);
+      if (one.communicators > most.communicators) most.communicators = one.communicators;
+      if (one.created > most.created) most.created = one.created;
+      if (one.first_use > most.first_use) most.first_use = one.first_use;
+    }
+    check(&r, mgrid_plan_gpu_memory(p, -1, &any, anew(&err)) == MGRID_OK);
+    check(&r, any.communicators == most.communicators && any.created == most.created);
+    check(&r, any.first_use == most.first_use);
+    mgrid_plan_free(p);
+    topology_free(&t);
+  }
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_points),
     cmocka_unit_test(test_classes),
     cmocka_unit_test(test_laws),
+    cmocka_unit_test(test_memory_of_any_rank),
   };
   return run_program("classes", tests, argc, argv);
 }

@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     make(c, &jobs[c], rt, p, to, rank, &lost[c]);
   }
   unlink(path);
-  MPI_Comm     rest;
+  MPI_Comm rest;
   if (MPIX_Comm_shrink(MPI_COMM_WORLD, &rest) != MPI_SUCCESS) return 1;
   snprintf(name, sizeof name, "rank %d is lost", victim);
   for (call c = 0; c < CALLS; c++)
