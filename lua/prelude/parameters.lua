@@ -162,7 +162,7 @@ end
 local function copy(value)
   if type(value) ~= "table" then return value end
   local own = {}
-  for key, item in pairs(value) do own[key] = copy(item) end
+  for key, item in sorted_pairs(value) do own[key] = copy(item) end
   return own
 end
 

@@ -17,12 +17,13 @@ end
 -- Is it a list whose items all pass is_item? Without is_item they are integers.
 local function is_list(value, is_item)
   if type(value) ~= "table" then return false end
-  local n = 0
-  for _, item in pairs(value) do
-    n = n + 1
+  local n, most = 0, 0
+  for key, item in pairs(value) do -- not #value, which is any border of a table with gaps
+    if math.type(key) ~= "integer" or key < 1 then return false end
     if is_item and not is_item(item) or not is_item and math.type(item) ~= "integer" then return false end
+    n, most = n + 1, math.max(most, key)
   end
-  return n == #value
+  return n == most
 end
 
 -- A value as messages show it. Never an address, which differs between ranks.
@@ -33,8 +34,12 @@ local function show(value)
   return core.kind(value)
 end
 
--- A key as messages show it: a name without quotes, which the message adds.
-local function word(key) return type(key) == "string" and key or show(key) end
+-- A key as messages show it: a name without quotes, which the message adds. Of a table not what is in it: of several,
+-- none is the first.
+local function word(key)
+  if type(key) == "table" then return core.kind(key) end
+  return type(key) == "string" and key or show(key)
+end
 
 -- Does a name fit a pattern, in which * stands for any part of a name?
 local function fits(name, pattern)

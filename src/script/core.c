@@ -39,11 +39,16 @@ static int core_where(lua_State *L) {
 
 enum { NAMES_MAX = 128 };
 
-/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack; returns how many. */
+/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack; returns how many. Keys
+** of other types are left out. */
 static size_t push_names(lua_State *L, int i, const char **names) {
   size_t n = 0;
   mgrid_lua_stack(L, NAMES_MAX + 4);
-  while (n < NAMES_MAX && lua_rawgeti(L, i, (lua_Integer)n + 1) == LUA_TSTRING) names[n++] = lua_tostring(L, -1);
+  for (lua_Integer k = 1; n < NAMES_MAX && lua_rawgeti(L, i, k) != LUA_TNIL; k++)
+    if (lua_type(L, -1) == LUA_TSTRING)
+      names[n++] = lua_tostring(L, -1);
+    else
+      lua_pop(L, 1);
   return n;
 }
 
@@ -82,58 +87,10 @@ static int core_place(lua_State *L) {
   return 1;
 }
 
-typedef struct key {
-  const char *name; /* NULL: the key is no string */
-  size_t      len;
-  double      number;
-  int         other; /* rank of a boolean, table, ...: by type, false before true */
-  int         place; /* in the order of lua_next */
-} key;
-
-static int by_bytes(const void *a, const void *b) {
-  const key *x = a, *y = b;
-  if (!x->name != !y->name) return x->name ? -1 : 1;
-  if (!x->name && x->number != y->number) return x->number < y->number ? -1 : 1;
-  if (!x->name && x->other != y->other) return x->other - y->other;
-  int c = x->name ? memcmp(x->name, y->name, x->len < y->len ? x->len : y->len) : 0;
-  if (c) return c;
-  if (x->len != y->len) return x->len < y->len ? -1 : 1;
-  return x->place - y->place;
-}
-
-/* keys(table) -> list: names by their bytes (not by the locale), numbers, the rest */
+/* keys(table) -> list, in the order of mgrid_lua_keys */
 static int core_keys(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_settop(L, 1);
-  enum { SOME = 256 };
-  int n = 0;
-  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
-  for (lua_pushnil(L); lua_next(L, 1); n++) {
-    lua_pop(L, 1);
-    if (n % SOME == SOME - 1) mgrid_lua_charge(L, 32 * SOME); /* they are sorted, too */
-  }
-  key *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
-  lua_createtable(L, n, 0); /* in the order of lua_next, then sorted */
-  int place = 0;
-  for (lua_pushnil(L); lua_next(L, 1); place++) {
-    lua_pop(L, 1);
-    key *k = &list[place];
-    *k = (key){ NULL, 0, 0, 0, place };
-    if (lua_type(L, -1) == LUA_TSTRING)
-      k->name = lua_tolstring(L, -1, &k->len);
-    else if (lua_type(L, -1) == LUA_TNUMBER)
-      k->number = lua_tonumber(L, -1);
-    else
-      k->number = HUGE_VAL, k->other = 2 * lua_type(L, -1) + lua_toboolean(L, -1);
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, 3, place + 1);
-  }
-  qsort(list, (size_t)n, sizeof *list, by_bytes);
-  lua_createtable(L, n, 0);
-  for (int i = 0; i < n; i++) {
-    lua_rawgeti(L, 3, list[i].place + 1);
-    lua_rawseti(L, 4, i + 1);
-  }
+  mgrid_lua_keys(L, 1);
   return 1;
 }
 

@@ -315,9 +315,10 @@ static int module_missing(lua_State *L) {
   const char *known[32];
   size_t      n = 0;
   luaL_checktype(L, 1, LUA_TTABLE);
-  for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1))
+  lua_Integer at = 0;
+  mgrid_lua_keys(L, 1);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, 1, keys, &at); lua_pop(L, 2))
     if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all keys are names */
-  mgrid_sort_names(known, n);
   return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
 }
 

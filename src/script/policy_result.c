@@ -61,7 +61,7 @@ static void enter(lua_State *L, const step *s) {
   } else if (!s->key) {
     lua_rawgeti(L, table, s->index < INT64_MAX ? s->index + 1 : 0);
   } else {
-    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+    for (lua_pushnil(L); mgrid_lua_next(L, table); lua_pop(L, 1))
       if (is_key(L, -2, s)) break;
     if (lua_gettop(L) == table) lua_pushnil(L);
   }
@@ -161,7 +161,7 @@ static mgrid_status copy_list(const mgrid_policy *p, const char *path, mgrid_kin
                               int64_t *integers, double *numbers, size_t room, size_t *length, mgrid_error *err) {
   lua_State *L = p->rt->L;
   size_t     n = lua_type(L, -1) == LUA_TTABLE ? lua_rawlen(L, -1) : 0;
-  bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), lua_next(L, -2) == 0);
+  bool       empty = is == MGRID_IS_TABLE && n == 0 && (lua_pushnil(L), mgrid_lua_next(L, -2) == 0);
   int        fits = is == MGRID_IS_INTEGERS || is == MGRID_IS_NUMBERS || empty;
   bool       all = wanted == MGRID_IS_INTEGERS; /* also those beyond `room` must be whole numbers */
   for (size_t i = 0; fits && i < n && (i < room || all); i++) {
@@ -198,7 +198,7 @@ mgrid_status mgrid_script_policy_length(const mgrid_policy *p, const char *path,
   lua_State *L = p->rt->L;
   mgrid_kind is = push_at(p, path);
   if (is == MGRID_IS_TABLE)
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++*out;
+    for (lua_pushnil(L); mgrid_lua_next(L, -2); lua_pop(L, 1)) ++*out;
   else if (is_table(is))
     *out = lua_rawlen(L, -1);
   lua_settop(L, 0);
@@ -222,7 +222,7 @@ mgrid_status mgrid_script_policy_keys(const mgrid_policy *p, const char *path, c
   mgrid_kind is = push_at(p, path);
   size_t     n = 0, all = 0;
   if (is == MGRID_IS_TABLE)
-    for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    for (lua_pushnil(L); mgrid_lua_next(L, -2); lua_pop(L, 1)) {
       if (lua_type(L, -2) != LUA_TSTRING) continue;
       n = insert(out, n, room, lua_tostring(L, -2)); /* lives as long as the result */
       all++;

@@ -101,7 +101,7 @@ mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_
   rt->users = 1;
   rt->budget.limits = l, rt->budget.hooks = h;
   rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
-  rt->L = lua_newstate(mgrid_budget_alloc, &rt->budget);
+  rt->L = mgrid_runtime_state(&rt->budget);
   if (!rt->L) {
     bool starved = rt->budget.starved;
     mgrid_release(rt);

@@ -67,6 +67,8 @@ void         mgrid_policy_push_result(const mgrid_policy *p, lua_State *to);
 /* Doc, parameters, settings, policies and queries: as a table on the top of rt->L; as JSON, *info a new reference. */
 mgrid_status mgrid_runtime_info(mgrid_runtime *rt, mgrid_error *err);
 mgrid_status mgrid_runtime_info_json(mgrid_runtime *rt, json_t **info, mgrid_error *err);
+/* A Lua state of the budget, whose hash tables do not differ between processes; NULL: no memory. seed.c */
+lua_State *mgrid_runtime_state(mgrid_budget *b);
 /* The Lua that the library was built with, "Lua 5.4.4". */
 const char *mgrid_lua_release(void);
 

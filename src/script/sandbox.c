@@ -14,59 +14,6 @@
 
 /* --------------------------------------------------------------- iteration */
 
-/* Integers ascending, then strings by bytes; not by strcoll, which depends on the locale. */
-static int key_before(lua_State *L, int a, int b) {
-  bool ia = lua_isinteger(L, a), ib = lua_isinteger(L, b);
-  if (ia != ib) return ia;
-  if (ia) return lua_tointeger(L, a) < lua_tointeger(L, b);
-  size_t      la, lb;
-  const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
-  if (sa == sb) return 0;
-  mgrid_sandbox_charge_bytes(L, la < lb ? la : lb);
-  int c = memcmp(sa, sb, la < lb ? la : lb);
-  return c ? c < 0 : la < lb;
-}
-
-typedef int before_fn(lua_State *L, int a, int b);
-
-/* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
-static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi, before_fn *before) {
-  lua_Integer i = lo, j = mid;
-  for (lua_Integer k = lo; k < hi; k++) {
-    bool right = i >= mid;
-    if (!right && j < hi) {
-      lua_geti(L, from, j + 1);
-      lua_geti(L, from, i + 1);
-      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* only if strictly before, so that the sort is stable */
-      lua_pop(L, 2);
-    }
-    lua_geti(L, from, (right ? j++ : i++) + 1);
-    lua_seti(L, to, k + 1);
-  }
-}
-
-/* Stable merge sort of the list at index `list`, n long; bottom up, with one spare list. */
-static void stable_sort(lua_State *L, int list, lua_Integer n, before_fn *before) {
-  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
-  lua_createtable(L, (int)n, 0);
-  int from = list, to = lua_gettop(L);
-  for (lua_Integer run = 1; run < n; run *= 2) {
-    mgrid_lua_charge(L, 4 * n);
-    for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
-      lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
-      merge(L, from, to, lo, mid, hi, before);
-    }
-    int swap = from;
-    from = to, to = swap;
-  }
-  if (from != list)
-    for (lua_Integer i = 1; i <= n; i++) {
-      lua_geti(L, from, i);
-      lua_seti(L, list, i);
-    }
-  lua_pop(L, 1);
-}
-
 /* upvalues: keys, the table, position */
 static int next_pair(lua_State *L) {
   lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
@@ -88,19 +35,12 @@ static int ordered_pairs(lua_State *L) {
   if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) return mgrid_lua_no_list(L, lua_tostring(L, -1));
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
-  lua_newtable(L);
-  lua_Integer n = 0;
-  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
-  lua_pushnil(L);
-  while (lua_next(L, 1)) {
-    lua_pop(L, 1);
-    if (n % 1024 == 1023) mgrid_lua_charge(L, 1024);
+  lua_Integer n = mgrid_lua_keys(L, 1);
+  for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
+    lua_rawgeti(L, 2, k);
     if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
       return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
-    lua_pushvalue(L, -1);
-    lua_rawseti(L, 2, ++n);
   }
-  stable_sort(L, 2, n, key_before);
   lua_pushvalue(L, 2);
   lua_pushvalue(L, 1);
   lua_pushinteger(L, 0);
@@ -116,12 +56,12 @@ static lua_Integer list_length(lua_State *L, int i) {
   return (lua_Integer)lua_rawlen(L, i);
 }
 
-static int default_before(lua_State *L, int a, int b) {
+static bool default_before(lua_State *L, int a, int b) {
   bool strings = lua_type(L, a) == LUA_TSTRING && lua_type(L, b) == LUA_TSTRING;
-  return strings ? key_before(L, a, b) : lua_compare(L, a, b, LUA_OPLT);
+  return strings ? mgrid_lua_key_before(L, a, b) : lua_compare(L, a, b, LUA_OPLT);
 }
 
-static int custom_before(lua_State *L, int a, int b) {
+static bool custom_before(lua_State *L, int a, int b) {
   lua_pushvalue(L, 2);
   lua_pushvalue(L, a);
   lua_pushvalue(L, b);
@@ -136,7 +76,7 @@ static int table_sort(lua_State *L) {
   bool        custom = !lua_isnoneornil(L, 2);
   if (custom) luaL_checktype(L, 2, LUA_TFUNCTION);
   lua_settop(L, 2);
-  stable_sort(L, 1, n, custom ? custom_before : default_before);
+  mgrid_lua_sort(L, 1, n, custom ? custom_before : default_before);
   return 0;
 }
 
@@ -223,10 +163,12 @@ static int checked_assert(lua_State *L) {
 
 /* The names of a table's fields, in the order of their bytes, so that every rank suggests the same. */
 static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
-  size_t n = 0;
-  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1))
+  size_t      n = 0;
+  lua_Integer k = 0;
+  mgrid_lua_keys(L, table);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2))
     if (n < room && lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
-  mgrid_sort_names(names, n);
+  lua_pop(L, 1);
   return n;
 }
 

@@ -10,7 +10,7 @@ void mgrid_lua_own_metatable(lua_State *L, const char *class, const char *key, l
   int box = lua_gettop(L);
   lua_createtable(L, 0, 12);
   luaL_getmetatable(L, class);
-  for (lua_pushnil(L); lua_next(L, box + 2);) {
+  for (lua_pushnil(L); mgrid_lua_next(L, box + 2);) {
     lua_pushvalue(L, -2);
     lua_insert(L, -2);
     lua_rawset(L, box + 1);

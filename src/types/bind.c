@@ -86,25 +86,25 @@ int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const ch
   return mgrid_lua_raise_error(L, &e);
 }
 
-/* With several unknown keys the message names the first by bytes, so that it is the same on every rank. */
 void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
   enum { SOME = 256 };
   const char *bad = NULL;
+  lua_Integer at = 0;
   i = lua_absindex(L, i);
-  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
-  lua_pushnil(L);
-  for (int seen = 1; lua_next(L, i); seen++) {
+  mgrid_lua_keys(L, i);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, i, keys, &at); lua_pop(L, 1)) {
     lua_pop(L, 1);
-    if (seen % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
+    if (at % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
     if (list && lua_isinteger(L, -1)) continue;
     if (lua_type(L, -1) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
     const char *key = lua_tostring(L, -1);
     bool        found = false;
     for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
-    if (!found && (!bad || strcmp(key, bad) < 0)) bad = key;
+    if (!found && !bad) bad = key;
   }
   if (bad) mgrid_lua_unknown(L, what, bad, known, n);
+  lua_pop(L, 1);
 }
 
 static const luaL_Reg *find(const luaL_Reg *list, const char *key) {

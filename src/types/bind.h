@@ -91,6 +91,23 @@ int   mgrid_lua_free_box(lua_State *L); /* the __gc of all such classes */
 void mgrid_lua_weigh(lua_State *L, void *box, size_t bytes);
 void mgrid_lua_reserve(lua_State *L, int64_t n, size_t each);
 
+/* ------------------------------------------------------- walks through tables */
+
+/* All walks through tables whose order could be seen go by these. _keys: push a list of the keys of the table at i: numbers,
+** strings by bytes, false, true, the rest by what it is, and return how many. _step: push key and value of the k-th one in
+** such a list, from *k = 0 on; false at its end. _key_before: is the key at a before the one at b? walk.c */
+lua_Integer mgrid_lua_keys(lua_State *L, int i);
+bool        mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k);
+bool        mgrid_lua_key_before(lua_State *L, int a, int b);
+/* The same in any order: only where that cannot be seen, as where members are counted. Called as lua_next is. */
+int mgrid_lua_next(lua_State *L, int i);
+/* How long the list at i is; -1: it has other keys than 1 to n. The border that lua_rawlen finds in a table with gaps differs
+** between processes. */
+lua_Integer mgrid_lua_length(lua_State *L, int i);
+/* Stable merge sort of n members of the list at `list`, a positive index. */
+typedef bool mgrid_lua_before(lua_State *L, int a, int b);
+void         mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before);
+
 /* --------------------------------------------------- arguments and results */
 
 /* Raise when the table at i has a key that is not one of the n known ones. With `list`, integer keys are

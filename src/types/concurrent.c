@@ -22,10 +22,10 @@ static int no_list(lua_State *L, const char *what) {
 
 /* The table at i has n values of one type at 1 to n, and nothing else. */
 static lua_Integer check_list(lua_State *L, int i, int type) {
-  lua_Integer n = (lua_Integer)lua_rawlen(L, i), found = 0;
+  lua_Integer n = (lua_Integer)lua_rawlen(L, i);
   mgrid_lua_charge(L, n < INT64_MAX / 16 ? 16 * n : n);
-  for (lua_pushnil(L); lua_next(L, i); found++) lua_pop(L, 1);
-  if (found != n) no_list(L, "has names for its values, or gaps");
+  n = mgrid_lua_length(L, i);
+  if (n < 0) no_list(L, "has names for its values, or gaps");
   for (lua_Integer k = 1; k <= n; k++) {
     if (lua_rawgeti(L, i, k) != type) no_list(L, lua_pushfstring(L, "has %s in it", mgrid_lua_kind(L, -1)));
     lua_pop(L, 1);

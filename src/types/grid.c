@@ -61,8 +61,10 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
   const char *extra[MGRID_DIMS_MAX], *known[MGRID_DIMS_MAX];
   size_t      nextra = 0, nordered = n;
   for (size_t i = 0; i < n; i++) known[i] = dims[i].name;
-  lua_pushnil(L);
-  while (lua_next(L, sizes)) {
+  sizes = lua_absindex(L, sizes);
+  lua_Integer k = 0;
+  mgrid_lua_keys(L, sizes);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, sizes, keys, &k); lua_pop(L, 1)) {
     lua_pop(L, 1);
     if (lua_type(L, -1) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s", mgrid_lua_kind(L, -1));
@@ -73,7 +75,7 @@ static size_t append_unordered(lua_State *L, int sizes, mgrid_dim *dims, size_t 
       mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a grid has at most %d dims", MGRID_DIMS_MAX);
     if (!found) extra[nextra++] = name;
   }
-  mgrid_sort_names(extra, nextra);
+  lua_pop(L, 1);
   for (size_t i = 0; i < nextra; i++) {
     char tail[512];
     lua_getfield(L, sizes, extra[i]);

@@ -50,10 +50,11 @@ static void read_name(lua_State *L, const char *name, const char **out) {
 ** record parses and sorts it. */
 static void read_numbers(lua_State *L, const mgrid_option *row, const char **out) {
   if (lua_istable(L, -1)) {
-    int     at = lua_gettop(L);
-    int64_t n = 0;
+    int         at = lua_gettop(L), keys = at + 1;
+    lua_Integer n = 0;
+    mgrid_lua_keys(L, at);
     lua_pushliteral(L, "");
-    for (lua_pushnil(L); lua_next(L, at); n++) {
+    while (mgrid_lua_step(L, at, keys, &n)) {
       if (lua_type(L, -2) != LUA_TSTRING)
         mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "numbers of option '%s' are by name; a key is %s", row->name,
                            mgrid_lua_kind(L, -2));
@@ -62,15 +63,16 @@ static void read_numbers(lua_State *L, const mgrid_option *row, const char **out
         lua_replace(L, -2);
       }
       if (!lua_isinteger(L, -1))
-        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s", lua_tostring(L, at + 2),
+        mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' of option '%s' is a whole number, not %s", lua_tostring(L, keys + 2),
                            row->name, mgrid_lua_kind(L, -1));
-      if (n > MGRID_NUMBERS_MAX) break; /* the record refuses that many */
+      if (n > MGRID_NUMBERS_MAX + 1) break; /* the record refuses that many */
       lua_pushfstring(L, "%s %s=%I", lua_tostring(L, -3), lua_tostring(L, -2), (LUAI_UACINT)lua_tointeger(L, -1));
       lua_replace(L, -4);
-      lua_pop(L, 1);
+      lua_pop(L, 2);
     }
-    lua_settop(L, at + 1);
+    lua_settop(L, keys + 1);
     lua_replace(L, at);
+    lua_settop(L, at);
   }
   if (lua_type(L, -1) != LUA_TSTRING)
     mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "option '%s' is a table of numbers by name, not %s", row->name,

@@ -9,12 +9,15 @@
 static void push_default_order(lua_State *L, int i) {
   const char *names[MGRID_DIMS_MAX];
   size_t      n = 0, fills = 0, slower = 0;
-  for (lua_pushnil(L); lua_next(L, i) && n < MGRID_DIMS_MAX; lua_pop(L, 1)) {
+  lua_Integer at = 0;
+  mgrid_lua_keys(L, i);
+  for (int keys = lua_gettop(L); n < MGRID_DIMS_MAX && mgrid_lua_step(L, i, keys, &at); lua_pop(L, 2)) {
     if (lua_type(L, -2) != LUA_TSTRING)
       mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "sizes are by name; a key is %s", mgrid_lua_kind(L, -2));
     if (mgrid_lua_is_fill(L, -1)) slower = n, fills++;
     names[n++] = lua_tostring(L, -2);
   }
+  lua_pop(L, 1);
   if (n == 2 && fills == 1) {
     lua_createtable(L, 2, 0);
     lua_pushstring(L, names[1 - slower]);
@@ -24,9 +27,8 @@ static void push_default_order(lua_State *L, int i) {
     return;
   }
   char order[256] = "";
-  mgrid_sort_names(names, n);
-  for (size_t k = 0, at = 0; k < n && at < sizeof order - 40; k++)
-    at += (size_t)snprintf(order + at, sizeof order - at, "%s%.31s", k ? "-" : "", names[k]);
+  for (size_t k = 0, len = 0; k < n && len < sizeof order - 40; k++)
+    len += (size_t)snprintf(order + len, sizeof order - len, "%s%.31s", k ? "-" : "", names[k]);
   mgrid_lua_raise(L,
                   "unflatten needs the order of the new dims, fastest first, as in (dim, \"%s\", sizes); only two "
                   "dims, one of them fill, go without",

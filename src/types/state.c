@@ -45,7 +45,7 @@ mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
 /* Empty a table of answers, and those of the groups in it. */
 static void forget(lua_State *L, int answers) {
   answers = lua_absindex(L, answers);
-  for (lua_pushnil(L); lua_next(L, answers);) {
+  for (lua_pushnil(L); mgrid_lua_next(L, answers);) {
     if (mgrid_lua_test_own(L, -1, &mgrid_lua_group_key)) {
       lua_getiuservalue(L, -1, MGRID_ANSWERS);
       forget(L, -1);
@@ -54,7 +54,7 @@ static void forget(lua_State *L, int answers) {
     lua_pop(L, 1);
     lua_pushvalue(L, -1);
     lua_pushnil(L);
-    lua_rawset(L, answers); /* lua_next allows to clear the key that it gave */
+    lua_rawset(L, answers); /* the walk allows to clear the key that it gave */
   }
 }
 

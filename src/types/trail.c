@@ -65,7 +65,7 @@ static void places(lua_State *L) {
 void mgrid_lua_trail_push(lua_State *L, int topology) {
   lua_newtable(L);
   lua_getiuservalue(L, topology, 1);
-  for (lua_pushnil(L); lua_next(L, -2);) { /* all, held, name, what */
+  for (lua_pushnil(L); mgrid_lua_next(L, -2);) { /* all, held, name, what */
     if (!luaL_testudata(L, -1, MGRID_LUA_FAMILY)) {
       lua_pop(L, 1);
       continue;

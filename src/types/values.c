@@ -51,16 +51,18 @@ static bool fits(lua_State *L, int i, room *r) {
 typedef enum shape { NEITHER, LIST, BY_NAME } shape;
 
 static shape shape_of(lua_State *L, int i) {
-  lua_Integer items = 0, names = 0;
-  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
-    if (lua_type(L, -2) != LUA_TSTRING)
+  lua_Integer items = 0, names = 0, most = 0;
+  for (lua_pushnil(L); mgrid_lua_next(L, i); lua_pop(L, 1))
+    if (lua_isinteger(L, -2) && lua_tointeger(L, -2) > 0) {
+      if (lua_tointeger(L, -2) > most) most = lua_tointeger(L, -2);
       items++;
-    else if (!mgrid_lua_is_whole(L, -2)) /* names of C and of JSON would end there, and be one */
+    } else if (lua_type(L, -2) != LUA_TSTRING
+               || !mgrid_lua_is_whole(L, -2)) /* names of C and of JSON would end there, and be one */
       return lua_pop(L, 2), NEITHER;
     else
       names++;
   if (names > 0) return items == 0 ? BY_NAME : NEITHER;
-  return items == (lua_Integer)lua_rawlen(L, i) ? LIST : NEITHER;
+  return items == most ? LIST : NEITHER;
 }
 
 /* ------------------------------------------------------------------------- JSON */
@@ -118,7 +120,7 @@ static json_t *list_of(lua_State *L, int i, int depth, room *left) {
 static json_t *object_of(lua_State *L, int i, int depth, room *left) {
   json_t *object = json_object();
   lua_pushnil(L);
-  while (object && lua_next(L, i)) {
+  while (object && mgrid_lua_next(L, i)) {
     json_t *v = lua_type(L, -2) == LUA_TSTRING && fits(L, -2, left) ? convert(L, lua_gettop(L), depth + 1, left) : NULL;
     if (!v || set(object, lua_tostring(L, -2), v, left) != 0) {
       json_decref(object);
@@ -156,7 +158,7 @@ static json_t *convert(lua_State *L, int i, int depth, room *left) {
 static bool counted(lua_State *L, int i, int depth, room *left) {
   if (depth > DEPTH || !fits(L, i, left) || !lua_checkstack(L, 4)) return false;
   if (lua_type(L, i) != LUA_TTABLE) return true;
-  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1))
+  for (lua_pushnil(L); mgrid_lua_next(L, i); lua_pop(L, 1))
     if ((lua_type(L, -2) == LUA_TSTRING && !fits(L, -2, left)) || !counted(L, lua_gettop(L), depth + 1, left)) {
       lua_pop(L, 2);
       return false;
@@ -260,7 +262,7 @@ static bool has_json(lua_State *L, int i, int depth) {
   case LUA_TSTRING: return text = lua_tolstring(L, i, &len), mgrid_is_utf8(text, len);
   case LUA_TTABLE:
     if (shape_of(L, i) == NEITHER) return false;
-    for (lua_pushnil(L); has && lua_next(L, i); lua_pop(L, 1))
+    for (lua_pushnil(L); has && mgrid_lua_next(L, i); lua_pop(L, 1))
       has = has_json(L, lua_gettop(L) - 1, depth + 1) && has_json(L, lua_gettop(L), depth + 1);
     if (!has) lua_pop(L, 1); /* the key at which it ended */
     return has;
@@ -419,7 +421,7 @@ static bool copy(lua_State *from, int i, lua_State *to, mgrid_plain plain, int d
   case LUA_TTABLE:
     if (!is_plain_table(from, i, plain)) return false;
     lua_newtable(to);
-    for (lua_pushnil(from); lua_next(from, i); lua_pop(from, 1)) {
+    for (lua_pushnil(from); mgrid_lua_next(from, i); lua_pop(from, 1)) {
       int  key = lua_gettop(from) - 1;
       bool copied = (lua_type(from, key) == LUA_TSTRING || lua_isinteger(from, key))
                     && copy(from, key, to, plain, depth + 1, left) && copy(from, key + 1, to, plain, depth + 1, left);

@@ -120,7 +120,7 @@ describe("policies.layers", function()
     { "policies.layers", nil, "policy 'it' is policies.layers, not what that makes: write policies.layers()", line = 1 },
     { "function(s) return policies.layers()(s) end", {}, "policies.layers: a policy takes (state, q, p), and q is nil" },
     { "policies.layers { [{}] = 1 }", nil,
-      "unknown setting of policies.layers '{}'; known: first, last, embedding, loss" },
+      "unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" },
     { "policies.layers { [coroutine or {}] = 1 }", nil, "undefined global 'coroutine': a recipe is evaluated once, from top to bottom" },
     { "policies.layers { [function() end] = 1, [{}] = 1, [true] = 1 }", nil,
       "unknown setting of policies.layers 'true'; known: first, last, embedding, loss" },

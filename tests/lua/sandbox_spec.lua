@@ -115,7 +115,7 @@ hostile.view_inserted = { "table.insert(policies, 5)", 1, "1: this table is to b
 hostile.view_removed = { "table.remove(param)", 1, "1: this table is to be read" }
 hostile.view_sorted = { "table.sort(math)", 1, "1: this table is to be read" }
 hostile.address_by_policies = { "local _, m = pcall(policies.layers, { [{}] = 1 }) error(m, 0)", 1,
-  "1: unknown setting of policies.layers '{}'; known: first, last, embedding, loss" }
+  "1: unknown setting of policies.layers 'a table'; known: first, last, embedding, loss" }
 hostile.order_by_recipe = { "local _, m = pcall(recipe, { [{}] = 1, [function() end] = 1, [true] = 1 }) error(m, 0)", 1,
   "1: unknown field of a recipe 'true'; known: doc, base, params, rest, build, concurrent, families, queries, getters, arguments, settings, policy, agreed, idle" }
 hostile.string_method = { "local _ = ('x'):find('x')", 1, no_pattern "find" }
