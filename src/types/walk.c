@@ -60,13 +60,12 @@ static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mi
   }
 }
 
-/* Bottom up, with one spare list. */
-void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before) {
-  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
+/* Bottom up, with one spare list; `work` is charged for each of the levels. */
+static void sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
   lua_createtable(L, (int)n, 0);
   int from = list, to = lua_gettop(L);
   for (lua_Integer run = 1; run < n; run *= 2) {
-    mgrid_lua_charge(L, 4 * n);
+    if (work) mgrid_lua_charge(L, work);
     for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
       lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
       merge(L, from, to, lo, mid, hi, before);
@@ -82,7 +81,12 @@ void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *bef
   lua_pop(L, 1);
 }
 
-enum { SOME = 256 };
+void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before) {
+  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
+  sort(L, list, n, 4 * n, before);
+}
+
+enum { SOME = 256 }; /* fewer are free: messages sort the names that there are */
 
 lua_Integer mgrid_lua_keys(lua_State *L, int i) {
   lua_Integer n = 0;
@@ -103,7 +107,7 @@ lua_Integer mgrid_lua_keys(lua_State *L, int i) {
     lua_pushvalue(L, -1);
     lua_rawseti(L, list, ++n);
   }
-  if (!sorted) mgrid_lua_sort(L, list, n, mgrid_lua_key_before);
+  if (!sorted) sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
   return n;
 }
 
