@@ -71,7 +71,7 @@ ALL_LDFLAGS = $(OPT) $(LDFLAGS)
 LIBS       := $(shell $(PKG_CONFIG) --libs $(DEPS)) -ldl -lm
 LUA_LIBS   := $(shell $(PKG_CONFIG) --libs $(LUA_DEPS)) $(LIBS)
 
-# The backends and carriers, each a library of its own of src/comm/NAME.c, NAME_*.c and NAME/*.c. HAVE_NAME: can it be
+# The backends and carriers, each a library of its own, of SRC_NAME. HAVE_NAME: can it be
 # built here? FLAGS_ and LIBS_: to compile and to link it. PC_: the last argument of scripts/pkgconfig.
 ALL_BACKENDS := mpi nccl pmix
 
@@ -100,15 +100,20 @@ PC_pmix    := pmix
 
 BACKENDS := $(foreach b,$(ALL_BACKENDS),$(if $(HAVE_$(b)),$(b)))
 
-# The stages in the order of dependencies: those of libmoongrid, and those of libmoongrid_lua, which speak Lua.
-STAGES     := base algebra tensor plan comm
-LUA_STAGES := types script
-SRC     := $(filter-out $(ALL_BACKENDS:%=src/comm/%.c) $(ALL_BACKENDS:%=src/comm/%_%.c),$(foreach s,$(STAGES),$(sort $(wildcard src/$(s)/*.c))))
-LUA_SRC := $(filter-out src/script/luaopen.c,$(foreach s,$(LUA_STAGES),$(sort $(wildcard src/$(s)/*.c))))
+SRC_mpi  := $(wildcard src/comm/mpi/*.c)
+SRC_nccl := $(wildcard src/comm/nccl/*.c)
+SRC_pmix := src/comm/carriers/pmix.c
+
+# The rooms (src/README.md): the way from a recipe to a trainer's questions, and the capabilities beside it. Of each, what
+# speaks Lua goes into libmoongrid_lua (recipe/, ROOM/lua/), what is the command's into the command (command/, ROOM/command/).
+WAY     := base families plan comm comm/carriers
+SLICES  := tensors
+SRC     := $(filter-out $(SRC_pmix),$(foreach s,$(WAY) $(SLICES),$(sort $(wildcard src/$(s)/*.c))))
+LUA_SRC := $(filter-out src/recipe/luaopen.c,$(foreach s,recipe recipe/words $(SLICES:%=%/lua),$(sort $(wildcard src/$(s)/*.c))))
 OBJ     := $(SRC:src/%.c=$(B)/%.o)
 LUA_OBJ := $(LUA_SRC:src/%.c=$(B)/%.o) $(B)/gen/bundle.o
-# Pictures are the command's: no host of the library needs them.
-COMMAND := $(patsubst src/%.c,$(B)/%.o,$(sort $(wildcard src/draw/*.c src/command/*.c))) $(B)/gen/texts.o
+# Pictures, checkpoints and what NCCL's RAS says are the command's: no host of the library needs them.
+COMMAND := $(patsubst src/%.c,$(B)/%.o,$(foreach s,pictures checkpoints ras command $(addsuffix /command,pictures checkpoints $(SLICES)),$(sort $(wildcard src/$(s)/*.c)))) $(B)/gen/texts.o
 # The Lua inside the library: scripts/embed.lua takes every file of these folders.
 LUAFOLDERS := $(patsubst %/,%,lua/prelude/ lua/moongrid/recipes/ $(wildcard lua/moongrid/recipes/*/))
 LUATEXT    := $(LUAFOLDERS) $(wildcard $(LUAFOLDERS:%=%/*.lua))
@@ -127,10 +132,10 @@ all: $(OUT)
 # Writing out members is bound by memory if its loops are vectorized, which -O2 does not do. Code that waits
 # for Lua, other ranks or a reader is as fast when built for size, and a sixth smaller; packing is not.
 ifeq ($(SAN)$(TSAN)$(COV)$(FUZZ),)
-COLD := $(B)/comm/% $(B)/types/% $(B)/script/% $(patsubst %,$(B)/plan/%.o,cost diff idle json nccl print rehearse verify why) $(patsubst %,$(B)/algebra/%.o,dims join layout order pairs pick renumber reshape split)
-$(B)/algebra/listing.o: OPT += -O3
+COLD := $(B)/comm/% $(B)/recipe/% $(B)/tensors/lua/% $(patsubst %,$(B)/tensors/%.o,run prove transfers readable_peers convert) $(patsubst %,$(B)/plan/%.o,cost diff idle_ranks json nccl print rehearse verify why) $(patsubst %,$(B)/families/%.o,dims join layout order pairs pick renumber reshape split)
+$(B)/families/listing.o: OPT += -O3
 $(filter $(COLD),$(OBJ) $(LUA_OBJ)): OPT += -Os
-$(B)/comm/parcels.o $(B)/comm/reads.o: OPT += -O3
+$(B)/tensors/parcels.o $(B)/tensors/peer_memory.o: OPT += -O3
 endif
 
 # One line per step; V=1 shows the commands.
@@ -153,8 +158,8 @@ $(B)/gen/bundle.o: $(B)/gen/bundle.c
 
 # The bundled recipes as they were written, for the command to print: megatron, and its parts as megatron.grids.
 RECIPES := $(wildcard lua/moongrid/recipes/*.lua lua/moongrid/recipes/*/*.lua)
-TEXTS   := page.html=src/draw/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
-$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) src/draw/page.html Makefile
+TEXTS   := page.html=src/pictures/page.html $(foreach f,$(RECIPES),$(subst /,.,$(patsubst lua/moongrid/recipes/%.lua,%,$(f)))=$(f))
+$(B)/gen/texts.c: scripts/texts.lua $(RECIPES) src/pictures/page.html Makefile
 	@mkdir -p $(@D)
 	$(LUA) scripts/texts.lua $@ $(TEXTS)
 
@@ -226,7 +231,7 @@ $(B)/libmoongrid_lua.a: $(B)/gen/recipes.o $(B)/gen/module_of_host.o
 # A library for each backend. It links its own hidden copy of what it needs from the archive, and no symbol
 # may be missing (-z defs), so it works in any process.
 define backend
-OBJ_$(1) := $$(patsubst src/%.c,$$(B)/%.o,$$(wildcard src/comm/$(1).c src/comm/$(1)_*.c src/comm/$(1)/*.c))
+OBJ_$(1) := $$(SRC_$(1):src/%.c=$$(B)/%.o)
 $$(OBJ_$(1)): BACKEND_FLAGS := $$(FLAGS_$(1))
 
 $$(B)/libmoongrid_$(1).so.$$(SOVER): $$(OBJ_$(1)) $$(B)/libmoongrid.a $$(MAP)
@@ -243,7 +248,7 @@ $(OBJ_mpi): $(MPI_FLAGS)
 
 # `require "moongrid"`: the same objects, and Lua is that of the interpreter which loads it. Its functions are weak,
 # so that an interpreter of another version, which has not all of them, can load it and be told.
-$(B)/gen/module.o: $(B)/script/luaopen.o $(LUA_OBJ)
+$(B)/gen/module.o: $(B)/recipe/luaopen.o $(LUA_OBJ)
 	$(LD) -r -o $@ $^
 	$(OBJCOPY) --wildcard --weaken-symbol 'lua_*' --weaken-symbol 'luaL_*' $@
 
@@ -374,6 +379,6 @@ clean:
 
 include tests/tests.mk
 
--include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/script/luaopen.d
+-include $(OBJ:.o=.d) $(LUA_OBJ:.o=.d) $(COMMAND:.o=.d) $(foreach b,$(BACKENDS),$(OBJ_$(b):.o=.d)) $(B)/recipe/luaopen.d
 .PHONY: all man check lint docs site format install lua install-lua uninstall dist rock deb clean
 .DELETE_ON_ERROR:

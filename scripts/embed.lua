@@ -74,7 +74,7 @@ for _, file in ipairs(prelude) do
 end
 
 local out = assert(io.open(arg[1], "wb"))
-out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "script/bundle.h"\n\n')
+out:write('/* Made by scripts/embed.lua; do not edit. */\n#include "recipe/bundle.h"\n\n')
 out:write(('const char mgrid_bundle_release[] = "%s";\n\n'):format(release()))
 
 -- The texts of the files, and the initializer of a chunk each.

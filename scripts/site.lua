@@ -15,7 +15,7 @@ local menu = {
     { "Bringing your own layout", "examples/porting/README.md" }, { "Pictures", "examples/pictures/README.md" },
     { "Three recipes to click in", "draw.md" } } },
   { "The command", "src/command/README.md" },
-  { "In a C program", { { "Embedding", "src/embedding.md" }, { "Moving tensors", "src/tensor/README.md" },
+  { "In a C program", { { "Embedding", "src/embedding.md" }, { "Moving tensors", "src/tensors/README.md" },
     { "MPI and NCCL", "src/comm/README.md" }, { "A trainer", "examples/trainer/README.md" },
     { "Ports", "examples/ports/README.md" } } },
   { "torch", "examples/torch/README.md" },

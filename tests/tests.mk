@@ -131,19 +131,19 @@ $(B)/gen/calls.h: tests/fuzz/calls.lua $(CORE_HEADERS)
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-$(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src/types/*.c) src/script/module.c
+$(B)/gen/userdata.h: tests/fuzz/embed.lua tests/fuzz/userdata.lua $(wildcard src/recipe/words/*.c src/tensors/lua/*.c) src/recipe/module.c
 	@mkdir -p $(@D)
 	$(LUA) $^ > $@
 
-SHARDS := $(addprefix $(B)/command/,safetensors.o shards.o shards_prove.o shards_read.o)
+SHARDS := $(addprefix $(B)/checkpoints/,safetensors.o index.o prove.o read.o)
 $(B)/tests/fuzz/%.o: TEST_FLAGS = -I$(B)
 $(B)/tests/fuzz/calls.o: $(B)/gen/calls.h
 $(B)/tests/fuzz/userdata.o: $(B)/gen/userdata.h
 # What is no part of the library: the readers of RAS and of checkpoints, and the carrier over PMIx, whose functions are the target's.
-$(B)/tests/fuzz/ras: FUZZED := $(B)/command/ras.o $(B)/command/ras_read.o
-$(B)/tests/fuzz/ras: $(B)/command/ras.o $(B)/command/ras_read.o
-$(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/pmix.o $(LIBS_pmix)
-$(B)/tests/fuzz/pmix: $(B)/comm/pmix.o
+$(B)/tests/fuzz/ras: FUZZED := $(B)/ras/findings.o $(B)/ras/read.o
+$(B)/tests/fuzz/ras: $(B)/ras/findings.o $(B)/ras/read.o
+$(B)/tests/fuzz/pmix: FUZZED := $(B)/comm/carriers/pmix.o $(LIBS_pmix)
+$(B)/tests/fuzz/pmix: $(B)/comm/carriers/pmix.o
 $(B)/tests/fuzz/pmix.o: TEST_FLAGS = -I$(B) $(FLAGS_pmix)
 $(B)/tests/fuzz/checkpoint: FUZZED := $(SHARDS)
 $(B)/tests/fuzz/checkpoint: $(SHARDS)

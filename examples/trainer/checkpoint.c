@@ -9,7 +9,7 @@
 ** when all are on the disk, and only then the old files go: whatever happens on the way, one checkpoint is whole.
 */
 #include "model.h"
-#include "shards.h"
+#include "checkpoints/index.h"
 
 #include <dirent.h>
 #include <errno.h>

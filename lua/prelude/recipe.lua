@@ -4,7 +4,7 @@
 -- `param` and `policies`, and how a recipe is evaluated. The prelude itself sees all of Lua's libraries;
 -- recipes get only these three words from it.
 --
--- `core` comes from C (src/script/core.c, load.c): raise(message) at the recipe's position,
+-- `core` comes from C (src/recipe/core.c, load.c): raise(message) at the recipe's position,
 -- raise_at(where, message [, status]), unknown(what, name, known [, where]); where(), where_of(function) and place()
 -- (of the word `recipe`) are texts "file:line: "; load(name, from) -> path, chunk, key, hash of the text, path for
 -- the host; library(name, ...) runs another file of this folder; is_topology(value); note(topology, name, text,

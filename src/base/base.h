@@ -179,7 +179,7 @@ void   mgrid_allowance_words(const mgrid_allowance *a, char *buf, size_t room);
 const char *mgrid_allowed(mgrid_scarce of, char buf[MGRID_ALLOWED]);
 /* The same after a call that left this errno. */
 const char *mgrid_allowed_by(int number, char buf[MGRID_ALLOWED]);
-/* What of the kernel keeps processes from reading the memory of others of their user. refusal.c */
+/* What of the kernel keeps processes from reading the memory of others of their user. ptrace.c */
 typedef struct mgrid_guards {
   int  scope;    /* Yama's kernel.yama.ptrace_scope; 0: no such module, or it lets all */
   bool capable;  /* has CAP_SYS_PTRACE, whom Yama lets below 3 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** agree.c - do all ranks hold the same plan? They meet (meet.c); when they do not, a few more exchanges give every
+** agree.c - do all ranks hold the same plan? They meet (rendezvous.c); when they do not, a few more exchanges give every
 ** rank the same message: the first difference, and the ranks that differ.
 */
 #include "comm/compare.h"

@@ -2,7 +2,7 @@
 **
 ** backend.c - a backend as its host holds it: what it is, its hooks, and its users, of which the last one closes it.
 */
-#include "comm/reads.h"
+#include "tensors/peer_memory.h"
 
 const char *mgrid_backend_name(const mgrid_backend *b) { return b ? b->kind->name : NULL; }
 int64_t     mgrid_backend_rank(const mgrid_backend *b) { return b ? b->rank : -1; }

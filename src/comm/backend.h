@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** backend.h - what a backend is: a descriptor, known before the backend is opened (plan/backends.h), and
+** backend.h - what a backend is: a descriptor, known before the backend is opened (plan/backend_row.h), and
 ** a table of operations: create communicators, use them, and the collectives over all ranks that
 ** agreement needs.
 */
@@ -248,14 +248,14 @@ struct mgrid_backend {
   double                   longest;   /* of core: longest timeout of a family so far, seconds; equal on all ranks */
   uint64_t                 epoch;     /* of core: creations so far, equal on all ranks */
   uint64_t                 meetings;  /* of core: calls of ours over all ranks that met; equal on all ranks */
-  char                     doing[96]; /* of core: the call that this rank is in, or was in last: meet.c */
+  char                     doing[96]; /* of core: the call that this rank is in, or was in last: rendezvous.c */
   /* Groups of one rank. Does that of a family with these options get a communicator of MPI; make it. Both are local, set
   ** when the backend opens, and NULL where it has no MPI. */
   bool (*wants_single)(const mgrid_backend *b, const mgrid_choice *options);
   mgrid_status (*single)(mgrid_backend *b, const mgrid_comm_spec *spec, void **native, mgrid_error *err);
   mgrid_place           place;
   bool                  left; /* of core: mgrid_state_leave was called, and others may have that state still */
-  struct mgrid_reading *reading;     /* of core: which ranks read each other in moves; NULL before the first: reads.c */
+  struct mgrid_reading *reading;     /* of core: which ranks read each other in moves; NULL before the first: peer_memory.c */
   int64_t               read;        /* of core: bytes of parts that this rank has read so far, packed ones included */
   bool                  hooks_fixed; /* of core: a state was made, so the hooks are fixed */
   mgrid_hooks           hooks;       /* of core: mgrid_backend_set_hooks */
@@ -314,7 +314,7 @@ typedef struct mgrid_backend_entry {
   mgrid_status (*probe)(char *buf, size_t len,
                         mgrid_error *err); /* what is installed, as text; or an error that names what is missing */
 } mgrid_backend_entry;
-/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (comm/backends.c). */
+/* MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = ... }; the descriptor's `entry` is this name (comm/backend_list.c). */
 #define MGRID_ENTRY(backend) \
   extern MGRID_API const mgrid_backend_entry mgrid_##backend##_entry; \
   const mgrid_backend_entry                  mgrid_##backend##_entry

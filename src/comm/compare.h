@@ -2,7 +2,7 @@
 **
 ** compare.h - compare digests between ranks. One minimum over all ranks shows whether they are equal. If
 ** not, the ranks find the first that differs, and all get the same message with the text of both sides.
-** agree.c does so for plans, script/policy.c for results of policies.
+** agree.c does so for plans, recipe/policy.c for results of policies.
 */
 #ifndef MGRID_COMPARE_H
 #define MGRID_COMPARE_H
@@ -26,7 +26,7 @@ uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) __a
 /* A digest that goes with every call in which ranks agree on a plan: of a rank that has none. */
 enum { MGRID_ANY_PLAN = 1 };
 /* All ranks meet, in one all-reduce of 64 bytes if they have the same; each also learns whether they are on one machine.
-** MGRID_DISAGREE if they are in unlike calls, told on all. Collective. meet.c */
+** MGRID_DISAGREE if they are in unlike calls, told on all. Collective. rendezvous.c */
 mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err);
 /* The same where nothing is compared but the call. */
 mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err);

@@ -4,7 +4,7 @@
 */
 #include "command/cli.h"
 #include "base/base.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

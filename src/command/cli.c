@@ -5,7 +5,7 @@
 #include "command/cli.h"
 #include "plan/plan.h"
 #include "command/texts.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -148,4 +148,13 @@ const char *cli_text_of(const char *name) {
   for (const cli_file *f = cli_files; f->name; f++)
     if (strcmp(f->name, name) == 0) return f->text;
   return NULL;
+}
+
+const char *cli_bytes(int64_t bytes, char *buf, size_t len) {
+  static const char *const unit[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+  double                   n = (double)bytes;
+  int                      i = 0;
+  while (n >= 1024 && i < 6) n /= 1024, i++;
+  snprintf(buf, len, i == 0 ? "%.0f %s" : n < 10 ? "%.2f %s" : "%.1f %s", n, unit[i]);
+  return buf;
 }

@@ -11,7 +11,7 @@
 #include "command/cli.h"
 #include "command/complete.h"
 #include "moongrid_tensor.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <glob.h>
 #include <inttypes.h>

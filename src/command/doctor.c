@@ -4,8 +4,8 @@
 */
 #include "comm/open.h"
 #include "command/cli.h"
-#include "command/ras.h"
-#include "script/runtime.h"
+#include "ras/findings.h"
+#include "recipe/runtime.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -4,9 +4,9 @@
 */
 #include "command/cli.h"
 #include "command/texts.h"
-#include "draw/draw.h"
+#include "pictures/draw.h"
 #include "plan/plan.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 */
 #include "command/cli.h"
 #include "command/texts.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <string.h>
 #include <unistd.h>

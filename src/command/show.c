@@ -3,7 +3,7 @@
 ** show.c - an overview of a plan.
 */
 #include "command/cli.h"
-#include "draw/draw.h"
+#include "pictures/draw.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>

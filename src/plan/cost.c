@@ -2,7 +2,7 @@
 **
 ** cost.c - GPU memory of the communicators of a plan.
 */
-#include "algebra/classes.h"
+#include "families/classes.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 **
 ** laws.c - what a recipe may claim about its families, and the first place where that is not so.
 */
-#include "algebra/classes.h"
+#include "families/classes.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 ** led.c - which groups of a plan have a communicator of their own, and which an earlier group leads. Groups are compared
 ** class by class, so that the size of the world does not matter; where no modes tell, group by group.
 */
-#include "algebra/classes.h"
+#include "families/classes.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #ifndef MGRID_NUMBERS_H
 #define MGRID_NUMBERS_H
 
-#include "algebra/grid.h"
+#include "families/grid.h"
 
 enum { MGRID_NUMBERS_MAX = 16 };
 

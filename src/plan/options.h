@@ -7,7 +7,7 @@
 #ifndef MGRID_OPTIONS_H
 #define MGRID_OPTIONS_H
 
-#include "plan/backends.h"
+#include "plan/backend_row.h"
 #include "plan/numbers.h"
 #include "plan/shape.h"
 

@@ -136,7 +136,7 @@ mgrid_status mgrid_itinerary_play(const mgrid_itinerary *it, const mgrid_plan *p
                                   mgrid_error *err);
 void         mgrid_itinerary_free(mgrid_itinerary *it);
 
-/* -------------------------------------------------- laws.c, idle.c, heed.c */
+/* -------------------------------------------------- laws.c, idle_ranks.c, unheeded.c */
 
 /* Laws: have both families the same groups; is every group of a inside one of b; has no rank a group of both; has every
 ** rank one? MGRID_REFUSED with the first place where it is not so, and what the families are called. O(modes); O(members)

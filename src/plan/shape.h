@@ -7,7 +7,7 @@
 #ifndef MGRID_SHAPE_H
 #define MGRID_SHAPE_H
 
-#include "algebra/grid.h"
+#include "families/grid.h"
 
 typedef struct mgrid_side { /* one dim of a shape */
   char    name[MGRID_NAME_MAX + 1];

@@ -2,7 +2,7 @@
 **
 ** share.c - which groups are the same list of ranks, decided by the rules where possible.
 */
-#include "algebra/classes.h"
+#include "families/classes.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #ifndef MGRID_TOPOLOGY_H
 #define MGRID_TOPOLOGY_H
 
-#include "algebra/family.h"
-#include "algebra/grid.h"
+#include "families/family.h"
+#include "families/grid.h"
 #include "plan/options.h"
-#include "tensor/tensor.h"
+#include "tensors/tensor.h"
 
 typedef struct mgrid_entry { /* a family in a topology or plan */
   char          name[MGRID_NAME_MAX + 1];

@@ -3,7 +3,7 @@
 ** why.c - why two ranks talk: the groups that have both, or the shortest chain of groups between them. The answer
 ** is made as JSON; its text is written from that.
 */
-#include "algebra/classes.h"
+#include "families/classes.h"
 #include "plan/plan.h"
 
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 
 #include "random.h"
 
-#include "algebra/family.h"
+#include "families/family.h"
 
 typedef struct lists {
   int64_t  n;      /* complete groups */

@@ -8,7 +8,7 @@
 
 #include "random.h"
 
-#include "tensor/move.h"
+#include "tensors/move.h"
 
 enum { DEALT_AXES = 3, DEALT_LENGTH = 24, DEALT_WORLD = 96, DEALT_ELEMENTS = DEALT_LENGTH * DEALT_LENGTH };
 

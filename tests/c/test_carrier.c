@@ -6,7 +6,7 @@
 */
 #include "program.h"
 
-#include "comm/carrier.h"
+#include "comm/carriers/carrier.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 */
 #include "topologies.h"
 
-#include "algebra/classes.h"
+#include "families/classes.h"
 
 enum { CASES = 2000, SPACE = 2000, SETS = 5 };
 

@@ -4,7 +4,7 @@
 */
 #include "lists.h"
 
-#include "algebra/family.h"
+#include "families/family.h"
 
 enum { CASES = 3000 };
 

@@ -5,7 +5,7 @@
 */
 #include "lists.h"
 
-#include "algebra/grid.h"
+#include "families/grid.h"
 #include "comm/state.h"
 
 enum { ORDERS = 4000, PARTS = 3000 };

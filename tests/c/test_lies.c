@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-/* A message of carrier_call.c. */
+/* A message of carriers/call.c. */
 typedef struct parcel {
   mgrid_missing missing;
   uint64_t      few[8];

@@ -5,7 +5,7 @@
 */
 #include "lists.h"
 
-#include "algebra/family.h"
+#include "families/family.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "program.h"
 
 #include "comm/state.h"
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 */
 #include "lists.h"
 
-#include "algebra/family.h"
+#include "families/family.h"
 
 static mgrid_error why = MGRID_ERROR_INIT; /* of the last call */
 

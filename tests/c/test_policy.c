@@ -6,7 +6,7 @@
 #include "random.h"
 
 #include "comm/state.h"
-#include "types/values.h"
+#include "recipe/values.h"
 
 #include <math.h>
 #include <stdio.h>

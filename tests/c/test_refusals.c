@@ -8,7 +8,7 @@
 #include "comm/state.h"
 #include "moongrid_elastic.h"
 #include "moongrid_recipe.h"
-#include "tensor/move.h"
+#include "tensors/move.h"
 
 #include <unistd.h>
 

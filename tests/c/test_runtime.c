@@ -5,7 +5,7 @@
 */
 #include "program.h"
 
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 */
 #include "lists.h"
 
-#include "algebra/grid.h"
+#include "families/grid.h"
 
 enum { CASES = 4000 };
 

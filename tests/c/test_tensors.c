@@ -6,7 +6,7 @@
 
 #include "comm/backend.h"
 #include "moongrid.h"
-#include "plan/moves.h"
+#include "tensors/between_plans.h"
 
 typedef struct refused {
   mgrid_tensor_axis axis[2];

@@ -7,7 +7,7 @@
 */
 #include "fuzz.h"
 
-#include "comm/carrier.h"
+#include "comm/carriers/carrier.h"
 #include "moongrid_carrier.h"
 #include "moongrid_recipe.h"
 

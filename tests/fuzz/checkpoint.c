@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "base/base.h"
-#include "command/shards.h"
+#include "checkpoints/index.h"
 
 #include <inttypes.h>
 

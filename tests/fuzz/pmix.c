@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
 **
-** pmix.c - fuzz target: a PMIx that lies. The functions of PMIx that src/comm/pmix.c calls are these here. What they say
+** pmix.c - fuzz target: a PMIx that lies. The functions of PMIx that src/comm/carriers/pmix.c calls are these here. What they say
 ** of the job is of the bytes; the value of another rank is that of this one, as honest ranks of one plan put it, or bent:
 ** of another type, another size, other bytes, or not there.
 */

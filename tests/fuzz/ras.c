@@ -4,7 +4,7 @@
 ** plan. What comes out has no control characters. The first byte says whether the names of RAS are short in the input, as
 ** `words` below has them, so that few bytes are many communicators.
 */
-#include "command/ras.h"
+#include "ras/findings.h"
 #include "fuzz.h"
 
 static const char *const words[] = {

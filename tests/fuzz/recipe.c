@@ -5,7 +5,7 @@
 */
 #include "fuzz.h"
 
-#include "script/runtime.h"
+#include "recipe/runtime.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   static const int64_t worlds[] = { 8, 1, 12, 64 };

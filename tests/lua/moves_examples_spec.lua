@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: MIT
 --
 -- The examples of tensors that move: weights from a trainer to rollout ranks, experts to new owners, FSDP and tensor
--- parallelism. What src/tensor/README.md shows of them is what comes.
+-- parallelism. What src/tensors/README.md shows of them is what comes.
 
 local json = require "dkjson"
 local mg = require "moongrid"
 local support = dofile "tests/lua/support.lua"
 local run, read = support.run, support.read
 
-local readme = read "src/tensor/README.md"
+local readme = read "src/tensors/README.md"
 
 -- The block of the README that begins with this command: what it shows below it.
 local function shown(command)
   local out = readme:match("\n```\n" .. command:gsub("%p", "%%%0") .. "\n\n(.-)```\n")
-  return assert(out, "src/tensor/README.md does not show " .. command)
+  return assert(out, "src/tensors/README.md does not show " .. command)
 end
 
 -- in all of a move: what `moongrid move` says, by name

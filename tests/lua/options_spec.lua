@@ -68,7 +68,7 @@ for _, o in ipairs(options) do
     end)
 
     it("is heeded where the table says so", function()
-      local folders = o.backends == "all" and "src/plan src/comm" or ("src/comm/%s*"):format(o.backends)
+      local folders = o.backends == "all" and "src/plan src/comm" or ("src/comm/%s"):format(o.backends)
       local parsed = { shape = "options->shape", numbers = "options->" .. o.name, name = "\\." .. o.name } -- as specs have it
       local field = parsed[o.kind] or "(asked\\.|choice->)" .. o.name
       assert.are_not.equal("", (run(("grep -rlE --include=*.c '%s\\b' %s | grep -v plan/options.c"):format(field, folders))))

@@ -2,7 +2,7 @@
 **
 ** nccl.h - what the files of the nccl backend share. The backend needs a carrier (mpi), which sends ids
 ** from rank to rank, knows the ranks of this machine, and makes the groups whose family asks for mpi.
-** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c, vote.c <- furnish.c, comm.c, gpu.c, memory.c <-
+** Calls go one way: nccl.c, watch.c, environ.c, config.c, ids.c, vote.c <- windows.c, comm.c, gpu.c, memory.c <-
 ** end.c <- create.c, derive.c <- recover.c, grow.c, use.c <- move.c.
 */
 #ifndef MGRID_COMM_NCCL_H
@@ -143,7 +143,7 @@ mgrid_outcome mgrid_nccl_watch(nccl_backend *n, double seconds, bool listen,
                                ncclResult_t (*call)(const nccl_library *lib, void *ud), void *ud, const char *what,
                                const char *name, bool *left_behind, mgrid_error *err);
 
-/* furnish.c: what a family asks for besides its communicator. Is all of that in this NCCL? */
+/* windows.c: what a family asks for besides its communicator. Is all of that in this NCCL? */
 mgrid_status mgrid_nccl_can_furnish(const nccl_backend *n, const mgrid_comm_spec *spec, mgrid_error *err);
 /* Local: the memory. */
 mgrid_status mgrid_nccl_allocate(const nccl_backend *n, const mgrid_comm_spec *spec, nccl_comm *c, mgrid_error *err);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT
+**
+** index.c - the index of a checkpoint, and the parts of tensors that it names.
+*/
+#include "checkpoints/index.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* -------------------------------------------------------------------- parts */
+
+void shards_part_free(shards_part *part) {
+  free(part->runs[0]);
+  *part = (shards_part){ 0 };
+}
+
+/* Room for nruns[axis] runs on each axis. */
+static mgrid_status part_room(shards_part *part, mgrid_error *err) {
+  size_t n = 0;
+  for (size_t k = 0; k < part->naxes; k++) n += part->nruns[k];
+  mgrid_run *runs = calloc(n + 1, sizeof *runs);
+  if (!runs) return st_oom(err);
+  part->runs[0] = runs;
+  for (size_t k = 1; k < part->naxes; k++) part->runs[k] = part->runs[k - 1] + part->nruns[k - 1];
+  return MGRID_OK;
+}
+
+static void part_shape(shards_part *part) {
+  for (size_t k = 0; k < part->naxes; k++) {
+    part->shape[k] = 0;
+    for (size_t i = 0; i < part->nruns[k]; i++) part->shape[k] += part->runs[k][i].length;
+  }
+}
+
+mgrid_status shards_part_of(const mgrid_plan *p, const char *tensor, int64_t rank, shards_part *out, mgrid_error *err) {
+  mgrid_tensor_part about = MGRID_TENSOR_PART_INIT;
+  *out = (shards_part){ 0 };
+  mgrid_status s = mgrid_tensor_local(p, tensor, rank, &about, err);
+  if (s || !about.held || about.copy || !about.elements) return s;
+  shards_part part = { .naxes = about.naxes, .first = about.first, .elements = about.elements };
+  for (size_t k = 0; k < part.naxes; k++) {
+    int64_t n = mgrid_tensor_runs(p, tensor, rank, k, 0, NULL, err);
+    if (n < 0) return err->status;
+    part.nruns[k] = (size_t)n;
+  }
+  if ((s = part_room(&part, err))) return s;
+  for (size_t k = 0; k < part.naxes; k++) mgrid_tensor_runs(p, tensor, rank, k, part.nruns[k], part.runs[k], err);
+  part_shape(&part);
+  *out = part;
+  return MGRID_OK;
+}
+
+/* Is it all of what its runs say? */
+static bool is_whole(const shards_part *part) {
+  return part->first == 0 && part->elements == st_elements(part->naxes, part->shape);
+}
+
+st_tensor shards_in_file(const char *name, const char *type, const shards_part *part) {
+  st_tensor t = { .name = name, .type = type, .width = st_width(type), .naxes = 1, .shape = { part->elements } };
+  if (!is_whole(part)) return t;
+  t.naxes = part->naxes;
+  memcpy(t.shape, part->shape, sizeof t.shape);
+  return t;
+}
+
+/* ------------------------------------------------------------ an index to write */
+
+static json_t *list_of(size_t n, const mgrid_run *runs) {
+  json_t *list = json_array();
+  for (size_t i = 0; i < n; i++) {
+    json_array_append_new(list, json_integer(runs[i].start));
+    if (json_array_append_new(list, json_integer(runs[i].length))) return json_decref(list), NULL;
+  }
+  return list;
+}
+
+static json_t *json_of_part(const char *file, const shards_part *part) {
+  json_t *about = json_pack("{s:s, s:[]}", "file", file, "runs"), *runs = json_object_get(about, "runs");
+  bool    ok = about != NULL;
+  for (size_t k = 0; k < part->naxes; k++) ok &= !json_array_append_new(runs, list_of(part->nruns[k], part->runs[k]));
+  if (!is_whole(part)) {
+    ok &= !json_object_set_new(about, "first", json_integer(part->first));
+    ok &= !json_object_set_new(about, "elements", json_integer(part->elements));
+  }
+  if (!ok) json_decref(about);
+  return ok ? about : NULL;
+}
+
+static json_t *json_of_tensor(const mgrid_tensor *t) {
+  json_t *about = json_pack("{s:s, s:[], s:[]}", "type", mgrid_tensor_type(t), "shape", "parts");
+  for (size_t k = 0; k < mgrid_tensor_naxes(t); k++)
+    json_array_append_new(json_object_get(about, "shape"), json_integer(mgrid_tensor_length(t, k)));
+  return about;
+}
+
+void shards_index_add(json_t **index, const char *file, const char *name, const mgrid_tensor *t,
+                      const shards_part *part) {
+  json_t *map = json_object_get(*index, "weight_map"), *parts = json_object_get(*index, "parts");
+  bool    ok = *index != NULL;
+  if (ok && !json_object_get(map, name))
+    ok = !json_object_set_new(map, name, json_string(file)) && !json_object_set_new(parts, name, json_of_tensor(t));
+  json_t *list = json_object_get(json_object_get(parts, name), "parts");
+  if (ok && !json_array_append_new(list, json_of_part(file, part))) return;
+  json_decref(*index);
+  *index = NULL;
+}
+
+mgrid_status shards_index_write(json_t *index, const char *folder, json_t *metadata, mgrid_error *err) {
+  size_t n = strlen(folder) + sizeof "/" SHARDS_INDEX;
+  char  *path = malloc(n);
+  if (index && json_object_set_new(index, "metadata", metadata)) st_oom(err);
+  char *text = index && path && !err->status ? json_dumps(index, JSON_INDENT(1)) : NULL;
+  if (path) snprintf(path, n, "%s/%s", folder, SHARDS_INDEX);
+  if (text)
+    st_replace(path, text, err);
+  else
+    st_oom(err);
+  free(text), free(path);
+  return err->status;
+}
+
+/* ------------------------------------------------------------ an index to read */
+
+static mgrid_status wrong(const char *tensor, const char *what, mgrid_error *err) {
+  return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': %s", tensor, what);
+}
+
+/* The file of this name, which stands beside the index. */
+static st_file *file_of(shards *s, json_t *files, const char *folder, const char *name, mgrid_error *err) {
+  const json_t *known = json_object_get(files, name);
+  if (known) return s->file[json_integer_value(known)];
+  if (strchr(name, '/') || *name == '\0' || *name == '.') {
+    st_fail(err, MGRID_REFUSED, "the index names a file '%.200s', which is none beside it", name);
+    return NULL;
+  }
+  size_t    n = strlen(folder) + strlen(name) + 1;
+  char     *path = malloc(n);
+  st_file **more = realloc(s->file, (s->nfiles + 1) * sizeof *more);
+  st_file  *f = NULL;
+  if (more) s->file = more;
+  if (!path || !more || json_object_set_new(files, name, json_integer((json_int_t)s->nfiles)))
+    st_oom(err);
+  else if (snprintf(path, n, "%s%s", folder, name), (f = st_open(path, err)))
+    s->file[s->nfiles++] = f;
+  free(path);
+  if (f) close(f->fd), f->fd = -1;
+  return f;
+}
+
+/* The whole of a tensor as one part. */
+static mgrid_status whole_part(const shards_tensor *t, shards_part *part, mgrid_error *err) {
+  *part = (shards_part){ .naxes = t->naxes, .elements = st_elements(t->naxes, t->shape) };
+  for (size_t k = 0; k < t->naxes; k++) part->nruns[k] = 1;
+  if (part_room(part, err)) return err->status;
+  for (size_t k = 0; k < t->naxes; k++) part->runs[k][0] = (mgrid_run){ 0, t->shape[k] };
+  part_shape(part);
+  return MGRID_OK;
+}
+
+/* A number of the index; there has to be one. */
+static bool is_number(const json_t *value, int64_t *out) {
+  *out = json_integer_value(value);
+  return json_is_integer(value);
+}
+
+/* The runs of one axis from its list, which has room. */
+static mgrid_status read_axis(const shards_tensor *t, size_t axis, const json_t *list, mgrid_run *runs,
+                              mgrid_error *err) {
+  int64_t end = 0;
+  for (size_t i = 0; i < json_array_size(list) / 2; i++) {
+    mgrid_run run;
+    if (!is_number(json_array_get(list, 2 * i), &run.start) || !is_number(json_array_get(list, 2 * i + 1), &run.length))
+      return wrong(t->name, "the runs of a part are not all integers", err);
+    if (run.start < end || run.length < 1 || run.start > t->shape[axis] - run.length)
+      return wrong(t->name, "runs of a part are not ascending, or beyond the shape", err);
+    runs[i] = run;
+    end = run.start + run.length;
+  }
+  return MGRID_OK;
+}
+
+static mgrid_status read_runs(const shards_tensor *t, const json_t *axes, shards_part *part, mgrid_error *err) {
+  part->naxes = t->naxes;
+  if (json_array_size(axes) != t->naxes) return wrong(t->name, "a part has not as many axes as the tensor", err);
+  for (size_t k = 0; k < t->naxes; k++) {
+    const json_t *list = json_array_get(axes, k);
+    if (!json_is_array(list) || json_array_size(list) % 2)
+      return wrong(t->name, "the runs of a part are no list of a start and a length each", err);
+    part->nruns[k] = json_array_size(list) / 2;
+  }
+  if (part_room(part, err)) return err->status;
+  for (size_t k = 0; k < t->naxes; k++)
+    if (read_axis(t, k, json_array_get(axes, k), part->runs[k], err)) return err->status;
+  part_shape(part);
+  return MGRID_OK;
+}
+
+/* Which elements of its runs a part has: all of them, unless the index says otherwise. */
+static mgrid_status read_slice(const shards_tensor *t, const json_t *about, shards_part *part, mgrid_error *err) {
+  const json_t *first = json_object_get(about, "first"), *elements = json_object_get(about, "elements");
+  int64_t       all = st_elements(part->naxes, part->shape);
+  part->first = 0, part->elements = all;
+  if ((first && !is_number(first, &part->first)) || (elements && !is_number(elements, &part->elements)))
+    return wrong(t->name, "first and elements of a part are integers", err);
+  if (part->first < 0 || part->elements < 0 || part->first > all - part->elements)
+    return wrong(t->name, "a slice that is beyond its part", err);
+  return MGRID_OK;
+}
+
+static mgrid_status read_part(shards *s, json_t *files, const char *folder, const shards_tensor *t, const json_t *about,
+                              shards_part *part, mgrid_error *err) {
+  const char *name = json_string_value(json_object_get(about, "file"));
+  if (!name) return wrong(t->name, "a part without its file", err);
+  if (read_runs(t, json_object_get(about, "runs"), part, err) || read_slice(t, about, part, err)) return err->status;
+  part->file = file_of(s, files, folder, name, err);
+  st_tensor *in = part->file ? st_find(part->file, t->name) : NULL;
+  if (part->file && !in)
+    return st_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", part->file->path, t->name);
+  if (!in) return err->status;
+  st_tensor is = shards_in_file(t->name, t->type, part);
+  if (strcmp(in->type, t->type) != 0 || in->naxes != is.naxes || memcmp(in->shape, is.shape, sizeof is.shape) != 0)
+    return st_fail(err, MGRID_REFUSED, "%s has another shape or type of tensor '%.200s' than the index says",
+                   part->file->path, t->name);
+  if (in->taken)
+    return st_fail(err, MGRID_REFUSED, "the index on tensor '%.200s': two parts are in %.200s, which has one", t->name,
+                   part->file->path);
+  in->taken = true;
+  return MGRID_OK;
+}
+
+/* A tensor that the index has with its parts. */
+static mgrid_status read_parts(shards *s, json_t *files, const char *folder, shards_tensor *t, const json_t *about,
+                               mgrid_error *err) {
+  const json_t *shape = json_object_get(about, "shape"), *parts = json_object_get(about, "parts");
+  const char   *type = json_string_value(json_object_get(about, "type"));
+  t->width = type ? st_width(type) : 0;
+  t->naxes = json_array_size(shape);
+  if (!t->width || !t->naxes || t->naxes > MGRID_AXES_MAX || !json_is_array(parts))
+    return wrong(t->name, "type, shape and parts are wanted", err);
+  t->type = type;
+  for (size_t k = 0; k < t->naxes; k++)
+    if (!is_number(json_array_get(shape, k), &t->shape[k])) return wrong(t->name, "the shape is wrong", err);
+  if (st_elements(t->naxes, t->shape) < 1) return wrong(t->name, "the shape is wrong", err);
+  t->part = calloc(json_array_size(parts) + 1, sizeof *t->part);
+  if (!t->part) return st_oom(err);
+  for (size_t i = 0; i < json_array_size(parts); i++) {
+    t->nparts++;
+    if (read_part(s, files, folder, t, json_array_get(parts, i), &t->part[i], err)) return err->status;
+  }
+  return shards_prove(t, err);
+}
+
+/* A tensor that lies whole in a file. */
+static mgrid_status take_whole(shards_tensor *t, st_file *f, const st_tensor *in, mgrid_error *err) {
+  *t = (shards_tensor){ .name = in->name, .type = in->type, .width = in->width, .naxes = in->naxes };
+  memcpy(t->shape, in->shape, sizeof t->shape);
+  t->part = calloc(1, sizeof *t->part);
+  if (!t->part) return st_oom(err);
+  t->nparts = 1;
+  if (whole_part(t, t->part, err)) return err->status;
+  t->part->file = f;
+  return MGRID_OK;
+}
+
+static mgrid_status read_map(shards *s, const char *path, json_t *files, mgrid_error *err) {
+  json_t     *map = json_object_get(s->index, "weight_map"), *parts = json_object_get(s->index, "parts"), *value;
+  const char *name, *slash = strrchr(path, '/');
+  char       *folder = strdup(path);
+  s->tensor = calloc(json_object_size(map) + 1, sizeof *s->tensor);
+  if (!folder || !s->tensor || !files) return free(folder), st_oom(err);
+  folder[slash ? slash + 1 - path : 0] = '\0';
+  json_object_foreach(map, name, value) {
+    shards_tensor *t = &s->tensor[s->n++];
+    const json_t  *cut = json_object_get(parts, name);
+    const char    *file = json_string_value(value);
+    t->name = name;
+    if (!file) {
+      wrong(name, "the name of a file is wanted", err);
+    } else if (cut) {
+      read_parts(s, files, folder, t, cut, err);
+    } else {
+      st_file         *f = file_of(s, files, folder, file, err);
+      const st_tensor *in = f ? st_find(f, name) : NULL;
+      if (in)
+        take_whole(t, f, in, err);
+      else if (f)
+        st_fail(err, MGRID_REFUSED, "%s has no tensor '%.200s', which the index says", f->path, name);
+    }
+    if (err->status) break;
+  }
+  free(folder);
+  return err->status;
+}
+
+static mgrid_status read_index(shards *s, const char *path, mgrid_error *err) {
+  json_error_t why;
+  struct stat  about;
+  if (stat(path, &about)) return st_fail(err, MGRID_REFUSED, "cannot open %s: %s", path, strerror(errno));
+  if (!S_ISREG(about.st_mode)) return st_fail(err, MGRID_REFUSED, "cannot read %s: it is no regular file", path);
+  s->index = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+  if (!s->index)
+    return st_fail(err, MGRID_REFUSED, "%s: line %d: %.160s; an index, or a file *.safetensors, is expected", path,
+                   why.line, why.text);
+  if (!json_is_object(json_object_get(s->index, "weight_map")))
+    return st_fail(err, MGRID_REFUSED, "%s has no weight_map: it is no index of safetensors files", path);
+  const json_t *parts = json_object_get(s->index, "parts");
+  if (parts && !json_is_object(parts))
+    return st_fail(err, MGRID_REFUSED, "%s: its parts are no object with a tensor's name each", path);
+  json_t *files = json_object();
+  read_map(s, path, files, err);
+  json_decref(files);
+  return err->status;
+}
+
+static mgrid_status read_single(shards *s, const char *path, mgrid_error *err) {
+  st_file *f = st_open(path, err);
+  if (!f) return err->status;
+  s->file = calloc(1, sizeof(st_file *));
+  s->tensor = calloc(f->n + 1, sizeof *s->tensor);
+  if (!s->file || !s->tensor) return st_close(f), st_oom(err);
+  s->file[s->nfiles++] = f;
+  for (size_t i = 0; i < f->n; i++)
+    if (take_whole(&s->tensor[s->n++], f, &f->tensor[i], err)) return err->status;
+  return MGRID_OK;
+}
+
+shards *shards_open(const char *path, mgrid_error *err) {
+  static const char ending[] = ".safetensors";
+  struct stat       about;
+  size_t            n = strlen(path), room = n + sizeof "/" SHARDS_INDEX;
+  bool              folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+  bool              single = n >= sizeof ending && strcmp(path + n + 1 - sizeof ending, ending) == 0;
+  shards           *s = calloc(1, sizeof *s);
+  char             *index = malloc(room);
+  if (index) snprintf(index, room, folder ? "%s/" SHARDS_INDEX : "%s", path);
+  if (!s || !index)
+    st_oom(err);
+  else if (single && !folder)
+    read_single(s, path, err);
+  else
+    read_index(s, index, err);
+  free(index);
+  if (!err->status) return s;
+  shards_close(s);
+  return NULL;
+}
+
+void shards_close(shards *s) {
+  if (!s) return;
+  for (size_t i = 0; i < s->n; i++) {
+    for (size_t k = 0; k < s->tensor[i].nparts; k++) shards_part_free(&s->tensor[i].part[k]);
+    free(s->tensor[i].part);
+  }
+  for (size_t i = 0; i < s->nfiles; i++) st_close(s->file[i]);
+  json_decref(s->index);
+  free(s->file), free(s->tensor), free(s);
+}
+
+const shards_tensor *shards_find(const shards *s, const char *name) {
+  for (size_t i = 0; i < s->n; i++)
+    if (strcmp(s->tensor[i].name, name) == 0) return &s->tensor[i];
+  return NULL;
+}
+
+int64_t shards_number(const shards *s, const char *name) {
+  const json_t *value = json_object_get(json_object_get(s->index, "metadata"), name);
+  return json_is_integer(value) ? json_integer_value(value) : -1;
+}

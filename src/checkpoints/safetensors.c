@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+**
+** safetensors.c - reads and writes one file of tensors.
+*/
+#include "checkpoints/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEADER_MAX = 100000000 }; /* bytes; other readers take no more either */
+
+mgrid_status st_fail(mgrid_error *err, mgrid_status status, const char *format, ...) {
+  va_list args;
+  if (err->status) return err->status;
+  va_start(args, format);
+  vsnprintf(err->message, sizeof err->message, format, args);
+  va_end(args);
+  return err->status = status;
+}
+
+mgrid_status st_oom(mgrid_error *err) { return st_fail(err, MGRID_NO_MEMORY, "out of memory"); }
+
+/* -------------------------------------------------------------------- types */
+
+static const struct {
+  const char *in_file, *type;
+  int64_t     width;
+} types[] = {
+  { "BF16", "bf16", 2 }, { "F16", "f16", 2 },         { "F32", "f32", 4 },         { "F64", "f64", 8 },
+  { "I8", "i8", 1 },     { "I16", "i16", 2 },         { "I32", "i32", 4 },         { "I64", "i64", 8 },
+  { "U8", "u8", 1 },     { "U16", "u16", 2 },         { "U32", "u32", 4 },         { "U64", "u64", 8 },
+  { "BOOL", "bool", 1 }, { "F8_E4M3", "f8_e4m3", 1 }, { "F8_E5M2", "f8_e5m2", 1 }, { "C64", "c64", 8 },
+};
+enum { NTYPES = sizeof types / sizeof types[0] };
+
+/* The row of a name in files, or of a name in moongrid; NTYPES: none. */
+static size_t type_row(const char *in_file, const char *type) {
+  size_t i = 0;
+  while (i < NTYPES && strcmp(in_file ? in_file : type, in_file ? types[i].in_file : types[i].type) != 0) i++;
+  return i;
+}
+
+int64_t st_width(const char *type) {
+  size_t row = type_row(NULL, type);
+  return row < NTYPES ? types[row].width : 0;
+}
+
+int64_t st_elements(size_t naxes, const int64_t *shape) {
+  int64_t n = 1;
+  for (size_t i = 0; i < naxes; i++) {
+    if (shape[i] == 0) return 0;
+    if (shape[i] < 0 || n > INT64_MAX / 16 / shape[i]) return -1;
+    n *= shape[i];
+  }
+  return n;
+}
+
+/* ------------------------------------------------------------------- reading */
+
+static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static mgrid_status bad(const st_file *f, mgrid_error *err, const char *format, ...) {
+  char    what[600];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  return st_fail(err, MGRID_REFUSED, "%s: %s", f->path, what);
+}
+
+static mgrid_status open_again(st_file *f, mgrid_error *err) {
+  if (f->fd < 0) f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* no pipe makes it wait */
+  return f->fd < 0 ? bad(f, err, "cannot be opened: %s", strerror(errno)) : MGRID_OK;
+}
+
+static mgrid_status read_at(st_file *f, int64_t at, void *to, int64_t n, mgrid_error *err) {
+  if (open_again(f, err)) return err->status;
+  for (char *p = to; n > 0;) {
+    ssize_t got = pread(f->fd, p, (size_t)n, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return bad(f, err, "cannot be read: %s", strerror(errno));
+    if (got == 0) return bad(f, err, "ends at byte %" PRId64 ", where data are expected", at);
+    p += got, at += got, n -= got;
+  }
+  return MGRID_OK;
+}
+
+static bool is_count(const json_t *x) { return json_is_integer(x) && json_integer_value(x) >= 0; }
+
+static mgrid_status read_tensor(st_file *f, const char *name, const json_t *about, int64_t data, mgrid_error *err) {
+  st_tensor    *t = &f->tensor[f->n++];
+  const char   *type = json_string_value(json_object_get(about, "dtype"));
+  const json_t *shape = json_object_get(about, "shape"), *places = json_object_get(about, "data_offsets");
+  const json_t *from = json_array_get(places, 0), *to = json_array_get(places, 1);
+  size_t        row = type ? type_row(type, NULL) : NTYPES;
+  bool          counts = json_is_array(shape) && json_array_size(places) == 2 && is_count(from) && is_count(to);
+  if (!type || !counts) return bad(f, err, "tensor '%.200s' wants dtype, shape and two data_offsets", name);
+  if (row == NTYPES) return bad(f, err, "tensor '%.200s' has the dtype '%.40s', which is not known", name, type);
+  *t = (st_tensor){ .name = name, .type = types[row].type, .width = types[row].width };
+  if ((t->naxes = json_array_size(shape)) > MGRID_AXES_MAX)
+    return bad(f, err, "tensor '%.200s' has %zu axes; %d are the most", name, t->naxes, MGRID_AXES_MAX);
+  for (size_t i = 0; i < t->naxes; i++) {
+    const json_t *length = json_array_get(shape, i);
+    if (!is_count(length)) return bad(f, err, "tensor '%.200s' has a shape that is no list of lengths", name);
+    t->shape[i] = json_integer_value(length);
+  }
+  int64_t n = st_elements(t->naxes, t->shape), end = json_integer_value(to);
+  t->at = json_integer_value(from);
+  t->bytes = end - t->at;
+  if (n < 0 || t->bytes != n * t->width)
+    return bad(f, err,
+               "tensor '%.200s' has data_offsets %" PRId64 " to %" PRId64 ", which is not the size of its shape", name,
+               t->at, end);
+  if (end > data)
+    return bad(f, err,
+               "tensor '%.200s' ends at byte %" PRId64 " of the data, and the file has %" PRId64
+               " of them; is it truncated?",
+               name, end, data);
+  return MGRID_OK;
+}
+
+static int by_place(const void *a, const void *b) {
+  const st_tensor *x = a, *y = b;
+  if (x->at != y->at) return x->at < y->at ? -1 : 1;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+static mgrid_status read_tensors(st_file *f, int64_t data, mgrid_error *err) {
+  const char *name;
+  json_t     *about;
+  int64_t     end = 0;
+  f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor);
+  if (!f->tensor) return st_oom(err);
+  json_object_foreach(f->header, name, about) if (strcmp(name, "__metadata__") != 0
+                                                  && read_tensor(f, name, about, data, err)) return err->status;
+  if (f->n) qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
+  for (size_t i = 0; i < f->n; end = f->tensor[i].at + f->tensor[i].bytes, i++) {
+    const st_tensor *t = &f->tensor[i];
+    if (t->at < end) return bad(f, err, "tensors '%.200s' and '%.200s' overlap", f->tensor[i - 1].name, t->name);
+    if (t->at > end)
+      return bad(f, err, "nothing says what bytes %" PRId64 " to %" PRId64 " of the data are", end, t->at);
+  }
+  return end == data ? MGRID_OK : bad(f, err, "%" PRId64 " bytes stand behind the last tensor", data - end);
+}
+
+static mgrid_status read_header(st_file *f, mgrid_error *err) {
+  unsigned char first[8];
+  uint64_t      length = 0;
+  struct stat   about;
+  json_error_t  why;
+  if (open_again(f, err)) return err->status;
+  if (fstat(f->fd, &about) || !S_ISREG(about.st_mode)) return bad(f, err, "is no regular file");
+  if (about.st_size < 8)
+    return bad(f, err, "has %lld bytes; a safetensors file has 8 or more", (long long)about.st_size);
+  if (read_at(f, 0, first, 8, err)) return err->status;
+  for (int i = 8; i-- > 0;) length = length << 8 | first[i];
+  if (length > (uint64_t)about.st_size - 8)
+    return bad(f, err, "its header has %" PRIu64 " bytes, and the file has %lld; is it a safetensors file, and whole?",
+               length, (long long)about.st_size);
+  if (length > HEADER_MAX) return bad(f, err, "its header has %" PRIu64 " bytes; %d are the most", length, HEADER_MAX);
+  char *text = malloc(length + 1);
+  if (!text) return st_oom(err);
+  mgrid_status s = read_at(f, 8, text, (int64_t)length, err);
+  if (!s) f->header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+  free(text);
+  if (s) return s;
+  if (!json_is_object(f->header))
+    return bad(f, err, "its header is no object of JSON%s%.160s", f->header ? "" : ": ", f->header ? "" : why.text);
+  f->data = 8 + (int64_t)length;
+  return read_tensors(f, (int64_t)about.st_size - f->data, err);
+}
+
+st_file *st_open(const char *path, mgrid_error *err) {
+  st_file *f = calloc(1, sizeof *f);
+  if (f) f->fd = -1, f->path = malloc(strlen(path) + 1);
+  if (!f || !f->path)
+    st_oom(err);
+  else if (strcpy(f->path, path), !read_header(f, err))
+    return f;
+  st_close(f);
+  return NULL;
+}
+
+void st_close(st_file *f) {
+  if (!f) return;
+  if (f->fd >= 0) close(f->fd);
+  json_decref(f->header);
+  free(f->tensor), free(f->path);
+  free(f);
+}
+
+st_tensor *st_find(const st_file *f, const char *name) {
+  if (!json_object_get(f->header, name)) return NULL;
+  for (size_t i = 0; i < f->n; i++)
+    if (strcmp(f->tensor[i].name, name) == 0) return &f->tensor[i];
+  return NULL;
+}
+
+mgrid_status st_read(st_file *f, const st_tensor *t, int64_t at, void *to, int64_t n, mgrid_error *err) {
+  return read_at(f, f->data + t->at + at, to, n, err);
+}
+
+/* ------------------------------------------------------------------- writing */
+
+struct st_writer {
+  int     fd;
+  char   *path, *beside;
+  int64_t left; /* bytes of the data that are to come */
+};
+
+static mgrid_status cannot(const char *path, mgrid_error *err) {
+  return st_fail(err, MGRID_OUTPUT, "%s: cannot be written: %s", path, strerror(errno));
+}
+
+static mgrid_status write_all(st_writer *w, const void *data, int64_t n, mgrid_error *err) {
+  for (const char *p = data; n > 0;) {
+    ssize_t done = write(w->fd, p, (size_t)n);
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return cannot(w->path, err);
+    p += done, n -= done;
+  }
+  return MGRID_OK;
+}
+
+static st_writer *begin(const char *path, mgrid_error *err) {
+  size_t     n = strlen(path) + sizeof ".part";
+  st_writer *w = calloc(1, sizeof *w);
+  if (w) w->path = malloc(n), w->beside = malloc(n);
+  if (!w || !w->path || !w->beside) {
+    st_oom(err);
+    if (w) free(w->path), free(w->beside);
+    free(w);
+    return NULL;
+  }
+  strcpy(w->path, path);
+  snprintf(w->beside, n, "%s.part", path);
+  w->fd = open(w->beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (w->fd < 0) cannot(w->path, err);
+  return w;
+}
+
+/* A renamed file is there after a crash of the machine if its folder is on the disk. */
+static mgrid_status sync_folder(const char *path, mgrid_error *err) {
+  const char *slash = strrchr(path, '/');
+  char       *folder = strdup(slash ? path : ".");
+  if (!folder) return st_oom(err);
+  if (slash) folder[slash - path + (slash == path)] = '\0';
+  int  fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL); /* which some file systems cannot */
+  if (!ok) cannot(path, err);
+  if (fd >= 0) close(fd);
+  free(folder);
+  return err->status;
+}
+
+mgrid_status st_finish(st_writer *w, mgrid_error *err) {
+  if (!w) return err->status;
+  if (w->left) st_fail(err, MGRID_USAGE, "%s: %" PRId64 " bytes were not written", w->path, w->left);
+  if (w->fd >= 0 && !err->status && fsync(w->fd)) cannot(w->path, err);
+  if (w->fd >= 0 && close(w->fd)) cannot(w->path, err);
+  if (!err->status && rename(w->beside, w->path)) cannot(w->path, err);
+  if (!err->status)
+    sync_folder(w->path, err);
+  else
+    unlink(w->beside);
+  free(w->path), free(w->beside), free(w);
+  return err->status;
+}
+
+static json_t *header_of(size_t n, st_tensor *tensors) {
+  json_t *header = json_pack("{s:{s:s}}", "__metadata__", "format", "pt"); /* which readers of torch ask for */
+  int64_t at = 0;
+  for (size_t i = 0; i < n; i++) {
+    st_tensor *t = &tensors[i];
+    json_t    *shape = json_array();
+    for (size_t k = 0; k < t->naxes; k++) json_array_append_new(shape, json_integer(t->shape[k]));
+    t->at = at;
+    t->bytes = st_elements(t->naxes, t->shape) * t->width;
+    at += t->bytes;
+    json_t *about = json_pack("{s:s, s:o, s:[I, I]}", "dtype", types[type_row(NULL, t->type)].in_file, "shape", shape,
+                              "data_offsets", (json_int_t)t->at, (json_int_t)at);
+    if (json_object_set_new(header, t->name, about)) {
+      json_decref(header);
+      return NULL;
+    }
+  }
+  return header;
+}
+
+st_writer *st_create(const char *path, size_t n, st_tensor *tensors, mgrid_error *err) {
+  unsigned char first[8];
+  json_t       *header = header_of(n, tensors);
+  char         *text = header ? json_dumps(header, JSON_COMPACT) : NULL, *padded = NULL;
+  size_t        len = text ? strlen(text) : 0, whole = (len + 7) / 8 * 8; /* data begin at a multiple of 8 */
+  json_decref(header);
+  if (text) padded = malloc(whole + 1);
+  if (padded) snprintf(padded, whole + 1, "%-*s", (int)whole, text);
+  free(text);
+  if (!padded) return st_oom(err), NULL;
+  for (int i = 0; i < 8; i++) first[i] = (unsigned char)(whole >> 8 * i);
+  st_writer *w = begin(path, err);
+  if (w && !err->status && !write_all(w, first, 8, err)) write_all(w, padded, (int64_t)whole, err);
+  free(padded);
+  if (err->status) return st_finish(w, err), NULL;
+  w->left = n ? tensors[n - 1].at + tensors[n - 1].bytes : 0;
+  return w;
+}
+
+mgrid_status st_write(st_writer *w, const void *data, int64_t n, mgrid_error *err) {
+  if (n > w->left) return st_fail(err, MGRID_USAGE, "%s: more bytes than its tensors have", w->path);
+  w->left -= n;
+  return write_all(w, data, n, err);
+}
+
+mgrid_status st_replace(const char *path, const char *text, mgrid_error *err) {
+  st_writer *w = begin(path, err);
+  if (w && !err->status) write_all(w, text, (int64_t)strlen(text), err);
+  return st_finish(w, err);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT
+**
+** pmix.c - a carrier for jobs whose launcher speaks PMIx (mpirun, prterun, srun --mpi=pmix), without MPI. It fills an
+** mgrid_carrier: values that ranks put, commit and get, and an all-gather by PMIx_Fence.
+*/
+#include "comm/carriers/carrier.h"
+
+#include <inttypes.h>
+#include <pmix.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct request request;
+
+typedef struct pmix_job {
+  pmix_proc_t     me;
+  bool           *near; /* [world], is the rank on this machine? */
+  int64_t         world;
+  const uint64_t *opened;  /* of the backend: a part of the keys */
+  request        *asked;   /* values that were asked for, and are not taken */
+  uint64_t        gathers; /* all-gathers with data so far */
+  bool            hung;    /* a fence did not end: do not finalize, which may wait for it */
+  char            why[PMIX_MAX_KEYLEN + 128];
+} pmix_job;
+
+static const char *pmix_reason(void *ud) { return ((pmix_job *)ud)->why; }
+
+static mgrid_status failed(pmix_job *j, pmix_status_t r, const char *call) {
+  snprintf(j->why, sizeof j->why, "%s: %s", call, PMIx_Error_string(r));
+  return MGRID_BACKEND;
+}
+
+/* ---------------------------------------------------------------------- values */
+
+static mgrid_status pmix_put(void *ud, const char *key, const void *data, size_t bytes) {
+  pmix_job    *j = ud;
+  pmix_value_t v;
+  PMIX_VALUE_CONSTRUCT(&v);
+  v.type = PMIX_BYTE_OBJECT;
+  v.data.bo.bytes = (char *)(uintptr_t)data; /* copied */
+  v.data.bo.size = bytes;
+  pmix_status_t r = PMIx_Put(PMIX_GLOBAL, key, &v);
+  if (r != PMIX_SUCCESS) return failed(j, r, "PMIx_Put");
+  r = PMIx_Commit();
+  return r == PMIX_SUCCESS ? MGRID_OK : failed(j, r, "PMIx_Commit");
+}
+
+/* One request. PMIx never answers some, as those for a rank of another machine that has ended, whatever timeout is
+** given; so each has memory of its own, and stays in the list until it is answered. */
+struct request {
+  request      *next;
+  pmix_proc_t   from;
+  char          key[PMIX_MAX_KEYLEN + 1];
+  atomic_bool   done;
+  pmix_status_t result;
+  bool          fits; /* the value has `bytes` bytes, and is in data */
+  size_t        bytes;
+  char          data[];
+};
+
+static void answered(pmix_status_t result, pmix_value_t *v, void *ud) { /* in PMIx's thread */
+  request *r = ud;
+  r->result = result;
+  r->fits = result == PMIX_SUCCESS && v && v->type == PMIX_BYTE_OBJECT && v->data.bo.size == r->bytes
+            && (v->data.bo.bytes || !r->bytes);
+  if (r->fits && r->bytes) memcpy(r->data, v->data.bo.bytes, r->bytes);
+  atomic_store(&r->done, true);
+}
+
+/* Of a rank on this machine PMIX_IMMEDIATE looks without waiting; of another rank it would look on this machine
+** alone, and without it the answer comes at once, since each rank has committed something before it is asked. */
+static pmix_status_t ask(pmix_job *j, int64_t from, const char *key, size_t bytes) {
+  request *r = calloc(1, sizeof *r + bytes);
+  if (!r) return PMIX_ERR_NOMEM;
+  pmix_info_t how;
+  bool        yes = true;
+  PMIX_LOAD_PROCID(&r->from, j->me.nspace, (pmix_rank_t)from);
+  snprintf(r->key, sizeof r->key, "%s", key);
+  r->bytes = bytes;
+  PMIX_INFO_LOAD(&how, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+  pmix_status_t s = PMIx_Get_nb(&r->from, r->key, &how, j->near[from], answered, r);
+  if (s != PMIX_SUCCESS) {
+    free(r);
+    return s;
+  }
+  r->next = j->asked;
+  j->asked = r;
+  return s;
+}
+
+/* A value that is looked for, again and again if there is time. */
+typedef struct search {
+  pmix_job   *job;
+  int64_t     from;
+  const char *key;
+  void       *data;
+  size_t      bytes;
+  bool        once; /* one answer that it is not there is enough */
+} search;
+
+static mgrid_outcome find(void *ud) { /* mgrid_look */
+  search   *s = ud;
+  request **at = &s->job->asked, *r;
+  while (*at && ((*at)->from.rank != (pmix_rank_t)s->from || strcmp((*at)->key, s->key) != 0)) at = &(*at)->next;
+  if (!(r = *at)) {
+    pmix_status_t asked = ask(s->job, s->from, s->key, s->bytes);
+    if (asked == PMIX_SUCCESS) return MGRID_NOT_YET;
+    if (asked == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
+    return failed(s->job, asked, "PMIx_Get");
+  }
+  if (!atomic_load(&r->done)) return MGRID_NOT_YET;
+  *at = r->next;
+  pmix_status_t result = r->result;
+  bool          fits = r->fits;
+  if (fits) memcpy(s->data, r->data, s->bytes);
+  free(r);
+  if (fits) return MGRID_OK;
+  if (result == PMIX_ERR_NOT_FOUND) return s->once ? MGRID_LATE : MGRID_NOT_YET;
+  if (result != PMIX_SUCCESS) return failed(s->job, result, "PMIx_Get");
+  snprintf(s->job->why, sizeof s->job->why, "the value of %s has another size", s->key);
+  return MGRID_BACKEND;
+}
+
+static mgrid_status pmix_get(void *ud, int64_t from, const char *key, void *data, size_t bytes, double seconds) {
+  const double  least = 0.02; /* what an answer may take */
+  search        s = { ud, from, key, data, bytes, !(seconds > 0) };
+  mgrid_outcome outcome = mgrid_wait(find, &s, mgrid_now() + (seconds > least ? seconds : least), NULL, NULL);
+  return outcome == MGRID_LATE ? MGRID_TIMED_OUT : mgrid_status_of(outcome);
+}
+
+/* ----------------------------------------------------------------------- fence */
+
+typedef struct fence { /* leaked if it does not end: PMIx may still write there */
+  atomic_bool   done;
+  pmix_status_t result;
+} fence;
+
+static void fence_ended(pmix_status_t result, void *ud) { /* in PMIx's thread */
+  fence *f = ud;
+  f->result = result;
+  atomic_store(&f->done, true);
+}
+
+static mgrid_outcome has_ended(void *ud) { return atomic_load(&((fence *)ud)->done) ? MGRID_OK : MGRID_NOT_YET; }
+
+/* Wait for all ranks; collect: and bring what they have committed. */
+static mgrid_status pmix_fence(pmix_job *j, bool collect, double seconds) {
+  fence      *f = calloc(1, sizeof *f);
+  pmix_info_t how;
+  if (!f) return MGRID_NO_MEMORY;
+  PMIX_INFO_LOAD(&how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+  pmix_status_t r = PMIx_Fence_nb(NULL, 0, &how, 1, fence_ended, f);
+  if (r == PMIX_SUCCESS && mgrid_wait(has_ended, f, mgrid_now() + seconds, NULL, NULL) == MGRID_LATE) {
+    j->hung = true;
+    return MGRID_TIMED_OUT;
+  }
+  if (r == PMIX_SUCCESS) r = f->result;
+  free(f);
+  return r == PMIX_SUCCESS || r == PMIX_OPERATION_SUCCEEDED ? MGRID_OK : failed(j, r, "PMIx_Fence");
+}
+
+/* Two keys in turn, so that what PMIx keeps does not grow with the calls: when this rank puts a key again, all ranks
+** have come to the fence in between, and so have read its old value. Their values have one size, because PMIx 4.2 may
+** show the old value of a key whose new value has another size. */
+enum { BLOCK = 512 };
+
+/* One block of each rank: `bytes` bytes, at most BLOCK, to `all`, where those of two ranks are `stride` apart. */
+static mgrid_status gather_block(pmix_job *j, const char *mine, char *all, size_t bytes, size_t stride, double until) {
+  char   key[64], block[BLOCK] = "";
+  double left = until - mgrid_now();
+  snprintf(key, sizeof key, "moongrid.%" PRIu64 ".gather.%d", *j->opened, (int)(j->gathers++ % 2));
+  memcpy(block, mine, bytes);
+  mgrid_status s = pmix_put(j, key, block, sizeof block);
+  if (!s) s = pmix_fence(j, true, left > 0 ? left : 0);
+  for (int64_t r = 0; r < j->world && !s; r++) {
+    left = until - mgrid_now();
+    s = pmix_get(j, r, key, block, sizeof block, left > 1 ? left : 1);
+    if (!s) memcpy(all + (size_t)r * stride, block, bytes);
+  }
+  return s;
+}
+
+static mgrid_status pmix_allgather(void *ud, const void *mine, void *all, size_t bytes, double seconds) {
+  double       until = mgrid_now() + seconds;
+  mgrid_status s = bytes == 0 ? pmix_fence(ud, false, seconds) : MGRID_OK;
+  for (size_t at = 0; at < bytes && !s; at += BLOCK)
+    s = gather_block(ud, (const char *)mine + at, (char *)all + at, bytes - at < BLOCK ? bytes - at : BLOCK, bytes,
+                     until);
+  return s;
+}
+
+/* ------------------------------------------------------------------------ life */
+
+/* Launchers let a process finalize PMIx once; if it comes again, its fences fail. The environment is the one place to
+** note that, since the library has no variables of its own. */
+static const char left[] = "MOONGRID_PMIX_LEFT";
+
+static void note_left(void) {
+  char pid[24];
+  snprintf(pid, sizeof pid, "%ld", (long)getpid());
+  if (!PMIx_Initialized()) setenv(left, pid, 1);
+}
+
+static bool has_left(void) {
+  const char *pid = getenv(left);
+  return pid && strtol(pid, NULL, 10) == (long)getpid();
+}
+
+static void pmix_close(void *ud) {
+  pmix_job *j = ud;
+  if (!j->hung) PMIx_Finalize(NULL, 0);
+  note_left();
+  for (request *r = j->asked, *next; r; r = next) {
+    next = r->next;
+    if (atomic_load(&r->done)) free(r); /* else leaked: PMIx may still write there */
+  }
+  free(j->near);
+  free(j);
+}
+
+/* Number of ranks, and which of them are on this machine. */
+static mgrid_status learn_job(pmix_job *j, mgrid_error *err) {
+  pmix_proc_t   all;
+  pmix_value_t *v = NULL;
+  PMIX_LOAD_PROCID(&all, j->me.nspace, PMIX_RANK_WILDCARD);
+  pmix_status_t r = PMIx_Get(&all, PMIX_JOB_SIZE, NULL, 0, &v);
+  if (r != PMIX_SUCCESS)
+    return mgrid_fail(err, MGRID_MISSING, "pmix: the launcher does not tell the number of ranks (PMIx_Get: %s)",
+                      PMIx_Error_string(r));
+  int64_t world = v && v->type == PMIX_UINT32 ? (int64_t)v->data.uint32 : 0;
+  if (v) PMIX_VALUE_RELEASE(v);
+  if (world < 1 || world > MGRID_WORLD_MAX || j->me.rank >= world)
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "pmix: the launcher tells what cannot be: that this is rank %" PRIu32 " of %" PRId64
+                      " (PMIX_JOB_SIZE, an unsigned number of 32 bits)",
+                      (uint32_t)j->me.rank, world);
+  j->world = world;
+  j->near = calloc((size_t)j->world + 1, sizeof *j->near);
+  if (!j->near) return mgrid_oom(err);
+  j->near[j->me.rank] = true;
+  if (PMIx_Get(&all, PMIX_LOCAL_PEERS, NULL, 0, &v) != PMIX_SUCCESS) return MGRID_OK; /* then all are far */
+  const char *peers = v && v->type == PMIX_STRING && v->data.string ? v->data.string : "";
+  for (const char *at = peers; *at;) {
+    char     *end;
+    long long rank = strtoll(at, &end, 10);
+    if (end > at && rank >= 0 && rank < j->world) j->near[rank] = true;
+    at = *end ? end + 1 : end;
+  }
+  if (v) PMIX_VALUE_RELEASE(v);
+  return MGRID_OK;
+}
+
+static void *nothing(void *ud) { return ud; }
+
+/* PMIx_Init says the same whether there is no launcher or no thread for it. */
+static const char *why_not(char buf[MGRID_ALLOWED]) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, nothing, NULL) != 0) return mgrid_allowed(MGRID_SCARCE_THREADS, buf);
+  pthread_join(thread, NULL);
+  return "";
+}
+
+static mgrid_backend *pmix_open(const mgrid_mpi_options *o, mgrid_error *err) {
+  if (has_left())
+    return mgrid_null(err, MGRID_USAGE,
+                      "pmix: this process has left its job already, and cannot join it again; keep one backend open");
+  pmix_job *j = calloc(1, sizeof *j);
+  if (!j) return mgrid_null_oom(err);
+  pmix_status_t r = PMIx_Init(&j->me, NULL, 0);
+  if (r != PMIX_SUCCESS) {
+    char most[MGRID_ALLOWED];
+    free(j);
+    if (getenv("PMIX_NAMESPACE"))
+      return mgrid_null(err, MGRID_MISSING, "pmix: the launcher's PMIx cannot be joined (PMIx_Init: %s)%s",
+                        PMIx_Error_string(r), why_not(most));
+    return mgrid_null(err, MGRID_MISSING,
+                      "pmix: no launcher that speaks PMIx started this process (PMIx_Init: %s); start it by mpirun, "
+                      "prterun or srun --mpi=pmix",
+                      PMIx_Error_string(r));
+  }
+  mgrid_carrier c = MGRID_CARRIER_INIT;
+  c.ud = j;
+  c.by_rank = true;
+  c.timeout = o->timeout > 0 ? o->timeout : MGRID_MPI_TIMEOUT;
+  c.put = pmix_put, c.get = pmix_get, c.allgather = pmix_allgather, c.reason = pmix_reason, c.close = pmix_close;
+  mgrid_backend *b = NULL;
+  if (learn_job(j, err) == MGRID_OK) {
+    c.rank = j->me.rank, c.world = j->world;
+    b = mgrid_carrier_backend(&c, err);
+  }
+  if (!b) {
+    pmix_close(j);
+    return NULL;
+  }
+  b->kind = &mgrid_backends[MGRID_BACKEND_PMIX];
+  j->opened = &((mgrid_relay *)b)->opened;
+  return b;
+}
+
+static mgrid_status pmix_probe(char *buf, size_t len, mgrid_error *err) {
+  (void)err;
+  snprintf(buf, len, "%s; %s", PMIx_Get_version(),
+           getenv("PMIX_NAMESPACE") ? "its launcher started this process"
+                                    : "no launcher with PMIx started this process");
+  return MGRID_OK;
+}
+
+MGRID_ENTRY(pmix) = { MGRID_LAYOUT, .open = pmix_open, .probe = pmix_probe };

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+**
+** launch.c - is the MPI library of this process the one that this backend was built for, and the one whose
+** launcher started it? MPI itself says neither: under another library's mpirun each process takes itself for rank 0
+** of 1, and with two libraries in a process a handle of one goes into calls of the other.
+*/
+#include "comm/mpi/mpi.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <link.h>
+#include <string.h>
+
+/* The header, and what a library of another kind says of itself. Relatives (Intel's, MVAPICH) stay unmentioned. */
+#ifdef OPEN_MPI
+#define BUILT_WITH "Open MPI"
+#define OTHER      "MPICH"
+#else
+#define BUILT_WITH "MPICH"
+#define OTHER      "Open MPI"
+#endif
+
+typedef int is_initialized(int *);
+
+/* The library whose functions we call, and another one of MPI that the process has loaded and started. */
+typedef struct found {
+  const char *ours;
+  char        other[256];
+} found;
+
+static const char *file_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static bool is_mpi(const char *path) {
+  static const char *const names[] = { "libmpi.so", "libmpich.so", "libmpi_abi.so", "libmpi_cray.so", "libmpi_gnu_" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (strncmp(file_of(path), names[i], strlen(names[i])) == 0) return true;
+  return false;
+}
+
+/* For dl_iterate_phdr. */
+static int look_for_other(struct dl_phdr_info *info, size_t size, void *ud) {
+  found *f = ud;
+  (void)size;
+  if (f->other[0] || !info->dlpi_name || !is_mpi(info->dlpi_name) || strcmp(info->dlpi_name, f->ours) == 0) return 0;
+  snprintf(f->other, sizeof f->other, "%s", info->dlpi_name);
+  return 0;
+}
+
+/* Has the host started that library? */
+static bool is_started(const char *path) {
+  void           *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  is_initialized *ask = NULL;
+  int             yes = 0;
+  if (!lib) return false;
+  *(void **)&ask = dlsym(lib, "MPI_Initialized");
+  if (ask) ask(&yes);
+  dlclose(lib);
+  return yes;
+}
+
+/* "Open MPI v4.1.4" or "MPICH 5.0.2" of all that the library says. */
+static const char *version(char *text) {
+  static const char word[] = "Version:";
+  int               n = 0;
+  if (MPI_Get_library_version(text, &n) != MPI_SUCCESS) return BUILT_WITH;
+  text[strcspn(text, ",\n")] = '\0';
+  char *number = strstr(text, word), *from = number;
+  if (!number) return text;
+  from += sizeof word - 1;
+  from += strspn(from, " \t");
+  memmove(number, from, strlen(from) + 1);
+  return text;
+}
+
+/* The library whose functions we call. It takes longer than all else that is looked at when a backend opens. */
+static const char *our_file(void) {
+  Dl_info info;
+  return dladdr((void *)(uintptr_t)&MPI_Initialized, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+mgrid_status mgrid_mpi_one_library(mgrid_error *err) {
+  char  text[MGRID_MPI_VERSION];
+  found f = { "", "" };
+  int   ready = 0;
+  bool  wrong = strstr(version(text), OTHER);
+  MPI_Initialized(&ready);
+  if (ready && !wrong) return MGRID_OK;
+  f.ours = our_file();
+  if (wrong)
+    return mgrid_fail(err, MGRID_BACKEND,
+                      "mpi: this backend was built with " BUILT_WITH ", and the program has loaded %.80s (%s); build "
+                      "moongrid with the program's MPI",
+                      text, f.ours);
+  dl_iterate_phdr(look_for_other, &f);
+  if (!f.other[0] || !is_started(f.other)) return MGRID_OK;
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      "mpi: the program has started the MPI of %s, and this backend uses %.80s of %s; build moongrid with "
+      "the program's MPI",
+      f.other, text, f.ours);
+}
+
+#ifdef OPEN_MPI
+bool mgrid_mpi_survives(void) {
+  int               level, index, count = 0, on = 0;
+  MPI_T_cvar_handle handle;
+  MPI_Query_thread(&level); /* Open MPI 4 takes what is asked for here as the level of MPI itself from then on */
+  if (MPI_T_init_thread(level, &level) != MPI_SUCCESS) return false;
+  if (MPI_T_cvar_get_index("mpi_ft_enable", &index) == MPI_SUCCESS
+      && MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) == MPI_SUCCESS) {
+    if (count != 1 || MPI_T_cvar_read(handle, &on) != MPI_SUCCESS) on = 0;
+    MPI_T_cvar_handle_free(&handle);
+  }
+  MPI_T_finalize();
+  return on;
+}
+#else
+bool mgrid_mpi_survives(void) { return false; }
+#endif
+
+/* MPICH says how it was configured. One that lacks PMIx ends the process in MPI_Init where the launcher speaks that
+** alone (5.0), or starts alone (4.0). */
+static bool lacks_pmix(void) {
+  char text[MGRID_MPI_VERSION];
+  int  n = 0;
+  return MPI_Get_library_version(text, &n) == MPI_SUCCESS && strncmp(text, "MPICH Version", 13) == 0
+         && strstr(text, "configure:") && !strstr(text, "pmix");
+}
+
+/* Is MPI started, and this process all that it knows? A host that hands over MPI_COMM_SELF wants to be alone. */
+static bool is_alone(MPI_Comm parent) {
+  int all = 0, size = 0;
+  if (parent == MPI_COMM_NULL || parent == MPI_COMM_SELF) return false;
+  return !MPI_Comm_size(MPI_COMM_WORLD, &all) && !MPI_Comm_size(parent, &size) && all == 1 && size == 1;
+}
+
+mgrid_status mgrid_mpi_launched(MPI_Comm parent, mgrid_error *err) {
+  char           text[MGRID_MPI_VERSION], these[40] = "this process";
+  const char    *also = "";
+  mgrid_launched l = mgrid_launcher();
+  bool           foreign = l.pmix && lacks_pmix();
+  if (!l.by || (l.sized && l.size < 2)) return MGRID_OK;
+  if (parent == MPI_COMM_NULL ? !foreign : !is_alone(parent) || !(l.sized || foreign)) return MGRID_OK;
+  if (l.sized) snprintf(these, sizeof these, "%" PRId64 " processes", l.size);
+  if (strcmp(l.by, "srun") == 0) also = foreign ? ", or by srun --mpi=pmi2" : ", or by srun --mpi=pmix or --mpi=pmi2";
+  return mgrid_fail(
+      err, MGRID_BACKEND,
+      "mpi: %s started %s, and the MPI of this one, %.80s, knows of itself alone: start it by that library's own "
+      "mpirun%s, or build moongrid with the launcher's MPI",
+      l.by, these, version(text), also);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+**
+** lost.c - ranks whose processes have failed, where MPI survives that and tells it: Open MPI since 5.0 under mpirun
+** --with-ft ulfm. Elsewhere nobody is lost here, and who is silent is found by its deadline (roll.c).
+*/
+#include "comm/mpi/mpi.h"
+
+#include <stdlib.h>
+
+/* MPICH has it too, and where its device does not (ch4) it ends the process. */
+#ifdef OPEN_MPI
+extern int MPIX_Comm_get_failed(MPI_Comm comm, MPI_Group *failed) __attribute__((weak));
+static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = MPIX_Comm_get_failed;
+#else
+static int (*const get_failed)(MPI_Comm comm, MPI_Group *failed) = NULL;
+#endif
+
+/* Add those that MPI knows; `failed` has n ranks, of which some may be in no list. */
+static void add(const mpi_backend *m, MPI_Group failed, int n, const int32_t *ranks, int64_t size,
+                mgrid_missing *lost) {
+  int *theirs = malloc(2 * (size_t)n * sizeof *theirs), *ours = theirs ? theirs + n : NULL;
+  if (!theirs) return;
+  for (int i = 0; i < n; i++) theirs[i] = i;
+  if (MPI_Group_translate_ranks(failed, n, theirs, m->members, ours)) n = 0;
+  for (int i = 0; i < n; i++) {
+    bool takes_part = !ranks && ours[i] != MPI_UNDEFINED;
+    for (int64_t k = 0; k < size && ranks && !takes_part; k++) takes_part = ranks[k] == ours[i];
+    if (takes_part) mgrid_missing_add(lost, ours[i]);
+  }
+  free(theirs);
+}
+
+bool mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost) {
+  MPI_Group failed;
+  int       n = 0;
+  *lost = (mgrid_missing){ .lost = true };
+  if (!get_failed || !m->survives || m->comm == MPI_COMM_NULL || get_failed(m->comm, &failed)) return false;
+  MPI_Group_size(failed, &n);
+  if (n > 0) add(m, failed, n, ranks, size, lost);
+  MPI_Group_free(&failed);
+  return lost->n > 0;
+}
+
+mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what) {
+  mgrid_missing lost;
+  if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
+  return mgrid_mpi_failed(err, rc, call, what);
+}

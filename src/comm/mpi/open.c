@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+**
+** open.c - how a backend of MPI begins and ends. What the host hands over is looked at first, because MPI ends
+** the process where it gets a communicator that is none; then it is duplicated, and our calls use the duplicate.
+*/
+#include "comm/mpi/mpi.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------- what there is */
+
+static mgrid_status initialized(mgrid_error *err) {
+  int ready = 0, gone = 0;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  if (ready && !gone) return MGRID_OK;
+  return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
+}
+
+static mgrid_status in_main_thread(mgrid_error *err) {
+  int main = 0;
+  MPI_Is_thread_main(&main);
+  if (main) return MGRID_OK;
+  return mgrid_fail(
+      err, MGRID_USAGE,
+      "mpi: only the thread that initialized MPI may call it; other threads may if it is initialized with "
+      "MPI_THREAD_SERIALIZED, or several at once with MPI_THREAD_MULTIPLE");
+}
+
+static mgrid_status callable(const mpi_backend *m, mgrid_error *err) {
+  mgrid_status s = initialized(err);
+  return !s && m->main ? in_main_thread(err) : s;
+}
+
+mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err) {
+  mgrid_missing lost;
+  mgrid_status  s = callable(m, err);
+  if (s || !m->broken) return s;
+  if (mgrid_mpi_lost(m, NULL, 0, &lost)) return mgrid_missing_fail(&lost, 0, err);
+  return mgrid_fail(err, MGRID_TIMED_OUT, "mpi: an earlier call over all ranks did not end; the job cannot go on");
+}
+
+/* By mgrid_threads. */
+static const struct {
+  int         level;
+  const char *name;
+} levels[] = { { MPI_THREAD_SINGLE, "MPI_THREAD_SINGLE" },
+               { MPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED" },
+               { MPI_THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED" },
+               { MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE" } };
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+static mgrid_status check_options(const mgrid_mpi_options *o, int level, mgrid_error *err) {
+  const char *is = "another level";
+  for (size_t i = 0; i < LEVELS; i++)
+    if (levels[i].level == level) is = levels[i].name;
+  if ((unsigned)o->threads >= LEVELS)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of the levels in mgrid_threads", (int)o->threads);
+  if ((unsigned)o->on_deadline > MGRID_DEADLINE_ABORT)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: %d is none of mgrid_on_deadline", (int)o->on_deadline);
+  if (o->communicators < 0)
+    return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0", o->communicators);
+  if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI was initialized with %s",
+                    levels[o->threads].name, is);
+}
+
+/* Is that a communicator, and of the kind that has ranks in an order? Of one that is not even valid MPI tells the error
+** handler of MPI_COMM_WORLD, since MPI 4.0 that of MPI_COMM_SELF. Open MPI looks for that into memory which was freed
+** with the communicator, but its table of handles for Fortran has only those that are there. */
+static mgrid_status check_parent(MPI_Comm parent, mgrid_error *err) {
+  int inter = 0;
+  if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
+  MPI_Errhandler world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
+  bool           there = MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent;
+  int            rc = there ? MPI_Comm_test_inter(parent, &inter) : MPI_ERR_COMM;
+  mgrid_mpi_restore(MPI_COMM_SELF, self);
+  mgrid_mpi_restore(MPI_COMM_WORLD, world);
+  if (rc) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
+  if (!inter) return MGRID_OK;
+  return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
+}
+
+/* ---------------------------------------------------------------------- the end */
+
+static void end(mpi_backend *m) {
+  if (m->members != MPI_GROUP_NULL) MPI_Group_free(&m->members);
+  if (m->talk != MPI_COMM_NULL) MPI_Comm_free(&m->talk);
+  if (m->given != MPI_COMM_NULL)
+    MPI_Comm_set_errhandler(m->given, m->handler);
+  else if (m->comm != MPI_COMM_NULL)
+    MPI_Comm_free(&m->comm);
+  MPI_Errhandler_free(&m->handler);
+  if (m->guard != MPI_KEYVAL_INVALID) MPI_Comm_free_keyval(&m->guard);
+}
+
+/* ULFM's, in Open MPI since 5.0. MPICH has it too, and where its device does not (ch4) it ends the process. */
+#ifdef OPEN_MPI
+extern int MPIX_Comm_revoke(MPI_Comm comm) __attribute__((weak));
+static int (*const revoke_comm)(MPI_Comm comm) = MPIX_Comm_revoke;
+#else
+static int (*const revoke_comm)(MPI_Comm comm) = NULL;
+#endif
+
+mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_error *err) {
+  mgrid_status s = callable((mpi_backend *)b, err); /* also after a call that did not end */
+  if (s) return s;
+  if (!revoke_comm)
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this MPI cannot revoke communicators; Open MPI can, since 5.0 (MPIX_Comm_revoke)");
+  if (!mgrid_mpi_survives())
+    return mgrid_fail(err, MGRID_UNSUPPORTED,
+                      "mpi: this job cannot revoke communicators; it can if it is started by mpirun --with-ft ulfm");
+  for (size_t i = 0; i < n; i++) { /* all of them, also after a failure */
+    MPI_Comm       comm = *(MPI_Comm *)native[i];
+    MPI_Errhandler was = mgrid_mpi_quiet(comm);
+    int            rc = revoke_comm(comm);
+    mgrid_mpi_restore(comm, was);
+    if (rc && !s) s = mgrid_mpi_failed(err, rc, "MPIX_Comm_revoke", "");
+  }
+  return s;
+}
+
+void mgrid_mpi_close(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_watch_free(m);
+  bool usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
+  if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
+  if (usable && m->finalize) MPI_Finalize();
+  if (!m->broken) free(m->request);
+  if (!m->broken) free(m->here);
+  if (!m->broken) free(m); /* else MPI may still write to it */
+}
+
+/* -------------------------------------------------------------------- the begin */
+
+/* The first meeting is on the host's communicator, and has a deadline: the least of two words, which then are in
+** `tree`. */
+static mgrid_status meet(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_missing unknown = { 0 };
+  mpi_request         call = { 0 };
+  mgrid_mpi_turn(m->tree.words, 2);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, m->tree.words, 2, MPI_INT64_T, MPI_MIN, parent, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Iallreduce", "the channel of the library");
+  mgrid_mpi_turn(m->tree.words, 2);
+  return MGRID_OK;
+}
+
+/* Our communicator of the host's: MPI_Comm_create takes all its ranks, and none of its attributes, whose functions are
+** the host's; a duplicate would. It has no deadline, so all have met, and two watches look at the clock: one for each
+** rank would take as long as the creation. */
+static mgrid_status make_own(mpi_backend *m, MPI_Comm parent, mgrid_error *err) {
+  const mgrid_comm_spec spec = { .name = "the channel of the library" };
+  if (m->base.rank < 2) mgrid_watch_begin(m);
+  mgrid_watch_enter(m, &spec);
+  int rc = MPI_Comm_create(parent, m->members, &m->comm);
+  mgrid_watch_enter(m, NULL);
+  mgrid_watch_end(m);
+  m->broken |= rc != MPI_SUCCESS;
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_create", spec.name);
+  MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+  return MGRID_OK;
+}
+
+/* Every rank makes the same calls, whatever it has found before (s). */
+static mgrid_status begin(mpi_backend *m, MPI_Comm parent, bool duplicate, mgrid_status s, const mgrid_error *failed,
+                          mgrid_error *err) {
+  int            rank, size;
+  MPI_Errhandler was = mgrid_mpi_quiet(parent);
+  m->handler = was;
+  MPI_Comm_rank(parent, &rank);
+  MPI_Comm_size(parent, &size);
+  m->base = (mgrid_backend){ .layout = MGRID_LAYOUT,
+                             .kind = &mgrid_backends[MGRID_NATIVE_MPI],
+                             .ops = &mgrid_mpi_ops,
+                             .rank = rank,
+                             .world = size,
+                             .users = 1,
+                             .wants_single = mgrid_mpi_wants_single,
+                             .single = mgrid_mpi_single };
+  m->survives = mgrid_mpi_survives();
+  m->comm = m->talk = m->given = MPI_COMM_NULL;
+  m->members = MPI_GROUP_NULL;
+  m->guard = MPI_KEYVAL_INVALID;
+  mgrid_error why = MGRID_ERROR_INIT;
+  const char *call = "MPI_Comm_group";
+  int         rc = MPI_Comm_group(parent, &m->members);
+  if (!rc) {
+    call = "MPI_Comm_create_keyval";
+    rc = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, mgrid_mpi_keeps, &m->guard, m);
+  }
+  if (s) why = *failed;
+  if (rc && !s) s = mgrid_mpi_failed(&why, rc, call, "the parent");
+  m->tree.words[0] = mgrid_verdict_of(&m->base, s);
+  if (getrandom(&m->tree.words[1], sizeof m->tree.words[1], GRND_NONBLOCK) < 0) m->tree.words[1] = (uint64_t)getpid();
+  mgrid_status made = meet(m, parent, err);
+  m->job = m->tree.words[1];
+  if (!duplicate)
+    m->comm = m->given = parent;
+  else if (!made)
+    made = make_own(m, parent, err);
+  if (duplicate) MPI_Comm_set_errhandler(parent, was);
+  return made ? made : mgrid_verdict_tell(&m->base, m->tree.words[0], s, &why, err);
+}
+
+mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err) {
+  mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
+  mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
+  int               level = MPI_THREAD_SINGLE;
+  if (mgrid_mpi_one_library(err) || initialized(err)) return NULL;
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
+  if (check_parent(parent, err) || mgrid_mpi_launched(parent, err)) return NULL;
+  mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
+  if (!s) s = check_options(&o, level, &mine);
+  /* A rank without memory takes part with this, and without a deadline, since MPI writes there when others come. */
+  mpi_backend spare = { 0 }, *made = calloc(1, sizeof *made), *m = made ? made : &spare;
+  if (!made && !s) s = mgrid_oom(&mine);
+  m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
+  m->main = level < MPI_THREAD_SERIALIZED;
+  m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
+  m->most = o.communicators;
+  s = begin(m, parent, o.duplicate, s, &mine, &why);
+  if (!s) return made ? &made->base : NULL;
+  if (!m->broken) end(m);
+  if (!m->broken) free(made);
+  mgrid_error_pass(err, &why);
+  return NULL;
+}
+
+/* For mgrid_backend_open. If MPI is not initialized yet, initialize it here and finalize it in close. */
+static mgrid_backend *mpi_open(const mgrid_mpi_options *o, mgrid_error *err) {
+  int ready = 0, gone = 0, level;
+  if (mgrid_mpi_one_library(err)) return NULL;
+  MPI_Initialized(&ready);
+  MPI_Finalized(&gone);
+  if (!ready && !gone && mgrid_mpi_launched(MPI_COMM_NULL, err)) return NULL;
+  int wanted = (unsigned)o->threads < LEVELS && o->threads ? levels[o->threads].level : MPI_THREAD_FUNNELED;
+  if (!ready && !gone && MPI_Init_thread(NULL, NULL, wanted, &level) != MPI_SUCCESS)
+    return mgrid_null(err, MGRID_BACKEND, "mpi: MPI_Init_thread failed");
+  mgrid_mpi_options own = *o;
+  own.duplicate = true;
+  mgrid_backend *b = mgrid_mpi_backend(MPI_COMM_WORLD, &own, err);
+  if (b)
+    ((mpi_backend *)b)->finalize = !ready;
+  else if (!ready && !gone)
+    MPI_Finalize();
+  return b;
+}
+
+static mgrid_status mpi_probe(char *buf, size_t len, mgrid_error *err) {
+  char text[MGRID_MPI_VERSION];
+  int  n = 0;
+  (void)err;
+  MPI_Get_library_version(text, &n);
+  snprintf(buf, len, "%s", text);
+  return MGRID_OK;
+}
+
+MGRID_ENTRY(mpi) = { MGRID_LAYOUT, .open = mpi_open, .probe = mpi_probe };

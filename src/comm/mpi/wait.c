@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+**
+** wait.c - calls that wait for other ranks, on our duplicate of the host's communicator. Each has a deadline:
+** it watches the clock, and if ranks are missing finds out which.
+*/
+#include "comm/mpi/mpi.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+mgrid_outcome mgrid_mpi_through(void *ud) {
+  mpi_request *w = ud;
+  int          done = 0;
+  if (w->tree) return mgrid_mpi_tree_through(w->tree, &w->rc);
+  if (!w->rc) w->rc = MPI_Test(&w->request, &done, MPI_STATUS_IGNORE);
+  return w->rc ? MGRID_BACKEND : done ? MGRID_OK : MGRID_NOT_YET;
+}
+
+typedef struct waiting { /* one call over all ranks, or over a group */
+  mpi_request call;
+  mpi_roll   *roll;
+} waiting;
+
+/* mgrid_look: while it waits, a rank takes part in the roll call. */
+static mgrid_outcome have_all_come(void *ud) {
+  waiting      *w = ud;
+  mgrid_outcome through = mgrid_mpi_through(&w->call);
+  return through == MGRID_NOT_YET && mgrid_roll_look(w->roll) ? MGRID_LATE : through;
+}
+
+/* Wait for a call over all ranks. Its buffers are `own`, of the backend, as MPI may still write there after a
+** failure; where there was no memory for that they are the caller's, and the wait has no deadline. */
+static mgrid_status finish(mpi_backend *m, mpi_request call, const void *own, const char *name, mgrid_error *err) {
+  const bool watched = mgrid_watch_is_on(m); /* this is the verdict on creations, and their deadline has not passed */
+  mpi_roll   roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
+  waiting    w = { call, &roll };
+  double     seconds = m->hurry ? m->seconds / 4 : m->seconds;
+  if (m->hurry) roll.next = 0;
+  m->hurry = false;
+  mgrid_outcome came = mgrid_wait(have_all_come, &w, own ? roll.begun + seconds : INFINITY, NULL, NULL);
+  mgrid_status  s = MGRID_OK;
+  if (w.call.rc) {
+    s = mgrid_mpi_failed_in(m, err, w.call.rc, name, "agreement");
+  } else if (came == MGRID_LATE) {
+    mgrid_missing missing = { 0 };
+    bool          lost = roll.missing.lost, known = watched && !lost && mgrid_watch_missing(m, &missing);
+    if (!known) missing = mgrid_roll_end(&roll);
+    s = mgrid_missing_fail(&missing, m->seconds, err);
+    if (watched && !known && !lost)
+      mgrid_error_reword(err, "%.800s; those that wait in MPI for another say so on stderr", err->message);
+  }
+  mgrid_watch_end(m);
+  m->broken |= s != MGRID_OK;
+  return s;
+}
+
+mgrid_status mgrid_mpi_finish_group(mpi_backend *m, const mgrid_comm_spec *spec, mpi_comm *c, mpi_request call,
+                                    double seconds, const char *name, mgrid_error *err) {
+  uint64_t number = mgrid_mpi_number(spec->name, ++c->calls);
+  mpi_roll roll = mgrid_roll_begin(m, spec->ranks, spec->size, number, seconds);
+  waiting  w = { call, &roll };
+  if (mgrid_wait(have_all_come, &w, roll.begun + seconds, NULL, NULL) == MGRID_OK) return MGRID_OK;
+  m->hurry = m->pending = c->stuck = true;
+  if (w.call.rc) return mgrid_mpi_failed_in(m, err, w.call.rc, name, spec->name);
+  mgrid_missing missing = mgrid_roll_end(&roll);
+  mgrid_error   who = MGRID_ERROR_INIT;
+  mgrid_missing_fail(&missing, seconds, &who);
+  return mgrid_fail(err, who.status, "%.700s, in %s over %s", who.message, name, spec->name);
+}
+
+/* --------------------------------------------------------------- over all ranks
+** Data goes through memory of the backend, which is leaked if the call does not end, because MPI may still write
+** there. */
+
+static mgrid_status reduce(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
+  mpi_request call = { 0 };
+  uint64_t   *own = malloc(n * sizeof *own), *at = own ? own : words;
+  if (own) memcpy(own, words, n * sizeof *words);
+  mgrid_mpi_turn(at, n);
+  call.rc = MPI_Iallreduce(MPI_IN_PLACE, at, (int)n, MPI_INT64_T, MPI_MIN, m->comm, &call.request);
+  mgrid_status s = finish(m, call, own, "MPI_Iallreduce", err);
+  if (s) return s;
+  mgrid_mpi_turn(at, n);
+  if (own) memcpy(words, own, n * sizeof *words);
+  free(own);
+  return MGRID_OK;
+}
+
+static mgrid_status reduce_few(mpi_backend *m, uint64_t *words, size_t n, mgrid_error *err) {
+  mpi_request  call = mgrid_mpi_tree_begin(m, words, n);
+  mgrid_status s = finish(m, call, m->tree.words, "a tree of messages", err);
+  if (!s) memcpy(words, m->tree.words, n * sizeof *words);
+  return s;
+}
+
+/* --------------------------------------------------------------- the end of a move
+** Some ranks are through long before others, and wait in the verdict as long as any rank goes on. So one roll call is for
+** all of it, and one deadline, whatever a rank does meanwhile. */
+
+void mgrid_mpi_moving(mpi_backend *m) {
+  m->moving.on = true, m->moving.stalled = false;
+  m->moving.last = mgrid_now();
+  m->moving.roll = mgrid_roll_begin(m, NULL, m->base.world, ++m->calls, m->seconds);
+  m->moving.roll.moves = true;
+}
+
+/* The roll has been called, and all ranks are there. True: the second time. */
+static bool stalls(mpi_backend *m) {
+  bool before = m->moving.stalled;
+  m->moving.stalled = true;
+  m->moving.roll.told = before;
+  m->moving.roll.since = m->moving.last = mgrid_now();
+  return before;
+}
+
+mgrid_outcome mgrid_mpi_goes_on(mpi_backend *m, size_t n, mgrid_error *err) {
+  if (!m->moving.on) return MGRID_OK;
+  m->moving.count += n;
+  if (n) m->moving.last = mgrid_now();
+  if (!mgrid_roll_look(&m->moving.roll)) return MGRID_OK;
+  if (m->moving.roll.missing.n == 0) return stalls(m), MGRID_LATE;
+  mgrid_fail(err, MGRID_OTHER_RANK, "ranks are missing");
+  return MGRID_GAVE_UP;
+}
+
+/* mgrid_look: ranks that still move hear of it themselves when nothing does, and come here with that. */
+static mgrid_outcome have_moved(void *ud) {
+  waiting      *w = ud;
+  mpi_backend  *m = w->roll->m;
+  mgrid_outcome o = have_all_come(w);
+  return o == MGRID_LATE && w->roll->missing.n == 0 && !stalls(m) ? MGRID_NOT_YET : o;
+}
+
+static mgrid_status reduce_moved(mpi_backend *m, uint64_t *word, mgrid_error *err) {
+  waiting      w = { mgrid_mpi_tree_begin(m, word, 1), &m->moving.roll };
+  mgrid_status s = MGRID_OK;
+  m->moving.on = false;
+  if (mgrid_wait(have_moved, &w, INFINITY, NULL, NULL) == MGRID_LATE)
+    s = mgrid_missing_fail(&w.roll->missing, m->seconds, err);
+  if (w.call.rc) s = mgrid_mpi_failed_in(m, err, w.call.rc, "a tree of messages", "a move");
+  m->broken |= s != MGRID_OK;
+  *word = m->tree.words[0];
+  return s;
+}
+
+mgrid_status mgrid_mpi_allreduce(mgrid_backend *b, uint64_t *words, size_t n, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (s) return s;
+  if (m->moving.on && n == 1) return reduce_moved(m, words, err);
+  return n <= MGRID_TREE_WORDS ? reduce_few(m, words, n, err) : reduce(m, words, n, err);
+}
+
+mgrid_status mgrid_mpi_allgather(mgrid_backend *b, const void *mine, void *all, size_t bytes, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (s) return s;
+  size_t whole = bytes * (size_t)b->world;
+  char  *own = malloc(whole + bytes);
+  if (own) memcpy(own + whole, mine, bytes);
+  mpi_request call = { 0 };
+  call.rc = MPI_Iallgather(own ? own + whole : mine, (int)bytes, MPI_BYTE, own ? own : all, (int)bytes, MPI_BYTE,
+                           m->comm, &call.request);
+  s = finish(m, call, own, "MPI_Iallgather", err);
+  if (s) return s;
+  if (own) memcpy(all, own, whole);
+  free(own);
+  return MGRID_OK;
+}
+
+static mgrid_status bcast_piece(mpi_backend *m, void *data, int bytes, int root, mgrid_error *err) {
+  char *own = malloc((size_t)bytes + 1);
+  if (own) memcpy(own, data, (size_t)bytes);
+  mpi_request call = { 0 };
+  call.rc = MPI_Ibcast(own ? own : data, bytes, MPI_BYTE, root, m->comm, &call.request);
+  mgrid_status s = finish(m, call, own, "MPI_Ibcast", err);
+  if (s) return s;
+  if (own) memcpy(data, own, (size_t)bytes);
+  free(own);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_mpi_bcast(mgrid_backend *b, void *data, size_t bytes, int64_t root, mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  for (size_t at = 0; at < bytes && !s; at += INT_MAX)
+    s = bcast_piece(m, (char *)data + at, (int)(bytes - at < INT_MAX ? bytes - at : INT_MAX), (int)root, err);
+  return s;
+}
+
+mgrid_status mgrid_mpi_duplicate(mpi_backend *m, MPI_Comm from, MPI_Comm *to, mgrid_error *err) {
+  mpi_request   call = { 0 };
+  mgrid_missing unknown = { 0 };
+  call.rc = MPI_Comm_idup(from, to, &call.request);
+  mgrid_outcome came = mgrid_wait(mgrid_mpi_through, &call, mgrid_now() + m->seconds, NULL, NULL);
+  m->broken |= came != MGRID_OK;
+  if (came == MGRID_LATE) return mgrid_missing_fail(&unknown, m->seconds, err);
+  if (came) return mgrid_mpi_failed(err, call.rc, "MPI_Comm_idup", "the channel of the library");
+  MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  return MGRID_OK;
+}
+
+/* ------------------------------------------------------------------- a carrier */
+
+static mgrid_status carrier_start(mgrid_backend *b, double seconds, int *local_rank, int *local_size,
+                                  mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  MPI_Comm     local = MPI_COMM_NULL;
+  mgrid_status s = mgrid_mpi_usable(m, err);
+  if (!s) m->seconds = seconds;
+  if (!s && m->talk == MPI_COMM_NULL) s = mgrid_mpi_duplicate(m, m->comm, &m->talk, err);
+  if (s) return s;
+  int rc = MPI_Comm_split_type(m->comm, MPI_COMM_TYPE_SHARED, (int)b->rank, MPI_INFO_NULL, &local);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Comm_split_type", "the channel of the library");
+  MPI_Comm_rank(local, local_rank);
+  MPI_Comm_size(local, local_size);
+  MPI_Comm_free(&local);
+  return MGRID_OK;
+}
+
+static void carrier_deadline(mgrid_backend *b, double seconds) {
+  mpi_backend *m = (mpi_backend *)b;
+  m->seconds = seconds > 0 ? seconds : m->usual;
+}
+
+static void carrier_phase(mgrid_backend *b, uint64_t number) { ((mpi_backend *)b)->phase = number; }
+
+/* Wait until the message is sent or received. */
+static mgrid_outcome finish_message(mpi_backend *m, mpi_request *w, const char *call, int64_t peer, double seconds,
+                                    mgrid_error *err) {
+  int64_t       who;
+  mgrid_outcome outcome = mgrid_wait(mgrid_mpi_through, w, mgrid_now() + seconds, &m->base, &who);
+  if (w->rc) return mgrid_mpi_failed_in(m, err, w->rc, call, "the channel of the library");
+  if (outcome == MGRID_LATE)
+    return mgrid_fail(err, MGRID_TIMED_OUT, "rank %" PRId64 " did not come within %.3g seconds", peer, seconds);
+  if (outcome == MGRID_GAVE_UP) mgrid_fail(err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
+  return outcome;
+}
+
+static mgrid_outcome carrier_send(mgrid_backend *b, int64_t to, int tag, const void *data, size_t bytes, double seconds,
+                                  mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mpi_request  w = { 0 };
+  void        *own = malloc(bytes + 1);
+  if (!own) return mgrid_oom(err);
+  memcpy(own, data, bytes);
+  w.rc = MPI_Isend(own, (int)bytes, MPI_BYTE, (int)to, tag, m->talk, &w.request);
+  mgrid_outcome outcome = finish_message(m, &w, "MPI_Isend", to, seconds, err);
+  if (outcome == MGRID_OK || w.rc) free(own); /* else leaked: a send cannot be cancelled */
+  return outcome;
+}
+
+static mgrid_outcome carrier_recv(mgrid_backend *b, int64_t from, int tag, void *data, size_t bytes, double seconds,
+                                  mgrid_error *err) {
+  mpi_backend *m = (mpi_backend *)b;
+  mpi_request  w = { 0 };
+  w.rc = MPI_Irecv(data, (int)bytes, MPI_BYTE, (int)from, tag, m->talk, &w.request);
+  mgrid_outcome outcome = finish_message(m, &w, "MPI_Irecv", from, seconds, err);
+  if (outcome != MGRID_OK && !w.rc) { /* cancel it: the memory is the caller's */
+    MPI_Cancel(&w.request);
+    MPI_Wait(&w.request, MPI_STATUS_IGNORE);
+  }
+  return outcome;
+}
+
+void mgrid_mpi_tell(mgrid_backend *b, int64_t to) {
+  mpi_backend *m = (mpi_backend *)b;
+  if (to != b->rank) mgrid_mpi_post(m, to, MGRID_TAG_FAILED, &m->phase, sizeof m->phase);
+}
+
+int64_t mgrid_mpi_heard(mgrid_backend *b) {
+  mpi_backend *m = (mpi_backend *)b;
+  int          there = 0;
+  uint64_t     phase = 0;
+  MPI_Status   from;
+  if (MPI_Iprobe(MPI_ANY_SOURCE, MGRID_TAG_FAILED, m->comm, &there, &from) || !there) return -1;
+  MPI_Recv(&phase, sizeof phase, MPI_BYTE, from.MPI_SOURCE, MGRID_TAG_FAILED, m->comm, MPI_STATUS_IGNORE);
+  return phase == m->phase ? from.MPI_SOURCE : -1;
+}
+
+const mgrid_carrier_ops mgrid_mpi_carrier = { .start = carrier_start,
+                                              .deadline = carrier_deadline,
+                                              .send = carrier_send,
+                                              .recv = carrier_recv,
+                                              .tell = mgrid_mpi_tell,
+                                              .heard = mgrid_mpi_heard,
+                                              .phase = carrier_phase };

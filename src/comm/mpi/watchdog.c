@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+**
+** watchdog.c - looks at the clock while MPI creates communicators. MPI has no creation that does not block, and gives no
+** way back from one: where a rank dies or stops between two creations, its peers wait inside MPI for ever. So a thread of
+** each rank finds out at the deadline who is missing, and says it for those that cannot.
+**
+** The thread calls nothing of MPI, as it must not where MPI is initialized below MPI_THREAD_MULTIPLE. Ranks of one machine
+** see each other by sockets without a file, which end with their process: before the deadline each rank that is inside a
+** creation, or through with all, opens one whose name all ranks know. Who has none at the deadline is missing.
+**
+** It begins with the first creation of a backend and sleeps until the backend ends: to start and join a thread for each
+** call took as long as two creations of 8 ranks.
+*/
+#include "comm/mpi/mpi.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef enum place { OUTSIDE, INSIDE, THROUGH } place; /* of the creations of MPI */
+
+struct mpi_watch {
+  const mpi_backend     *m;
+  pthread_t              thread;
+  pthread_mutex_t        lock; /* of what follows */
+  pthread_cond_t         woken;
+  bool                   on, ends;             /* creations, or the verdict on them, go on; the thread is to end */
+  double                 begun, seconds, wake; /* of the creations; their deadline; until when the thread sleeps */
+  uint64_t               call;                 /* number of the verdict on them */
+  place                  at;                   /* where the main thread is */
+  const mgrid_comm_spec *spec;                 /* INSIDE: of which creation */
+  int                    sign;                 /* the socket; -1: not there */
+  bool                   looked, sees;         /* the deadline has passed; then: it knows who is missing */
+  mgrid_missing          missing;
+};
+
+/* Name of the socket by which a rank is seen: of the job, of these creations, of the rank. */
+static socklen_t sign_name(const mpi_watch *w, int64_t rank, struct sockaddr_un *to) {
+  *to = (struct sockaddr_un){ .sun_family = AF_UNIX }; /* a first byte of zero: no file */
+  int len = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "moongrid/%016" PRIx64 "/%" PRIu64 "/%" PRId64,
+                     w->m->job, w->call, rank);
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+static void show_sign(mpi_watch *w) {
+  struct sockaddr_un name;
+  socklen_t          len = sign_name(w, w->m->base.rank, &name);
+  w->sign = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (w->sign >= 0 && bind(w->sign, (struct sockaddr *)&name, len)) close(w->sign), w->sign = -1;
+}
+
+/* Who shows no sign? This rank cannot know it if its own is not there, or if ranks are on other machines. O(world), once,
+** at a deadline. */
+static void look_around(mpi_watch *w) {
+  const mgrid_backend *b = &w->m->base;
+  int                  from = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  w->looked = true;
+  w->sees = from >= 0 && w->sign >= 0 && b->place.machines == 1;
+  for (int64_t r = 0; r < b->world && w->sees; r++) {
+    struct sockaddr_un name;
+    socklen_t          len = sign_name(w, r, &name);
+    if (connect(from, (struct sockaddr *)&name, len)) mgrid_missing_add(&w->missing, r);
+  }
+  if (from >= 0) close(from);
+}
+
+/* One line to stderr, in one write: the log of the host is not for other threads. */
+static void say_stuck(const mpi_watch *w) {
+  const mpi_backend     *m = w->m;
+  const mgrid_comm_spec *s = w->spec;
+  char                   line[640];
+  const size_t           room = sizeof line - 80;
+  mgrid_error            who = MGRID_ERROR_INIT;
+  if (w->missing.n > 0) mgrid_missing_fail(&w->missing, w->seconds, &who);
+  const char *names = strrchr(who.message, ':');
+  size_t      len = (size_t)snprintf(
+           line, room,
+           "moongrid: [rank %" PRId64 "/%" PRId64 "] after %g seconds MPI_Comm_create%s has not made %s: ", m->base.rank,
+           m->base.world, w->seconds, s->ranks ? "_group" : "", s->name);
+  if (len < room)
+    len += (size_t)snprintf(line + len, room - len, "%s",
+                            names      ? names + 2
+                            : s->ranks ? "one of its ranks died or was stopped inside:"
+                                       : "a rank died or was stopped inside");
+  for (int64_t i = 0; i < s->size && len < room && !names; i++)
+    len += (size_t)snprintf(line + len, room - len, " %" PRId32, s->ranks[i]);
+  if (len > room) len = room;
+  len += (size_t)snprintf(line + len, sizeof line - len, "%s\n",
+                          m->dies ? "; this process ends" : "; MPI gives no way back from there, it waits on");
+  ssize_t written = write(STDERR_FILENO, line, len);
+  (void)written;
+}
+
+/* With the lock: sleep until then, 0: until somebody wakes the thread. */
+static void rest_until(mpi_watch *w, double until) {
+  struct timespec t = { .tv_sec = (time_t)until };
+  t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
+  w->wake = until;
+  if (until > 0)
+    pthread_cond_timedwait(&w->woken, &w->lock, &t);
+  else
+    pthread_cond_wait(&w->woken, &w->lock);
+}
+
+static void *watch(void *ud) {
+  const double show = 0.75, again = 0.01, others = 0.5; /* parts of the deadline; seconds for others to see this rank */
+  mpi_watch   *w = ud;
+  pthread_mutex_lock(&w->lock);
+  while (!w->ends) {
+    double now = mgrid_now(), past = now - w->begun;
+    if (!w->on || (w->looked && !(w->m->dies && w->at == INSIDE))) {
+      rest_until(w, 0);
+    } else if (past < show * w->seconds) {
+      rest_until(w, w->begun + show * w->seconds);
+    } else if (past < w->seconds) {
+      if (w->sign < 0 && w->at != OUTSIDE) show_sign(w);
+      rest_until(w, w->sign < 0 ? now + again * w->seconds : w->begun + w->seconds);
+    } else if (!w->looked) {
+      look_around(w);
+      if (w->at == INSIDE) say_stuck(w);
+    } else if (past < w->seconds + others) {
+      rest_until(w, w->begun + w->seconds + others);
+    } else {
+      _exit(4);
+    }
+  }
+  pthread_mutex_unlock(&w->lock);
+  return NULL;
+}
+
+static mpi_watch *start(const mpi_backend *m) {
+  mpi_watch         *w = calloc(1, sizeof *w);
+  pthread_condattr_t clock;
+  if (!w) return NULL;
+  w->m = m, w->sign = -1;
+  pthread_mutex_init(&w->lock, NULL);
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_cond_init(&w->woken, &clock);
+  pthread_condattr_destroy(&clock);
+  if (pthread_create(&w->thread, NULL, watch, w) == 0) return w;
+  pthread_cond_destroy(&w->woken);
+  pthread_mutex_destroy(&w->lock);
+  free(w);
+  return NULL;
+}
+
+void mgrid_watch_begin(mpi_backend *m) {
+  if (!m->watch) m->watch = start(m); /* where no thread can be had nobody watches */
+  mpi_watch *w = m->watch;
+  if (!w) return;
+  mgrid_watch_end(m);
+  pthread_mutex_lock(&w->lock);
+  w->on = true, w->looked = w->sees = false, w->missing.n = 0;
+  w->at = OUTSIDE;
+  w->begun = mgrid_now(), w->seconds = m->seconds, w->call = m->calls + 1;
+  if (w->wake == 0 || w->wake > w->begun + w->seconds / 2) pthread_cond_signal(&w->woken);
+  pthread_mutex_unlock(&w->lock);
+}
+
+static void set_place(mpi_backend *m, place at, const mgrid_comm_spec *spec) {
+  if (!m->watch) return;
+  pthread_mutex_lock(&m->watch->lock);
+  m->watch->at = at, m->watch->spec = spec;
+  pthread_mutex_unlock(&m->watch->lock);
+}
+
+void mgrid_watch_enter(mpi_backend *m, const mgrid_comm_spec *spec) { set_place(m, spec ? INSIDE : OUTSIDE, spec); }
+void mgrid_watch_through(mpi_backend *m) { set_place(m, THROUGH, NULL); }
+
+bool mgrid_watch_is_on(const mpi_backend *m) {
+  mpi_watch *w = m->watch;
+  if (!w) return false;
+  pthread_mutex_lock(&w->lock);
+  bool on = w->on && !w->looked;
+  pthread_mutex_unlock(&w->lock);
+  return on;
+}
+
+bool mgrid_watch_missing(const mpi_backend *m, mgrid_missing *missing) {
+  for (int turn = 0; mgrid_watch_is_on(m); turn++) mgrid_pause(turn);
+  *missing = m->watch->missing; /* the thread writes no more */
+  return m->watch->sees && missing->n > 0;
+}
+
+void mgrid_watch_end(mpi_backend *m) {
+  mpi_watch *w = m->watch;
+  if (!w) return;
+  pthread_mutex_lock(&w->lock);
+  w->on = false;
+  if (w->sign >= 0) close(w->sign);
+  w->sign = -1;
+  pthread_mutex_unlock(&w->lock);
+}
+
+void mgrid_watch_free(mpi_backend *m) {
+  mpi_watch *w = m->watch;
+  if (!w) return;
+  mgrid_watch_end(m);
+  pthread_mutex_lock(&w->lock);
+  w->ends = true;
+  pthread_cond_signal(&w->woken);
+  pthread_mutex_unlock(&w->lock);
+  pthread_join(w->thread, NULL);
+  pthread_cond_destroy(&w->woken);
+  pthread_mutex_destroy(&w->lock);
+  free(w);
+  m->watch = NULL;
+}

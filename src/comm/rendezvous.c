@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+**
+** rendezvous.c - every call of ours over all ranks begins with a meeting: one all-reduce of 64 bytes, equal in size for all
+** of them. So ranks that make unlike calls, or make them beside other states, meet and are told; none waits for what
+** will not come.
+*/
+#include "comm/compare.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* Words of the one all-reduce; every rank gets the minimum of each. */
+enum {
+  HAVE,        /* this rank has what is compared: 1 + its `least`; else 0 */
+  MISS,        /* 1: this rank has none */
+  FIRST,       /* [2] its first half and the call, as mgrid_pair_words */
+  SECOND = 4,  /* [2] the other half and the call */
+  MACHINE = 6, /* [2] the machine of this rank, before all know the machines, as there is no state then; else */
+  STATES = 6,  /* [2] its states; nothing of a rank that has left one: mgrid_state_leave */
+  WORDS = 8
+};
+
+/* What ranks in unlike calls say. */
+typedef struct side {
+  int64_t  rank;
+  uint64_t hash; /* of the state, where they are told one by one; 0: there is none */
+  char     doing[96], states[240], version[24];
+} side;
+
+static bool counts(const mgrid_state *s) { return s->made && !s->partial; }
+
+/* A digest of the states that are there, never 0. */
+static uint64_t states_of(const mgrid_backend *b) {
+  uint64_t h = 0;
+  for (const mgrid_state *s = b->states; s; s = s->next)
+    if (counts(s)) h = XXH3_64bits_withSeed(s->name, strlen(s->name) + 1, h);
+  return h | 1;
+}
+
+uint64_t mgrid_meet_call(mgrid_backend *b, bool plans, const char *fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(b->doing, sizeof b->doing, fmt, args);
+  va_end(args);
+  uint64_t h = XXH3_64bits_withSeed(MGRID_VERSION, strlen(MGRID_VERSION), XXH3_64bits(b->doing, strlen(b->doing)));
+  return (h | MGRID_ANY_PLAN) - !plans;
+}
+
+static side side_of(const mgrid_backend *b) {
+  side   mine = { .rank = b->rank, .version = MGRID_VERSION };
+  size_t at = 0;
+  snprintf(mine.doing, sizeof mine.doing, "%s", b->doing);
+  for (const mgrid_state *s = b->states; s && at < sizeof mine.states; s = s->next)
+    if (counts(s)) at += (size_t)snprintf(mine.states + at, sizeof mine.states - at, "%s'%s'", at ? ", " : "", s->name);
+  return mine;
+}
+
+static void hear(side *told) {
+  mgrid_show(told->doing, sizeof told->doing);
+  mgrid_show(told->states, sizeof told->states);
+  mgrid_show(told->version, sizeof told->version);
+}
+
+/* The sides of two ranks, on all. */
+static mgrid_status speak(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other, mgrid_error *err) {
+  mgrid_status s = mgrid_hear(b, (uint64_t)one, first, sizeof *first, err);
+  if (!s) s = mgrid_hear(b, (uint64_t)who, other, sizeof *other, err);
+  hear(first), hear(other);
+  return s;
+}
+
+/* Make the side that of the nth state alone. */
+static void show_state(const mgrid_backend *b, side *mine, size_t nth) {
+  const mgrid_state *s = b->states;
+  while (s && (!counts(s) || nth-- > 0)) s = s->next;
+  mine->hash = s ? XXH3_64bits(s->name, strlen(s->name)) | 1 : 0;
+  snprintf(mine->states, sizeof mine->states, s ? "'%s'" : "%s", s ? s->name : "");
+}
+
+/* Two lists of states that are too long to show the difference: the first states that differ. */
+static mgrid_status find_unlike(mgrid_backend *b, int64_t one, side *first, int64_t who, side *other,
+                                mgrid_error *err) {
+  mgrid_status s = MGRID_OK;
+  for (size_t nth = 0; !s; nth++) {
+    show_state(b, b->rank == one ? first : other, nth); /* what others show is overwritten */
+    s = speak(b, one, first, who, other, err);
+    if (first->hash != other->hash || !first->hash) break;
+  }
+  return s;
+}
+
+/* Two sides of the difference: the calls; if they are the same the versions; else the states. */
+static mgrid_status tell(const side *a, const side *o, mgrid_error *err) {
+  const char *what = "have unlike states", *verb = "has", *x = a->states, *y = o->states;
+  const char *remedy =
+      "free a state on all ranks, or leave it where a rank is in none of its groups (mgrid_state_leave)";
+  if (strcmp(a->doing, o->doing) != 0)
+    what = "make unlike calls", verb = "is in", x = a->doing, y = o->doing,
+    remedy = "all make the same calls in one order";
+  else if (strcmp(a->version, o->version) != 0)
+    what = "have unlike versions of moongrid", x = a->version, y = o->version, remedy = "install one on all hosts";
+  return mgrid_fail(err, MGRID_DISAGREE, "ranks %s: rank %" PRId64 " %s %s, rank %" PRId64 " %s %s; %s", what, a->rank,
+                    verb, *x ? x : "none", o->rank, verb, *y ? y : "none", remedy);
+}
+
+static bool goes_with(uint64_t call, uint64_t other) {
+  return call == other || (other == MGRID_ANY_PLAN && (call & MGRID_ANY_PLAN));
+}
+
+/* Two ranks speak: the first that names its call, and the first whose call does not go with it; else the first that
+** tells its states, and the first that tells others. */
+static mgrid_status look_for_unlike(mgrid_backend *b, const uint64_t *each, mgrid_error *err) {
+  int64_t one = 0, who = 0;
+  bool    states = false;
+  while (one < b->world - 1 && each[MGRID_MET * one + 3] == MGRID_ANY_PLAN) one++;
+  while (who < b->world && goes_with(each[MGRID_MET * one + 3], each[MGRID_MET * who + 3])) who++;
+  if (who >= b->world) {
+    states = true, one = who = 0;
+    while (one < b->world - 1 && !each[MGRID_MET * one + 4]) one++;
+    while (who < b->world && (!each[MGRID_MET * who + 4] || each[MGRID_MET * who + 4] == each[MGRID_MET * one + 4]))
+      who++;
+  }
+  if (who >= b->world) return MGRID_OK;
+  side         first = side_of(b), other = first;
+  mgrid_status s = speak(b, one, &first, who, &other, err);
+  if (!s && states && strcmp(first.states, other.states) == 0) s = find_unlike(b, one, &first, who, &other, err);
+  return s ? s : tell(&first, &other, err);
+}
+
+/* Have all ranks that tell their states the same? Then one that has left some learns that the others have, too. */
+static bool same_states(mgrid_backend *b, const uint64_t pair[2]) {
+  if (pair[0] == UINT64_MAX && pair[1] == UINT64_MAX) return true; /* none tells */
+  if (mgrid_pair_same(pair) && pair[0] == states_of(b)) b->left = false;
+  return mgrid_pair_same(pair);
+}
+
+mgrid_status mgrid_meet_over(mgrid_backend *b, mgrid_meeting *m, mgrid_error *err) {
+  mgrid_error told = MGRID_ERROR_INIT;
+  uint64_t    words[WORDS] = {
+       m->have ? m->least + 1 : 0, !m->have, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0
+  };
+  m->all = m->none = false, m->each = NULL;
+  b->meetings++;
+  if (m->have)
+    mgrid_pair_words(words + FIRST, m->first ^ m->call), mgrid_pair_words(words + SECOND, m->second ^ m->call);
+  const bool placed = b->place.machines > 0;
+  if (!placed)
+    mgrid_pair_words(words + MACHINE, mgrid_machine_id());
+  else if (b->left)
+    words[STATES] = words[STATES + 1] = UINT64_MAX;
+  else
+    mgrid_pair_words(words + STATES, states_of(b));
+  if (b->ops->allreduce_min(b, words, WORDS, &told)) {
+    mgrid_doing_add(b, &told);
+    return mgrid_error_pass(err, &told);
+  }
+  if (!placed && mgrid_pair_same(words + MACHINE)) /* all ranks are on one machine */
+    b->place.machines = 1, b->place.local_size = b->world, b->place.local_rank = b->rank;
+  m->none = words[MISS] != 0;
+  m->all = words[HAVE] != 0 && mgrid_pair_same(words + FIRST) && mgrid_pair_same(words + SECOND);
+  if (placed) m->all = same_states(b, words + STATES) && m->all;
+  if (m->all) m->least = words[HAVE] - 1;
+  if (m->all || m->none) return MGRID_OK;
+  uint64_t own[MGRID_MET] = { m->status, m->have ? m->first : 0, m->have ? m->second : 0, m->call,
+                              b->left ? 0 : states_of(b) };
+  m->each = malloc((size_t)b->world * sizeof own);
+  mgrid_status s = mgrid_verdict(b, m->each ? MGRID_OK : mgrid_oom(&told), &told, &told);
+  if (!s) s = b->ops->allgather(b, own, m->each, sizeof own, &told);
+  if (!s) s = look_for_unlike(b, m->each, &told);
+  if (!s) return MGRID_OK;
+  free(m->each);
+  m->each = NULL;
+  return mgrid_error_pass(err, &told);
+}
+
+mgrid_status mgrid_meet(mgrid_backend *b, uint64_t call, mgrid_error *err) {
+  mgrid_meeting m = { .call = call, .have = true };
+  mgrid_status  s = mgrid_meet_over(b, &m, err);
+  free(m.each);
+  return s;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+**
+** equal.c - have two families the same groups? Families of other rules are compared class by class, else rank by rank.
+*/
+#include "families/classes.h"
+
+#include <stdlib.h>
+
+enum { FEW = 64 }; /* members that are compared one by one at once */
+
+mgrid_told mgrid_classes_equal(const mgrid_family *a, const mgrid_family *b, int64_t *differs, mgrid_payer *payer) {
+  mgrid_classes own = { 0 }, theirs = { 0 };
+  mgrid_sets    sets = { 0 };
+  bool          told = mgrid_classes_of(a, &own) && mgrid_classes_of(b, &theirs);
+  int64_t       lowest = INT64_MAX, other = -1;
+  for (size_t i = 0; i < own.n && told; i++) {
+    mgrid_points groups;
+    sets.n = 0;
+    told = mgrid_class_numbered(&own.at[i], &groups) && mgrid_pay(payer, (int64_t)theirs.n + 1);
+    for (size_t k = 0; k < theirs.n && told; k++) {
+      mgrid_told alike = mgrid_class_alike(a, &own.at[i], b, &theirs.at[k]);
+      if (alike == MGRID_NO) continue;
+      mgrid_points *set = alike == MGRID_YES ? mgrid_sets_add(&sets) : NULL;
+      told = set && mgrid_class_numbered(&theirs.at[k], set);
+    }
+    told = told && mgrid_sets_lack(&groups, &sets, &other, payer);
+    if (told && other >= 0 && other < lowest) lowest = other;
+  }
+  free(own.at);
+  free(theirs.at);
+  free(sets.at);
+  if (differs) *differs = mgrid_numbered_group(lowest);
+  return !told ? MGRID_UNTOLD : lowest == INT64_MAX ? MGRID_YES : MGRID_NO;
+}
+
+static bool equal_groups(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+  for (int64_t g = 0; g < a->count; g++) {
+    int64_t n = mgrid_family_size(a, g);
+    if (n != mgrid_family_size(b, g)) return false;
+    for (int64_t p = 0; p < n; p++)
+      if (mgrid_family_rank(a, g, p) != mgrid_family_rank(b, g, p) || !mgrid_pay(payer, 2 * (a->nodes + b->nodes)))
+        return false;
+  }
+  return true;
+}
+
+bool mgrid_family_equal_paid(const mgrid_family *a, const mgrid_family *b, mgrid_payer *payer) {
+  if (a == b) return true;
+  if (!a || !b) return false;
+  if (a->world != b->world || a->count != b->count || a->total != b->total || a->size != b->size) return false;
+  mgrid_pay(payer, (int64_t)(a->bytes + b->bytes) / 16);
+  if (mgrid_family_same_rule(a, b)) return true;
+  if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED) return false;
+  if (a->total > FEW) {
+    int64_t last = a->count - 1; /* mostly one of the ends tells that they differ */
+    if (mgrid_family_rank(a, 0, 0) != mgrid_family_rank(b, 0, 0)
+        || mgrid_family_rank(a, last, 0) != mgrid_family_rank(b, last, 0))
+      return false;
+    mgrid_told equal = mgrid_classes_equal(a, b, NULL, payer);
+    if (equal != MGRID_UNTOLD || (payer && payer->spent)) return equal == MGRID_YES;
+  }
+  return equal_groups(a, b, payer);
+}
+
+bool mgrid_family_equal(const mgrid_family *a, const mgrid_family *b) { return mgrid_family_equal_paid(a, b, NULL); }

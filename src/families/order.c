@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+**
+** order.c - orders of ranks, which grids lie over: position -> rank and back, and modes of positions as modes
+** of ranks.
+*/
+#include "families/grid.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int ascending(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Is each rank in the window, and there once? */
+static mgrid_status check_list(mgrid_window w, int64_t n, const int32_t *ranks, mgrid_error *err) {
+  if (n < 1) return mgrid_fail(err, MGRID_REFUSED, "an order without ranks; it has 1 to %" PRId64, w.size);
+  for (int64_t i = 0; i < n; i++)
+    if (ranks[i] < w.offset || ranks[i] >= w.offset + w.size)
+      return mgrid_fail(err, MGRID_OUT_OF_RANGE,
+                        "rank %" PRId32 " at position %" PRId64 " of the order is out of range; ranks are %" PRId64
+                        " to %" PRId64,
+                        ranks[i], i, w.offset, w.offset + w.size - 1);
+  uint64_t *key = malloc((size_t)n * sizeof *key); /* rank << 32 | position */
+  if (!key) return mgrid_oom(err);
+  for (int64_t i = 0; i < n; i++) key[i] = (uint64_t)ranks[i] << 32 | (uint64_t)i;
+  qsort(key, (size_t)n, sizeof *key, ascending);
+  mgrid_status s = MGRID_OK;
+  for (int64_t i = 1; i < n && !s; i++)
+    if (key[i] >> 32 == key[i - 1] >> 32)
+      s = mgrid_fail(err, MGRID_DUPLICATE,
+                     "rank %" PRIu64 " is at positions %" PRIu64 " and %" PRIu64 " of the order; each is there once",
+                     key[i] >> 32, key[i - 1] & UINT32_MAX, key[i] & UINT32_MAX);
+  free(key);
+  return s;
+}
+
+mgrid_family *mgrid_order_list(mgrid_window w, int64_t n, int32_t *ranks, mgrid_error *err) {
+  int64_t *starts = ranks ? malloc(2 * sizeof *starts) : NULL;
+  if (starts && check_list(w, n, ranks, err)) {
+    free(starts);
+    free(ranks);
+    return NULL;
+  }
+  if (starts) starts[0] = 0, starts[1] = n;
+  return mgrid_table_adopt(w, 1, starts, ranks, MGRID_PARTIAL, true, err);
+}
+
+mgrid_family *mgrid_order_of(const mgrid_family *f, mgrid_error *err) {
+  if (f->count != 1)
+    return mgrid_null(err, MGRID_REFUSED,
+                      "a grid lies over the ranks of one group, and the family has %" PRId64 " groups", f->count);
+  if (f->form == MGRID_STRIDED) return mgrid_family_ref(f->origin ? f->origin : f);
+  int32_t *ranks = malloc((size_t)f->total * sizeof *ranks);
+  if (ranks) mgrid_family_members(f, 0, ranks);
+  return mgrid_order_list(mgrid_world(f->world), f->total, ranks, err);
+}
+
+mgrid_window mgrid_order_window(const mgrid_family *order, bool *plain) {
+  const mgrid_modes *inside = order->form == MGRID_STRIDED ? &order->as.strided.inside : NULL;
+  *plain = inside && (inside->n == 0 || (inside->n == 1 && inside->at[0].stride == 1));
+  return (mgrid_window){ order->world, order->low, order->high - order->low + 1 };
+}
+
+/* A mode of positions, (size, stride), is every `stride`-th position of the order, `size` of them. */
+bool mgrid_order_modes(const mgrid_family *order, const mgrid_modes *positions, mgrid_modes *ranks) {
+  MGRID_MODES(before);
+  MGRID_MODES(every);
+  MGRID_MODES(these);
+  MGRID_MODES(behind);
+  ranks->n = 0;
+  if (order->form != MGRID_STRIDED) return false;
+  for (int i = 0; i < positions->n; i++) {
+    mgrid_mode m = positions->at[i];
+    if (!mgrid_modes_cut(&order->as.strided.inside, m.stride, &before, &every, NULL)
+        || !mgrid_modes_cut(&every, m.size, &these, &behind, NULL))
+      return false;
+    mgrid_modes_append(ranks, &these);
+  }
+  return true;
+}
+
+void mgrid_order_text(const mgrid_family *order, mgrid_text *t) {
+  if (order->form == MGRID_STRIDED) {
+    mgrid_modes_text(&order->as.strided.inside, t);
+    if (order->low == 0) return;
+    mgrid_text_str(t, " + ");
+    mgrid_text_int(t, order->low);
+    return;
+  }
+  for (int64_t i = 0; i < order->total; i++) {
+    if (i) mgrid_text_str(t, ",");
+    mgrid_text_int(t, order->as.table.ranks[i]);
+  }
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+**
+** draw.c - moongrid draw: the groups of a recipe as a picture, in the terminal or in a file.
+*/
+#include "pictures/draw.h"
+
+#include "command/cli.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: moongrid draw RECIPE --world N [NAME=VALUE ...] [--family F,G] [--rank R] [-o FILE.svg]\n"
+    "\n"
+    "Draw the grids of a recipe and the groups in them: in the terminal, or as SVG, a panel per family.\n"
+    "Without --family the terminal gets the grids, and the groups of all families beside. Worlds above\n"
+    "4096 ranks are drawn in part, and said to be.\n"
+    "\n"
+    "  --world N     ranks in the world\n"
+    "  --family F,G  these families alone; in the terminal lines go between their groups\n"
+    "  --rank R      make the groups of one rank stand out\n"
+    "  -o, --output FILE  write a file: .svg; .txt for what the terminal gets; .html, a page without\n"
+    "                network for up to 4096 ranks, in which families are chosen, ranks are asked why\n"
+    "                they talk, and --world 8,16 and NAME=1,2,4 become sliders\n"
+    "  --params FILE parameters: JSON, YAML, or Lua that returns a table; NAME=VALUE overrides them\n"
+    "  --option FAMILY.OPTION=VALUE  an option of a family, as tp.max_ctas=8; * stands for any: '*.timeout=600'\n"
+    "  --color WHEN  auto, always or never\n";
+
+typedef struct options {
+  cli         cli;
+  cli_sizes   worlds; /* several: for a page alone */
+  int64_t     rank;   /* -1: not given */
+  const char *family, *output;
+} options;
+
+static bool ends_with(const char *text, const char *end) {
+  size_t n = strlen(text), m = strlen(end);
+  return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* Are the groups those of an earlier family? */
+static bool drawn_already(const mgrid_plan *p, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (mgrid_family_equal(mgrid_plan_family(p, i), mgrid_plan_family(p, k))) return true;
+  return false;
+}
+
+/* The families that --family names, else for a picture all, but once those that have the same groups; *n of them. */
+static mgrid_status choose(const options *c, const mgrid_plan *p, bool all, int *family, size_t *n, mgrid_error *err) {
+  size_t count = mgrid_plan_nfamilies(p);
+  *n = 0;
+  if (!c->family) {
+    for (size_t i = 0; i < count && all; i++)
+      if (!drawn_already(p, i)) family[(*n)++] = (int)i;
+    return MGRID_OK;
+  }
+  char *copy = mgrid_strdup(c->family), *save = NULL;
+  if (!copy) return mgrid_oom(err);
+  mgrid_status s = MGRID_OK;
+  for (char *name = strtok_r(copy, ",", &save); name && !s; name = strtok_r(NULL, ",", &save)) {
+    int64_t at = mgrid_plan_find(p, name);
+    bool    again = false;
+    for (size_t i = 0; i < *n; i++) again = again || family[i] == at;
+    if (at >= 0 && !again) family[(*n)++] = (int)at;
+    if (at < 0) s = cli_unknown_family(p, name, err);
+  }
+  free(copy);
+  if (!s && *n == 0) s = mgrid_fail(err, MGRID_USAGE, "--family is a list of families, F,G; not '%s'", c->family);
+  return s;
+}
+
+static mgrid_status write_file(const char *path, const mgrid_text *t, mgrid_error *err) {
+  FILE *file = fopen(path, "wb");
+  if (!file) return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+  bool whole = fwrite(mgrid_text_chars(t), 1, t->len, file) == t->len;
+  if (fclose(file) == 0 && whole) return MGRID_OK;
+  return mgrid_fail(err, MGRID_OUTPUT, "cannot write %s: %s", path, strerror(errno));
+}
+
+static mgrid_status draw(const options *c, const mgrid_plan *p, mgrid_error *err) {
+  bool          svg = c->output && ends_with(c->output, ".svg");
+  mgrid_drawing d = { .plan = p,
+                      .rank = c->rank,
+                      .columns = c->output ? 80 : c->cli.columns,
+                      .unicode = c->cli.unicode,
+                      .colour = c->cli.bold && !c->output };
+  mgrid_text    t = { 0 };
+  int          *family = malloc((mgrid_plan_nfamilies(p) + 1) * sizeof *family);
+  if (!family) return mgrid_oom(err);
+  d.family = family;
+  mgrid_status s = choose(c, p, svg || c->rank >= 0, family, &d.n, err);
+  if (!s) s = svg ? mgrid_draw_svg(&d, &t, err) : mgrid_draw_text(&d, &t, err);
+  if (!s && c->output)
+    s = write_file(c->output, &t, err);
+  else if (!s)
+    cli_sink(stdout, mgrid_text_chars(&t), t.len);
+  mgrid_text_free(&t);
+  free(family);
+  return s;
+}
+
+static mgrid_status draw_page(const options *c, mgrid_runtime *rt, mgrid_error *err) {
+  mgrid_text   t = { 0 };
+  mgrid_status s = cli_page(&c->cli, &c->worlds, rt, &t, err);
+  if (!s) s = write_file(c->output, &t, err);
+  mgrid_text_free(&t);
+  return s;
+}
+
+static mgrid_status run(const cli_command *self, int argc, char **argv) {
+  options     c = { .rank = -1 };
+  mgrid_error err = MGRID_ERROR_INIT;
+  if (!cli_parse(&c.cli, self, argc, argv)) return c.cli.code;
+  if (cli_wants(&c.cli, c.worlds.at[0])) return MGRID_USAGE;
+  int64_t world = c.worlds.at[0];
+  bool    html = c.output && ends_with(c.output, ".html");
+  if (cli_beyond(&c.cli, c.rank, world)) return MGRID_USAGE;
+  if (c.output && !html && !ends_with(c.output, ".svg") && !ends_with(c.output, ".txt"))
+    return cli_usage(&c.cli, "--output is a file that ends with .svg, .html or .txt, not '%s'", c.output);
+  if (html && (c.family || c.rank >= 0)) return cli_usage(&c.cli, "a page takes no --family and no --rank: it has all");
+  if (!html && c.worlds.n > 1) return cli_usage(&c.cli, "several worlds go into a page: -o FILE.html");
+  mgrid_runtime *rt = cli_load(&c.cli, &err);
+  mgrid_plan    *p = rt && !html ? cli_plan(&c.cli, rt, world, &err) : NULL;
+  mgrid_status   s = rt && html ? draw_page(&c, rt, &err) : p ? draw(&c, p, &err) : err.status;
+  if (s) cli_say(&c.cli, &err);
+  mgrid_plan_free(p);
+  mgrid_runtime_free(rt);
+  return cli_finish(&c.cli, s);
+}
+
+const cli_command command_draw = {
+  .name = "draw",
+  .takes = "RECIPE --world N [...] [-o FILE.svg]",
+  .does = "a picture of its groups",
+  .help = help,
+  .recipe = true,
+  .letters = "o",
+  .options = { { "world", cli_worlds, offsetof(options, worlds) },
+               { "family", cli_text, offsetof(options, family) },
+               { "rank", cli_index, offsetof(options, rank) },
+               { "output", cli_text, offsetof(options, output) } },
+  .run = run,
+};

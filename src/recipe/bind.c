@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT
+**
+** bind.c - errors, metatables, argument checks.
+*/
+#include "recipe/bind.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* While Lua moves its stack (since 5.4.5), frames hold offsets in it instead of pointers, and lua_getinfo would follow them.
+** The first word of a frame is where its function is. */
+static bool is_moving(const lua_Debug *ar) {
+  uintptr_t function;
+  memcpy(&function, (const void *)ar->i_ci, sizeof function);
+  return function < (uintptr_t)LUAI_MAXSTACK * 32;
+}
+
+bool mgrid_lua_caller(lua_State *L, lua_Debug *ar) {
+  for (int level = 0; level < MGRID_FRAMES && lua_getstack(L, level, ar) && !is_moving(ar); level++) {
+    lua_getinfo(L, "Sl", ar);
+    if (ar->currentline > 0 && strncmp(ar->source, "=moongrid", 9) != 0) return true;
+  }
+  return false;
+}
+
+void mgrid_lua_where(lua_State *L) {
+  lua_Debug ar;
+  if (mgrid_lua_caller(L, &ar))
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
+  else
+    lua_pushliteral(L, "");
+}
+
+static int raise(lua_State *L, mgrid_status status, const char *text) {
+  mgrid_lua_note(L, status, text);
+  mgrid_lua_where(L);
+  lua_pushstring(L, text);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+int mgrid_lua_raise(lua_State *L, const char *fmt, ...) {
+  char    text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return raise(L, MGRID_REFUSED, text);
+}
+
+int mgrid_lua_raise_as(lua_State *L, mgrid_status status, const char *fmt, ...) {
+  char    text[1024];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  return raise(L, status, text);
+}
+
+int mgrid_lua_raise_error(lua_State *L, const mgrid_error *e) { return raise(L, e->status, e->message); }
+
+int mgrid_lua_oom(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_oom(&e);
+  return mgrid_lua_raise_error(L, &e);
+}
+
+int mgrid_lua_failure(lua_State *L, const mgrid_error *e) {
+  lua_pushnil(L);
+  lua_pushstring(L, e->message);
+  lua_pushinteger(L, e->status);
+  return 3;
+}
+
+void mgrid_lua_stack(lua_State *L, int n) {
+  if (!lua_checkstack(L, n)) mgrid_lua_oom(L);
+}
+
+int mgrid_lua_unknown(lua_State *L, const char *what, const char *name, const char *const *known, size_t n) {
+  char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
+  mgrid_lua_charge_nearest(L, name, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
+  return mgrid_lua_raise_error(L, &e);
+}
+
+void mgrid_lua_check_keys(lua_State *L, int i, const char *what, const char *const *known, size_t n, bool list) {
+  enum { SOME = 256 };
+  const char *bad = NULL;
+  lua_Integer at = 0;
+  i = lua_absindex(L, i);
+  mgrid_lua_keys(L, i);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, i, keys, &at); lua_pop(L, 1)) {
+    lua_pop(L, 1);
+    if (at % SOME == 0) mgrid_lua_charge(L, 4 * SOME);
+    if (list && lua_isinteger(L, -1)) continue;
+    if (lua_type(L, -1) != LUA_TSTRING)
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "%ss are by name; a key is a %s", what, luaL_typename(L, -1));
+    const char *key = lua_tostring(L, -1);
+    bool        found = false;
+    for (size_t k = 0; k < n && !found; k++) found = strcmp(known[k], key) == 0;
+    if (!found && !bad) bad = key;
+  }
+  if (bad) mgrid_lua_unknown(L, what, bad, known, n);
+  lua_pop(L, 1);
+}
+
+static const luaL_Reg *find(const luaL_Reg *list, const char *key) {
+  for (; list && list->name; list++)
+    if (strcmp(list->name, key) == 0) return list;
+  return NULL;
+}
+
+static const luaL_Reg *find_method(const mgrid_lua_class *c, const char *key) {
+  const luaL_Reg *method = find(c->methods, key);
+  return method ? method : find(c->more, key);
+}
+
+bool mgrid_lua_class_has(const mgrid_lua_class *c, const char *key) {
+  return find(c->fields, key) || find_method(c, key);
+}
+
+bool mgrid_lua_class_get(lua_State *L, const mgrid_lua_class *c, int object, const char *key) {
+  const luaL_Reg *method = find_method(c, key), *field = method ? NULL : find(c->fields, key);
+  if (!method && !field) return false;
+  lua_pushcfunction(L, method ? method->func : field->func);
+  if (method) return true;
+  lua_pushvalue(L, object);
+  lua_call(L, 1, 1);
+  return true;
+}
+
+int mgrid_lua_unknown_field(lua_State *L, const mgrid_lua_class *c, const char *key) {
+  enum { MAX = 64 };
+  const char           *known[MAX];
+  const luaL_Reg *const lists[] = { c->fields, c->methods, c->more };
+  size_t                n = 0;
+  char                  what[64];
+  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+    for (const luaL_Reg *r = lists[i]; r && r->name && n < MAX; r++) known[n++] = r->name;
+  snprintf(what, sizeof what, "field of a %s", strrchr(c->name, '.') + 1);
+  return mgrid_lua_unknown(L, what, key, known, n);
+}
+
+/* upvalue: the class */
+static int class_index(lua_State *L) {
+  const mgrid_lua_class *c = lua_touserdata(L, lua_upvalueindex(1));
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, c->name);
+  const char *key = luaL_checkstring(L, 2);
+  return mgrid_lua_class_get(L, c, 1, key) ? 1 : mgrid_lua_unknown_field(L, c, key);
+}
+
+static int no_assignment(lua_State *L) {
+  return mgrid_lua_raise(L, "a %s cannot be changed", strrchr(lua_tostring(L, lua_upvalueindex(1)), '.') + 1);
+}
+
+void mgrid_lua_open_class(lua_State *L, const mgrid_lua_class *c) {
+  luaL_newmetatable(L, c->name);
+  lua_pushlightuserdata(L, (void *)(uintptr_t)c);
+  lua_pushcclosure(L, class_index, 1);
+  lua_setfield(L, -2, "__index"); /* meta may replace this and __newindex */
+  lua_pushstring(L, c->name);
+  lua_pushcclosure(L, no_assignment, 1);
+  lua_setfield(L, -2, "__newindex");
+  luaL_setfuncs(L, c->meta, 0);
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_pop(L, 1);
+}
+
+static void free_world(void *box) { mgrid_family_free(((mgrid_lua_world *)box)->order); }
+static void free_grid(void *box) { mgrid_grid_free(*(mgrid_grid **)box); }
+static void free_plan(void *box) { mgrid_plan_free(*(mgrid_plan **)box); }
+static void free_family(void *box) {
+  mgrid_family_free(((mgrid_lua_family *)box)->f);
+  mgrid_choice_free(((mgrid_lua_family *)box)->choice);
+}
+
+mgrid_lua_world *mgrid_lua_new_world(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_lua_world), 0, MGRID_LUA_WORLD, free_world);
+}
+mgrid_grid **mgrid_lua_new_grid(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_grid *), 0, MGRID_LUA_GRID, free_grid);
+}
+mgrid_plan **mgrid_lua_new_plan(lua_State *L) {
+  return mgrid_lua_new_box(L, sizeof(mgrid_plan *), 0, MGRID_LUA_PLAN, free_plan);
+}
+
+mgrid_lua_family *mgrid_lua_new_family(lua_State *L, const mgrid_lua_family *like) {
+  mgrid_lua_family *box = mgrid_lua_new_box(L, sizeof *box, 1, MGRID_LUA_FAMILY, free_family);
+  if (like) box->choice = mgrid_choice_ref(like->choice);
+  mgrid_lua_trail_add(L);
+  return box;
+}
+
+mgrid_lua_family *mgrid_lua_derive_family(lua_State *L, const mgrid_lua_family *like) {
+  mgrid_lua_family *box = mgrid_lua_new_family(L, like);
+  lua_getiuservalue(L, 1, 1);
+  lua_setiuservalue(L, -2, 1);
+  return box;
+}
+
+mgrid_lua_world *mgrid_lua_check_world(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_WORLD); }
+mgrid_grid      *mgrid_lua_check_grid(lua_State *L, int i) {
+       return *(mgrid_grid **)mgrid_lua_check_box(L, i, MGRID_LUA_GRID);
+}
+mgrid_plan *mgrid_lua_check_plan(lua_State *L, int i) {
+  return *(mgrid_plan **)mgrid_lua_check_box(L, i, MGRID_LUA_PLAN);
+}
+
+mgrid_lua_family *mgrid_lua_check_family(lua_State *L, int i) { return mgrid_lua_check_box(L, i, MGRID_LUA_FAMILY); }
+
+mgrid_topology *mgrid_lua_check_topology(lua_State *L, int i) {
+  return *(mgrid_topology **)mgrid_lua_check_box(L, i, MGRID_LUA_TOPOLOGY);
+}
+
+bool mgrid_lua_check_wrap(lua_State *L, int i) {
+  static const char *const known[] = { "wrap" };
+  if (lua_type(L, i) == LUA_TSTRING) {
+    if (strcmp(lua_tostring(L, i), "wrap") != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, i), known, 1);
+    return true;
+  }
+  if (lua_isnoneornil(L, i) || lua_isboolean(L, i)) return lua_toboolean(L, i);
+  luaL_argexpected(L, lua_istable(L, i), i, "\"wrap\"");
+  mgrid_lua_check_keys(L, i, "option", known, 1, false);
+  lua_getfield(L, i, "wrap");
+  bool wrap = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return wrap;
+}
+
+bool mgrid_lua_is_whole(lua_State *L, int i) {
+  size_t      len;
+  const char *text = lua_tolstring(L, i, &len);
+  return strlen(text) == len;
+}
+
+const char *mgrid_lua_name(lua_State *L, int i) {
+  char        shown[256];
+  size_t      len;
+  const char *text = lua_tolstring(L, i, &len);
+  if (strlen(text) == len) return text;
+  mgrid_shown(shown, sizeof shown, text, len);
+  lua_pushstring(L, shown);
+  lua_replace(L, i);
+  return lua_tostring(L, i);
+}
+
+double mgrid_lua_number(lua_State *L, int i) {
+  lua_Number n = lua_tonumber(L, i);
+  return isnan(n) ? (lua_Number)NAN : n;
+}
+
+lua_Integer mgrid_lua_check_integer(lua_State *L, int i) {
+  if (lua_type(L, i) == LUA_TSTRING) luaL_typeerror(L, i, "number");
+  return luaL_checkinteger(L, i);
+}
+
+lua_Integer mgrid_lua_opt_integer(lua_State *L, int i, lua_Integer otherwise) {
+  return lua_isnoneornil(L, i) ? otherwise : mgrid_lua_check_integer(L, i);
+}
+
+void mgrid_lua_check_table(lua_State *L, int i, const char *such_as) {
+  if (lua_istable(L, i)) return;
+  const char *is = luaL_getmetafield(L, i, "__name") == LUA_TSTRING ? lua_tostring(L, -1) : luaL_typename(L, i);
+  luaL_argerror(L, i, lua_pushfstring(L, "a table such as %s expected, got %s", such_as, is));
+}
+
+const char *mgrid_lua_kind(lua_State *L, int i) {
+  if (lua_isnoneornil(L, i)) return "nil";
+  if (luaL_getmetafield(L, i, "__name") != LUA_TSTRING) return lua_pushfstring(L, "a %s", luaL_typename(L, i));
+  const char *class = lua_tostring(L, -1), *dot = strrchr(class, '.');
+  return lua_pushfstring(L, "a %s", dot ? dot + 1 : class);
+}
+
+static const char fill_key = 'f'; /* its address is the value of `fill` */
+
+void mgrid_lua_push_fill(lua_State *L) { lua_pushlightuserdata(L, (void *)&fill_key); }
+bool mgrid_lua_is_fill(lua_State *L, int i) { return lua_islightuserdata(L, i) && lua_touserdata(L, i) == &fill_key; }
+
+/* A list of integers, or of sizes: a size is 1 or more, or fill. */
+static int64_t *check_list(lua_State *L, int i, bool sizes, size_t *n) {
+  mgrid_lua_check_table(L, i, sizes ? "{ 2, fill }" : "{ 0, 1 }");
+  *n = mgrid_lua_charge_list(L, i, 4);
+  mgrid_lua_reserve(L, (int64_t)*n, sizeof(int64_t));
+  for (size_t k = 1; k <= *n; k++) { /* check all before allocating: an error would leak */
+    lua_rawgeti(L, i, (lua_Integer)k);
+    if (!lua_isinteger(L, -1) && !(sizes && mgrid_lua_is_fill(L, -1)))
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "element %d of the list is %s, not an integer%s", (int)k,
+                         mgrid_lua_kind(L, -1), sizes ? " or fill" : "");
+    if (sizes && lua_isinteger(L, -1) && lua_tointeger(L, -1) < 1)
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "element %d of the list is %" PRId64 "; a size is 1 or more, or fill",
+                         (int)k, (int64_t)lua_tointeger(L, -1));
+    lua_pop(L, 1);
+  }
+  int64_t *list = mgrid_realloc(NULL, NULL, 0, (*n + 1) * sizeof *list);
+  if (!list) mgrid_lua_oom(L);
+  for (size_t k = 1; k <= *n; k++) {
+    lua_rawgeti(L, i, (lua_Integer)k);
+    list[k - 1] = mgrid_lua_is_fill(L, -1) ? MGRID_FILL : lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  return list;
+}
+
+int64_t *mgrid_lua_check_integers(lua_State *L, int i, size_t *n) { return check_list(L, i, false, n); }
+int64_t *mgrid_lua_check_sizes(lua_State *L, int i, size_t *n) { return check_list(L, i, true, n); }
+
+static int push_text(lua_State *L) {
+  mgrid_text *t = lua_touserdata(L, 1);
+  lua_pushlstring(L, mgrid_text_chars(t), t->len);
+  return 1;
+}
+
+void mgrid_lua_push_text(lua_State *L, mgrid_text *t) {
+  bool failed = t->failed;
+  lua_pushcfunction(L, push_text);
+  lua_pushlightuserdata(L, t);
+  int rc = failed ? LUA_OK : lua_pcall(L, 1, 1, 0);
+  mgrid_text_free(t);
+  if (failed) mgrid_lua_oom(L);
+  if (rc) lua_error(L);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT
+**
+** budget.c - enforces the limits of memory, instructions and time, and words their errors.
+*/
+#include "recipe/budget.h"
+
+#include <inttypes.h>
+#include <xxhash.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A look at the clock after STEP instructions, and after fewer where these take long: a text or a table of LARGE bytes
+** may cost one instruction a walk through it. */
+enum { STEP = 1000, STEP_LARGE = 100, STEP_FIRST = 10, LARGE = 64 << 10, SMALL = 1 << 10 };
+
+/* ------------------------------------------------------------------- memory */
+
+static void budget_hook(lua_State *L, lua_Debug *ar);
+
+/* lua_sethook may be called at any time. */
+static void look_after(mgrid_budget *b, int step) {
+  if (b->step == step || b->step == 0) return; /* 0: nothing runs */
+  b->step = step;
+  lua_sethook(b->L, budget_hook, LUA_MASKCOUNT, step);
+}
+
+/* A block of more than SMALL bytes: is it to be had? A text has a limit; the work to make it counts. */
+static bool may_have(mgrid_budget *b, bool text, size_t old, size_t nsize) {
+  b->long_text = text && nsize > MGRID_TEXT_MAX + 64; /* and Lua's own header */
+  if (text) b->count += nsize / 16;
+  if (nsize <= LARGE || nsize <= old) return !b->long_text;
+  b->large = true;
+  look_after(b, STEP_FIRST);
+  return !b->long_text;
+}
+
+/* Memory is refused. Keep the place where the recipe is: Lua unwinds its stack before anybody can ask. Inside of the
+** allocator only what needs no memory may be called. */
+static void keep_place(mgrid_budget *b) {
+  lua_Debug ar;
+  if (!b->L || b->no_memory) return; /* not before there is a Lua state; the first place that ran out is the one */
+  if (mgrid_lua_caller(b->L, &ar)) snprintf(b->place, sizeof b->place, "%s:%d: ", ar.short_src, ar.currentline);
+}
+
+/* All blocks but the usual ones; apart, so that these do not pay for it. */
+__attribute__((noinline)) static void *get_block(mgrid_budget *b, void *ptr, bool text, size_t old, size_t nsize) {
+  bool  fits = nsize <= old || b->used + (nsize - old) <= b->limits.memory;
+  bool  may = nsize <= SMALL || may_have(b, text, old, nsize);
+  void *block = fits && may ? mgrid_realloc(&b->hooks, ptr, old, nsize) : NULL;
+  if (block) {
+    b->used = b->used - old + nsize;
+    if (nsize > old) b->refused = 0;
+  } else { /* after a refusal Lua collects garbage and asks again; only a second refusal counts */
+    keep_place(b);
+    b->no_memory |= b->refused == nsize;
+    b->refused = nsize;
+    b->starved = fits && may;
+    if (may) b->long_text = false;
+    b->count += b->used / 64; /* the work to collect garbage */
+    look_after(b, 1);
+  }
+  return block;
+}
+
+void *mgrid_budget_alloc(void *budget, void *ptr, size_t osize, size_t nsize) {
+  mgrid_budget *b = budget;
+  size_t        old = ptr ? osize : 0; /* Lua passes a type here when there is no block */
+  if (nsize == 0) {
+    b->used -= old;
+    return ptr ? mgrid_realloc(&b->hooks, ptr, old, 0) : NULL;
+  }
+  if (nsize <= SMALL && b->refused == 0 && b->used + nsize <= b->limits.memory) {
+    void *block = mgrid_realloc(&b->hooks, ptr, old, nsize);
+    if (block) b->used += nsize - old;
+    if (block) return block;
+  }
+  return get_block(b, ptr, !ptr && osize == LUA_TSTRING, old, nsize);
+}
+
+bool mgrid_budget_has(mgrid_budget *b, size_t bytes) {
+  if (bytes <= b->limits.memory && b->used <= b->limits.memory - bytes) return true;
+  if (bytes > b->limits.memory) return false;
+  lua_gc(b->L, LUA_GCCOLLECT, 0);
+  b->count += b->used / 64;
+  return b->used <= b->limits.memory - bytes;
+}
+
+void mgrid_budget_lack(mgrid_budget *b) {
+  keep_place(b);
+  b->no_memory = true;
+  b->starved = b->long_text = false;
+}
+
+int mgrid_budget_refuse(lua_State *L, mgrid_budget *b) {
+  mgrid_budget_lack(b);
+  lua_pushliteral(L, "not enough memory"); /* Lua has this text already: no memory is needed */
+  return lua_error(L);
+}
+
+static mgrid_status no_memory(const mgrid_budget *b, mgrid_error *err) {
+  bool        mib = b->limits.memory >> 20;
+  mgrid_error e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
+  if (b->starved) return mgrid_oom(err);
+  if (b->long_text)
+    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe makes a text of more than %d bytes", b->place, MGRID_TEXT_MAX);
+  else
+    mgrid_fail(&e, MGRID_LIMIT, "%sthe recipe needs more than %zu %s of memory", b->place,
+               b->limits.memory >> (mib ? 20 : 10), mib ? "MiB" : "KiB");
+  mgrid_budget_position(b->L, &e);
+  return mgrid_error_pass(err, &e);
+}
+
+/* --------------------------------------------------------------------- time */
+
+mgrid_budget *mgrid_budget_of(lua_State *L) {
+  void *b;
+  return lua_getallocf(L, &b) == mgrid_budget_alloc ? b : NULL;
+}
+
+/* Has this thread worked for longer than it may? The kernel is asked only where so much time has passed at all. */
+static bool is_slow(mgrid_budget *b, double now) {
+  if (b->processor < 0) b->processor = mgrid_processor_now();
+  b->looked = now;
+  double left = b->seconds - b->spent;
+  return now - b->began > left && mgrid_processor_now() - b->processor > left;
+}
+
+bool mgrid_budget_spend(mgrid_budget *b, int64_t work) {
+  bool too_much = work < 0 || (uint64_t)work > b->limits.instructions;
+  b->count = too_much ? UINT64_MAX / 2 : b->count + (uint64_t)work;
+  bool slow = is_slow(b, mgrid_now());
+  if (!b->over && !b->no_memory && b->count <= b->limits.instructions && !slow) return true;
+  if (!b->over) {
+    b->over = true;
+    look_after(b, 1);
+    if (b->no_memory)
+      snprintf(b->verdict, sizeof b->verdict, "not enough memory"); /* as Lua says it: the verdict has the words */
+    else if (slow)
+      snprintf(b->verdict, sizeof b->verdict, "the recipe takes more than %g s of processor time", b->seconds);
+    else
+      snprintf(b->verdict, sizeof b->verdict, "the recipe runs for more than %" PRIu64 " instructions",
+               b->limits.instructions);
+  }
+  return false;
+}
+
+/* Raise the verdict; the first time with the place, which all later errors have too. */
+static void raise_verdict(lua_State *L, mgrid_budget *b) {
+  if (!b->placed && !b->no_memory) {
+    char text[sizeof b->verdict];
+    b->placed = true;
+    mgrid_lua_where(L);
+    memcpy(text, b->verdict, sizeof text);
+    snprintf(b->verdict, sizeof b->verdict, "%.150s%.100s", lua_tostring(L, -1), text);
+  }
+  lua_pushstring(L, b->verdict);
+  lua_error(L);
+}
+
+/* Look more often where the instructions since the last look took long, less often where they were quick. */
+static void budget_hook(lua_State *L, lua_Debug *ar) {
+  mgrid_budget *b = mgrid_budget_of(L);
+  double        before = b->looked;
+  int           most = b->large ? STEP_LARGE : STEP;
+  (void)ar;
+  if (!mgrid_budget_spend(b, b->step)) raise_verdict(L, b);
+  double took = b->looked - before;
+  if (took > 2e-2 && b->step > 1)
+    look_after(b, b->step > 10 ? b->step / 10 : 1);
+  else if (took < 2e-3 && b->step < most)
+    look_after(b, 2 * b->step < most ? 2 * b->step : most);
+}
+
+static bool pay(void *budget, int64_t work) { return !budget || mgrid_budget_spend(budget, work); }
+
+mgrid_payer mgrid_budget_payer(lua_State *L) { return (mgrid_payer){ pay, mgrid_budget_of(L), 0, false }; }
+
+void mgrid_lua_charge(lua_State *L, int64_t work) {
+  mgrid_budget *b = mgrid_budget_of(L);
+  if (b && !mgrid_budget_spend(b, work)) raise_verdict(L, b);
+}
+
+void mgrid_lua_settle(lua_State *L, const mgrid_payer *payer) { mgrid_lua_charge(L, payer->spent ? 0 : payer->owed); }
+
+size_t mgrid_lua_charge_list(lua_State *L, int i, int64_t each) {
+  size_t n = lua_rawlen(L, i);
+  mgrid_lua_charge(L, n > INT32_MAX ? INT64_MAX : each * (int64_t)n);
+  return n;
+}
+
+void mgrid_lua_charge_nearest(lua_State *L, const char *name, size_t n) {
+  mgrid_lua_charge(L, 8 * (int64_t)(strlen(name) * n)); /* letters times names */
+}
+
+void mgrid_lua_say(lua_State *L, const char *text) {
+  enum { LINES = 1000, BYTES = 800 }; /* of a call; of a line */
+  mgrid_budget *b = mgrid_budget_of(L);
+  if (!b || !b->hooks.log || b->said > LINES) return;
+  char where[MGRID_PLACE_MAX + 32] = "", path[MGRID_PLACE_MAX];
+  int  line;
+  mgrid_lua_where(L);
+  if (mgrid_budget_place(L, lua_tostring(L, -1), path, &line)) snprintf(where, sizeof where, "%s:%d: ", path, line);
+  lua_pop(L, 1);
+  int n = (int)strlen(text), cut = n > BYTES ? BYTES : n;
+  while (cut < n && cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* not within a character */
+  if (b->said++ == LINES)
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s... what is printed from here on is left out", where);
+  else
+    mgrid_log(&b->hooks, MGRID_LOG_RECIPE, "%s%.*s%s", where, cut, text, cut < n ? "..." : "");
+}
+
+void mgrid_lua_note(lua_State *L, mgrid_status status, const char *text) {
+  mgrid_budget *b = mgrid_budget_of(L);
+  if (!b) return;
+  if (status == MGRID_NO_MEMORY) b->no_memory = b->starved = true; /* a recipe that catches it must not go on */
+  b->status = status;
+  b->length = strlen(text);
+  b->text = XXH3_64bits(text, b->length);
+}
+
+/* The noted status, if this is the noted message: a recipe may have caught that error and raised another. Kinds
+** that only hosts cause (MGRID_USAGE) become MGRID_REFUSED, because here the recipe made the call. */
+static mgrid_status noted(const mgrid_budget *b, const char *message, size_t length) {
+  int  kind = b->status / 100;
+  bool same = b->status && length >= b->length && XXH3_64bits(message + length - b->length, b->length) == b->text;
+  return same && (kind == 1 || kind == 3) ? b->status : MGRID_REFUSED;
+}
+
+/* Garbage of many calls goes between two of them, while there is room: a call that meets the limit would have it
+** collected without finalizers, and so keep what waits for these. */
+static void tidy(lua_State *L, mgrid_budget *b) {
+  if (b->used < b->limits.memory / 8 || b->used / 2 < b->settled) return;
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  b->settled = b->used;
+}
+
+void mgrid_budget_start(lua_State *L, mgrid_budget *b, double seconds, double spent) {
+  tidy(L, b);
+  b->count = 0, b->seconds = seconds, b->spent = spent, b->began = b->looked = mgrid_now(), b->processor = -1;
+  b->over = b->placed = b->no_memory = b->starved = b->long_text = b->large = false;
+  b->refused = 0, b->said = 0, b->place[0] = '\0';
+  b->status = MGRID_OK;
+  b->L = L, b->step = STEP;
+  lua_sethook(L, budget_hook, LUA_MASKCOUNT, STEP);
+}
+
+void mgrid_budget_stop(mgrid_budget *b) {
+  b->step = 0;
+  if (b->processor >= 0) b->spent += mgrid_processor_now() - b->processor;
+  lua_sethook(b->L, NULL, 0, 0);
+}
+
+void mgrid_budget_resume(mgrid_budget *b) {
+  if (b->step == 0) b->began = b->looked = mgrid_now(), b->processor = -1;
+}
+
+mgrid_status mgrid_budget_after(const mgrid_budget *b, mgrid_error *err) {
+  if (b->no_memory) return no_memory(b, err);
+  return b->over ? mgrid_fail(err, MGRID_LIMIT, "%s", b->verdict) : MGRID_OK;
+}
+
+/* ------------------------------------------------------------ error messages */
+
+/* luaL_Buffer (table.concat uses one) raises this string instead of a memory error. */
+static bool is_out_of_memory(lua_State *L) {
+  return lua_type(L, -1) == LUA_TSTRING && strcmp(lua_tostring(L, -1), "not enough memory") == 0;
+}
+
+/* Does the message on the top end so? A place may precede it. */
+static bool ends(lua_State *L, const char *text) {
+  size_t      len, n = strlen(text);
+  const char *message = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &len) : NULL;
+  return message && len >= n && strcmp(message + len - n, text) == 0;
+}
+
+static const char no_level[] = "C stack overflow"; /* as Lua says it */
+
+bool mgrid_budget_no_level(lua_State *L) { return ends(L, no_level) || ends(L, MGRID_NO_LEVEL); }
+
+int mgrid_budget_message(lua_State *L) {
+  if (!ends(L, no_level)) return 1;
+  mgrid_lua_where(L);
+  lua_pushliteral(L, MGRID_NO_LEVEL);
+  lua_concat(L, 2);
+  return 1;
+}
+
+/* Cut off a position in the prelude, which does not help a user: "moongrid/recipe.lua:265: text" -> "text". */
+static const char *without_prelude(const char *message) {
+  const char *text = strncmp(message, "moongrid/", 9) == 0 ? strstr(message, ": ") : NULL;
+  return text ? text + 2 : message;
+}
+
+/* Outside of any pcall: nothing here may allocate in the Lua state. */
+mgrid_status mgrid_budget_verdict(lua_State *L, const mgrid_budget *b, int rc, mgrid_error *err) {
+  if (rc == LUA_OK && !b->no_memory) return MGRID_OK;
+  mgrid_error  e = MGRID_ERROR_INIT; /* the caller's may have an earlier one, whose place stays */
+  mgrid_status s = b->over ? MGRID_LIMIT : MGRID_REFUSED;
+  if (b->no_memory || rc == LUA_ERRMEM || is_out_of_memory(L))
+    return no_memory(b, err); /* also when the recipe caught it, and went on to an error of its own */
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    size_t      length;
+    const char *message = lua_tolstring(L, -1, &length);
+    char        shown[sizeof e.message]; /* a zero byte does not end it */
+    if (!b->over) s = noted(b, message, length);
+    mgrid_shown(shown, sizeof shown, message, length);
+    mgrid_fail(&e, s, "%s", length ? without_prelude(shown) : "an error without a message");
+  } else { /* the handler, which makes text of everything else, could not run */
+    mgrid_fail(&e, s, "an error that is a %s", luaL_typename(L, -1));
+  }
+  mgrid_budget_position(b->L, &e);
+  return mgrid_error_pass(err, &e);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+**
+** core.c - `core`, the C functions that the prelude uses: messages, keys in order, JSON, data of a recipe
+** in its topology and plan. The functions that load a file are in load.c.
+*/
+#include "recipe/prelude.h"
+#include "recipe/read.h"
+#include "recipe/values.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int core_raise(lua_State *L) { return mgrid_lua_raise(L, "%s", luaL_checkstring(L, 1)); }
+
+/* raise_at(where, message [, the words of its status: "bad value"]) */
+static int core_raise_at(lua_State *L) {
+  static const mgrid_status kinds[] = { MGRID_BAD_VALUE, MGRID_UNKNOWN_NAME, MGRID_OUT_OF_RANGE, MGRID_DUPLICATE };
+  const char               *message = luaL_checkstring(L, 2), *words = luaL_optstring(L, 3, "");
+  luaL_checkstring(L, 1);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (strcmp(words, mgrid_status_text(kinds[i])) == 0) mgrid_lua_note(L, kinds[i], message);
+  lua_settop(L, 2);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+/* kind(value) -> "nil", "a table", "a Family" */
+static int core_kind(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushstring(L, mgrid_lua_kind(L, 1));
+  return 1;
+}
+
+static int core_where(lua_State *L) {
+  mgrid_lua_where(L);
+  return 1;
+}
+
+enum { NAMES_MAX = 128 };
+
+/* Push the names in the list at i, at most NAMES_MAX, which live as long as they are on the stack; returns how many. Keys
+** of other types are left out. */
+static size_t push_names(lua_State *L, int i, const char **names) {
+  size_t n = 0;
+  mgrid_lua_stack(L, NAMES_MAX + 4);
+  for (lua_Integer k = 1; n < NAMES_MAX && lua_rawgeti(L, i, k) != LUA_TNIL; k++)
+    if (lua_type(L, -1) == LUA_TSTRING)
+      names[n++] = lua_tostring(L, -1);
+    else
+      lua_pop(L, 1);
+  return n;
+}
+
+/* unknown(what, name, known names [, where]) */
+static int core_unknown(lua_State *L) {
+  const char *known[NAMES_MAX], *what = luaL_checkstring(L, 1), *name = luaL_checkstring(L, 2);
+  char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  size_t n = push_names(L, 3, known);
+  if (lua_type(L, 4) != LUA_TSTRING) return mgrid_lua_unknown(L, what, name, known, n);
+  mgrid_suggest(tail, sizeof tail, name, known, n);
+  mgrid_fail(&e, MGRID_UNKNOWN_NAME, "unknown %s '%s'%s", what, name, tail);
+  mgrid_lua_note(L, e.status, e.message);
+  lua_pushfstring(L, "%s%s", lua_tostring(L, 4), e.message);
+  return lua_error(L);
+}
+
+/* where_of(function) -> "file:line: " of its definition */
+static int core_where_of(lua_State *L) {
+  lua_Debug ar;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_getinfo(L, ">S", &ar);
+  if (ar.linedefined > 0)
+    lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.linedefined);
+  else
+    lua_pushliteral(L, "");
+  return 1;
+}
+
+/* place() -> "file:line: " where the word `recipe` was last read. The stack cannot tell: `return recipe {...}`
+** is a tail call, whose caller is gone. */
+static int core_place(lua_State *L) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key);
+  return 1;
+}
+
+/* keys(table) -> list, in the order of mgrid_lua_keys */
+static int core_keys(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TTABLE);
+  mgrid_lua_keys(L, 1);
+  return 1;
+}
+
+static int core_is_topology(lua_State *L) {
+  lua_pushboolean(L, mgrid_lua_test_box(L, 1, MGRID_LUA_TOPOLOGY) != NULL);
+  return 1;
+}
+
+/* note(topology, name, text, usual, unread): a parameter; is it at its default, and did build not read it? */
+static int core_note(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  const char     *name = luaL_checkstring(L, 2), *value = luaL_checkstring(L, 3);
+  if (!mgrid_lua_is_whole(L, 2)) name = "\n"; /* refused as that would be */
+  if (!mgrid_lua_is_whole(L, 3)) value = "\n";
+  if (mgrid_topology_param(t, name, value, &e)) return mgrid_lua_raise_error(L, &e);
+  mgrid_param *p = &t->content.param[t->content.nparams - 1];
+  p->usual = lua_toboolean(L, 4), p->unread = lua_toboolean(L, 5);
+  return 0;
+}
+
+/* allow_idle(topology): ranks may be in no group */
+static int core_allow_idle(lua_State *L) {
+  mgrid_lua_check_topology(L, 1)->content.idle = true;
+  return 0;
+}
+
+/* digest(state) -> that of its plan, equal where families and parameters are */
+static int core_digest(lua_State *L) {
+  const mgrid_plan *p = mgrid_lua_check_state(L, 1)->plan;
+  lua_pushlstring(L, (const char *)p->digest, sizeof p->digest);
+  return 1;
+}
+
+/* note_policies(topology, hash of the recipe's text): ranks compare it, since equal plans may have other policies */
+static int core_note_policies(lua_State *L) {
+  mgrid_lua_check_topology(L, 1)->content.policies = (uint64_t)luaL_checkinteger(L, 2);
+  return 0;
+}
+
+/* params(state) -> { name = text }: what the state's plan was evaluated with */
+static int core_params(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_state(L, 1)->plan->content;
+  lua_createtable(L, 0, (int)c->nparams);
+  for (size_t i = 0; i < c->nparams; i++) {
+    lua_pushstring(L, c->param[i].value);
+    lua_setfield(L, -2, c->param[i].name);
+  }
+  return 1;
+}
+
+/* settings(state) -> { name = value }: those that a host has set; a table of the caller's own */
+static int core_settings(lua_State *L) {
+  const json_t *settings = mgrid_lua_check_state(L, 1)->settings;
+  if (settings)
+    mgrid_push_json(L, settings);
+  else
+    lua_newtable(L);
+  return 1;
+}
+
+/* encode(value, parameter) -> JSON text with sorted keys, equal for equal values. An error says whose value it is. */
+static int core_encode(lua_State *L) {
+  json_t *v = mgrid_json_of(L, 1);
+  if (!v) {
+    char why[128] = "a value that is not plain: numbers, strings, booleans, lists, tables by name";
+    mgrid_lua_charge(L, 0); /* raises where that is why */
+    if (!mgrid_value_fits(L, 1)) snprintf(why, sizeof why, MGRID_TOO_MUCH, MGRID_VALUES_MAX, MGRID_VALUES_TEXT_MAX);
+    lua_getfield(L, 2, "where");
+    lua_getfield(L, 2, "name");
+    lua_pushfstring(L, "%sparameter '%s': %s", lua_tostring(L, -2), lua_tostring(L, -1), why);
+    return lua_error(L);
+  }
+  mgrid_text t = { 0 };
+  mgrid_json_text(v, JSON_COMPACT, &t);
+  json_decref(v);
+  mgrid_lua_push_text(L, &t);
+  return 1;
+}
+
+/* decode(JSON text) -> value | nil where it is none | nil, why it cannot be here */
+static int core_decode(lua_State *L) {
+  json_error_t why;
+  size_t       len;
+  const char  *text = luaL_checklstring(L, 1, &len);
+  json_t      *v = mgrid_json_parse(text, len, JSON_DECODE_ANY, &why);
+  if (!v && !*why.text) return mgrid_lua_oom(L); /* no fault in the text: no memory, and text is not what it is */
+  if (v && !mgrid_json_has_gap(v)) return mgrid_take_json(L, v) ? lua_error(L) : 1;
+  bool gap = v, deep = !v && strcmp(why.text, MGRID_TOO_DEEP) == 0;
+  json_decref(v);
+  if (!gap && !deep) return 0;
+  lua_pushnil(L);
+  lua_pushstring(L, gap ? MGRID_GAP : MGRID_TOO_DEEP);
+  return 2;
+}
+
+/* nearest(name, names) -> the one of them that may be meant | nil */
+static int core_nearest(lua_State *L) {
+  const char *known[NAMES_MAX], *name = luaL_checkstring(L, 1);
+  lua_settop(L, 2);
+  mgrid_lua_charge_nearest(L, name, (size_t)lua_rawlen(L, 2));
+  size_t n = push_names(L, 2, known);
+  lua_pushstring(L, mgrid_nearest(name, known, n));
+  return 1;
+}
+
+/* read(path) -> the table in a JSON or YAML file | nil, why not */
+static int core_read(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *table = mgrid_read_table(path, &e);
+  if (table) return mgrid_take_json(L, table) ? lua_error(L) : 1;
+  if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
+  lua_pushnil(L);
+  lua_pushstring(L, e.message);
+  return 2;
+}
+
+void mgrid_core_push(lua_State *L) {
+  static const luaL_Reg core[] = { { "raise", core_raise },
+                                   { "raise_at", core_raise_at },
+                                   { "message", mgrid_lua_message },
+                                   { "kind", core_kind },
+                                   { "where", core_where },
+                                   { "unknown", core_unknown },
+                                   { "where_of", core_where_of },
+                                   { "place", core_place },
+                                   { "keys", core_keys },
+                                   { "is_topology", core_is_topology },
+                                   { "note", core_note },
+                                   { "allow_idle", core_allow_idle },
+                                   { "note_policies", core_note_policies },
+                                   { "params", core_params },
+                                   { "digest", core_digest },
+                                   { "settings", core_settings },
+                                   { "encode", core_encode },
+                                   { "decode", core_decode },
+                                   { "nearest", core_nearest },
+                                   { "read", core_read },
+                                   { "load", mgrid_core_load },
+                                   { "library", mgrid_core_library },
+                                   { "choose", mgrid_lua_choose },
+                                   { "concurrent", mgrid_lua_concurrent_at },
+                                   { NULL, NULL } };
+  luaL_newlib(L, core);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+**
+** folder.c - which files a recipe may name: those at or below the folder of the recipe that the host has loaded. Whether
+** there is anything outside of it, no answer tells: links are followed here, one by one, and a way that leaves the folder
+** is refused before the system is asked where it leads.
+*/
+#include "recipe/prelude.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct walk {
+  const char *root;
+  bool        inside;         /* so far */
+  char        way[PATH_MAX];  /* from the root, without links and dots */
+  char        rest[PATH_MAX]; /* to go from there */
+  char        path[PATH_MAX], link[PATH_MAX], step[PATH_MAX];
+} walk;
+
+/* One step up; the root has none. */
+static void leave(walk *w) {
+  char *last = strrchr(w->way, '/');
+  w->inside = w->inside && *w->way;
+  *(last ? last : w->way) = '\0';
+}
+
+/* Append to one of the texts; too long a path leads nowhere. */
+static void append(walk *w, char *text, const char *more) {
+  size_t n = strlen(text), len = strlen(more);
+  if (n + len >= PATH_MAX)
+    w->inside = false;
+  else
+    memcpy(text + n, more, len + 1);
+}
+
+/* If the way ends at a link, go where that leads. */
+static bool follow(walk *w) {
+  size_t len = strlen(w->root);
+  *w->path = '\0';
+  append(w, w->path, w->root);
+  append(w, w->path, "/");
+  append(w, w->path, w->way);
+  ssize_t n = w->inside ? readlink(w->path, w->link, sizeof w->link - 1) : -1;
+  if (n < 0) return false;
+  w->link[n] = '\0';
+  leave(w);
+  const char *to = w->link;
+  if (*to == '/') {
+    if (strncmp(to, w->root, len) != 0 || to[len] != '/')
+      w->inside = false;
+    else
+      to += len, *w->way = '\0';
+  }
+  *w->path = '\0';
+  append(w, w->path, to);
+  append(w, w->path, "/");
+  append(w, w->path, w->rest);
+  memcpy(w->rest, w->path, strlen(w->path) + 1);
+  return true;
+}
+
+const char *mgrid_folder_find(lua_State *L, const char *root, const char *path) {
+  enum { LINKS = 40 };
+  walk *w = lua_newuserdatauv(L, sizeof *w, 0); /* large for a stack on which recipes nest */
+  w->root = root;
+  w->inside = *path != '/';
+  *w->way = *w->rest = '\0';
+  append(w, w->rest, path);
+  for (int links = 0; w->inside && *w->rest;) {
+    size_t len = strcspn(w->rest, "/"), next = len + (w->rest[len] == '/');
+    memcpy(w->step, w->rest, len);
+    w->step[len] = '\0';
+    memmove(w->rest, w->rest + next, strlen(w->rest + next) + 1);
+    if (len == 0 || strcmp(w->step, ".") == 0) continue;
+    if (strcmp(w->step, "..") == 0) {
+      leave(w);
+      continue;
+    }
+    if (*w->way) append(w, w->way, "/");
+    append(w, w->way, w->step);
+    if (w->inside && follow(w)) w->inside = w->inside && ++links <= LINKS;
+  }
+  if (w->inside)
+    lua_pushstring(L, w->way);
+  else
+    lua_pushnil(L);
+  lua_remove(L, -2);
+  return lua_tostring(L, -1);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+**
+** load.c - turns Lua text into functions: files of recipes, and the Lua embedded in the library.
+*/
+#include "recipe/bundle.h"
+#include "recipe/prelude.h"
+#include "recipe/read.h"
+#include "recipe/budget.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+static const mgrid_chunk *bundled(const char *name) {
+  for (const mgrid_chunk *c = mgrid_bundled; c->name; c++)
+    if (strcmp(c->name, name) == 0) return c;
+  return NULL;
+}
+
+int mgrid_bundle_load(lua_State *L, const mgrid_chunk *c) {
+  char name[64];
+  snprintf(name, sizeof name, "=%s", c->name);
+  if (strstr(lua_ident, mgrid_bundle_release)) {
+    if (luaL_loadbufferx(L, (const char *)c->binary, c->binary_size, name, "b") == LUA_OK) return LUA_OK;
+    lua_pop(L, 1); /* binary for another number format, or no memory: try the text */
+  }
+  return luaL_loadbufferx(L, c->text, c->text_size, name, "t");
+}
+
+/* The text of a chunk in small pieces, lines at most: between them the parser, some of whose work grows with the square of
+** the text, comes under the budget, and its line is known. */
+typedef struct reader {
+  const char *at, *end;
+  int         line; /* of the last piece */
+  bool        ended;
+} reader;
+
+static const char *next_piece(lua_State *L, void *ud, size_t *size) {
+  enum { PIECE = 512 };
+  reader     *r = ud;
+  const char *piece = r->at;
+  *size = r->end - r->at < PIECE ? (size_t)(r->end - r->at) : PIECE;
+  const char *line = memchr(piece, '\n', *size);
+  if (line) *size = (size_t)(line + 1 - piece);
+  r->at += *size;
+  r->line += r->ended;
+  r->ended = line;
+  mgrid_lua_charge(L, (int64_t)*size);
+  return *size ? piece : NULL;
+}
+
+/* What is wrong with a text that does not name itself Lua is told without a word of it: it may be no recipe but a
+** file that nobody meant to show. */
+static void tell_the_line_alone(lua_State *L, const char *path) {
+  size_t      len = strlen(path);
+  const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near ") : NULL;
+  if (!near || (len > 4 && strcmp(path + len - 4, ".lua") == 0)) return;
+  const char *line = strstr(message, path) == message ? message + len + 1 : "";
+  lua_pushfstring(L, "%s:%d: this is no recipe", path, (int)strtol(line, NULL, 10));
+  lua_remove(L, -2);
+}
+
+/* Lua says what it expected; add what is meant most often. */
+static void add_hint(lua_State *L) {
+  static const struct {
+    const char *said, *hint;
+  } hints[] = { { "'then' expected near '='", "; == compares" },
+                { "'do' expected near '='", "; == compares" },
+                { "syntax error near '=='", "; one = assigns" },
+                { "near '!'", "; ~= is unequal, not negates" },
+                { "syntax error near '+'", "; Lua has no +=: a = a + 1" } };
+  const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near '") : NULL, *hint = NULL;
+  if (!near) return;
+  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+    if (strstr(message, hints[i].said)) hint = hints[i].hint;
+  char next = near[strlen(" near '")]; /* a list goes on where it would have to end */
+  bool closes = strstr(message, "')' expected") || strstr(message, "'}' expected");
+  if (closes && (next == '"' || next == '\'' || next == '{' || next == '_' || isalnum((unsigned char)next)))
+    hint = "; a comma may be missing before it";
+  if (!hint) return;
+  lua_pushfstring(L, "%s%s", message, hint);
+  lua_remove(L, -2);
+}
+
+/* Load the text of a recipe, or of what it imports; *hash is its hash, which ranks compare. */
+static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint64_t *hash) {
+  const char *text = mgrid_text_chars(t);
+  size_t      skip = strncmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* a byte order mark */
+  if (text[skip] == '#')
+    skip += strcspn(text + skip, "\n"); /* a first line #!...; its line break stays, for line numbers */
+  *hash = XXH3_64bits(text, t->len);
+  reader r = { text + skip, text + t->len, 1, false };
+  int    rc = lua_load(L, next_piece, &r, source, "t");
+  if (rc == LUA_ERRRUN && mgrid_budget_no_level(L)) { /* Lua does not say where */
+    lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
+    lua_remove(L, -2);
+  }
+  if (rc == LUA_ERRSYNTAX) add_hint(L);
+  return rc;
+}
+
+/* Push a file as a function, as luaL_loadfilex does; `name` is what messages call it. The file is read once, so that
+** function and hash are of the same text even if somebody edits it meanwhile. */
+static int load_file(lua_State *L, const char *path, const char *name, uint64_t *hash) {
+  mgrid_text  t = { 0 };
+  mgrid_error e = MGRID_ERROR_INIT;
+  lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
+  if (mgrid_read_file(path, &t, &e)) {
+    mgrid_text_free(&t);
+    if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
+    lua_pushstring(L, e.message);
+    lua_remove(L, -2);
+    return LUA_ERRFILE;
+  }
+  int rc = load_text(L, &t, lua_tostring(L, -1), hash);
+  mgrid_text_free(&t);
+  if (rc == LUA_ERRSYNTAX) tell_the_line_alone(L, name);
+  lua_remove(L, -2);
+  return rc;
+}
+
+static const char root_key = 'r';  /* its address: the folder that recipes may name files of; nil: of none */
+static const char given_key = 'g'; /* its address: the mgrid_text that the next recipe by the host is in */
+
+void mgrid_prelude_give(lua_State *L, const mgrid_text *text) {
+  lua_pushlightuserdata(L, (void *)(uintptr_t)text);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &given_key);
+}
+
+/* Push true path, path and chunk of a recipe whose text the host has given under a name, if there is one. Such a
+** recipe lies in no folder. */
+static bool load_given(lua_State *L, const char *name, uint64_t *hash, int *rc) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &given_key);
+  const mgrid_text *text = lua_touserdata(L, -1);
+  lua_pop(L, 1);
+  if (!text) return false;
+  mgrid_prelude_give(L, NULL);
+  lua_pushvalue(L, 1);
+  lua_pushfstring(L, "=%s", name);
+  *rc = load_text(L, text, lua_tostring(L, -1), hash);
+  lua_remove(L, -2);
+  return true;
+}
+
+/* Raise at the place of the word `recipe`. */
+static int refuse_name(lua_State *L, const char *message) {
+  mgrid_lua_note(L, MGRID_REFUSED, message);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING) lua_pushliteral(L, "");
+  lua_pushstring(L, message);
+  lua_concat(L, 2);
+  return lua_error(L);
+}
+
+static bool looks_like_path(const char *name) {
+  size_t len = strlen(name);
+  return strchr(name, '/') || (len > 4 && strcmp(name + len - 4, ".lua") == 0);
+}
+
+/* Push the path of a recipe that another recipe names, relative to the folder of that other one, whose path is one from the
+** folder of all: the file that is being run (`from`), or, inside a build, the file of the running function. */
+static void push_path(lua_State *L, const char *name, const char *from) {
+  lua_Debug ar;
+  for (int level = 0; !from && level < MGRID_FRAMES && lua_getstack(L, level, &ar); level++) {
+    lua_getinfo(L, "S", &ar);
+    if (*ar.source == '@') from = ar.source + 1;
+  }
+  const char *slash = from ? strrchr(from, '/') : NULL;
+  while (strncmp(name, "./", 2) == 0) name += 2;
+  if (*name != '/' && slash) {
+    lua_pushlstring(L, from, (size_t)(slash - from) + 1);
+    lua_pushstring(L, name);
+    lua_concat(L, 2);
+  } else {
+    lua_pushstring(L, name);
+  }
+}
+
+/* The host names a file: its folder is the one that recipes may name others of. One that lies nowhere, such as a pipe or
+** a file that was removed, has none. Pushes the name of the file in its folder. */
+static void set_home(lua_State *L, const char *path, bool of_recipes) {
+  char        real[PATH_MAX], *slash = realpath(path, real) ? strrchr(real, '/') : NULL;
+  const char *base = strrchr(path, '/');
+  lua_pushstring(L, slash ? slash + 1 : base ? base + 1 : path);
+  if (slash) *slash = '\0';
+  if (slash && of_recipes) {
+    lua_pushstring(L, real);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+  }
+  /* what lies beside it, the host would name likewise, unless its path was a link */
+  if (slash && strcmp(lua_tostring(L, -1), base ? base + 1 : path) != 0)
+    lua_pushfstring(L, "%s/", real);
+  else
+    lua_pushlstring(L, path, base ? (size_t)(base + 1 - path) : 0);
+  mgrid_budget_home(L, lua_tostring(L, -2), path, lua_tostring(L, -1));
+  lua_pop(L, 1);
+}
+
+static void forget_home(lua_State *L) {
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &root_key);
+  mgrid_budget_no_home(L);
+}
+
+/* A recipe may name other recipes of its own folder: push the path from there, and of the whole system. All else is
+** refused without a look at what there is, so that no answer tells it. */
+static void check_path(lua_State *L, const char *name, const char *path) {
+  size_t len = strlen(name);
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &root_key);
+  const char *root = lua_tostring(L, -1);
+  if (!root)
+    refuse_name(
+        L, lua_pushfstring(
+               L, "'%s' is a file, and a recipe that lies in no folder, as one from standard input, names none", name));
+  const char *way = mgrid_folder_find(L, root, path);
+  if (!way)
+    refuse_name(L, lua_pushfstring(L, "recipe '%s' is outside of the folder of the recipe that names it%s", name,
+                                   *name == '/' ? "; a name is a path from there, as \"./x.lua\"" : ""));
+  if (len < 5 || strcmp(name + len - 4, ".lua") != 0)
+    refuse_name(L, lua_pushfstring(L, "recipe '%s': the name of a recipe's file ends with .lua", name));
+  lua_pushfstring(L, "%s/%s", root, way);
+  lua_remove(L, -3);
+}
+
+/* Raise why a recipe cannot be loaded: no such file, bytecode, or a syntax error. */
+static int load_failed(lua_State *L, int rc, const char *name, const char *path) {
+  const char *message = lua_tostring(L, -1);
+  if (rc == LUA_ERRSYNTAX && message && strncmp(message, "attempt to load", 15) == 0)
+    return mgrid_lua_raise(L, "%s: a recipe is text, and this is a binary chunk", path);
+  if (rc != LUA_ERRFILE) return lua_error(L);
+  size_t      n = 0;
+  char        tail[512];
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (looks_like_path(name)) {
+    mgrid_fail(&e, MGRID_REFUSED, "%s", message);
+  } else {
+    while (mgrid_bundled_names[n]) n++;
+    mgrid_lua_charge_nearest(L, name, n);
+    mgrid_suggest(tail, sizeof tail, name, mgrid_bundled_names, n);
+    mgrid_fail(&e, MGRID_UNKNOWN_NAME, "no recipe '%s': neither bundled nor a file%s", name, tail);
+  }
+  mgrid_lua_note(L, e.status, e.message);
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_place_key) != LUA_TSTRING)
+    lua_pushliteral(L, ""); /* called by the host, not by a recipe */
+  lua_pushfstring(L, "%s%s", lua_tostring(L, -1), e.message);
+  return lua_error(L);
+}
+
+/* Push the name and the function of the file that the host names. */
+static int load_home(lua_State *L, const char *path, uint64_t *hash) {
+  mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
+  set_home(L, path, true);
+  return load_file(L, path, lua_tostring(L, -1), hash);
+}
+
+/* The same for one that a recipe names, `from` another. */
+static int load_beside(lua_State *L, const char *name, const char *from, uint64_t *hash) {
+  int rc = LUA_ERRFILE;
+  push_path(L, name, from);
+  if (!looks_like_path(name)) return rc;
+  mgrid_lua_charge(L, 1000);
+  check_path(L, name, lua_tostring(L, -1));
+  rc = load_file(L, lua_tostring(L, -1), lua_tostring(L, -2), hash);
+  if (rc == LUA_ERRFILE) luaL_gsub(L, lua_tostring(L, -1), lua_tostring(L, -2), lua_tostring(L, -3));
+  lua_remove(L, rc == LUA_ERRFILE ? -3 : -2); /* the path of the whole system */
+  if (rc == LUA_ERRFILE) lua_remove(L, -2);
+  return rc;
+}
+
+/* load(name [, path of the file that is being run] [, by the host]): prelude.h */
+int mgrid_core_load(lua_State *L) {
+  const char        *name = luaL_checkstring(L, 1);
+  const mgrid_chunk *ours = looks_like_path(name) ? NULL : bundled(name);
+  uint64_t           hash = 0;
+  int                rc;
+  lua_settop(L, 3); /* an argument that is left out is not what is pushed next */
+  bool by_host = lua_toboolean(L, 3);
+  if (by_host) forget_home(L);
+  const char *path = name;
+  while (by_host && strncmp(path, "./", 2) == 0) path += 2;
+  if (by_host && load_given(L, name, &hash, &rc))
+    ours = NULL;
+  else if (ours)
+    lua_pushvalue(L, 1), rc = mgrid_bundle_load(L, ours);
+  else if (by_host)
+    rc = load_home(L, path, &hash);
+  else
+    rc = load_beside(L, name, luaL_optstring(L, 2, NULL), &hash);
+  if (rc) return load_failed(L, rc, name, by_host ? path : lua_tostring(L, -2));
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  lua_setupvalue(L, -2, 1);
+  lua_pushfstring(L, ours ? "%s" : "/%s", lua_tostring(L, -2)); /* a file may have the name of a bundled one */
+  lua_pushinteger(L, (lua_Integer)hash);
+  lua_pushstring(L, by_host ? path : lua_tostring(L, -4));
+  return 5;
+}
+
+int mgrid_core_library(lua_State *L) {
+  const mgrid_chunk *const *c = mgrid_prelude;
+  char                      name[64];
+  snprintf(name, sizeof name, "moongrid/%s.lua", luaL_checkstring(L, 1));
+  while (*c && strcmp((*c)->name, name) != 0) c++;
+  if (!*c) return mgrid_lua_raise(L, "there is no %s in the prelude", name);
+  if (mgrid_bundle_load(L, *c)) return lua_error(L);
+  lua_replace(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+void mgrid_prelude_load(lua_State *L, const char *path) {
+  uint64_t hash;
+  set_home(L, path, false);
+  if (load_file(L, path, lua_tostring(L, -1), &hash))
+    lua_error(L); /* the message says where, or why it cannot be read */
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
+  lua_setupvalue(L, -2, 1);
+}

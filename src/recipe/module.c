@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT
+**
+** module.c - `require "moongrid"` for stock Lua: the vocabulary of recipes, recipes (each in a runtime of its
+** own), and communicators for scripts under mpirun.
+*/
+#include "moongrid_lua.h"
+
+#include "recipe/bundle.h"
+#include "recipe/entry.h"
+#include "recipe/runtime.h"
+#include "recipe/values.h"
+
+#include <string.h>
+
+/* A value, or a table of values by name, in the host's Lua state, to be copied into that of a runtime. */
+typedef struct values {
+  lua_State  *from;
+  int         at; /* nil: no table of values */
+  const char *what;
+} values;
+
+static void push_values(lua_State *L, const void *values_) {
+  const values *v = values_;
+  bool          none = lua_isnoneornil(v->from, v->at);
+  if (none) lua_newtable(L);
+  if (!none && (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON) || !lua_istable(L, -1) || lua_rawlen(L, -1) > 0))
+    luaL_error(L, "%s: a table of values by name", v->what);
+}
+
+/* Raise an error of a runtime: with the recipe's position if it has one, else with the script's. */
+static int raise_runtime(lua_State *L, const mgrid_error *e) {
+  if (e->line == 0) return mgrid_lua_raise_error(L, e);
+  lua_pushstring(L, e->message);
+  return lua_error(L);
+}
+
+/* ------------------------------------------------------------------ Recipe */
+
+static mgrid_runtime *check_recipe(lua_State *L, int i) {
+  return *(mgrid_runtime **)luaL_checkudata(L, i, MGRID_LUA_RECIPE);
+}
+
+/* moongrid.load(name or path) -> Recipe */
+static int load(lua_State *L) {
+  const char     *name = luaL_checkstring(L, 1);
+  mgrid_runtime **box = lua_newuserdatauv(L, sizeof *box, 0);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  *box = NULL;
+  luaL_setmetatable(L, MGRID_LUA_RECIPE);
+  *box = mgrid_script_runtime_new(NULL, NULL, &e);
+  return *box && mgrid_script_load(*box, name, NULL, 0, &e) == MGRID_OK ? 1 : raise_runtime(L, &e);
+}
+
+/* recipe:plan(world, { tp = 2 }) -> Plan; raises with the recipe's position when refused */
+static int recipe_plan(lua_State *L) {
+  mgrid_runtime   *rt = check_recipe(L, 1);
+  mgrid_lua_world *given = mgrid_lua_test_box(L, 2, MGRID_LUA_WORLD);
+  mgrid_window     w = given ? given->window : mgrid_world(mgrid_lua_check_integer(L, 2));
+  if (given && given->order)
+    return mgrid_lua_raise(L, "a recipe is planned for a world in its own order; a recipe on top of it may order the "
+                              "world that it gives to build");
+  if (w.size != w.world) return mgrid_lua_raise(L, "a recipe is planned for a whole world, not for a window of it");
+  lua_settop(L, 3);
+  mgrid_plan **box = mgrid_lua_new_plan(L);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  *box = mgrid_runtime_plan_with(rt, w.world, push_values, &(values){ L, 3, "parameters" }, &e);
+  return *box ? 1 : raise_runtime(L, &e);
+}
+
+/* Push a copy of the value on the top of a runtime's Lua state; `what` names its source in the error. */
+static int take_value(lua_State *L, const mgrid_runtime *rt, const char *what) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_copy_value(rt->L, -1, L, MGRID_AS_JSON)) return 1;
+  if (mgrid_budget_after(&rt->budget, &e)) return mgrid_lua_raise_error(L, &e);
+  return mgrid_lua_raise(L, "%s gave a %s", what, luaL_typename(rt->L, -1));
+}
+
+/* recipe:ask(state, query [, { virtual_rank = 1 }]) -> value */
+static int recipe_ask(lua_State *L) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
+  const char    *query = luaL_checkstring(L, 3);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  if (mgrid_runtime_ask_with(rt, s, query, push_values, &(values){ L, 4, "arguments of a query" }, &e))
+    return raise_runtime(L, &e);
+  return take_value(L, rt, lua_pushfstring(L, "query '%s'", query));
+}
+
+/* recipe:group(state, getter [, { with_context_parallel = true }]) -> Group | nil */
+static int recipe_group(lua_State *L) {
+  mgrid_runtime     *rt = check_recipe(L, 1);
+  mgrid_state       *s = mgrid_lua_check_state(L, 2);
+  const char        *getter = luaL_checkstring(L, 3);
+  const mgrid_group *g;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  if (mgrid_runtime_group_with(rt, s, getter, push_values, &(values){ L, 4, "arguments of a getter" }, &g, &e))
+    return raise_runtime(L, &e);
+  return mgrid_lua_push_group(L, 2, g);
+}
+
+static void push_value(lua_State *L, const void *values_) {
+  const values *v = values_;
+  if (!mgrid_copy_value(v->from, v->at, L, MGRID_AS_JSON))
+    luaL_error(L, "%s is a plain value, not a %s", v->what, luaL_typename(v->from, v->at));
+}
+
+/* recipe:set(state, name, value) */
+static int recipe_set(lua_State *L) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
+  const char    *name = luaL_checkstring(L, 3);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  luaL_checkany(L, 4);
+  if (mgrid_runtime_set_with(rt, s, name, push_value, &(values){ L, 4, "a setting" }, &e)) return raise_runtime(L, &e);
+  return 0;
+}
+
+static int push_result(lua_State *L) {
+  mgrid_policy_push_result(lua_touserdata(L, 1), L);
+  return 1;
+}
+
+/* recipe:call(state, policy [, { stages = 4 }]) -> value. Collective if the policy is agreed; if
+** ranks differ then, it returns nil, message, status. */
+static int recipe_call(lua_State *L) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_state   *s = mgrid_lua_check_state(L, 2);
+  const char    *name = luaL_checkstring(L, 3);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  lua_settop(L, 4);
+  if (lua_isnil(L, 4)) lua_newtable(L), lua_replace(L, 4);
+  luaL_checktype(L, 4, LUA_TTABLE);
+  mgrid_policy *p = mgrid_script_policy_new(rt, s, name, &e);
+  mgrid_status  status = p ? mgrid_policy_call_from(p, L, 4, &e) : e.status;
+  lua_pushcfunction(L, push_result);
+  lua_pushlightuserdata(L, p);
+  int raised = status ? 0 : lua_pcall(L, 1, 1, 0); /* free the policy before raising */
+  mgrid_script_policy_free(p);
+  if (status >= MGRID_BACKEND) return mgrid_lua_failure(L, &e);
+  return status ? raise_runtime(L, &e) : raised ? lua_error(L) : 1;
+}
+
+/* recipe:info() -> { doc, params, settings, queries, getters, arguments, families, policies } */
+static int recipe_info(lua_State *L) {
+  mgrid_runtime *rt = check_recipe(L, 1);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  if (mgrid_runtime_info(rt, &e)) return mgrid_lua_raise_error(L, &e);
+  return take_value(L, rt, "the recipe");
+}
+
+static int recipe_gc(lua_State *L) {
+  mgrid_runtime **box = luaL_checkudata(L, 1, MGRID_LUA_RECIPE);
+  mgrid_script_runtime_free(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int recipe_tostring(lua_State *L) {
+  check_recipe(L, 1);
+  lua_pushliteral(L, "Recipe");
+  return 1;
+}
+
+/* --------------------------------------------------------------------- Job */
+
+/* A Job, or nil, message, status where opened is NULL. */
+static int job_or_failure(lua_State *L, mgrid_backend **box, mgrid_backend *opened, const mgrid_error *e) {
+  *box = opened;
+  return opened ? 1 : mgrid_lua_failure(L, e);
+}
+
+static mgrid_backend **new_job(lua_State *L) {
+  mgrid_backend **box = lua_newuserdatauv(L, sizeof *box, 0);
+  *box = NULL;
+  luaL_setmetatable(L, MGRID_LUA_JOB);
+  return box;
+}
+
+/* Read { timeout, threads, on_deadline, communicators } at `at`, which may be absent; pmix has no threads. */
+static mgrid_mpi_options opening(lua_State *L, int at, const char *what, bool mpi) {
+  static const char *const known[] = { "timeout", "threads", "on_deadline", "communicators" };
+  static const char *const ends[] = { "error", "abort" };                              /* as mgrid_on_deadline */
+  static const char *const levels[] = { "any", "funneled", "serialized", "multiple" }; /* as mgrid_threads */
+  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  if (lua_isnoneornil(L, at)) return o;
+  luaL_checktype(L, at, LUA_TTABLE);
+  mgrid_lua_check_keys(L, at, what, known, mpi ? 4 : 1, false);
+  if (lua_getfield(L, at, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
+  const char *level = lua_getfield(L, at, "threads") == LUA_TNIL ? levels[0] : luaL_checkstring(L, -1);
+  while (o.threads < 4 && strcmp(levels[o.threads], level) != 0) o.threads++;
+  if (o.threads == 4) mgrid_lua_unknown(L, "level of threads", level, levels, 4);
+  const char *end = lua_getfield(L, at, "on_deadline") == LUA_TNIL ? ends[0] : luaL_checkstring(L, -1);
+  if (strcmp(end, ends[0]) != 0 && strcmp(end, ends[1]) != 0) mgrid_lua_unknown(L, "on_deadline", end, ends, 2);
+  o.on_deadline = strcmp(end, ends[1]) == 0 ? MGRID_DEADLINE_ABORT : MGRID_DEADLINE_ERROR;
+  if (lua_getfield(L, at, "communicators") != LUA_TNIL) o.communicators = mgrid_lua_check_integer(L, -1);
+  return o;
+}
+
+/* moongrid.mpi([options]) -> Job over MPI_COMM_WORLD | nil, message, status. Collective. */
+static int mpi(lua_State *L) {
+  mgrid_mpi_options o = opening(L, 1, "option of mpi", true);
+  mgrid_backend   **box = new_job(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_NATIVE_MPI].name, &o, &e), &e);
+}
+
+/* moongrid.pmix([{ timeout }]) -> Job of the ranks that a launcher with PMIx started, without MPI | nil, message,
+** status. Collective. */
+static int pmix(lua_State *L) {
+  mgrid_mpi_options o = opening(L, 1, "option of pmix", false);
+  mgrid_backend   **box = new_job(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  return job_or_failure(L, box, mgrid_backend_open(mgrid_backends[MGRID_BACKEND_PMIX].name, &o, &e), &e);
+}
+
+/* The backend that the option `carrier` names, opened; NULL without one, after an error in *e. */
+static mgrid_backend *carrier_of(lua_State *L, const char *name, double timeout, mgrid_error *e) {
+  static const char *const carriers[] = { "mpi", "pmix" };
+  mgrid_mpi_options        o = MGRID_MPI_OPTIONS_INIT;
+  o.timeout = timeout;
+  for (size_t i = 0; i < 2; i++)
+    if (strcmp(name, carriers[i]) == 0) return mgrid_backend_open(name, &o, e);
+  mgrid_lua_unknown(L, "carrier", name, carriers, 2);
+  return NULL;
+}
+
+/* moongrid.nccl([{ carrier, device, share_gpu, timeout, budget, ranks_per_id, blocking }]) -> Job on the GPUs of the ranks of
+** the carrier, which is MPI_COMM_WORLD if none is said | nil, message, status. Collective. */
+static int nccl(lua_State *L) {
+  static const char *const known[] = {
+    "carrier", "device", "share_gpu", "timeout", "budget", "ranks_per_id", "blocking"
+  };
+  const char        *name = mgrid_backends[MGRID_NATIVE_NCCL].carrier->name;
+  mgrid_nccl_options o = MGRID_NCCL_OPTIONS_INIT;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  if (!lua_isnoneornil(L, 1)) {
+    luaL_checktype(L, 1, LUA_TTABLE);
+    mgrid_lua_check_keys(L, 1, "option of nccl", known, 7, false);
+    if (lua_getfield(L, 1, "carrier") != LUA_TNIL) name = luaL_checkstring(L, -1);
+    if (lua_getfield(L, 1, "ranks_per_id") != LUA_TNIL) o.ranks_per_id = (int)mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "device") != LUA_TNIL) o.device = (int)mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "timeout") != LUA_TNIL) o.timeout = luaL_checknumber(L, -1);
+    if (lua_getfield(L, 1, "budget") != LUA_TNIL) o.budget = mgrid_lua_check_integer(L, -1);
+    if (lua_getfield(L, 1, "blocking") != LUA_TNIL) o.blocking = lua_toboolean(L, -1);
+    lua_getfield(L, 1, "share_gpu");
+    o.share_gpu = lua_toboolean(L, -1);
+  }
+  mgrid_backend **box = new_job(L), *carrier = carrier_of(L, name, o.timeout, &e);
+  *box = carrier ? mgrid_nccl_backend(carrier, &o, &e) : NULL;
+  mgrid_backend_free(carrier); /* the backend over it keeps it */
+  return job_or_failure(L, box, *box, &e);
+}
+
+/* job:materialize(plan [, name]) -> State | nil, message, status. Collective. */
+static int job_materialize(lua_State *L) {
+  mgrid_backend *b = mgrid_lua_check_job(L, 1);
+  mgrid_plan    *p = mgrid_lua_check_plan(L, 2);
+  const char    *name = luaL_optstring(L, 3, "");
+  mgrid_state  **box = mgrid_lua_new_state(L, true);
+  mgrid_error    e = MGRID_ERROR_INIT;
+  *box = mgrid_materialize(p, b, name, &e);
+  return *box ? 1 : mgrid_lua_failure(L, &e);
+}
+
+static int job_close(lua_State *L) {
+  mgrid_backend **box = luaL_checkudata(L, 1, MGRID_LUA_JOB);
+  mgrid_backend_free(*box);
+  *box = NULL;
+  return 0;
+}
+
+static int job_rank(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->rank);
+  return 1;
+}
+
+static int job_world(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_job(L, 1)->world);
+  return 1;
+}
+
+static int job_backend(lua_State *L) {
+  lua_pushstring(L, mgrid_lua_check_job(L, 1)->kind->name);
+  return 1;
+}
+
+static int job_ncomms(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_backend_ncomms(mgrid_lua_check_job(L, 1)));
+  return 1;
+}
+
+static int job_tostring(lua_State *L) {
+  mgrid_backend *b = *(mgrid_backend **)luaL_checkudata(L, 1, MGRID_LUA_JOB);
+  if (!b)
+    lua_pushliteral(L, "Job (closed)");
+  else
+    lua_pushfstring(L, "Job: rank %I of %I", (LUAI_UACINT)b->rank, (LUAI_UACINT)b->world);
+  return 1;
+}
+
+/* ------------------------------------------------------------------- module */
+
+static int recipes(lua_State *L) {
+  lua_newtable(L);
+  for (lua_Integer i = 0; mgrid_bundled_names[i]; i++) {
+    lua_pushstring(L, mgrid_bundled_names[i]);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
+static int module_missing(lua_State *L) {
+  const char *known[32];
+  size_t      n = 0;
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_Integer at = 0;
+  mgrid_lua_keys(L, 1);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, 1, keys, &at); lua_pop(L, 2))
+    if (n < sizeof known / sizeof known[0]) known[n++] = lua_tostring(L, -2); /* all keys are names */
+  return mgrid_lua_unknown(L, "field of moongrid", luaL_checkstring(L, 2), known, n);
+}
+
+static const luaL_Reg recipe_methods[] = { { "plan", recipe_plan }, { "ask", recipe_ask },   { "group", recipe_group },
+                                           { "set", recipe_set },   { "call", recipe_call }, { "info", recipe_info },
+                                           { NULL, NULL } };
+static const luaL_Reg recipe_meta[] = { { "__gc", recipe_gc }, { "__tostring", recipe_tostring }, { NULL, NULL } };
+static const mgrid_lua_class recipe_class = { MGRID_LUA_RECIPE, NULL, recipe_methods, NULL, recipe_meta };
+
+static const luaL_Reg job_fields[] = {
+  { "rank", job_rank }, { "world", job_world }, { "backend", job_backend }, { "ncomms", job_ncomms }, { NULL, NULL }
+};
+static const luaL_Reg job_methods[] = { { "materialize", job_materialize }, { "close", job_close }, { NULL, NULL } };
+static const luaL_Reg job_meta[] = {
+  { "__gc", job_close }, { "__close", job_close }, { "__tostring", job_tostring }, { NULL, NULL }
+};
+static const mgrid_lua_class job_class = { MGRID_LUA_JOB, job_fields, job_methods, mgrid_lua_job_use, job_meta };
+
+int mgrid_lua_open(lua_State *L) {
+  static const luaL_Reg functions[] = { { "load", load }, { "mpi", mpi },         { "nccl", nccl },
+                                        { "pmix", pmix }, { "recipes", recipes }, { NULL, NULL } };
+  static const luaL_Reg module_meta[] = { { "__index", module_missing }, { NULL, NULL } };
+  luaL_checkversion(L);
+  mgrid_lua_open_class(L, &recipe_class);
+  mgrid_lua_open_class(L, &job_class);
+  lua_newtable(L);
+  luaL_setfuncs(L, functions, 0);
+  mgrid_lua_open_world(L);
+  mgrid_lua_open_grid(L);
+  mgrid_lua_open_family(L);
+  mgrid_lua_open_options(L);
+  mgrid_lua_open_tensor(L);
+  mgrid_lua_open_move(L);
+  mgrid_lua_open_topology(L);
+  mgrid_lua_open_plan(L);
+  mgrid_lua_open_state(L);
+  mgrid_lua_open_use(L);
+  lua_pushliteral(L, "moongrid " MGRID_VERSION);
+  lua_setfield(L, -2, "_VERSION");
+  luaL_newlib(L, module_meta);
+  lua_setmetatable(L, -2);
+  return 1;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+**
+** policy.c - decisions of the recipe, called by name with typed arguments. A policy is looked up once:
+** its function, State and parameters are kept in the registry of the runtime, so that a call is a table of
+** arguments and a lua_pcall. If an agreed policy fails or returns something else on one rank, every rank gets
+** an error, so that ranks cannot go on with different decisions.
+*/
+#include "recipe/policy.h"
+
+#include "recipe/entry.h"
+#include "recipe/prelude.h"
+#include "recipe/values.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+/* ----------------------------------------------------------------------- look-up */
+
+/* The peers that compare results of the policy; none if this rank is in no group of the family. */
+static bool find_peers(mgrid_policy *p, mgrid_error *err) {
+  if (strcmp(p->agreed, "world") != 0)
+    return mgrid_peers_group(&p->peers, mgrid_state_group(p->state, p->agreed, NULL), err);
+  p->peers = mgrid_peers_all(p->state->backend);
+  return true;
+}
+
+static int new_body(lua_State *L) {
+  mgrid_policy *p = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "policy");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  *mgrid_lua_new_state(L, false) = p->state;
+  lua_pushvalue(L, -1);
+  p->box = luaL_ref(L, LUA_REGISTRYINDEX);
+  lua_pushstring(L, p->name);
+  lua_call(L, 3, 4);
+  snprintf(p->where, sizeof p->where, "%s", luaL_optstring(L, -1, ""));
+  snprintf(p->agreed, sizeof p->agreed, "%s", luaL_optstring(L, -2, ""));
+  lua_pop(L, 2);
+  p->params = luaL_ref(L, LUA_REGISTRYINDEX);
+  p->function = luaL_ref(L, LUA_REGISTRYINDEX);
+  return 0;
+}
+
+mgrid_policy *mgrid_script_policy_new(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_error *err) {
+  if (mgrid_runtime_check_state(rt, s, err)) return NULL;
+  if (strlen(name) >= sizeof((mgrid_policy *)0)->name)
+    return mgrid_null(err, MGRID_UNKNOWN_NAME, "unknown policy '%s'", name);
+  mgrid_policy *p = mgrid_zeroed(NULL, sizeof *p);
+  if (!p) return mgrid_null_oom(err);
+  p->made_by = rt->made_by, p->rt = mgrid_script_runtime_ref(rt), p->state = s;
+  p->function = p->box = p->params = p->result = LUA_NOREF;
+  snprintf(p->name, sizeof p->name, "%s", name);
+  if (mgrid_runtime_call(rt, new_body, p, 0, err) == MGRID_OK && (!*p->agreed || find_peers(p, err))) return p;
+  mgrid_script_policy_free(p);
+  return NULL;
+}
+
+static int close_body(lua_State *L) {
+  mgrid_lua_close_state(L, 1);
+  return 0;
+}
+
+void mgrid_script_policy_free(mgrid_policy *p) {
+  if (!p) return;
+  lua_State *L = p->rt->L;
+  if (p->box != LUA_NOREF) { /* close the State, because the recipe may have kept it */
+    lua_pushcfunction(L, close_body);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->box);
+    lua_pcall(L, 1, 0, 0);
+    lua_settop(L, 0);
+  }
+  luaL_unref(L, LUA_REGISTRYINDEX, p->function);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->box);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->params);
+  luaL_unref(L, LUA_REGISTRYINDEX, p->result);
+  mgrid_peers_close(&p->peers);
+  mgrid_script_runtime_free(p->rt);
+  mgrid_release(p);
+}
+
+/* -------------------------------------------------------------------------- call */
+
+typedef struct call {
+  mgrid_policy    *p;
+  size_t           n;
+  const mgrid_arg *args;
+  lua_State       *from; /* if not NULL: arguments are the value at `at` of this Lua state instead */
+  int              at;
+  const json_t    *json; /* if not NULL: arguments are this object instead */
+} call;
+
+static int call_body(lua_State *L) {
+  call *c = lua_touserdata(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->function);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->box);
+  if (c->json)
+    mgrid_push_json(L, c->json);
+  else if (!c->from)
+    mgrid_push_args(L, c->n, c->args);
+  else if (!mgrid_copy_value(c->from, c->at, L, MGRID_ANY_KEYS))
+    return luaL_error(L, "%spolicy '%s': an argument is no plain value", c->p->where, c->p->name);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, c->p->params);
+  lua_call(L, 3, 1);
+  int type = lua_type(L, -1);
+  if (type == LUA_TFUNCTION || type == LUA_TUSERDATA || type == LUA_TTHREAD || type == LUA_TLIGHTUSERDATA)
+    return luaL_error(L, "%spolicy '%s' returned %s; plain values alone leave it", c->p->where, c->p->name,
+                      mgrid_lua_kind(L, -1));
+  if (type == LUA_TTABLE && lua_getmetatable(L, -1)) /* only read-only views of ours have one */
+    return luaL_error(L, "%spolicy '%s' returned a table that is to be read, such as p; plain values alone leave it",
+                      c->p->where, c->p->name);
+  if (c->p->result == LUA_NOREF)
+    c->p->result = luaL_ref(L, LUA_REGISTRYINDEX);
+  else
+    lua_rawseti(L, LUA_REGISTRYINDEX, c->p->result);
+  return 0;
+}
+
+/* Give an error without a line of the recipe, such as a limit hit in a function of ours, the line of the
+** policy. */
+static void place(const mgrid_policy *p, mgrid_error *err) {
+  if (err->line || !*p->where) return;
+  mgrid_error_reword(err, "%spolicy '%s': %.800s", p->where, p->name, err->message);
+  mgrid_budget_position(p->rt->L, err);
+}
+
+/* --------------------------------------------------------------------- agreement */
+
+/* The result in canonical text, equal for equal values on every rank. MGRID_BAD_VALUE: it has none; another status is told. */
+static mgrid_status canonical(const mgrid_policy *p, mgrid_text *text, mgrid_error *err) {
+  lua_State *L = p->rt->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  json_t *v = mgrid_json_of(L, -1);
+  bool    has = v || mgrid_has_json(L, -1);
+  lua_settop(L, 0);
+  if (v) mgrid_json_text(v, JSON_COMPACT, text);
+  bool written = v && !text->failed;
+  json_decref(v);
+  mgrid_status s = v ? MGRID_OK : mgrid_budget_after(&p->rt->budget, err);
+  return s ? s : !has ? MGRID_BAD_VALUE : written ? MGRID_OK : mgrid_oom(err);
+}
+
+enum { FAILED = 0, INCOMPARABLE = 1, VALUE = 2 }; /* digests of failures; a digest of a value has the bit VALUE */
+
+/* Result of the call on this rank: a digest to compare, and a text for the other ranks. Without memory for these the
+** call has failed. */
+static uint64_t outcome(const mgrid_policy *p, mgrid_status *status, mgrid_error *failed, char told[MGRID_TOLD]) {
+  mgrid_text   text = { 0 };
+  uint64_t     digest = FAILED;
+  mgrid_status s = *status ? MGRID_OK : canonical(p, &text, failed);
+  if (s && s != MGRID_BAD_VALUE) *status = s;
+  if (*status) {
+    snprintf(told, MGRID_TOLD, "failed (%.200s)", failed->message);
+  } else if (s) {
+    digest = INCOMPARABLE;
+    snprintf(told, MGRID_TOLD, "returned what ranks cannot compare");
+  } else {
+    digest = XXH3_64bits(text.data, text.len) | VALUE;
+    snprintf(told, MGRID_TOLD, "returned %.200s", text.data);
+  }
+  mgrid_text_free(&text);
+  return digest;
+}
+
+/* The call ended with `status` and *err here. Compare status and result with the peers. Collective over them. */
+static mgrid_status agree(const mgrid_policy *p, mgrid_status status, mgrid_error *err) {
+  char          told[MGRID_TOLD], name[sizeof p->name + 16];
+  mgrid_error   why = MGRID_ERROR_INIT;
+  mgrid_brought mine = { outcome(p, &status, err, told), told, name };
+  snprintf(name, sizeof name, "policy '%s'", p->name);
+  mgrid_status s = mgrid_compare(&p->peers, &mine, &why);
+  if (status && s / 100 != MGRID_BACKEND / 100) return status; /* report its own error */
+  if (s == MGRID_DISAGREE)
+    mgrid_fail(err, s, "%spolicy '%s' is agreed by %s%s, and %s", p->where, p->name, p->peers.group ? "" : "the ",
+               p->agreed, why.message);
+  else if (s)
+    mgrid_error_replace(err, &why);
+  else if (mine.digest == INCOMPARABLE)
+    s = mgrid_fail(err, MGRID_BAD_VALUE,
+                   "%spolicy '%s' is agreed, and returned what ranks cannot compare: a number that is not "
+                   "finite, text that is not UTF-8, or a table that is neither a list nor by name",
+                   p->where, p->name);
+  if (s) mgrid_budget_position(p->rt->L, err);
+  return s;
+}
+
+/* -------------------------------------------------------------------------- calls */
+
+/* A failed call has no result: neither that of an earlier call, nor one that was not agreed. */
+static void forget_result(const mgrid_policy *p) {
+  if (p->result == LUA_NOREF) return;
+  lua_pushnil(p->rt->L);
+  lua_rawseti(p->rt->L, LUA_REGISTRYINDEX, p->result);
+}
+
+static mgrid_status run(call *c, mgrid_error *err) {
+  mgrid_error  e = MGRID_ERROR_INIT; /* of this call; the peers exchange its text */
+  mgrid_status s = MGRID_OK;
+  if (!c->from && mgrid_lacks_list(c->n, c->args, "arguments", &e)) s = e.status;
+  if (!s) s = mgrid_args_check(c->n, c->args, &e);
+  if (!s) s = mgrid_runtime_call(c->p->rt, call_body, c, 0, &e);
+  if (s) place(c->p, &e);
+  if (*c->p->agreed) s = agree(c->p, s, &e);
+  if (!s) return MGRID_OK;
+  place(c->p, &e);
+  forget_result(c->p);
+  return mgrid_error_pass(err, &e);
+}
+
+const char *mgrid_script_policy_agreed(const mgrid_policy *p) { return p->agreed; }
+
+mgrid_status mgrid_script_policy_call(mgrid_policy *p, size_t n, const mgrid_arg *args, mgrid_error *err) {
+  return run(&(call){ p, n, args, NULL, 0, NULL }, err);
+}
+
+mgrid_status mgrid_policy_call_from(mgrid_policy *p, lua_State *from, int at, mgrid_error *err) {
+  return run(&(call){ p, 0, NULL, from, at, NULL }, err);
+}
+
+mgrid_status mgrid_policy_call_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *args,
+                                    json_t **result, mgrid_error *err) {
+  mgrid_policy *p = mgrid_policy_new(rt, s, name, err);
+  if (!p) return err->status;
+  mgrid_status status = run(&(call){ p, 0, NULL, NULL, 0, args }, err);
+  lua_State   *L = rt->L;
+  if (!status) {
+    lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+    *result = mgrid_json_of(L, -1);
+    lua_settop(L, 0);
+    if (!*result) status = mgrid_budget_after(&rt->budget, err);
+    if (!*result && !status)
+      status = mgrid_fail(err, MGRID_BAD_VALUE, "policy '%s' returned what JSON cannot say", name);
+  }
+  mgrid_policy_free(p);
+  return status;
+}
+
+void mgrid_policy_push_result(const mgrid_policy *p, lua_State *to) {
+  lua_State *L = p->rt->L;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, p->result);
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_copy_value(L, lua_gettop(L), to, MGRID_NO_VIEWS)) return;
+  if (mgrid_budget_after(&p->rt->budget, &e)) mgrid_lua_raise_error(to, &e);
+  mgrid_fail(&e, MGRID_BAD_VALUE,
+             "%spolicy '%s' returned what is no plain value: a function, a state, or a table of such, or in itself",
+             p->where, p->name);
+  mgrid_budget_position(L, &e);
+  luaL_error(to, "%s", e.message);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+**
+** prelude.h - the part of the recipe language that is written in Lua (lua/prelude/): the C functions that it
+** uses (core.c, load.c), and how a Lua state is prepared for it and for recipes (prelude.c).
+*/
+#ifndef MGRID_PRELUDE_H
+#define MGRID_PRELUDE_H
+
+#include "recipe/bind.h"
+
+/* Their addresses are registry keys. env: the globals of recipes. place: "file:line: " of the last read of the
+** word `recipe`. */
+extern const char mgrid_env_key, mgrid_place_key;
+
+/* Open Lua's libraries, the vocabulary, the sandbox and the prelude. Raises. */
+void mgrid_prelude_open(lua_State *L);
+/* Push a function of lua/prelude/recipe.lua: "load", "evaluate", "ask", "group", "set", "policy", "info". */
+void mgrid_prelude_push(lua_State *L, const char *name);
+/* Push the chunk of a Lua file, with the environment of recipes. Raises. The file is then the home of positions. */
+void mgrid_prelude_load(lua_State *L, const char *path);
+
+/* The next recipe that the host loads is this text, which lives until then; its name is one in messages. NULL: is a file
+** or bundled again. */
+void mgrid_prelude_give(lua_State *L, const mgrid_text *text);
+
+/* Push the way from the folder `root` to the file that a recipe calls `path`, as seen from there, without links and dots;
+** nil, and NULL, where it leads out of the folder, about which the system was not asked. folder.c */
+const char *mgrid_folder_find(lua_State *L, const char *root, const char *path);
+
+/* Push the table `core`: all C functions of the prelude. */
+void mgrid_core_push(lua_State *L);
+/* core.load(name [, path of the file that is being run [, named by the host]]) -> path, from the folder of the host's
+** recipe; chunk with the environment of recipes; key, equal for all spellings of a path; hash of its text (0: bundled);
+** the path in messages, for the host as it has named it */
+int mgrid_core_load(lua_State *L);
+/* core.library(name, ...): run another file of the prelude with these arguments */
+int mgrid_core_library(lua_State *L);
+
+#endif

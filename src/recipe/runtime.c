@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+**
+** runtime.c - a Lua state of our own for one recipe. Everything that may raise runs under lua_pcall and
+** a budget. Other files use the recipe: params.c makes plans, ask.c answers queries, set.c
+** switches settings, policy.c calls policies, describe.c lists its contents, reload.c loads a changed one.
+*/
+#include "recipe/runtime.h"
+
+#include "recipe/entry.h"
+#include "recipe/prelude.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <string.h>
+
+const char mgrid_recipe_key = 'r';
+
+static mgrid_status run(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, double seconds, double spent,
+                        mgrid_error *err) {
+  lua_State *L = rt->L;
+  if (rt->budget.step)
+    return mgrid_fail(err, MGRID_NOT_NOW, "a hook of the runtime uses it; hooks may not call moongrid");
+  mgrid_locale host = mgrid_locale_plain();
+  lua_settop(L, 0);
+  mgrid_budget_start(L, &rt->budget, seconds, spent);
+  lua_pushcfunction(L, mgrid_lua_message);
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, ud);
+  int rc = lua_pcall(L, 1, results, 1);
+  lua_remove(L, 1);
+  mgrid_budget_stop(&rt->budget);
+  mgrid_status s = mgrid_budget_verdict(L, &rt->budget, rc, err);
+  mgrid_locale_back(host);
+  if (s) lua_settop(L, 0);
+  return s;
+}
+
+mgrid_status mgrid_runtime_protected(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
+  return run(rt, body, ud, 0, rt->budget.limits.seconds, rt->loading, err);
+}
+
+mgrid_status mgrid_runtime_value(mgrid_runtime *rt, lua_CFunction body, void *ud, mgrid_error *err) {
+  return run(rt, body, ud, 1, rt->budget.limits.seconds, rt->loading, err);
+}
+
+mgrid_status mgrid_runtime_call(mgrid_runtime *rt, lua_CFunction body, void *ud, int results, mgrid_error *err) {
+  return run(rt, body, ud, results, rt->budget.limits.call_seconds, 0, err);
+}
+
+/* --------------------------------------------------------------------- life */
+
+static int open_body(lua_State *L) {
+  mgrid_prelude_open(L);
+  return 0;
+}
+
+static int nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+/* Lua's parser and its calls of C functions share a count of levels on the stack of C, of which a recipe has fewer than
+** Lua would give: take the others. A call that is resumed from a Lua state begins one level above that state, and a state
+** that was resumed keeps its level. Unlike a look at the stack's address that is the same in every process. */
+static mgrid_status take_levels(mgrid_runtime *rt, mgrid_error *err) {
+  enum { LUA_LEVELS = 200 }; /* LUAI_MAXCCALLS */
+  int rc = LUA_OK, results;
+  for (int i = MGRID_LEVELS; i < LUA_LEVELS && rc == LUA_OK; i++) {
+    lua_pushcfunction(rt->L, nothing);
+    rc = lua_resume(rt->L, rt->L, 0, &results);
+  }
+  return mgrid_budget_verdict(rt->L, &rt->budget, rc, err);
+}
+
+/* Where libmoongrid_lua could not be bound to its own Lua first (comm/recipe.c), the functions that every Lua has may be
+** those of the host's, beside the ones that are new in 5.4. */
+static mgrid_status check_lua(mgrid_error *err) {
+  Dl_info of_any = { 0 }, of_5_4 = { 0 };
+  dladdr((void *)(uintptr_t)lua_newstate, &of_any);
+  dladdr((void *)(uintptr_t)lua_newuserdatauv, &of_5_4);
+  if (of_any.dli_fbase == of_5_4.dli_fbase) return MGRID_OK;
+  return mgrid_fail(err, MGRID_MISSING,
+                    "recipes need Lua 5.4, and lua_newstate is that of %s: a sanitizer forbids to load a Lua apart "
+                    "from the program's; link the archives (pkg-config moongrid_static), or run without sanitizer",
+                    of_any.dli_fname);
+}
+
+mgrid_runtime *mgrid_script_runtime_new(const mgrid_limits *limits, const mgrid_hooks *hooks, mgrid_error *err) {
+  mgrid_limits l = MGRID_LIMITS_INIT;
+  mgrid_hooks  h = MGRID_HOOKS_INIT;
+  if (mgrid_struct_read(&l, sizeof l, limits, "mgrid_limits", err)) return NULL;
+  if (mgrid_struct_read(&h, sizeof h, hooks, "mgrid_hooks", err)) return NULL;
+  if (!(l.memory > 0 && l.instructions > 0 && l.seconds > 0 && l.call_seconds > 0))
+    return mgrid_null(err, MGRID_OUT_OF_RANGE,
+                      "limits are above 0: memory %zu bytes, %" PRIu64 " instructions, %g seconds, %g of a call",
+                      l.memory, l.instructions, l.seconds, l.call_seconds);
+  if (check_lua(err)) return NULL;
+  mgrid_runtime *rt = mgrid_zeroed(NULL, sizeof *rt);
+  if (!rt) return mgrid_null_oom(err);
+  rt->made_by.entry = &mgrid_lua_entry;
+  rt->users = 1;
+  rt->budget.limits = l, rt->budget.hooks = h;
+  rt->unloaded = (mgrid_error)MGRID_ERROR_INIT;
+  rt->L = mgrid_runtime_state(&rt->budget);
+  if (!rt->L) {
+    bool starved = rt->budget.starved;
+    mgrid_release(rt);
+    if (starved) return mgrid_null_oom(err);
+    return mgrid_null(err, MGRID_LIMIT, "a Lua state needs more than %zu bytes of memory", l.memory);
+  }
+  if (take_levels(rt, err) || mgrid_runtime_protected(rt, open_body, NULL, err)) {
+    mgrid_script_runtime_free(rt);
+    return NULL;
+  }
+  return rt;
+}
+
+mgrid_runtime *mgrid_script_runtime_ref(mgrid_runtime *rt) {
+  rt->users++;
+  return rt;
+}
+
+void mgrid_script_runtime_free(mgrid_runtime *rt) {
+  if (!rt || --rt->users > 0) return;
+  lua_close(rt->L);
+  mgrid_budget_release(&rt->budget);
+  mgrid_text_free(&rt->text);
+  mgrid_release(rt->recipe);
+  mgrid_release(rt);
+}
+
+/* --------------------------------------------------------------------- use */
+
+typedef struct loading {
+  const char       *recipe;
+  const mgrid_text *text; /* NULL: the recipe is a file or bundled */
+} loading;
+
+static int load_body(lua_State *L) {
+  const loading *l = lua_touserdata(L, 1);
+  mgrid_prelude_give(L, l->text);
+  mgrid_prelude_push(L, "load");
+  lua_pushstring(L, l->recipe);
+  lua_call(L, 1, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  return 0;
+}
+
+/* Keep the text: mgrid_reload loads it again. */
+static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *text, size_t length, mgrid_error *err) {
+  mgrid_text_free(&rt->text);
+  if (!text) return MGRID_OK;
+  if (length > MGRID_TEXT_MAX)
+    return mgrid_fail(err, MGRID_REFUSED, "recipe %s has %zu bytes, and %d at most", name, length, MGRID_TEXT_MAX);
+  mgrid_text_put(&rt->text, text, length);
+  return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
+}
+
+mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
+                               mgrid_error *err) {
+  if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
+  mgrid_error *why = &rt->unloaded;
+  mgrid_error_clear(why);
+  double       began = mgrid_processor_now();
+  loading      l = { recipe, text ? &rt->text : NULL };
+  mgrid_status s = take_text(rt, recipe, text, length, why);
+  if (!s) s = mgrid_runtime_protected(rt, load_body, &l, why);
+  rt->loading = mgrid_processor_now() - began;
+  if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
+  if (s) return mgrid_error_pass(err, why);
+  mgrid_log(&rt->budget.hooks, MGRID_LOG_DEBUG, "recipe %s is loaded", recipe);
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_runtime_check_loaded(const mgrid_runtime *rt, mgrid_error *err) {
+  if (!rt) return mgrid_fail(err, MGRID_NOT_NOW, "the recipe is closed"); /* a Recipe that Lua has collected */
+  if (!rt->recipe && rt->unloaded.status)
+    return mgrid_error_pass(err, &rt->unloaded); /* the error of the load that failed */
+  return rt->recipe ? MGRID_OK
+                    : mgrid_fail(err, MGRID_NOT_NOW, "the runtime has no recipe: call mgrid_runtime_load first");
+}
+
+mgrid_status mgrid_runtime_check_state(const mgrid_runtime *rt, const mgrid_state *s, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_check_loaded(rt, err);
+  if (status || !s) return status ? status : MGRID_USAGE;
+  const char *other = s->plan->content.recipe;
+  if (strcmp(other, rt->recipe) == 0) return MGRID_OK;
+  return mgrid_fail(err, MGRID_NOT_NOW, "the state's plan is not of this recipe (%s) but %s%s", rt->recipe,
+                    *other ? "of " : "of none", other);
+}
+
+const char *mgrid_lua_release(void) { return LUA_RELEASE; }

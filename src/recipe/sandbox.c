@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT
+**
+** sandbox.c - the allow list. Every rank evaluates the recipe, so it must mean the same in every
+** process: no clock, randomness, addresses or files; pairs goes in key order, sort is stable. And it
+** must end: no patterns (matching may take exponential time inside C, where no instruction is counted),
+** no metatables (finalizers run uncounted), string.rep makes short strings only.
+*/
+#include "recipe/sandbox.h"
+
+#include "recipe/bind.h"
+#include "recipe/values.h"
+
+#include <string.h>
+
+/* --------------------------------------------------------------- iteration */
+
+/* upvalues: keys, the table, position */
+static int next_pair(lua_State *L) {
+  lua_Integer i = lua_tointeger(L, lua_upvalueindex(3)) + 1;
+  lua_pushinteger(L, i);
+  lua_replace(L, lua_upvalueindex(3));
+  if (lua_rawgeti(L, lua_upvalueindex(1), i) == LUA_TNIL) return 1;
+  lua_pushvalue(L, -1);
+  lua_rawget(L, lua_upvalueindex(2));
+  return 2;
+}
+
+static int ordered_pairs(lua_State *L) {
+  luaL_checkany(L, 1);
+  if (luaL_getmetafield(L, 1, "__pairs") != LUA_TNIL) { /* a value of ours: recipes cannot set metatables */
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 3);
+    return 3;
+  }
+  if (luaL_getmetafield(L, 1, "__name") == LUA_TSTRING) return mgrid_lua_no_list(L, lua_tostring(L, -1));
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_Integer n = mgrid_lua_keys(L, 1);
+  for (lua_Integer k = 1; k <= n; k++, lua_pop(L, 1)) {
+    lua_rawgeti(L, 2, k);
+    if (!lua_isinteger(L, -1) && lua_type(L, -1) != LUA_TSTRING)
+      return mgrid_lua_raise(L, "pairs: keys are integers or strings, one is %s", luaL_typename(L, -1));
+  }
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, 1);
+  lua_pushinteger(L, 0);
+  lua_pushcclosure(L, next_pair, 3);
+  return 1;
+}
+
+/* --------------------------------------------------------- tables, changed */
+
+static lua_Integer list_length(lua_State *L, int i) {
+  luaL_checktype(L, i, LUA_TTABLE);
+  if (lua_getmetatable(L, i)) return mgrid_lua_raise(L, "this table is to be read"); /* a read-only view */
+  return (lua_Integer)lua_rawlen(L, i);
+}
+
+static bool default_before(lua_State *L, int a, int b) {
+  bool strings = lua_type(L, a) == LUA_TSTRING && lua_type(L, b) == LUA_TSTRING;
+  return strings ? mgrid_lua_key_before(L, a, b) : lua_compare(L, a, b, LUA_OPLT);
+}
+
+static bool custom_before(lua_State *L, int a, int b) {
+  lua_pushvalue(L, 2);
+  lua_pushvalue(L, a);
+  lua_pushvalue(L, b);
+  lua_call(L, 2, 1);
+  bool before = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return before;
+}
+
+static int table_sort(lua_State *L) {
+  lua_Integer n = list_length(L, 1);
+  bool        custom = !lua_isnoneornil(L, 2);
+  if (custom) luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  mgrid_lua_sort(L, 1, n, custom ? custom_before : default_before);
+  return 0;
+}
+
+static int table_insert(lua_State *L) {
+  lua_Integer n = list_length(L, 1);
+  if (n > INT32_MAX) mgrid_lua_charge(L, n); /* with holes a list may seem to be of any length */
+  lua_Integer at = ++n;
+  int         value = 2;
+  if (lua_gettop(L) == 3) {
+    at = luaL_checkinteger(L, 2);
+    value = 3;
+    luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
+  } else if (lua_gettop(L) != 2) {
+    return mgrid_lua_raise(L, "table.insert takes a list, maybe a position, and a value");
+  }
+  mgrid_lua_charge(L, n - at);
+  for (lua_Integer i = n; i > at; i--) {
+    lua_rawgeti(L, 1, i - 1);
+    lua_rawseti(L, 1, i);
+  }
+  lua_pushvalue(L, value);
+  lua_rawseti(L, 1, at);
+  return 0;
+}
+
+static int table_remove(lua_State *L) {
+  lua_Integer n = list_length(L, 1), at = luaL_optinteger(L, 2, n);
+  if (n == 0) return 0;
+  luaL_argcheck(L, at >= 1 && at <= n, 2, "position out of bounds");
+  mgrid_lua_charge(L, n - at);
+  lua_rawgeti(L, 1, at);
+  for (lua_Integer i = at; i < n; i++) {
+    lua_rawgeti(L, 1, i + 1);
+    lua_rawseti(L, 1, i);
+  }
+  lua_pushnil(L);
+  lua_rawseti(L, 1, n);
+  return 1;
+}
+
+/* Call Lua's own function, the upvalue, which was paid for. */
+static int call_own(lua_State *L) {
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
+/* table.concat(list, separator, from, to): of empty texts it makes nothing that is charged. */
+static int table_concat(lua_State *L) {
+  enum { MOST = 1 << 24 }; /* elements that no memory holds */
+  lua_Integer from = luaL_optinteger(L, 3, 1);
+  lua_Integer to = lua_istable(L, 1) && lua_isnoneornil(L, 4) ? (lua_Integer)lua_rawlen(L, 1) : luaL_optinteger(L, 4, 0);
+  uint64_t    n = to >= from ? (uint64_t)to - (uint64_t)from : 0;
+  mgrid_lua_charge(L, 2 * (int64_t)(n < MOST ? n : MOST));
+  return call_own(L);
+}
+
+/* math.max, math.min: they compare texts, too. */
+static int compare_all(lua_State *L) {
+  for (int i = lua_gettop(L); i > 0; i--)
+    if (lua_type(L, i) == LUA_TSTRING) mgrid_sandbox_charge_bytes(L, lua_rawlen(L, i));
+  return call_own(L);
+}
+
+/* Replace a function in a library of the table on the top by one that calls it. */
+static void pay_for(lua_State *L, const char *library, const char *name, lua_CFunction pays) {
+  lua_getfield(L, -1, library);
+  lua_getfield(L, -1, name);
+  lua_pushcclosure(L, pays, 1);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+/* ------------------------------------------------------------ the rest */
+
+/* assert with the recipe's position */
+static int checked_assert(lua_State *L) {
+  if (lua_toboolean(L, 1)) return lua_gettop(L);
+  luaL_checkany(L, 1);
+  if (lua_type(L, 2) == LUA_TSTRING) return mgrid_lua_raise(L, "%s", lua_tostring(L, 2));
+  return mgrid_lua_raise(L, "assertion failed");
+}
+
+/* The names of a table's fields, in the order of their bytes, so that every rank suggests the same. */
+static size_t sorted_names(lua_State *L, int table, const char **names, size_t room) {
+  size_t      n = 0;
+  lua_Integer k = 0;
+  mgrid_lua_keys(L, table);
+  for (int keys = lua_gettop(L); mgrid_lua_step(L, table, keys, &k); lua_pop(L, 2))
+    if (n < room && lua_type(L, -2) == LUA_TSTRING) names[n++] = lua_tostring(L, -2);
+  lua_pop(L, 1);
+  return n;
+}
+
+/* __index of the recipe's globals; upvalues: the real table, the function to call at each read */
+static int read_global(lua_State *L) {
+  const char *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  lua_pushvalue(L, 2);
+  if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
+    mgrid_sandbox_read **on_read = lua_touserdata(L, lua_upvalueindex(2));
+    (*on_read)(L, name);
+    return 1;
+  }
+  static const struct {
+    const char *name, *hint;
+  } absent[] = {
+    { "rank", "every rank evaluates the same recipe; queries and policies see state.rank" },
+    { "require", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "dofile", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "loadfile", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "io", "a recipe reads no files; param.file gets the content of one" },
+    { "os", "a recipe sees no clock, environment or files; whoever plans gives it parameters" },
+    { "setmetatable", "recipes have no metatables, whose finalizers run uncounted" },
+    { "next", "pairs goes in the order of the keys" },
+    { "coroutine", "a recipe is evaluated once, from top to bottom" },
+    { "debug", "print and log tell the host what a recipe does" },
+    { "load", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
+    { "xpcall", "pcall calls a function and gives back its error" },
+    { "utf8", "string.split(s, \"-\") cuts a text at another one" },
+  };
+  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+    if (strcmp(name, absent[i].name) == 0)
+      return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, absent[i].hint);
+  const char  *known[128];
+  const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
+  mgrid_lua_charge_nearest(L, name, n);
+  const char *near = mgrid_nearest(name, known, n);
+  if (near) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'; nearest is '%s'", name, near);
+  return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s'", name);
+}
+
+static int no_new_global(lua_State *L) {
+  return mgrid_lua_raise(L, "assignment to global '%s': use 'local'",
+                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
+static int no_new_field(lua_State *L) {
+  return mgrid_lua_raise(L, "assignment to field '%s' of a library",
+                         lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?");
+}
+
+/* __index of the real table of a library, for a name that it lacks; upvalue: the library's name. Lua's own functions that
+** are left out have a reason. */
+static int missing_field(lua_State *L) {
+  static const char *const patterns[] = { "find", "gmatch", "gsub", "match" };
+  const char              *library = lua_tostring(L, lua_upvalueindex(1)), *known[64];
+  const char              *name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "?";
+  lua_getglobal(L, library);
+  if (lua_getfield(L, -1, name) == LUA_TNIL) {
+    char what[32];
+    snprintf(what, sizeof what, "function of %s", library);
+    return mgrid_lua_unknown(L, what, name, known, sorted_names(L, 1, known, 64));
+  }
+  for (size_t i = 0; strcmp(library, "string") == 0 && i < sizeof patterns / sizeof *patterns; i++)
+    if (strcmp(name, patterns[i]) == 0)
+      return mgrid_lua_raise(L,
+                             "recipes have no string.%s, since patterns may take for ever; string.split(s, \"-\") cuts "
+                             "a text at another one",
+                             name);
+  return mgrid_lua_raise(L, "recipes have no %s.%s; they mean the same in every process, and end", library, name);
+}
+
+/* Replace the library on the top by a read-only view of it. */
+static void freeze_library(lua_State *L, const char *name) {
+  lua_createtable(L, 0, 1);
+  lua_pushstring(L, name);
+  lua_pushcclosure(L, missing_field, 1);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+  lua_newtable(L);
+  lua_createtable(L, 0, 3);
+  lua_pushvalue(L, -3);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, no_new_field);
+  lua_setfield(L, -2, "__newindex");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_replace(L, -2);
+}
+
+/* Copy the named functions of the global table `library` (NULL: of the globals themselves)
+** into the table on the top. */
+static void allow(lua_State *L, const char *library, const char *const *names) {
+  lua_pushglobaltable(L);
+  if (library) {
+    lua_getfield(L, -1, library);
+    lua_remove(L, -2);
+  }
+  for (; *names; names++) {
+    lua_getfield(L, -1, *names);
+    lua_setfield(L, -3, *names);
+  }
+  lua_pop(L, 1);
+}
+
+static void allow_library(lua_State *L, const char *library, const char *const *names, const luaL_Reg *changed) {
+  lua_newtable(L);
+  allow(L, library, names);
+  luaL_setfuncs(L, changed, 0);
+  lua_setfield(L, -2, library);
+}
+
+void mgrid_sandbox_push(lua_State *L) {
+  static const char *const globals[] = { "error", "ipairs", "pcall", "select", "tonumber", "type", NULL };
+  static const char *const maths[] = { "abs", "ceil",       "floor", "fmod",      "huge", "max", "maxinteger",
+                                       "min", "mininteger", "sqrt",  "tointeger", "type", "ult", NULL };
+  static const char *const strings[] = { "byte", "char", "len", "lower", "sub", "upper", NULL };
+  static const char *const tables[] = { "concat", "pack", "unpack", NULL };
+  static const luaL_Reg    none[] = { { NULL, NULL } };
+  static const luaL_Reg    new_tables[] = {
+       { "insert", table_insert }, { "remove", table_remove }, { "sort", table_sort }, { NULL, NULL }
+  };
+  static const luaL_Reg changed[] = { { "assert", checked_assert }, { "pairs", ordered_pairs }, { NULL, NULL } };
+  lua_newtable(L);
+  allow(L, NULL, globals);
+  luaL_setfuncs(L, changed, 0);
+  allow_library(L, "math", maths, none);
+  allow_library(L, "string", strings, none);
+  allow_library(L, "table", tables, new_tables);
+  pay_for(L, "table", "concat", table_concat);
+  pay_for(L, "math", "max", compare_all);
+  pay_for(L, "math", "min", compare_all);
+  mgrid_sandbox_add_text(L);
+}
+
+/* __index of numbers: g.tp is one, and seems to be a family. */
+static int index_number(lua_State *L) {
+  if (lua_type(L, 2) != LUA_TSTRING) return mgrid_lua_no_list(L, "number");
+  return mgrid_lua_raise(
+      L, "a number has no '%s'; of a grid g, g.tp is the size of dim tp, and g \"tp\" the family along it",
+      lua_tostring(L, 2));
+}
+
+void mgrid_sandbox_seal(lua_State *L, mgrid_sandbox_read *on_read) {
+  static const char *const libraries[] = { "math", "string", "table" };
+  lua_pushinteger(L, 0);
+  lua_createtable(L, 0, 2);
+  lua_pushcfunction(L, index_number);
+  lua_setfield(L, -2, "__index");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_pop(L, 1);
+  /* ("x"):find would reach the whole library through the metatable of strings */
+  lua_pushliteral(L, "");
+  lua_createtable(L, 0, 2);
+  lua_getfield(L, -3, "string");
+  lua_setfield(L, -2, "__index");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_pop(L, 1);
+  for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
+    lua_getfield(L, -1, libraries[i]);
+    freeze_library(L, libraries[i]);
+    lua_setfield(L, -2, libraries[i]);
+  }
+  lua_newtable(L); /* empty, so that every read and assignment goes through the metatable */
+  lua_createtable(L, 0, 3);
+  lua_pushvalue(L, -3);
+  mgrid_sandbox_read **told = lua_newuserdatauv(L, sizeof *told, 0);
+  *told = on_read;
+  lua_pushcclosure(L, read_global, 2);
+  lua_setfield(L, -2, "__index");
+  lua_pushcfunction(L, no_new_global);
+  lua_setfield(L, -2, "__newindex");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  lua_replace(L, -2);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+**
+** set.c - settings: what a host switches while it runs, and the recipe's queries see. The recipe says which
+** there are and of what kind; the state keeps the values.
+*/
+#include "recipe/entry.h"
+#include "recipe/prelude.h"
+#include "recipe/runtime.h"
+#include "recipe/values.h"
+
+typedef struct request {
+  mgrid_state *state;
+  const char  *name;
+  mgrid_push  *push;
+  const void  *value;
+} request;
+
+/* Keep the value at i under this name, nil as none; false: no memory. */
+static bool keep(lua_State *L, int i, mgrid_state *s, const char *name) {
+  if (!s->settings && !(s->settings = json_object())) return false;
+  if (!lua_isnil(L, i)) return json_object_set_new(s->settings, name, mgrid_json_of(L, i)) == 0;
+  json_object_del(s->settings, name);
+  return true;
+}
+
+static int set_body(lua_State *L) {
+  request *set = lua_touserdata(L, 1);
+  mgrid_prelude_push(L, "set");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_recipe_key);
+  lua_pushstring(L, set->name);
+  set->push(L, set->value);
+  lua_call(L, 3, 2);
+  if (keep(L, -1, set->state, lua_tostring(L, -2))) return 0;
+  mgrid_lua_charge(L, 0); /* raises where that is why */
+  return mgrid_lua_oom(L);
+}
+
+mgrid_status mgrid_runtime_set_with(mgrid_runtime *rt, mgrid_state *s, const char *name, mgrid_push *push,
+                                    const void *value, mgrid_error *err) {
+  mgrid_status status = mgrid_runtime_check_state(rt, s, err);
+  return status ? status : mgrid_runtime_call(rt, set_body, &(request){ s, name, push, value }, 0, err);
+}
+
+static void push_json(lua_State *L, const void *value) { mgrid_push_json(L, value); }
+
+mgrid_status mgrid_runtime_set_json(mgrid_runtime *rt, mgrid_state *s, const char *name, const json_t *value,
+                                    mgrid_error *err) {
+  return mgrid_runtime_set_with(rt, s, name, push_json, value, err);
+}
+
+static void push_arg(lua_State *L, const void *arg_) {
+  const mgrid_arg *a = arg_;
+  mgrid_push_args(L, 1, a);
+  lua_getfield(L, -1, a->name);
+  lua_remove(L, -2);
+}
+
+mgrid_status mgrid_script_set(mgrid_runtime *rt, mgrid_state *s, const mgrid_arg *setting, mgrid_error *err) {
+  mgrid_status status = mgrid_args_check(1, setting, err);
+  if (!status && !mgrid_args_are_sound(1, setting))
+    status = mgrid_fail(err, MGRID_USAGE, "a setting has no name, no kind, or text that is not UTF-8");
+  return status ? status : mgrid_runtime_set_with(rt, s, setting->name, push_arg, setting, err);
+}

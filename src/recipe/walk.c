@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+**
+** walk.c - the keys of a table in one order. lua_next has that of a hash table, which differs between processes by a
+** seed and by addresses, and no recipe may see it: not in a message, a first error, or what is made of the table.
+*/
+#include "recipe/bind.h"
+
+#include <string.h>
+
+/* Numbers, strings, false, true, the rest by what it is: addresses are not compared. */
+enum { NUMBER, STRING, BOOLEAN, OTHER };
+
+static int class_of(lua_State *L, int i) {
+  switch (lua_type(L, i)) {
+  case LUA_TNUMBER: return NUMBER;
+  case LUA_TSTRING: return STRING;
+  case LUA_TBOOLEAN: return BOOLEAN;
+  default: return OTHER;
+  }
+}
+
+/* By bytes; not by strcoll, which depends on the locale. */
+static bool string_before(lua_State *L, int a, int b) {
+  size_t      la, lb;
+  const char *sa = lua_tolstring(L, a, &la), *sb = lua_tolstring(L, b, &lb);
+  if (sa == sb) return false;
+  size_t len = la < lb ? la : lb;
+  if (len >= 1024) mgrid_lua_charge(L, (int64_t)(len / 8)); /* short ones are not worth a look at the clock */
+  int c = memcmp(sa, sb, len);
+  return c ? c < 0 : la < lb;
+}
+
+bool mgrid_lua_key_before(lua_State *L, int a, int b) {
+  int ca = class_of(L, a), cb = class_of(L, b);
+  if (ca != cb) return ca < cb;
+  if (ca == NUMBER) return lua_compare(L, a, b, LUA_OPLT);
+  if (ca == STRING) return string_before(L, a, b);
+  if (ca == BOOLEAN) return lua_toboolean(L, a) < lua_toboolean(L, b);
+  int         top = lua_gettop(L);
+  const char *ka = mgrid_lua_kind(L, a), *kb = mgrid_lua_kind(L, b);
+  bool        before = strcmp(ka, kb) < 0;
+  lua_settop(L, top);
+  return before;
+}
+
+/* Merge the sorted runs [lo, mid) and [mid, hi) of the list at `from` into the list `to`. */
+static void merge(lua_State *L, int from, int to, lua_Integer lo, lua_Integer mid, lua_Integer hi,
+                  mgrid_lua_before *before) {
+  lua_Integer i = lo, j = mid;
+  for (lua_Integer k = lo; k < hi; k++) {
+    bool right = i >= mid;
+    if (!right && j < hi) {
+      lua_geti(L, from, j + 1);
+      lua_geti(L, from, i + 1);
+      right = before(L, lua_gettop(L) - 1, lua_gettop(L)); /* only if strictly before, so that the sort is stable */
+      lua_pop(L, 2);
+    }
+    lua_geti(L, from, (right ? j++ : i++) + 1);
+    lua_seti(L, to, k + 1);
+  }
+}
+
+/* Bottom up, with one spare list; `work` is charged for each of the levels. */
+static void sort(lua_State *L, int list, lua_Integer n, lua_Integer work, mgrid_lua_before *before) {
+  lua_createtable(L, (int)n, 0);
+  int from = list, to = lua_gettop(L);
+  for (lua_Integer run = 1; run < n; run *= 2) {
+    if (work) mgrid_lua_charge(L, work);
+    for (lua_Integer lo = 0; lo < n; lo += 2 * run) {
+      lua_Integer mid = lo + run < n ? lo + run : n, hi = lo + 2 * run < n ? lo + 2 * run : n;
+      merge(L, from, to, lo, mid, hi, before);
+    }
+    int swap = from;
+    from = to, to = swap;
+  }
+  if (from != list)
+    for (lua_Integer i = 1; i <= n; i++) {
+      lua_geti(L, from, i);
+      lua_seti(L, list, i);
+    }
+  lua_pop(L, 1);
+}
+
+void mgrid_lua_sort(lua_State *L, int list, lua_Integer n, mgrid_lua_before *before) {
+  mgrid_lua_charge(L, n < INT32_MAX ? 4 * n : n);
+  sort(L, list, n, 4 * n, before);
+}
+
+enum { SOME = 256 }; /* fewer are free: messages sort the names that there are */
+
+lua_Integer mgrid_lua_keys(lua_State *L, int i) {
+  lua_Integer n = 0;
+  bool        sorted = true;
+  i = lua_absindex(L, i);
+  mgrid_lua_charge(L, 1); /* a look at the clock: a table that was emptied takes long, too */
+  mgrid_lua_stack(L, 12);
+  lua_newtable(L);
+  int list = lua_gettop(L);
+  for (lua_pushnil(L); lua_next(L, i);) {
+    lua_pop(L, 1);
+    if (n % SOME == SOME - 1) mgrid_lua_charge(L, 32 * SOME);
+    if (n > 0 && sorted) {
+      lua_rawgeti(L, list, n);
+      sorted = !mgrid_lua_key_before(L, list + 1, list + 2);
+      lua_pop(L, 1);
+    }
+    lua_pushvalue(L, -1);
+    lua_rawseti(L, list, ++n);
+  }
+  if (!sorted) sort(L, list, n, n < SOME ? 0 : 4 * n, mgrid_lua_key_before);
+  return n;
+}
+
+bool mgrid_lua_step(lua_State *L, int i, int keys, lua_Integer *k) {
+  i = lua_absindex(L, i);
+  if (lua_rawgeti(L, keys, ++*k) == LUA_TNIL) {
+    lua_pop(L, 1);
+    return false;
+  }
+  lua_pushvalue(L, -1);
+  lua_rawget(L, i);
+  return true;
+}
+
+int mgrid_lua_next(lua_State *L, int i) { return lua_next(L, i); }
+
+lua_Integer mgrid_lua_length(lua_State *L, int i) {
+  lua_Integer n = 0, most = 0;
+  bool        list = true;
+  i = lua_absindex(L, i);
+  mgrid_lua_charge(L, 1);
+  for (lua_pushnil(L); lua_next(L, i); lua_pop(L, 1), n++) {
+    lua_Integer key = lua_isinteger(L, -2) ? lua_tointeger(L, -2) : 0;
+    list = list && key >= 1;
+    if (key > most) most = key;
+    if (n % SOME == SOME - 1) mgrid_lua_charge(L, 8 * SOME);
+  }
+  return list && most == n ? n : -1;
+}

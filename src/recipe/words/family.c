@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+**
+** family.c - Family for Lua: the algebra's operations as methods, options, listing. family_cut.c has those that cut groups,
+** pick.c those that call a function of the recipe.
+*/
+#include "recipe/budget.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+int mgrid_lua_made_family(lua_State *L, mgrid_lua_family *box, const mgrid_error *e) {
+  if (!box->f) return mgrid_lua_raise_error(L, e);
+  mgrid_lua_weigh(L, box, sizeof *box + box->f->bytes);
+  return 1;
+}
+
+void mgrid_lua_charge_lists(lua_State *L, const mgrid_family *f) {
+  mgrid_lua_charge(L, 16 * f->total);
+  mgrid_lua_reserve(L, f->total + f->count, 24); /* ranks, two lists to sort, starts */
+}
+
+void mgrid_lua_charge_family(lua_State *L, const mgrid_family *f) {
+  if (f->form != MGRID_STRIDED) mgrid_lua_charge(L, (int64_t)(f->bytes / 4));
+}
+
+static int family_bundle(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box;
+  int64_t           n = mgrid_lua_check_integer(L, 2);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  box = mgrid_lua_derive_family(L, NULL);
+  if (f->f->form == MGRID_PICKED) mgrid_lua_charge(L, n < f->f->count ? n * f->f->size : f->f->total); /* a list */
+  if (mgrid_bundle_lists(f->f, n)) mgrid_lua_charge_lists(L, f->f);
+  box->f = mgrid_family_bundle(f->f, n, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* family:neighbours([step [, "wrap"]]); family:pairs(["wrap"]) is step 1 */
+static int neighbours(lua_State *L, int64_t step, bool wrap) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (f->f->size < 0 && f->f->form != MGRID_UNION) mgrid_lua_charge_lists(L, f->f); /* of groups that differ in size */
+  box->f = mgrid_family_neighbours(f->f, step, wrap, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+static int family_neighbours(lua_State *L) {
+  return neighbours(L, mgrid_lua_opt_integer(L, 2, 1), mgrid_lua_check_wrap(L, 3));
+}
+static int family_pairs(lua_State *L) { return neighbours(L, 1, mgrid_lua_check_wrap(L, 2)); }
+
+/* family:without{rank, ...}: the groups without these ranks, O(members) */
+static int family_without(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_check_table(L, 2, "{ 3, 7 }");
+  mgrid_lua_charge_lists(L, f->f);
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  size_t            n;
+  int64_t          *ranks = mgrid_lua_check_integers(L, 2, &n);
+  box->f = mgrid_family_without(f->f, n, ranks, &e);
+  mgrid_release(ranks);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+static int family_lists(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
+  mgrid_lua_charge_lists(L, f->f);
+  mgrid_error e = MGRID_ERROR_INIT;
+  box->f = mgrid_family_lists(f->f, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+static int family_twin(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1), *box = mgrid_lua_derive_family(L, f);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  box->f = mgrid_family_twin(f->f, &e);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* zip's last argument, "spread"; takes it off the stack. */
+static bool take_spread(lua_State *L) {
+  static const char *const known[] = { "spread" };
+  if (lua_type(L, -1) != LUA_TSTRING) return false;
+  if (strcmp(lua_tostring(L, -1), known[0]) != 0) mgrid_lua_unknown(L, "option", lua_tostring(L, -1), known, 1);
+  lua_pop(L, 1);
+  return true;
+}
+
+/* Lists of a zip whose families are spread over the largest number of groups: charge for their members. */
+static void charge_spread(lua_State *L, int n, const mgrid_family *const *fs) {
+  int64_t count = 0, total = 0;
+  bool    even = true;
+  for (int i = 0; i < n; i++) count = fs[i]->count > count ? fs[i]->count : count;
+  for (int i = 0; i < n; i++) {
+    even &= fs[i]->count == count;
+    if (fs[i]->count) total += count / fs[i]->count * fs[i]->total;
+    if (total > MGRID_WORLD_MAX) return; /* refused */
+  }
+  if (even) return;
+  mgrid_lua_charge(L, 16 * total);
+  mgrid_lua_reserve(L, total + count, 24);
+}
+
+typedef enum joining { UNION, ZIP, SPREAD } joining;
+
+static int combine(lua_State *L, joining what) {
+  enum { MAX = 64 };
+  const mgrid_family *fs[MAX];
+  int                 n = lua_gettop(L);
+  if (n > MAX) return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "at most %d families at once", MAX);
+  for (int i = 1; i <= n; i++) fs[i - 1] = mgrid_lua_check_family(L, i)->f;
+  if (what == SPREAD) charge_spread(L, n, fs);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_error       e = MGRID_ERROR_INIT;
+  box->f = what == SPREAD ? mgrid_family_spread((size_t)n, fs, &payer, &e)
+                          : mgrid_family_combine(what == ZIP ? MGRID_ZIP : MGRID_UNION, (size_t)n, fs, &payer, &e);
+  mgrid_lua_settle(L, &payer);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+static int families_union(lua_State *L) { return combine(L, UNION); }
+static int families_zip(lua_State *L) { return combine(L, take_spread(L) ? SPREAD : ZIP); }
+
+/* family:with{ timeout = 600, nccl = { max_ctas = 16 } } -> the family with these options */
+static int family_with(lua_State *L) {
+  mgrid_lua_family *f = mgrid_lua_check_family(L, 1);
+  mgrid_lua_check_table(L, 2, "{ timeout = 600 }");
+  mgrid_lua_family *box = mgrid_lua_derive_family(L, NULL);
+  mgrid_lua_check_options(L, 2, f->choice, &box->choice);
+  box->f = mgrid_family_ref(f->f);
+  return 1;
+}
+
+static void push_ranks(lua_State *L, const mgrid_family *f, int64_t group) {
+  int64_t n = mgrid_family_size(f, group);
+  mgrid_lua_charge(L, n > INT64_MAX / (4 * f->nodes) ? INT64_MAX : 4 * n * f->nodes);
+  mgrid_lua_reserve(L, n, 16);
+  lua_createtable(L, n < INT32_MAX ? (int)n : 0, 0);
+  for (int64_t p = 0; p < n; p++) {
+    lua_pushinteger(L, mgrid_family_rank(f, group, p));
+    lua_rawseti(L, -2, p + 1);
+  }
+}
+
+/* family:ranks(group) -> list */
+static int family_ranks(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  int64_t       group = mgrid_lua_check_integer(L, 2);
+  if (group < 0 || group >= f->count)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "group %" PRId64 " is out of range (0 to %" PRId64 ")", group,
+                              f->count - 1);
+  push_ranks(L, f, group);
+  return 1;
+}
+
+/* family:locate(rank [, nth]) -> group, position | nil */
+static int family_locate(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  if (f->nodes > 64) mgrid_lua_charge(L, f->nodes);
+  int64_t rank = mgrid_lua_check_integer(L, 2), nth = mgrid_lua_opt_integer(L, 3, 0), group, position;
+  if (rank < 0 || rank >= f->world)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range (0 to %" PRId64 ")", rank,
+                              f->world - 1);
+  if (!mgrid_family_locate(f, rank, nth, &group, &position)) return 0;
+  lua_pushinteger(L, group);
+  lua_pushinteger(L, position);
+  return 2;
+}
+
+static int next_group(lua_State *L) { /* family, last group or nil -> group, ranks */
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  int64_t       group = mgrid_lua_opt_integer(L, 2, -1);
+  if (group < -1 || group >= f->count - 1) return 0;
+  group++;
+  lua_pushinteger(L, group);
+  push_ranks(L, f, group);
+  return 2;
+}
+
+/* for group, ranks in family:groups() do; also `pairs(family)` */
+static int family_groups(lua_State *L) {
+  mgrid_lua_check_family(L, 1);
+  lua_pushcfunction(L, next_group);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+static int family_count(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_family(L, 1)->f->count);
+  return 1;
+}
+
+static int family_size(lua_State *L) { /* nil where groups differ */
+  int64_t size = mgrid_lua_check_family(L, 1)->f->size;
+  size < 0 ? lua_pushnil(L) : lua_pushinteger(L, size);
+  return 1;
+}
+
+static int family_coverage(lua_State *L) {
+  static const char *const names[] = { "partition", "partial", "cover" };
+  lua_pushstring(L, names[mgrid_family_coverage(mgrid_lua_check_family(L, 1)->f)]);
+  return 1;
+}
+
+static int family_eq(lua_State *L) {
+  mgrid_payer payer = mgrid_budget_payer(L);
+  bool        equal = mgrid_family_equal_paid(mgrid_lua_check_family(L, 1)->f, mgrid_lua_check_family(L, 2)->f, &payer);
+  mgrid_lua_settle(L, &payer);
+  lua_pushboolean(L, equal);
+  return 1;
+}
+
+static int family_tostring(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  char          rule[160];
+  mgrid_lua_charge_family(L, f);
+  mgrid_lua_reserve(L, (int64_t)f->bytes, 2);
+  if (mgrid_family_describe(f, rule, sizeof rule) >= sizeof rule) memcpy(rule + sizeof rule - 4, "...", 4);
+  if (f->size >= 0)
+    lua_pushfstring(L, "Family of %I groups of %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->size, rule);
+  else
+    lua_pushfstring(L, "Family of %I groups of up to %I: %s", (LUAI_UACINT)f->count, (LUAI_UACINT)f->max_size, rule);
+  return 1;
+}
+
+/* same(a, b), within(a, b), disjoint(a, b), covers(f) raise where the law does not hold, with the first place */
+static const mgrid_law_names in_order = { "the first family", "the second" }; /* here families have no names yet */
+
+/* A law that was looked at, and what of it is raised. */
+static int finish_law(lua_State *L, const char *law, const mgrid_payer *payer, mgrid_status s, const mgrid_error *e) {
+  mgrid_lua_settle(L, payer);
+  if (!s) return 0;
+  return law ? mgrid_lua_raise_as(L, e->status, "%s: %s", law, e->message) : mgrid_lua_raise_error(L, e);
+}
+
+static int same(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  return finish_law(L, NULL, &payer, mgrid_law_same(a, b, &payer, &e), &e);
+}
+
+static int within(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  return finish_law(L, "within", &payer, mgrid_law_within(a, b, &in_order, &payer, &e), &e);
+}
+
+static int disjoint(lua_State *L) {
+  mgrid_family *a = mgrid_lua_check_family(L, 1)->f, *b = mgrid_lua_check_family(L, 2)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  return finish_law(L, "disjoint", &payer, mgrid_law_disjoint(a, b, &in_order, &payer, &e), &e);
+}
+
+static int covers(lua_State *L) {
+  mgrid_family *f = mgrid_lua_check_family(L, 1)->f;
+  mgrid_payer   payer = mgrid_budget_payer(L);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  return finish_law(L, "covers", &payer, mgrid_law_covers(f, &payer, &e), &e);
+}
+
+static const luaL_Reg family_fields[] = {
+  { "count", family_count }, { "size", family_size }, { "coverage", family_coverage }, { NULL, NULL }
+};
+static const luaL_Reg        family_methods[] = { { "pick", mgrid_lua_family_pick },
+                                                  { "bundle", family_bundle },
+                                                  { "pairs", family_pairs },
+                                                  { "neighbours", family_neighbours },
+                                                  { "map", mgrid_lua_family_map },
+                                                  { "without", family_without },
+                                                  { "lists", family_lists },
+                                                  { "twin", family_twin },
+                                                  { "with", family_with },
+                                                  { "ranks", family_ranks },
+                                                  { "locate", family_locate },
+                                                  { "groups", family_groups },
+                                                  { NULL, NULL } };
+static const luaL_Reg        family_meta[] = { { "__gc", mgrid_lua_free_box }, { "__len", family_count },
+                                               { "__eq", family_eq },          { "__tostring", family_tostring },
+                                               { "__pairs", family_groups },   { NULL, NULL } };
+static const mgrid_lua_class family_class = { MGRID_LUA_FAMILY, family_fields, family_methods, mgrid_lua_family_pieces,
+                                              family_meta };
+
+void mgrid_lua_open_family(lua_State *L) {
+  static const luaL_Reg functions[] = {
+    { "union", families_union }, { "zip", families_zip }, { "same", same }, { "within", within },
+    { "disjoint", disjoint },    { "covers", covers },    { NULL, NULL }
+  };
+  mgrid_lua_open_class(L, &family_class);
+  luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+**
+** plan.c - Plan for Lua: what it has, its texts, its checks.
+*/
+#include "recipe/budget.h"
+#include "recipe/values.h"
+
+#include <inttypes.h>
+
+static int new_plan(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  mgrid_plan    **box = mgrid_lua_new_plan(L);
+  mgrid_error     e = MGRID_ERROR_INIT;
+  *box = mgrid_plan_new(t, &e);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+/* A text that is printed; in a recipe it is bounded and its work is charged. */
+typedef struct printed {
+  mgrid_text    text;
+  mgrid_budget *budget;
+  bool          long_text;
+} printed;
+
+static int print_piece(void *to, const char *s, size_t len) {
+  printed *t = to;
+  t->long_text = t->budget && t->text.len + len > MGRID_TEXT_MAX;
+  if (t->long_text || (t->budget && !mgrid_budget_spend(t->budget, (int64_t)len))) return 1;
+  return mgrid_text_sink(&t->text, s, len);
+}
+
+static int push_printed(lua_State *L, mgrid_status s, printed *t, const mgrid_error *e) {
+  if (!s) {
+    mgrid_lua_push_text(L, &t->text);
+    return 1;
+  }
+  mgrid_text_free(&t->text);
+  if (t->long_text)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "the text has more than %d bytes; a recipe's have no more",
+                              MGRID_TEXT_MAX);
+  mgrid_lua_charge(L, 0); /* raises where that is why */
+  return mgrid_lua_raise_error(L, e);
+}
+
+/* The rank at i; -1, which means all ranks, if there is none. */
+static int64_t opt_rank(lua_State *L, const mgrid_plan *p, int i) {
+  if (lua_isnoneornil(L, i)) return -1;
+  int64_t rank = mgrid_lua_check_integer(L, i);
+  if (rank < 0 || rank >= p->content.world)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "rank %" PRId64 " is out of range; ranks are 0 to %" PRId64, rank,
+                       p->content.world - 1);
+  return rank;
+}
+
+/* Pay for what json and schedule ask about all groups. */
+static void charge_groups(lua_State *L, const mgrid_plan *p) {
+  mgrid_payer payer = mgrid_budget_payer(L);
+  int64_t     led[MGRID_ROUNDS_MAX];
+  for (size_t i = 0; i < p->content.nentries && payer.ud; i++) mgrid_plan_led_by_round(p, (int)i, led, &payer);
+  mgrid_lua_settle(L, &payer);
+}
+
+static int plan_json(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     rank = opt_rank(L, p, 2);
+  printed     t = { .budget = mgrid_budget_of(L) };
+  mgrid_error e = MGRID_ERROR_INIT;
+  charge_groups(L, p);
+  return push_printed(L, mgrid_plan_print_json(p, rank, print_piece, &t, &e), &t, &e);
+}
+
+static int plan_text(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  printed     t = { .budget = mgrid_budget_of(L) };
+  mgrid_error e = MGRID_ERROR_INIT;
+  return push_printed(L, mgrid_plan_print(p, print_piece, &t, &e), &t, &e);
+}
+
+static int plan_schedule(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     rank = opt_rank(L, p, 2);
+  printed     t = { .budget = mgrid_budget_of(L) };
+  mgrid_error e = MGRID_ERROR_INIT;
+  charge_groups(L, p);
+  return push_printed(L, mgrid_plan_print_schedule(p, rank, print_piece, &t, &e), &t, &e);
+}
+
+/* The index of the family named at i; raises with the nearest name. */
+static int check_family_name(lua_State *L, const mgrid_plan *p, int i) {
+  const char *name = luaL_checkstring(L, i), *known[256];
+  int         at = (int)mgrid_plan_find(p, name);
+  size_t      n = 0;
+  if (at >= 0) return at;
+  for (; n < p->content.nentries && n < 256; n++) known[n] = p->content.entry[n].name;
+  return mgrid_lua_unknown(L, "family", name, known, n);
+}
+
+static int plan_family(lua_State *L) {
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
+  int               i = check_family_name(L, p, 2);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_ref(p->content.entry[i].family);
+  return 1;
+}
+
+static int plan_grid(lua_State *L) {
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
+  const char       *name = luaL_checkstring(L, 2);
+  const mgrid_grid *g = mgrid_plan_grid(p, name);
+  if (!g) {
+    const char *known[64];
+    size_t      n = 0;
+    for (; n < p->content.ngrids && n < 64; n++) known[n] = p->content.grid[n].name;
+    return mgrid_lua_unknown(L, "grid", name, known, n);
+  }
+  mgrid_grid **box = mgrid_lua_new_grid(L);
+  *box = mgrid_grid_ref(g);
+  return 1;
+}
+
+/* plan:counts([rank]) -> { families, groups, singles, communicators } */
+static int plan_counts(lua_State *L) {
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
+  mgrid_plan_counts n = MGRID_PLAN_COUNTS_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_payer       payer = mgrid_budget_payer(L);
+  mgrid_status      s = lua_isnoneornil(L, 2) ? mgrid_plan_count_paid(p, &payer, &n, &e)
+                                              : mgrid_plan_count_rank(p, mgrid_lua_check_integer(L, 2), &n, &e);
+  mgrid_lua_settle(L, &payer);
+  if (s) return mgrid_lua_raise_error(L, &e);
+  lua_createtable(L, 0, 4);
+  lua_pushinteger(L, n.families);
+  lua_setfield(L, -2, "families");
+  lua_pushinteger(L, n.groups);
+  lua_setfield(L, -2, "groups");
+  lua_pushinteger(L, n.singles);
+  lua_setfield(L, -2, "singles");
+  lua_pushinteger(L, n.communicators);
+  lua_setfield(L, -2, "communicators");
+  return 1;
+}
+
+/* plan:rehearse() -> communicators, memberships; raises if creating them would deadlock */
+static int plan_rehearse(lua_State *L) {
+  mgrid_rehearsal r = MGRID_REHEARSAL_INIT;
+  mgrid_error     e = MGRID_ERROR_INIT;
+  mgrid_plan     *p = mgrid_lua_check_plan(L, 1);
+  int64_t         each = (int64_t)p->content.nentries + 1;
+  mgrid_lua_charge(L, p->content.world * each);
+  mgrid_lua_reserve(L, p->content.world * each, 64);
+  if (mgrid_plan_rehearse(p, &r, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushinteger(L, r.communicators);
+  lua_pushinteger(L, r.memberships);
+  return 2;
+}
+
+/* All families with all their parts, which a question about a rank goes through. */
+static int64_t nodes_of(const mgrid_plan *p) {
+  int64_t n = 0;
+  for (size_t i = 0; i < p->content.nentries; i++) n += p->content.entry[i].family->nodes;
+  return n;
+}
+
+/* plan:check() -> members, communicators | nil; raises when a law of the plan is broken */
+static int plan_check(lua_State *L) {
+  mgrid_plan_checked c = MGRID_PLAN_CHECKED_INIT;
+  mgrid_error        e = MGRID_ERROR_INIT;
+  mgrid_plan        *p = mgrid_lua_check_plan(L, 1);
+  int64_t            looked = p->content.world <= MGRID_CHECK_WHOLE ? p->content.world : MGRID_CHECK_SOME;
+  mgrid_lua_charge(L, looked * (16 * ((int64_t)p->content.nentries + 1) + nodes_of(p)));
+  if (mgrid_plan_check(p, &c, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_pushinteger(L, c.members);
+  if (c.sampled)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, c.communicators);
+  return 2;
+}
+
+/* plan:why(a, b) -> what two ranks have to do with each other, as a table */
+static int plan_why(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     a = mgrid_lua_check_integer(L, 2), b = mgrid_lua_check_integer(L, 3);
+  mgrid_error e = MGRID_ERROR_INIT;
+  json_t     *why;
+  if (mgrid_plan_why_json(p, a, b, &why, &e)) return mgrid_lua_raise_error(L, &e);
+  return mgrid_take_json(L, why) ? lua_error(L) : 1;
+}
+
+/* plan:shares(family) -> the family whose communicators it uses | nil */
+static int plan_shares(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int         i = check_family_name(L, p, 2);
+  if (p->shares[i] >= 0)
+    lua_pushstring(L, p->content.entry[p->shares[i]].name);
+  else
+    lua_pushnil(L);
+  return 1;
+}
+
+/* plan:dry(rank) -> State without communicators */
+static int plan_dry(lua_State *L) {
+  mgrid_plan   *p = mgrid_lua_check_plan(L, 1);
+  int64_t       rank = mgrid_lua_check_integer(L, 2);
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_state **box = mgrid_lua_new_state(L, true);
+  mgrid_lua_keep_dry(L, box, p, rank, &e);
+  return *box ? 1 : mgrid_lua_raise_error(L, &e);
+}
+
+static int plan_world(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_plan(L, 1)->content.world);
+  return 1;
+}
+
+static int plan_recipe(lua_State *L) {
+  lua_pushstring(L, mgrid_lua_check_plan(L, 1)->content.recipe);
+  return 1;
+}
+
+static int plan_digest(lua_State *L) {
+  char digest[33];
+  mgrid_plan_digest(mgrid_lua_check_plan(L, 1), digest);
+  lua_pushstring(L, digest);
+  return 1;
+}
+
+static int plan_families(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_createtable(L, (int)c->nentries, 0);
+  for (size_t i = 0; i < c->nentries; i++) {
+    lua_pushstring(L, c->entry[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static int plan_grids(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_createtable(L, (int)c->ngrids, 0);
+  for (size_t i = 0; i < c->ngrids; i++) {
+    lua_pushstring(L, c->grid[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+static int plan_len(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_lua_check_plan(L, 1)->content.nentries);
+  return 1;
+}
+
+static int plan_eq(lua_State *L) {
+  mgrid_plan *a = mgrid_lua_check_plan(L, 1), *b = mgrid_lua_check_plan(L, 2);
+  lua_pushboolean(L, a->digest[0] == b->digest[0] && a->digest[1] == b->digest[1]);
+  return 1;
+}
+
+static int plan_tostring(lua_State *L) {
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  char        digest[33];
+  mgrid_plan_digest(p, digest);
+  digest[8] = '\0';
+  lua_pushfstring(L, "Plan of %d families over %I ranks, digest %s...", (int)p->content.nentries,
+                  (LUAI_UACINT)p->content.world, digest);
+  return 1;
+}
+
+static int plan_next(lua_State *L) { /* plan, last name or nil -> name, Family */
+  mgrid_plan *p = mgrid_lua_check_plan(L, 1);
+  int64_t     i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(p, luaL_checkstring(L, 2));
+  if ((size_t)(i + 1) >= p->content.nentries) return 0;
+  lua_pushstring(L, p->content.entry[i + 1].name);
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  box->f = mgrid_family_ref(p->content.entry[i + 1].family);
+  return 2;
+}
+
+static int plan_pairs(lua_State *L) {
+  mgrid_lua_check_plan(L, 1);
+  lua_pushcfunction(L, plan_next);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+static const luaL_Reg plan_fields[] = {
+  { "world", plan_world }, { "digest", plan_digest }, { "families", plan_families },
+  { "grids", plan_grids }, { "recipe", plan_recipe }, { "tensors", mgrid_lua_plan_tensors },
+  { NULL, NULL }
+};
+static const luaL_Reg        plan_methods[] = { { "json", plan_json },
+                                                { "text", plan_text },
+                                                { "schedule", plan_schedule },
+                                                { "family", plan_family },
+                                                { "grid", plan_grid },
+                                                { "counts", plan_counts },
+                                                { "rehearse", plan_rehearse },
+                                                { "check", plan_check },
+                                                { "shares", plan_shares },
+                                                { "dry", plan_dry },
+                                                { "tensor", mgrid_lua_plan_tensor },
+                                                { "why", plan_why },
+                                                { NULL, NULL } };
+static const luaL_Reg        plan_meta[] = { { "__len", plan_len },           { "__eq", plan_eq },
+                                             { "__tostring", plan_tostring }, { "__pairs", plan_pairs },
+                                             { "__gc", mgrid_lua_free_box },  { NULL, NULL } };
+static const mgrid_lua_class plan_class = { MGRID_LUA_PLAN, plan_fields, plan_methods, NULL, plan_meta };
+
+void mgrid_lua_open_plan(lua_State *L) {
+  mgrid_lua_open_class(L, &plan_class);
+  lua_pushcfunction(L, new_plan);
+  lua_setfield(L, -2, "plan");
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT
+**
+** state.c - State for Lua: what a trainer asks.
+*/
+#include "recipe/words/lookup.h"
+
+#include <string.h>
+
+static int state_missing(lua_State *L);
+
+mgrid_state **mgrid_lua_new_state(lua_State *L, bool owned) {
+  mgrid_state_box *box = lua_newuserdatauv(L, sizeof *box, 2);
+  *box = (mgrid_state_box){ NULL, owned, false };
+  mgrid_lua_own_metatable(L, MGRID_LUA_STATE, &mgrid_lua_state_key, state_missing);
+  return &box->s;
+}
+
+static void free_kept(void *box) { mgrid_state_free(*(mgrid_state **)box); }
+
+/* Freeing a dry state asks no other rank, so its garbage can be collected; another userdata does that, in whose box it
+** is found again if Lua skips the finalizer. */
+void mgrid_lua_keep_dry(lua_State *L, mgrid_state **state, const mgrid_plan *p, int64_t rank, mgrid_error *err) {
+  mgrid_state_box *box = (mgrid_state_box *)state;
+  mgrid_state    **kept = mgrid_lua_new_box(L, sizeof *kept, 0, MGRID_LUA_KEPT, free_kept);
+  mgrid_backend   *b = mgrid_backend_dry(p->content.world, rank, err);
+  if (b) *kept = mgrid_materialize(p, b, NULL, err);
+  mgrid_backend_free(b); /* the state keeps it */
+  if (!*kept) return;
+  size_t bytes = (*kept)->view.nmembers * sizeof(mgrid_group) + (*kept)->view.ncomms * 256 + 1024;
+  mgrid_lua_weigh(L, kept, bytes);
+  box->s = *kept, box->kept = true;
+  lua_setiuservalue(L, -2, MGRID_KEEPER);
+}
+
+static mgrid_state_box *check_state_box(lua_State *L, int i) {
+  return mgrid_lua_check_own(L, i, MGRID_LUA_STATE, &mgrid_lua_state_key);
+}
+
+mgrid_state *mgrid_lua_check_state(lua_State *L, int i) {
+  mgrid_state_box *box = check_state_box(L, i);
+  if (!box->s) mgrid_lua_raise(L, "the state is closed");
+  return box->s;
+}
+
+/* Empty a table of answers, and those of the groups in it. */
+static void forget(lua_State *L, int answers) {
+  answers = lua_absindex(L, answers);
+  for (lua_pushnil(L); mgrid_lua_next(L, answers);) {
+    if (mgrid_lua_test_own(L, -1, &mgrid_lua_group_key)) {
+      lua_getiuservalue(L, -1, MGRID_ANSWERS);
+      forget(L, -1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    lua_pushvalue(L, -1);
+    lua_pushnil(L);
+    lua_rawset(L, answers); /* the walk allows to clear the key that it gave */
+  }
+}
+
+void mgrid_lua_close_state(lua_State *L, int i) {
+  mgrid_state_box *box = check_state_box(L, i);
+  lua_getiuservalue(L, i, MGRID_ANSWERS);
+  forget(L, -1);
+  lua_pop(L, 1);
+  /* Without s its finalizer was called by hand, and the keeper frees the state. */
+  if (box->s && box->kept && lua_getiuservalue(L, i, MGRID_KEEPER) == LUA_TUSERDATA) {
+    *(mgrid_state **)mgrid_lua_in_box(lua_touserdata(L, -1)) = NULL;
+    lua_pop(L, 1);
+  }
+  if (box->owned) mgrid_state_free(box->s);
+  box->s = NULL;
+}
+
+/* ------------------------------------------------------------------- State */
+
+/* state:groups(family) -> list of Group: one of a partition, several of a cover, or none */
+static int state_groups(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  const char  *family = luaL_checkstring(L, 2);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  lua_newtable(L);
+  for (size_t nth = 0;; nth++) {
+    const mgrid_group *g = mgrid_state_group_nth(s, family, nth, &e);
+    if (e.status) return mgrid_lua_raise_error(L, &e);
+    if (!g) return 1;
+    mgrid_lua_push_group(L, 1, g);
+    lua_rawseti(L, -2, (lua_Integer)nth + 1);
+  }
+}
+
+/* state:has(family) -> boolean: is there a family of that name? This rank need not be in it. */
+static int state_has(lua_State *L) {
+  lua_pushboolean(L, mgrid_plan_find(mgrid_lua_check_state(L, 1)->plan, luaL_checkstring(L, 2)) >= 0);
+  return 1;
+}
+
+/* state:coord(grid, dim) -> integer | nil */
+static int state_coord(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  mgrid_error  e = MGRID_ERROR_INIT;
+  int64_t      at = mgrid_state_coord(s, luaL_checkstring(L, 2), luaL_checkstring(L, 3), &e);
+  if (e.status) return mgrid_lua_raise_error(L, &e);
+  if (at < 0)
+    lua_pushnil(L);
+  else
+    lua_pushinteger(L, at);
+  return 1;
+}
+
+mgrid_state *mgrid_lua_check_host_state(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  if (!check_state_box(L, 1)->owned) mgrid_lua_raise(L, "a query or policy cannot communicate: one rank asks it alone");
+  return s;
+}
+
+static int state_prove(lua_State *L) {
+  int64_t     n = 0;
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_state_prove(mgrid_lua_check_host_state(L), &n, &e)) return mgrid_lua_failure(L, &e);
+  lua_pushinteger(L, n);
+  return 1;
+}
+
+static int state_create(lua_State *L) {
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (mgrid_state_create(mgrid_lua_check_host_state(L), luaL_checkstring(L, 2), &e)) return mgrid_lua_failure(L, &e);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+static int state_close(lua_State *L) {
+  mgrid_state_box *box = check_state_box(L, 1);
+  if (box->s && !box->owned) return mgrid_lua_raise(L, "a query or policy cannot close the state");
+  mgrid_lua_close_state(L, 1);
+  return 0;
+}
+
+/* Freeing a state is collective unless it is dry, and ranks collect garbage at different moments: only disown it here. */
+static int state_gc(lua_State *L) {
+  mgrid_state_box *box = check_state_box(L, 1);
+  if (box->owned && box->s && !box->kept) mgrid_state_abandon(box->s);
+  box->s = NULL;
+  return 0;
+}
+
+static int state_rank(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_state(L, 1)->view.rank);
+  return 1;
+}
+
+static int state_world(lua_State *L) {
+  lua_pushinteger(L, mgrid_lua_check_state(L, 1)->plan->content.world);
+  return 1;
+}
+
+static int state_plan(lua_State *L) {
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  *mgrid_lua_new_plan(L) = mgrid_plan_ref(s->plan);
+  return 1;
+}
+
+static int state_machine(lua_State *L) {
+  mgrid_lua_push_machine(L, mgrid_lua_check_state(L, 1));
+  return 1;
+}
+
+static int state_ncomms(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_state_ncomms(mgrid_lua_check_state(L, 1)));
+  return 1;
+}
+
+static int state_ngroups(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_state_ngroups(mgrid_lua_check_state(L, 1)));
+  return 1;
+}
+
+/* Push the Mesh of a named grid, fresh each time: its table is the caller's to change. Its metatable is kept among
+** the answers. */
+static void push_mesh(lua_State *L, int answers, const mgrid_grid *grid, int64_t rank) {
+  if (lua_rawgetp(L, answers, grid) == LUA_TNIL) {
+    lua_pop(L, 1);
+    mgrid_lua_push_mesh_metatable(L, grid, rank);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, answers, grid);
+  }
+  mgrid_lua_push_mesh(L, grid, rank, lua_gettop(L));
+}
+
+/* state.tp is a Group or nil, state.dense the Mesh of a named grid; the State's own fields and methods come
+** first. Called with (answers, key). */
+static int state_missing(lua_State *L) {
+  enum { STATE = lua_upvalueindex(1) };
+  const char *key = luaL_checkstring(L, 2);
+  if (mgrid_lua_class_get(L, &mgrid_lua_state_class, STATE, key)) {
+    bool fresh = strcmp(key, "ncomms") == 0 || strcmp(key, "ngroups") == 0 || strcmp(key, "plan") == 0;
+    if (!fresh) mgrid_lua_keep_answer(L, 1, key);
+    return 1;
+  }
+  mgrid_state      *s = mgrid_lua_check_state(L, STATE);
+  const mgrid_grid *grid = mgrid_plan_grid(s->plan, key);
+  if (grid) {
+    push_mesh(L, 1, grid, s->view.rank);
+    return 1;
+  }
+  mgrid_error        e = MGRID_ERROR_INIT;
+  const mgrid_group *g = mgrid_state_group(s, key, &e);
+  if (e.status) return mgrid_lua_raise_error(L, &e);
+  lua_pushvalue(L, STATE);
+  mgrid_lua_push_group(L, -1, g);
+  if (g) mgrid_lua_keep_answer(L, 1, key);
+  return 1;
+}
+
+static int state_tostring(lua_State *L) {
+  mgrid_state_box *box = check_state_box(L, 1);
+  if (!box->s)
+    lua_pushliteral(L, "State (closed)");
+  else
+    lua_pushfstring(L, "State of rank %I of %I: %d groups, %d communicators", (LUAI_UACINT)box->s->view.rank,
+                    (LUAI_UACINT)box->s->plan->content.world, (int)mgrid_state_ngroups(box->s),
+                    (int)mgrid_state_ncomms(box->s));
+  return 1;
+}
+
+static int state_next(lua_State *L) { /* state, last name or nil -> name, Group or false */
+  mgrid_state *s = mgrid_lua_check_state(L, 1);
+  int64_t      i = lua_isnil(L, 2) ? -1 : mgrid_plan_find(s->plan, luaL_checkstring(L, 2));
+  if ((size_t)(i + 1) >= s->plan->content.nentries) return 0;
+  const char        *name = s->plan->content.entry[i + 1].name;
+  const mgrid_group *g = mgrid_state_group(s, name, NULL);
+  lua_pushstring(L, name);
+  if (g)
+    mgrid_lua_push_group(L, 1, g);
+  else
+    lua_pushboolean(L, 0);
+  return 2;
+}
+
+static int state_pairs(lua_State *L) {
+  mgrid_lua_check_state(L, 1);
+  lua_pushcfunction(L, state_next);
+  lua_pushvalue(L, 1);
+  lua_pushnil(L);
+  return 3;
+}
+
+static const luaL_Reg state_fields[] = {
+  { "rank", state_rank },     { "world", state_world },     { "plan", state_plan }, { "machine", state_machine },
+  { "ncomms", state_ncomms }, { "ngroups", state_ngroups }, { NULL, NULL }
+};
+static const luaL_Reg state_methods[] = { { "groups", state_groups },
+                                          { "coord", state_coord },
+                                          { "has", state_has },
+                                          { "prove", state_prove },
+                                          { "create", state_create },
+                                          { "close", state_close },
+                                          { "suspend", mgrid_lua_state_suspend },
+                                          { "resume", mgrid_lua_state_resume },
+                                          { "held_memory", mgrid_lua_state_held_memory },
+                                          { NULL, NULL } };
+static const luaL_Reg state_meta[] = { { "__gc", state_gc },       { "__close", state_close },
+                                       { "__len", state_ngroups }, { "__tostring", state_tostring },
+                                       { "__pairs", state_pairs }, { NULL, NULL } };
+const mgrid_lua_class mgrid_lua_state_class = { MGRID_LUA_STATE, state_fields, state_methods, NULL, state_meta };
+
+void mgrid_lua_open_state(lua_State *L) {
+  static const luaL_Reg        kept_meta[] = { { "__gc", mgrid_lua_free_box }, { NULL, NULL } };
+  static const mgrid_lua_class kept_class = { MGRID_LUA_KEPT, NULL, NULL, NULL, kept_meta };
+  mgrid_lua_open_class(L, &mgrid_lua_state_class);
+  mgrid_lua_open_group(L);
+  mgrid_lua_open_class(L, &kept_class);
+}

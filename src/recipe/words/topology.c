@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+**
+** topology.c - Topology for Lua: families, grids and tensors by name.
+*/
+#include "recipe/bind.h"
+
+#include <string.h>
+
+/* User values of a Topology, 1: name -> the Family, Grid or Tensor that was assigned; 2: name -> "file:line: ". */
+
+static void free_topology(void *box) { mgrid_topology_free(*(mgrid_topology **)box); }
+
+static int new_topology(lua_State *L) {
+  int64_t          world = mgrid_lua_check_world(L, 1)->window.world;
+  mgrid_topology **box = mgrid_lua_new_box(L, sizeof *box, 2, MGRID_LUA_TOPOLOGY, free_topology);
+  lua_newtable(L);
+  lua_setiuservalue(L, -2, 1);
+  lua_newtable(L);
+  lua_setiuservalue(L, -2, 2);
+  mgrid_error e = MGRID_ERROR_INIT;
+  *box = mgrid_topology_new(world, &e);
+  if (!*box) return mgrid_lua_raise_error(L, &e);
+  mgrid_lua_weigh(L, box, 2 * sizeof **box);
+  return 1;
+}
+
+/* Set field `name` of user value i of the topology to the value on the top, which is popped. */
+static void remember(lua_State *L, int i, const char *name) {
+  lua_getiuservalue(L, 1, i);
+  lua_insert(L, -2);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+/* t.x = nil. False: there is no x. */
+static bool forget(lua_State *L, mgrid_topology *t, const char *name) {
+  if (!mgrid_topology_remove(t, name)) return false;
+  for (int i = 1; i <= 2; i++) {
+    lua_pushnil(L);
+    remember(L, i, name);
+  }
+  return true;
+}
+
+/* Does the topology have f itself under this name? */
+static bool has(lua_State *L, const char *name, const mgrid_lua_family *f) {
+  lua_getiuservalue(L, 1, 1);
+  lua_getfield(L, -1, name);
+  const mgrid_lua_family *held = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
+  lua_pop(L, 2);
+  return f && held && held->f == f->f;
+}
+
+void mgrid_lua_weigh_topology(lua_State *L, int i) {
+  const mgrid_content *c = &mgrid_lua_check_topology(L, i)->content;
+  size_t               names = c->nentries + c->ngrids + c->ntensors;
+  for (size_t k = 0; k < c->nconcurrent; k++) names += c->concurrent[k].n;
+  mgrid_lua_weigh(L, mgrid_lua_in_box(lua_touserdata(L, i)),
+                  sizeof(mgrid_topology) + 2 * names * sizeof(mgrid_entry) + c->held);
+}
+
+/* Put the Family f, or the grid g, under that name; `again`: f is there, and has other options (t.x = t.x:with { ... }). */
+MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, const mgrid_lua_family *f, bool again,
+                            mgrid_grid *g) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = again ? mgrid_topology_choose(t, name, f->choice, &e)
+                   : f   ? mgrid_topology_put(t, name, f->f, f->choice, &e)
+                         : mgrid_topology_put_grid(t, name, g, &e);
+  if (s) mgrid_lua_raise_error(L, &e);
+}
+
+static int topology_newindex(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  if (lua_type(L, 2) != LUA_TSTRING)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a topology holds families by name; the key is %s",
+                              mgrid_lua_kind(L, 2));
+  const char       *name = mgrid_lua_name(L, 2);
+  mgrid_lua_family *f = mgrid_lua_test_box(L, 3, MGRID_LUA_FAMILY);
+  mgrid_grid      **g = mgrid_lua_test_box(L, 3, MGRID_LUA_GRID);
+  const char       *what = f ? "family" : g ? "grid" : luaL_testudata(L, 3, MGRID_LUA_TENSOR) ? "tensor" : NULL;
+  if (lua_isnil(L, 3) && forget(L, t, name)) return 0;
+  if (!what)
+    return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "'%s' is assigned %s; a topology holds families, grids and tensors%s",
+                              name, lua_isnil(L, 3) ? "nothing (nil)" : mgrid_lua_kind(L, 3),
+                              lua_isinteger(L, 3) ? ": of a grid g, g.tp is a size, and g \"tp\" the family" : "");
+  if (mgrid_lua_class_has(&mgrid_lua_state_class, name))
+    return mgrid_lua_raise(L, "'%s' is what a State answers itself; name the %s otherwise, as '%s_group'", name, what,
+                           name);
+  lua_getiuservalue(L, 1, 2);
+  bool again = has(L, name, f);
+  if (!again && lua_getfield(L, -1, name) == LUA_TSTRING) {
+    const char *where = lua_tostring(L, -1);
+    int         len = (int)strlen(where);
+    return mgrid_lua_raise_as(L, MGRID_DUPLICATE,
+                              "'%s' is in the topology already%s%.*s; name yours otherwise, or assign nil first", name,
+                              len ? ", since " : "", len > 2 ? len - 2 : 0, where);
+  }
+  if (f || g)
+    put(L, t, name, f, again, g ? *g : NULL);
+  else
+    mgrid_lua_add_tensor(L, 1, name, 3);
+  mgrid_lua_weigh_topology(L, 1);
+  mgrid_lua_where(L);
+  remember(L, 2, name);
+  lua_pushvalue(L, 3);
+  remember(L, 1, name);
+  return 0;
+}
+
+/* t:has "x": is there a family, grid or tensor x? No family can be called "has", for a State answers that, too. */
+static int topology_has(lua_State *L) {
+  mgrid_lua_check_topology(L, 1);
+  luaL_checkstring(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  lua_pushvalue(L, 2);
+  lua_pushboolean(L, lua_rawget(L, -2) != LUA_TNIL);
+  return 1;
+}
+
+static int topology_index(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  if (lua_type(L, 2) == LUA_TNUMBER) return mgrid_lua_no_list(L, MGRID_LUA_TOPOLOGY);
+  const char *name = luaL_checkstring(L, 2);
+  lua_getiuservalue(L, 1, 1);
+  if (lua_getfield(L, -1, name) != LUA_TNIL) return 1;
+  if (strcmp(name, "has") == 0) {
+    lua_pushcfunction(L, topology_has);
+    return 1;
+  }
+  const mgrid_content *c = &t->content;
+  const char          *known[256];
+  size_t               n = 0;
+  for (size_t i = 0; i < c->nentries && n < 256; i++) known[n++] = c->entry[i].name;
+  for (size_t i = 0; i < c->ngrids && n < 256; i++) known[n++] = c->grid[i].name;
+  for (size_t i = 0; i < c->ntensors && n < 256; i++) known[n++] = c->tensor[i].name;
+  return mgrid_lua_unknown(L, "family", name, known, n);
+}
+
+/* Upvalues: the families' names when the loop began, and how many of them were visited. The loop's body may
+** take families out. */
+static int topology_next(lua_State *L) { /* topology -> name, Family */
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  lua_Integer     i = lua_tointeger(L, lua_upvalueindex(2));
+  while (lua_rawgeti(L, lua_upvalueindex(1), ++i) == LUA_TSTRING) {
+    if (mgrid_content_find(&t->content, lua_tostring(L, -1)) < 0) {
+      lua_pop(L, 1);
+      continue;
+    }
+    lua_pushinteger(L, i);
+    lua_replace(L, lua_upvalueindex(2));
+    lua_getiuservalue(L, 1, 1);
+    lua_pushvalue(L, -2);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    return 2;
+  }
+  return 0;
+}
+
+static int topology_pairs(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_topology(L, 1)->content;
+  lua_createtable(L, (int)c->nentries, 0);
+  for (size_t i = 0; i < c->nentries; i++) {
+    lua_pushstring(L, c->entry[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_pushinteger(L, 0);
+  lua_pushcclosure(L, topology_next, 2);
+  lua_pushvalue(L, 1);
+  return 2;
+}
+
+static int topology_len(lua_State *L) {
+  lua_pushinteger(L, (lua_Integer)mgrid_lua_check_topology(L, 1)->content.nentries);
+  return 1;
+}
+
+static int topology_tostring(lua_State *L) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, 1);
+  lua_pushfstring(L, "Topology of %d families over %I ranks", (int)t->content.nentries, (LUAI_UACINT)t->content.world);
+  return 1;
+}
+
+static const luaL_Reg        topology_meta[] = { { "__index", topology_index },
+                                                 { "__newindex", topology_newindex },
+                                                 { "__len", topology_len },
+                                                 { "__pairs", topology_pairs },
+                                                 { "__tostring", topology_tostring },
+                                                 { "__gc", mgrid_lua_free_box },
+                                                 { NULL, NULL } };
+static const mgrid_lua_class topology_class = { MGRID_LUA_TOPOLOGY, NULL, NULL, NULL, topology_meta };
+
+void mgrid_lua_open_topology(lua_State *L) {
+  static const luaL_Reg functions[] = { { "topology", new_topology },
+                                        { "concurrent", mgrid_lua_concurrent },
+                                        { NULL, NULL } };
+  mgrid_lua_open_class(L, &topology_class);
+  luaL_setfuncs(L, functions, 0);
+}

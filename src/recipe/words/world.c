@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+**
+** world.c - World for Lua: the ranks of a world, a window of them, or some of them in another order.
+*/
+#include "recipe/bind.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int64_t size_of(const mgrid_lua_world *w) { return w->order ? w->order->size : w->window.size; }
+
+/* Give a World an order, which it owns from now on; NULL raises the error. */
+static int set_order(lua_State *L, mgrid_lua_world *box, mgrid_family *order, const mgrid_error *e) {
+  bool plain;
+  if (!order) return mgrid_lua_raise_error(L, e);
+  box->order = order;
+  box->window = mgrid_order_window(order, &plain);
+  mgrid_lua_weigh(L, box, sizeof *box + (plain ? 0 : order->bytes));
+  if (!plain) return 1;
+  mgrid_family_free(order);
+  box->order = NULL;
+  return 1;
+}
+
+/* ------------------------------------------------------------------- parts */
+
+/* world:window(offset [, size]): ranks that follow each other, or in another order positions that do, O(size) */
+static int world_window(lua_State *L) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  int64_t                all = size_of(w), offset = mgrid_lua_check_integer(L, 2);
+  if (offset < 0 || offset >= all)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "window offset %" PRId64 " is outside the %" PRId64 " ranks (0 to %" PRId64 ")", offset,
+                              all, all - 1);
+  int64_t size = mgrid_lua_opt_integer(L, 3, all - offset);
+  if (size < 1 || size > all - offset)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                              "a window from %" PRId64 " has 1 to %" PRId64 " ranks, not %" PRId64, offset,
+                              all - offset, size);
+  mgrid_lua_world *box = mgrid_lua_new_world(L);
+  if (!w->order) {
+    box->window = (mgrid_window){ w->window.world, w->window.offset + offset, size };
+    return 1;
+  }
+  mgrid_lua_charge(L, 16 * size);
+  mgrid_lua_reserve(L, size, 24);
+  mgrid_error e = MGRID_ERROR_INIT;
+  int32_t    *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)size * sizeof *ranks);
+  if (ranks) mgrid_family_slice(w->order, 0, offset, size, ranks);
+  return set_order(L, box, mgrid_order_list(w->window, size, ranks, &e), &e);
+}
+
+/* Raise unless all ranks of the order are among those of the World. */
+static void check_within(lua_State *L, const mgrid_lua_world *w, const mgrid_lua_world *part) {
+  const mgrid_window *in = &w->window, *of = &part->window;
+  if (of->world != in->world)
+    mgrid_lua_raise(L, "the family is of a world of %" PRId64 " ranks, and this one has %" PRId64, of->world,
+                    in->world);
+  if (of->offset < in->offset || of->offset + of->size > in->offset + in->size)
+    mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                       "the family has ranks %" PRId64 " to %" PRId64 "; this World has %" PRId64 " to %" PRId64,
+                       of->offset, of->offset + of->size - 1, in->offset, in->offset + in->size - 1);
+  if (!w->order) return;
+  mgrid_lua_charge(L, 16 * size_of(part));
+  for (int64_t i = 0, n = size_of(part), group, position; i < n; i++) {
+    int64_t rank = part->order ? mgrid_family_rank(part->order, 0, i) : of->offset + i;
+    if (!mgrid_family_locate(w->order, rank, 0, &group, &position))
+      mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                         "rank %" PRId64 " at position %" PRId64
+                         " of the order is not in this World, which has %" PRId64 " of the ranks",
+                         rank, i, size_of(w));
+  }
+}
+
+/* Put the list of fn(position, size) for every position where the function is. */
+static void call_for_each(lua_State *L, int fn, int64_t size) {
+  lua_createtable(L, 0, 0);
+  for (int64_t i = 0; i < size; i++) {
+    lua_pushvalue(L, fn);
+    lua_pushinteger(L, i);
+    lua_pushinteger(L, size);
+    lua_call(L, 2, 1);
+    if (!lua_isinteger(L, -1))
+      mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "order: the function gave %s for position %" PRId64 ", not a rank",
+                         mgrid_lua_kind(L, -1), i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_replace(L, fn);
+}
+
+/* The World at 1 in the order of the list of n ranks, or of the family, at 2. */
+MGRID_APART static int order_of(lua_State *L, const mgrid_lua_family *f, int64_t n) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  mgrid_lua_world       *box = mgrid_lua_new_world(L);
+  mgrid_error            e = MGRID_ERROR_INIT;
+  if (f) {
+    set_order(L, box, mgrid_order_of(f->f, &e), &e);
+    check_within(L, w, box);
+    return 1;
+  }
+  for (int64_t i = 0; i < n; i++) { /* check all before allocating: an error would leak */
+    lua_rawgeti(L, 2, i + 1);
+    int64_t rank = lua_tointeger(L, -1);
+    if (!lua_isinteger(L, -1))
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "position %" PRId64 " of the order holds %s, not a rank", i,
+                                mgrid_lua_kind(L, -1));
+    if (rank < 0 || rank > MGRID_WORLD_MAX)
+      return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                                "rank %" PRId64 " at position %" PRId64
+                                " of the order is out of range; ranks are %" PRId64 " to %" PRId64,
+                                rank, i, w->window.offset, w->window.offset + w->window.size - 1);
+    lua_pop(L, 1);
+  }
+  int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(n + 1) * sizeof *ranks);
+  for (int64_t i = 0; i < n && ranks; i++) {
+    lua_rawgeti(L, 2, i + 1);
+    ranks[i] = (int32_t)lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  set_order(L, box, mgrid_order_list(w->window, n, ranks, &e), &e);
+  check_within(L, w, box);
+  return 1;
+}
+
+/* world:order(list), (function(position, size)), O(size) log(size); (family of one group), O(modes) if it is strided */
+static int world_order(lua_State *L) {
+  const mgrid_lua_world  *w = mgrid_lua_check_world(L, 1);
+  const mgrid_lua_family *f = mgrid_lua_test_box(L, 2, MGRID_LUA_FAMILY);
+  bool                    fn = lua_isfunction(L, 2);
+  luaL_argexpected(L, f || lua_istable(L, 2) || fn, 2, "list of ranks, function or family");
+  lua_settop(L, 2);
+  int64_t n = f ? f->f->total : fn ? size_of(w) : (int64_t)lua_rawlen(L, 2);
+  if (!f || f->f->form != MGRID_STRIDED) mgrid_lua_charge(L, n > INT64_MAX / 16 ? n : 16 * n);
+  if (!f) mgrid_lua_reserve(L, n, 24);
+  if (fn) call_for_each(L, 2, n);
+  return order_of(L, f, n);
+}
+
+/* world:table(lists or their text, "partition" | "partial" | "cover") */
+static int world_table(lua_State *L) {
+  static const char *const kinds[] = { "partition", "partial", "cover" };
+  const mgrid_lua_world   *in = mgrid_lua_check_world(L, 1);
+  mgrid_window             w = in->window;
+  if (in->order)
+    return mgrid_lua_raise(L, "lists hold ranks, which have no order; make the table of the world itself, 'partial' "
+                              "where it leaves ranks out");
+  if (lua_type(L, 2) == LUA_TSTRING) mgrid_lua_pasted(L, 2, w.offset + w.size);
+  mgrid_lua_check_table(L, 2, "{ { 0, 1 }, { 2, 3 } }");
+  const char *said = luaL_optstring(L, 3, kinds[0]);
+  int         kind = 0;
+  while (kind < 3 && strcmp(said, kinds[kind]) != 0) kind++;
+  if (kind == 3) return mgrid_lua_unknown(L, "kind of table", said, kinds, 3);
+  int64_t           count = (int64_t)lua_rawlen(L, 2), total = 0;
+  mgrid_lua_family *box = mgrid_lua_new_family(L, NULL);
+  for (int64_t g = 1; g <= count; g++) { /* check all before allocating: an error would leak */
+    if (lua_rawgeti(L, 2, g) != LUA_TTABLE)
+      return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table is %s, not a list of ranks", g - 1,
+                                mgrid_lua_kind(L, -1));
+    int64_t n = (int64_t)mgrid_lua_charge_list(L, -1, 16);
+    for (int64_t i = 1; i <= n; i++) {
+      lua_rawgeti(L, -1, i);
+      int64_t rank = lua_tointeger(L, -1);
+      if (!lua_isinteger(L, -1))
+        return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "group %" PRId64 " of the table holds %s, not a rank", g - 1,
+                                  mgrid_lua_kind(L, -1));
+      if (rank < 0 || rank > MGRID_WORLD_MAX)
+        return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE,
+                                  "rank %" PRId64 " of group %" PRId64 " is out of range; ranks are %" PRId64
+                                  " to %" PRId64,
+                                  rank, g - 1, w.offset, w.offset + w.size - 1);
+      lua_pop(L, 1);
+    }
+    total += n;
+    lua_pop(L, 1);
+  }
+  mgrid_lua_reserve(L, total + count, 24);
+  int64_t *starts = mgrid_realloc(NULL, NULL, 0, (size_t)(count + 1) * sizeof *starts);
+  int32_t *ranks = mgrid_realloc(NULL, NULL, 0, (size_t)(total + 1) * sizeof *ranks);
+  int64_t  at = 0;
+  for (int64_t g = 1; starts && ranks && g <= count; g++) {
+    lua_rawgeti(L, 2, g);
+    starts[g - 1] = at;
+    for (int64_t i = 1, n = (int64_t)lua_rawlen(L, -1); i <= n; i++) {
+      lua_rawgeti(L, -1, i);
+      ranks[at++] = (int32_t)lua_tointeger(L, -1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+  mgrid_error e = MGRID_ERROR_INIT;
+  if (starts) starts[count] = at;
+  if (starts && ranks)
+    box->f = mgrid_family_table(w, count, starts, ranks, (mgrid_coverage)kind, &e);
+  else
+    mgrid_oom(&e);
+  mgrid_release(starts);
+  mgrid_release(ranks);
+  return mgrid_lua_made_family(L, box, &e);
+}
+
+/* ------------------------------------------------------------------ answers */
+
+static int world_size(lua_State *L) {
+  lua_pushinteger(L, size_of(mgrid_lua_check_world(L, 1)));
+  return 1;
+}
+
+static int world_offset(lua_State *L) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  if (w->order) return mgrid_lua_raise(L, "a World in another order has no offset; world:rank(0) is its first rank");
+  lua_pushinteger(L, w->window.offset);
+  return 1;
+}
+
+/* world:rank(position) -> rank */
+static int world_rank(lua_State *L) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  int64_t                position = mgrid_lua_check_integer(L, 2), size = size_of(w);
+  if (position < 0 || position >= size)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "position %" PRId64 " is out of range (0 to %" PRId64 ")",
+                              position, size - 1);
+  lua_pushinteger(L, w->order ? mgrid_family_rank(w->order, 0, position) : w->window.offset + position);
+  return 1;
+}
+
+static int world_tostring(lua_State *L) {
+  const mgrid_lua_world *w = mgrid_lua_check_world(L, 1);
+  LUAI_UACINT            first = w->window.offset, size = size_of(w);
+  char                   order[160];
+  if (w->order) {
+    mgrid_text t = { 0 };
+    mgrid_order_text(w->order, &t);
+    mgrid_text_ellipsis(order, sizeof order, mgrid_text_finish(&t, order, sizeof order));
+    lua_pushfstring(L, "World of %I ranks, order %s", size, order);
+  } else if (w->window.size == w->window.world) {
+    lua_pushfstring(L, "World of %I ranks", size);
+  } else {
+    lua_pushfstring(L, "World of %I ranks, window %I..%I", (LUAI_UACINT)w->window.world, first, first + size - 1);
+  }
+  return 1;
+}
+
+static int world_eq(lua_State *L) {
+  const mgrid_lua_world *a = mgrid_lua_check_world(L, 1), *b = mgrid_lua_check_world(L, 2);
+  const mgrid_window    *x = &a->window, *y = &b->window;
+  bool order = a->order && b->order ? mgrid_family_same_rule(a->order, b->order) : a->order == b->order;
+  lua_pushboolean(L, order && x->world == y->world && x->offset == y->offset && x->size == y->size);
+  return 1;
+}
+
+static int new_world(lua_State *L) {
+  int64_t size = mgrid_lua_check_integer(L, 1);
+  if (size < 1 || size > MGRID_WORLD_MAX)
+    return mgrid_lua_raise_as(L, MGRID_OUT_OF_RANGE, "a world has 1 to %" PRId64 " ranks, not %" PRId64,
+                              MGRID_WORLD_MAX, size);
+  mgrid_lua_new_world(L)->window = mgrid_world(size);
+  return 1;
+}
+
+/* Arithmetic and comparison with a world, whose size is meant. */
+static int no_number(lua_State *L) {
+  return mgrid_lua_raise_as(L, MGRID_BAD_VALUE, "a World is no number; world.size is that of its ranks");
+}
+
+static const luaL_Reg fields[] = { { "size", world_size }, { "offset", world_offset }, { NULL, NULL } };
+static const luaL_Reg methods[] = {
+  { "window", world_window }, { "order", world_order }, { "table", world_table }, { "rank", world_rank }, { NULL, NULL }
+};
+static const luaL_Reg meta[] = {
+  { "__len", world_size }, { "__tostring", world_tostring }, { "__eq", world_eq },   { "__gc", mgrid_lua_free_box },
+  { "__add", no_number },  { "__sub", no_number },           { "__mul", no_number }, { "__div", no_number },
+  { "__idiv", no_number }, { "__mod", no_number },           { "__lt", no_number },  { "__le", no_number },
+  { NULL, NULL }
+};
+static const mgrid_lua_class world_class = { MGRID_LUA_WORLD, fields, methods, mgrid_lua_world_layouts, meta };
+
+void mgrid_lua_open_world(lua_State *L) {
+  mgrid_lua_open_class(L, &world_class);
+  lua_pushcfunction(L, new_world);
+  lua_setfield(L, -2, "world");
+}

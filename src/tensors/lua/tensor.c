@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT
+**
+** tensor.c - tensor { ... } for Lua. What it says is kept as a table until it is assigned to a topology, whose
+** grids it may name; then it is read, axis by axis. What a plan answers about its tensors.
+**
+** Tensors of a flat are in flat.c. Arrays are userdata that stay on the stack while a tensor is read: an error in
+** between leaks nothing.
+*/
+#include "recipe/bind.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define AXIS_DIMS 16 /* dims that may cut one axis in a recipe */
+
+/* Where the tensor's table is: user value 1. */
+static int new_tensor(lua_State *L) {
+  static const char *const known[] = { "axes", "type", "over", "cut", "on" };
+  luaL_argexpected(L, lua_istable(L, 1), 1, "table");
+  mgrid_lua_check_keys(L, 1, "field", known, 5, false);
+  lua_settop(L, 1);
+  lua_newuserdatauv(L, 0, 1);
+  luaL_setmetatable(L, MGRID_LUA_TENSOR);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  return 1;
+}
+
+/* -------------------------------------------------------------------- axes */
+
+/* A tensor that is being read: its table at `table`, its topology. A function of the recipe that gives bounds may change
+** all of these meanwhile: names and the grid stay on the stack. */
+typedef struct reading {
+  lua_State        *L;
+  const char       *what; /* "tensor 'x'", for messages */
+  int               table;
+  const mgrid_grid *grid;
+  mgrid_family     *on;
+  const char       *type;
+  size_t            naxes;
+  mgrid_tensor_axis axis[MGRID_AXES_MAX];
+} reading;
+
+/* Raise about the tensor. */
+static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) MGRID_PRINTF(3, 4);
+static void refuse(const reading *r, mgrid_status status, const char *fmt, ...) {
+  char    text[512];
+  va_list args;
+  va_start(args, fmt);
+  vsnprintf(text, sizeof text, fmt, args);
+  va_end(args);
+  mgrid_lua_raise_as(r->L, status, "%s: %s", r->what, text);
+}
+
+/* How many are in the list on the top. The topology will have copies of them, and their text. */
+static size_t length(const reading *r, const char *axis, const char *what) {
+  size_t n = lua_istable(r->L, -1) ? lua_rawlen(r->L, -1) : 0;
+  if (n > (size_t)MGRID_WORLD_MAX) /* with holes a list may seem to be of any length */
+    refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': '%s' has more than %" PRId64 " elements", axis, what, MGRID_WORLD_MAX);
+  mgrid_lua_charge(r->L, 16 * (int64_t)n);
+  mgrid_lua_reserve(r->L, (int64_t)n, 48);
+  return n;
+}
+
+/* Push the integers in the list on the top as an array below it; the list goes. */
+static int64_t *read_integers(const reading *r, const char *axis, const char *what, size_t *n) {
+  lua_State *L = r->L;
+  *n = length(r, axis, what);
+  if (*n == 0)
+    refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not a list of integers", axis, what,
+           lua_istable(L, -1) ? "an empty table" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+  int64_t *list = lua_newuserdatauv(L, *n * sizeof *list, 0);
+  for (size_t i = 0; i < *n; i++) {
+    if (lua_rawgeti(L, -2, (lua_Integer)i + 1) != LUA_TNUMBER || !lua_isinteger(L, -1))
+      refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of '%s' is a %s, not an integer", axis, i + 1, what,
+             luaL_typename(L, -1));
+    list[i] = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+  lua_remove(L, -2);
+  return list;
+}
+
+static int64_t integer_field(const reading *r, const char *axis, const char *field) {
+  lua_State *L = r->L;
+  if (!lua_isinteger(L, -1) || lua_tointeger(L, -1) < 1)
+    refuse(r, MGRID_BAD_VALUE, "axis '%s': '%s' is %s, not an integer of 1 or more", axis, field,
+           lua_isinteger(L, -1) ? lua_pushfstring(L, "%I", (LUAI_UACINT)lua_tointeger(L, -1))
+                                : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+  return lua_tointeger(L, -1);
+}
+
+/* How many pieces the dims of an axis make: those of the grid, or that ranks of `on` have. */
+MGRID_APART static int64_t count_pieces(const reading *r, const mgrid_tensor_axis *a) {
+  mgrid_error       e = MGRID_ERROR_INIT;
+  int64_t           n = 1;
+  mgrid_tensor_axis one = MGRID_TENSOR_AXIS_INIT;
+  one.name = a->name;
+  one.length = a->length;
+  one.ndims = a->ndims;
+  one.dims = a->dims;
+  mgrid_tensor *t = mgrid_tensor_new(r->grid, r->type, 1, &one, r->on, &e);
+  if (!t) refuse(r, e.status, "%s", e.message);
+  n = t->axis[0].pieces;
+  mgrid_tensor_free(t);
+  return n;
+}
+
+/* bounds: a list, or a function of the number of pieces that returns one; `sizes` are as good. They stay on the
+** stack as an array. */
+static void read_bounds(const reading *r, mgrid_tensor_axis *a, const char *field) {
+  lua_State *L = r->L;
+  bool       sizes = strcmp(field, "sizes") == 0;
+  if (lua_isfunction(L, -1)) {
+    int64_t pieces = count_pieces(r, a);
+    lua_pushinteger(L, pieces);
+    lua_pushinteger(L, a->length);
+    lua_call(L, 2, 1);
+    sizes = lua_istable(L, -1) && (int64_t)lua_rawlen(L, -1) == pieces;
+  }
+  size_t   n;
+  int64_t *list = read_integers(r, a->name, field, &n);
+  a->cutting = MGRID_CUT_BOUNDS;
+  a->bounds = list;
+  a->nbounds = n;
+  if (!sizes) return;
+  int64_t *bounds = lua_newuserdatauv(L, (n + 1) * sizeof *bounds, 0);
+  bounds[0] = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (list[i] < 0)
+      refuse(r, MGRID_OUT_OF_RANGE, "axis '%s': piece %zu has %" PRId64 " elements; pieces have 0 or more", a->name, i,
+             list[i]);
+    if (__builtin_add_overflow(bounds[i], list[i], &bounds[i + 1]))
+      refuse(r, MGRID_OVERFLOW, "axis '%s': its sizes overflow 64 bits", a->name);
+  }
+  lua_remove(L, -2);
+  a->bounds = bounds;
+  a->nbounds = n + 1;
+}
+
+/* The dims in the list at `cut`, or the one name that it is. */
+static void read_dims(const reading *r, mgrid_tensor_axis *a, int cut) {
+  lua_State *L = r->L;
+  bool       one = lua_type(L, cut) == LUA_TSTRING;
+  size_t     n = one ? 1 : lua_istable(L, cut) ? lua_rawlen(L, cut) : 0;
+  if (n == 0 || n > AXIS_DIMS)
+    refuse(r, MGRID_BAD_VALUE, "axis '%s' is cut by %s; a dim cuts it, \"tp\", or a list of them, outermost first",
+           a->name,
+           n                     ? "too many dims"
+           : lua_istable(L, cut) ? "no dim"
+                                 : lua_pushfstring(L, "a %s", luaL_typename(L, cut)));
+  const char **dims = lua_newuserdatauv(L, n * sizeof *dims, 0);
+  for (size_t i = 0; i < n; i++) {
+    if (one)
+      lua_pushvalue(L, cut);
+    else
+      lua_rawgeti(L, cut, (lua_Integer)i + 1);
+    if (lua_type(L, -1) != LUA_TSTRING)
+      refuse(r, MGRID_BAD_VALUE, "axis '%s': element %zu of its cut is a %s, not the name of a dim", a->name, i + 1,
+             luaL_typename(L, -1));
+    dims[i] = lua_tostring(L, -1);
+  }
+  a->ndims = n;
+  a->dims = dims;
+}
+
+/* The cut of an axis, which is on the top: "tp", or { "dp", "tp", HOW }. Arrays stay on the stack above it. */
+static void read_cut(const reading *r, mgrid_tensor_axis *a) {
+  static const char *const known[] = { "sizes", "cyclic", "parts", "bounds", "unit", "owners" };
+  lua_State               *L = r->L;
+  int                      cut = lua_gettop(L);
+  const char              *how = NULL;
+  mgrid_lua_stack(L, AXIS_DIMS + 16);
+  read_dims(r, a, cut);
+  if (!lua_istable(L, cut)) return;
+  mgrid_lua_check_keys(L, cut, "way to cut", known, 6, true);
+  for (int i = 0; i < 6; i++) {
+    if (lua_getfield(L, cut, known[i]) == LUA_TNIL) {
+      lua_pop(L, 1);
+      continue;
+    }
+    if (i != 2 && i != 4) {
+      if (how) refuse(r, MGRID_REFUSED, "axis '%s' is cut by '%s' and by '%s'", a->name, how, known[i]);
+      how = known[i];
+    }
+    if (i == 0 && lua_type(L, -1) == LUA_TSTRING) {
+      if (strcmp(lua_tostring(L, -1), "ceil") != 0)
+        refuse(r, MGRID_BAD_VALUE, "axis '%s': sizes are '%.40s'; they are \"ceil\" or a list", a->name,
+               lua_tostring(L, -1));
+      a->cutting = MGRID_CUT_CEIL;
+      lua_pop(L, 1);
+    } else if (i == 0 || i == 3) {
+      read_bounds(r, a, known[i]);
+    } else if (i == 2) {
+      a->parts = read_integers(r, a->name, "parts", &a->nparts);
+    } else if (i == 5) {
+      a->owners = read_integers(r, a->name, "owners", &a->nowners);
+      a->cutting = MGRID_CUT_OWNERS;
+    } else {
+      int64_t n = integer_field(r, a->name, known[i]);
+      if (i == 1) a->cutting = MGRID_CUT_CYCLIC;
+      *(i == 1 ? &a->block : &a->unit) = n;
+      lua_pop(L, 1);
+    }
+  }
+}
+
+/* axes = { { "layer", 32 }, ... } */
+MGRID_APART static void read_axes(reading *r) {
+  lua_State *L = r->L;
+  if (lua_getfield(L, r->table, "axes") != LUA_TTABLE || (r->naxes = lua_rawlen(L, -1)) == 0)
+    refuse(r, MGRID_BAD_VALUE, "its axes are %s; they are a list, { { \"layer\", 32 }, ... }, slowest first",
+           lua_isnil(L, -1)     ? "missing"
+           : lua_istable(L, -1) ? "an empty table"
+                                : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+  if (r->naxes > MGRID_AXES_MAX)
+    refuse(r, MGRID_OUT_OF_RANGE, "a tensor has 1 to %d axes, not %zu", MGRID_AXES_MAX, r->naxes);
+  for (int i = 0, axes = lua_gettop(L); i < (int)r->naxes; i++) {
+    bool two = lua_rawgeti(L, axes, (lua_Integer)i + 1) == LUA_TTABLE && lua_rawlen(L, -1) == 2, pair = false;
+    if (two) {
+      lua_rawgeti(L, -1, 1);
+      lua_rawgeti(L, -2, 2);
+      pair = lua_type(L, -2) == LUA_TSTRING && lua_isinteger(L, -1);
+    }
+    if (two && !pair && lua_type(L, -2) == LUA_TSTRING) {
+      const char *name = lua_tostring(L, -2), *is = lua_type(L, -1) == LUA_TNUMBER ? "a float" : mgrid_lua_kind(L, -1);
+      refuse(r, MGRID_BAD_VALUE, "the length of axis '%s' is %s, not an integer", name, is);
+    }
+    if (!pair) refuse(r, MGRID_BAD_VALUE, "axis %d is not { name, length }, as { \"row\", 4096 }", i + 1);
+    r->axis[i] = (mgrid_tensor_axis)MGRID_TENSOR_AXIS_INIT;
+    r->axis[i].name = lua_tostring(L, -2);
+    r->axis[i].length = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+  }
+}
+
+static void read_cuts(reading *r) {
+  lua_State  *L = r->L;
+  const char *known[MGRID_AXES_MAX];
+  if (lua_getfield(L, r->table, "cut") == LUA_TNIL) return;
+  int cut = lua_gettop(L);
+  if (!lua_istable(L, cut))
+    refuse(r, MGRID_BAD_VALUE, "its cut is a %s; it names the dims by axis, { layer = \"pp\" }", luaL_typename(L, cut));
+  for (size_t i = 0; i < r->naxes; i++) known[i] = r->axis[i].name;
+  mgrid_lua_check_keys(L, cut, "axis", known, r->naxes, false);
+  for (size_t i = 0; i < r->naxes; i++) {
+    mgrid_lua_stack(L, 4);
+    if (lua_getfield(L, cut, r->axis[i].name) != LUA_TNIL) read_cut(r, &r->axis[i]);
+  }
+}
+
+/* -------------------------------------------------------------- the others */
+
+MGRID_APART static void read_grid(reading *r, const mgrid_content *c) {
+  lua_State   *L = r->L;
+  const char  *known[64];
+  size_t       n = c->ngrids < 64 ? c->ngrids : 64;
+  mgrid_grid **grid = NULL;
+  int          type = lua_getfield(L, r->table, "over");
+  if (type == LUA_TSTRING) {
+    int at = mgrid_content_grid(c, lua_tostring(L, -1));
+    for (size_t i = 0; i < n; i++) known[i] = c->grid[i].name;
+    if (at < 0 && n == 0)
+      refuse(r, MGRID_REFUSED, "there is no grid '%.40s' in the topology yet: assign it before the tensor",
+             lua_tostring(L, -1));
+    if (at < 0) mgrid_lua_unknown(L, "grid", lua_tostring(L, -1), known, n);
+    r->grid = c->grid[at].grid;
+  } else if (type == LUA_TNIL) {
+    if (c->ngrids != 1)
+      refuse(r, MGRID_REFUSED, "the topology has %s say `over`, a grid or the name of one",
+             c->ngrids ? "several grids:" : "no grid yet: write t.grid = g before, or");
+    r->grid = c->grid[0].grid;
+  } else if ((grid = mgrid_lua_test_box(L, -1, MGRID_LUA_GRID))) {
+    r->grid = *grid;
+  } else {
+    refuse(r, MGRID_BAD_VALUE, "`over` is a %s, not a grid or the name of one", luaL_typename(L, -1));
+  }
+  *mgrid_lua_new_grid(L) = mgrid_grid_ref(r->grid);
+}
+
+/* Every member is looked for in the grid, and of each dim the coordinates that members have are listed. */
+static void charge_members(const reading *r, const mgrid_family *f) {
+  int64_t coords = 0;
+  for (size_t d = 0; d < r->grid->n; d++) coords += r->grid->axis[d].size;
+  mgrid_lua_charge(r->L,
+                   f->total < INT64_MAX / 64 ? 8 * (f->total + coords) * (f->nodes + (int64_t)r->grid->n) : f->total);
+  mgrid_lua_reserve(r->L, coords, 8);
+}
+
+static void read_on(reading *r) {
+  lua_State *L = r->L;
+  if (lua_getfield(L, r->table, "on") == LUA_TNIL) return;
+  mgrid_lua_family *f = mgrid_lua_test_box(L, -1, MGRID_LUA_FAMILY);
+  if (!f) refuse(r, MGRID_BAD_VALUE, "`on` is a %s, not a family", luaL_typename(L, -1));
+  charge_members(r, f->f);
+  r->on = f->f;
+}
+
+static void read_type(reading *r) {
+  lua_State *L = r->L;
+  if (lua_getfield(L, r->table, "type") != LUA_TSTRING)
+    refuse(r, MGRID_BAD_VALUE, "its type is %s; it is a text, as \"bf16\"",
+           lua_isnil(L, -1) ? "missing" : lua_pushfstring(L, "a %s", luaL_typename(L, -1)));
+  r->type = lua_tostring(L, -1);
+}
+
+MGRID_APART static mgrid_tensor *make(const reading *r) {
+  mgrid_error   e = MGRID_ERROR_INIT;
+  mgrid_tensor *made = mgrid_tensor_new(r->grid, r->type, r->naxes, r->axis, r->on, &e);
+  if (!made) refuse(r, e.status, "%s", e.message);
+  return made;
+}
+
+mgrid_tensor *mgrid_lua_read_tensor(lua_State *L, const mgrid_content *c, const char *what, int table) {
+  int top = lua_gettop(L);
+  mgrid_lua_stack(L, 32);
+  reading *r =
+      lua_newuserdatauv(L, sizeof *r, 0); /* not on the stack of C: a function of the recipe may read another */
+  *r = (reading){ .L = L, .what = what, .table = table };
+  read_grid(r, c);
+  read_type(r);
+  read_on(r);
+  read_axes(r);
+  read_cuts(r);
+  mgrid_tensor *made = make(r);
+  lua_settop(L, top);
+  return made;
+}
+
+MGRID_APART static void put(lua_State *L, mgrid_topology *t, const char *name, mgrid_tensor *made) {
+  mgrid_error  e = MGRID_ERROR_INIT;
+  mgrid_status s = mgrid_topology_put_tensor(t, name, made, &e);
+  mgrid_tensor_free(made);
+  if (s) mgrid_lua_raise_error(L, &e);
+}
+
+void mgrid_lua_add_tensor(lua_State *L, int topology, const char *name, int tensor) {
+  mgrid_topology *t = mgrid_lua_check_topology(L, topology);
+  int             top = lua_gettop(L);
+  mgrid_tensor   *made = mgrid_lua_flat_member(L, topology, name, tensor);
+  if (!made) {
+    lua_getiuservalue(L, tensor, 1);
+    made = mgrid_lua_read_tensor(L, &t->content, lua_pushfstring(L, "tensor '%s'", name), top + 1);
+  }
+  put(L, t, name, made);
+  lua_settop(L, top);
+}
+
+/* ---------------------------------------------------------------- questions */
+
+/* plan.tensors: names, in the order of the topology */
+int mgrid_lua_plan_tensors(lua_State *L) {
+  const mgrid_content *c = &mgrid_lua_check_plan(L, 1)->content;
+  lua_createtable(L, (int)c->ntensors, 0);
+  for (size_t i = 0; i < c->ntensors; i++) {
+    lua_pushstring(L, c->tensor[i].name);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* Set field `name` of the table on the top. */
+static void set_integer(lua_State *L, const char *name, int64_t value) {
+  lua_pushinteger(L, value);
+  lua_setfield(L, -2, name);
+}
+
+/* plan:tensor(name, rank) -> { shape, elements, bytes, copy, copies, runs } | nil */
+int mgrid_lua_plan_tensor(lua_State *L) {
+  mgrid_plan       *p = mgrid_lua_check_plan(L, 1);
+  const char       *name = luaL_checkstring(L, 2);
+  int64_t           rank = mgrid_lua_check_integer(L, 3);
+  mgrid_tensor_part part = MGRID_TENSOR_PART_INIT;
+  mgrid_error       e = MGRID_ERROR_INIT;
+  if (mgrid_tensor_local(p, name, rank, &part, &e)) return mgrid_lua_raise_error(L, &e);
+  lua_settop(L, 3);
+  if (!part.held) return lua_pushnil(L), 1;
+  const mgrid_tensor *t = mgrid_plan_tensor(p, name);
+  mgrid_seat          at;
+  mgrid_tensor_seat(t, rank, &at);
+  lua_createtable(L, 0, 6);
+  set_integer(L, "elements", part.elements);
+  set_integer(L, "bytes", part.bytes);
+  set_integer(L, "copy", part.copy);
+  set_integer(L, "copies", t->copies);
+  lua_createtable(L, (int)t->naxes, 0);
+  for (size_t i = 0; i < t->naxes; i++) {
+    lua_pushinteger(L, part.shape[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_setfield(L, -2, "shape");
+  if (t->flat) {
+    set_integer(L, "first", part.first);
+    set_integer(L, "offset", part.offset);
+    set_integer(L, "slice", part.slice);
+  }
+  lua_createtable(L, (int)t->naxes, 0);
+  for (size_t i = 0; i < t->naxes; i++) {
+    mgrid_run   run;
+    lua_Integer n = 0;
+    lua_newtable(L);
+    for (mgrid_walk w = mgrid_walk_begin(&t->axis[i], at.piece[i]); mgrid_walk_next(&w, &run);) {
+      mgrid_lua_charge(L, 4);
+      lua_createtable(L, 2, 0);
+      lua_pushinteger(L, run.start);
+      lua_rawseti(L, -2, 1);
+      lua_pushinteger(L, run.length);
+      lua_rawseti(L, -2, 2);
+      lua_rawseti(L, -2, ++n);
+    }
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  lua_setfield(L, -2, "runs");
+  return 1;
+}
+
+static int tensor_tostring(lua_State *L) { /* without what only a topology tells */
+  luaL_checkudata(L, 1, MGRID_LUA_TENSOR);
+  lua_getiuservalue(L, 1, 1);
+  bool list = lua_getfield(L, -1, "axes") == LUA_TTABLE;
+  lua_pushfstring(L, "Tensor of %d axes", list ? (int)lua_rawlen(L, -1) : 0);
+  return 1;
+}
+
+static const luaL_Reg        tensor_meta[] = { { "__tostring", tensor_tostring }, { NULL, NULL } };
+static const mgrid_lua_class tensor_class = { MGRID_LUA_TENSOR, NULL, NULL, NULL, tensor_meta };
+
+void mgrid_lua_open_tensor(lua_State *L) {
+  static const luaL_Reg functions[] = {
+    { "tensor", new_tensor }, { "flat", mgrid_lua_flat }, { "relabel", mgrid_lua_relabel }, { NULL, NULL }
+  };
+  mgrid_lua_open_class(L, &tensor_class);
+  mgrid_lua_open_flat(L);
+  luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+**
+** parcels.c - messages of a move cut into parcels, packed and unpacked.
+*/
+#include "tensors/parcels.h"
+
+#include "tensors/convert.h"
+
+#include <string.h>
+
+/* -------------------------------------------------------------------- rows */
+
+void mgrid_rows_of(mgrid_rows *r, const mgrid_pairs *p, const mgrid_move_piece *piece, bool from, char *part) {
+  const int64_t *strides = from ? piece->from_strides : piece->to_strides;
+  int64_t        elements = 1, width = mgrid_pairs_tensor(p, piece->tensor, from)->width;
+  size_t         inner = piece->naxes;
+  *r = (mgrid_rows){ .at = part + (from ? piece->from_offset : piece->to_offset) * width,
+                     .converts = width != p->pair[piece->tensor].from->width };
+  while (inner > 0 && (piece->lengths[inner - 1] == 1 || strides[inner - 1] == elements))
+    elements *= piece->lengths[--inner];
+  r->row = elements * width;
+  for (size_t i = 0; i < inner; i++) {
+    int64_t length = piece->lengths[i], stride = strides[i] * width;
+    if (length == 1) continue;
+    if (r->n > 0 && r->stride[r->n - 1] == length * stride) { /* two loops that are one */
+      r->length[r->n - 1] *= length;
+      r->stride[r->n - 1] = stride;
+    } else {
+      r->length[r->n] = length;
+      r->stride[r->n++] = stride;
+    }
+  }
+}
+
+/* Go on by `count` turns of loop k, which has no fewer left. */
+static void pass(mgrid_rows *r, int k, int64_t count) {
+  if (k < 0) return;
+  r->at += count * r->stride[k];
+  r->index[k] += count;
+  while (r->index[k] == r->length[k]) {
+    r->at -= r->length[k] * r->stride[k];
+    r->index[k] = 0;
+    if (--k < 0) return;
+    r->at += r->stride[k];
+    r->index[k]++;
+  }
+}
+
+/* Loops whose bodies the compiler makes a load and a store. */
+#define ROWS(bytes) \
+  for (int64_t i = 0; i < count; i++, at += stride, buffer += (bytes)) \
+  pack ? memcpy(buffer, at, (size_t)(bytes)) : memcpy(at, buffer, (size_t)(bytes))
+
+static void copy_rows(char *buffer, char *at, int64_t count, int64_t stride, int64_t row, bool pack) {
+  switch (row) {
+  case 2: ROWS(2); break;
+  case 4: ROWS(4); break;
+  case 8: ROWS(8); break;
+  case 16: ROWS(16); break;
+  default: ROWS(row); break;
+  }
+}
+
+static mgrid_status copy_strided(mgrid_backend *b, const mgrid_slab *s, mgrid_error *err) {
+  const mgrid_transport_ops *ops = b->ops->transport;
+  if (ops && ops->copy && (!ops->copies || ops->copies(b))) return ops->copy(b, s, err);
+  for (int64_t k = 0; k < s->planes; k++)
+    copy_rows(s->packed + k * s->count * s->row, s->apart + k * s->plane_stride, s->count, s->stride, s->row, s->pack);
+  return MGRID_OK;
+}
+
+/* As much of the next `bytes` as is rows of one box: whole planes of rows, whole rows of a plane, or part of a row. */
+static mgrid_slab next_rows(const mgrid_rows *r, int64_t bytes) {
+  int        k = r->n - 1;
+  mgrid_slab s = { .apart = r->at + r->done, .row = r->row - r->done, .count = 1, .planes = 1 };
+  if (bytes < s.row) s.row = bytes;
+  if (s.row < r->row || k < 0) return s;
+  s.stride = r->stride[k];
+  s.count = bytes / r->row < r->length[k] - r->index[k] ? bytes / r->row : r->length[k] - r->index[k];
+  if (k == 0 || s.count < r->length[k]) return s;
+  int64_t left = r->length[k - 1] - r->index[k - 1], planes = bytes / (r->row * s.count);
+  s.planes = planes < left ? planes : left;
+  s.plane_stride = r->stride[k - 1];
+  return s;
+}
+
+void mgrid_rows_pass(mgrid_rows *r, int64_t bytes) {
+  if ((r->done += bytes) < r->row) return;
+  r->done = 0;
+  pass(r, r->n - 1, 1);
+}
+
+mgrid_status mgrid_rows_copy(mgrid_backend *b, mgrid_rows *r, char *buffer, int64_t bytes, mgrid_handling how,
+                             mgrid_error *err) {
+  int64_t scale = r->converts ? MGRID_CONVERT_SCALE : 1;
+  while (bytes > 0) {
+    mgrid_slab   s = next_rows(r, bytes * scale);
+    int64_t      n = s.row * s.count * s.planes / scale;
+    mgrid_status failed = MGRID_OK;
+    s.packed = buffer, s.pack = how == MGRID_PACK;
+    if (how != MGRID_MEASURE && r->converts)
+      mgrid_convert(&s);
+    else if (how != MGRID_MEASURE && (failed = copy_strided(b, &s, err)))
+      return failed;
+    if (s.row == r->row)
+      pass(r, s.planes > 1 ? r->n - 2 : r->n - 1, s.planes > 1 ? s.planes : s.count);
+    else
+      mgrid_rows_pass(r, s.row);
+    buffer += n;
+    bytes -= n;
+  }
+  return MGRID_OK;
+}
+
+/* ----------------------------------------------------------------- parcels */
+
+void mgrid_parcels_begin(mgrid_parcels *p, const mgrid_move *m, mgrid_way way, int64_t peer, char *const *part,
+                         mgrid_backend *b) {
+  *p = (mgrid_parcels){ .part = part, .backend = b };
+  mgrid_stream_begin(&p->stream, m, way, peer);
+}
+
+void mgrid_parcels_end(mgrid_parcels *p) { mgrid_stream_end(&p->stream); }
+
+/* Go to the next piece that has any bytes. */
+static mgrid_status next_piece(mgrid_parcels *p, bool *more, mgrid_error *err) {
+  const mgrid_transport_ops *ops = p->backend->ops->transport;
+  const mgrid_move_piece    *piece = &p->stream.piece;
+  mgrid_rows                 other;
+  for (*more = true; *more && p->left == 0;) {
+    mgrid_status s = mgrid_stream_next(&p->stream, more, err);
+    if (s || !*more) return s;
+    const mgrid_pairs *pairs = &p->stream.move->pairs;
+    bool               sends = piece->way == MGRID_SENDS;
+    p->left = piece->bytes;
+    mgrid_rows_of(&p->rows, pairs, piece, sends, p->part[piece->tensor]);
+    p->converts = mgrid_pairs_converts(pairs, piece->tensor);
+    if (piece->bytes < MGRID_LARGE) continue;
+    mgrid_rows_of(&other, pairs, piece, !sends, NULL);
+    p->whole = !p->converts && p->rows.n == 0 && other.n == 0;
+    p->direct = !p->converts && ops->typed && p->left <= MGRID_PARCEL_MAX && p->rows.row >= MGRID_ROW_LEAST
+                && other.row >= MGRID_ROW_LEAST;
+  }
+  return MGRID_OK;
+}
+
+/* A parcel of a large piece. */
+static mgrid_status cut(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
+                        mgrid_error *err) {
+  mgrid_rows *r = &p->rows;
+  if (p->direct) { /* at its beginning, since it is one parcel */
+    *out = (mgrid_parcel){ r->at, (size_t)p->left, r->n > 0, *r };
+    p->left = 0;
+    return MGRID_OK;
+  }
+  if (p->whole) most = MGRID_PARCEL_MAX;
+  int64_t n = p->left < most ? p->left : most;
+  if (p->converts) n -= n % MGRID_CONVERT_SCALE; /* whole elements */
+  bool in_place = !r->converts && r->row - r->done >= n;
+  *out = (mgrid_parcel){ .data = in_place ? r->at + r->done : buffer, .bytes = (size_t)n };
+  p->left -= n;
+  return mgrid_rows_copy(p->backend, r, buffer, n, in_place ? MGRID_MEASURE : how, err);
+}
+
+mgrid_status mgrid_parcels_next(mgrid_parcels *p, int64_t most, char *buffer, mgrid_handling how, mgrid_parcel *out,
+                                mgrid_error *err) {
+  *out = (mgrid_parcel){ .data = buffer };
+  for (int64_t room = most; room > 0;) {
+    bool         more;
+    mgrid_status s = next_piece(p, &more, err);
+    if (s || !more) return s;
+    if (p->stream.piece.bytes >= MGRID_LARGE) return out->bytes == 0 ? cut(p, most, buffer, how, out, err) : MGRID_OK;
+    int64_t n = p->left < room ? p->left : room;
+    if (p->converts) n -= n % MGRID_CONVERT_SCALE;
+    if (n == 0) return MGRID_OK; /* no element more fits */
+    if ((s = mgrid_rows_copy(p->backend, &p->rows, buffer + out->bytes, n, how, err))) return s;
+    p->left -= n;
+    room -= n;
+    out->bytes += (size_t)n;
+  }
+  return MGRID_OK;
+}
+
+mgrid_status mgrid_parcels_stay(const mgrid_move *m, char *const *from, char *const *to, mgrid_backend *backend,
+                                mgrid_error *err) {
+  mgrid_stream s;
+  mgrid_status status;
+  bool         more;
+  mgrid_stream_begin(&s, m, MGRID_STAYS, 0);
+  while (!(status = mgrid_stream_next(&s, &more, err)) && more) {
+    const mgrid_move_piece *piece = &s.piece;
+    mgrid_rows              a, b;
+    mgrid_rows_of(&a, &m->pairs, piece, true, from[piece->tensor]);
+    mgrid_rows_of(&b, &m->pairs, piece, false, to[piece->tensor]);
+    /* one side's row is the other's buffer: the shorter ones, or those that convert, are copied into or out of it */
+    mgrid_rows *shorter = a.converts || (!b.converts && a.row < b.row) ? &a : &b, *longer = shorter == &a ? &b : &a;
+    for (int64_t left = piece->bytes; left > 0 && !status; left -= longer->row) {
+      status =
+          mgrid_rows_copy(backend, shorter, longer->at, longer->row, shorter == &a ? MGRID_PACK : MGRID_UNPACK, err);
+      if (left > longer->row) pass(longer, longer->n - 1, 1);
+    }
+    if (status) break;
+  }
+  mgrid_stream_end(&s);
+  return status;
+}

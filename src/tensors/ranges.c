@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+**
+** ranges.c - how many holders of a shard come before a number. That a rank holds the shard is a range of coordinates in
+** the dims of `from`, that its number is below another one are ranges in those of `to`. The ranks of a range are runs
+** that come again with a period. How many are in all ranges is counted once for their least common multiple, and in
+** there run by run, from the longest period to the shortest. Where dims fit into each other each range has one run in
+** those before it.
+*/
+#include "tensors/move.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+enum { STEPS = 64 }; /* a list of so few is no faster */
+
+static int64_t period(const mgrid_range *c) { return c->stride * c->size; }
+static bool    free_of(const mgrid_range *c) { return c->low == 0 && c->high == c->size; }
+
+/* The least common multiple, or `enough` if that is not more. */
+static int64_t multiple(int64_t a, int64_t b, int64_t enough) {
+  int64_t x = a, y = b;
+  while (y) {
+    int64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return b / x <= (enough - 1) / a ? a * (b / x) : enough;
+}
+
+/* ----------------------------------------------------------------- counting */
+
+static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end);
+
+/* Run by run of the first range. */
+static int64_t count_runs(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
+  int64_t sum = 0;
+  for (int64_t at = begin - (begin - c->origin) % period(c); at < end; at += period(c))
+    sum += count(c + 1, n - 1, most(begin, at + c->low * c->stride), least(end, at + c->high * c->stride));
+  return sum;
+}
+
+/* The ranks from `begin` to end - 1 that are in all n ranges. */
+static int64_t count(const mgrid_range *c, size_t n, int64_t begin, int64_t end) {
+  while (n > 0 && free_of(c)) c++, n--;
+  if (begin >= end || n == 0) return most(0, end - begin);
+  int64_t common = period(c), length = end - begin;
+  for (size_t i = 1; i < n && common <= length; i++)
+    if (!free_of(&c[i]) && common % period(&c[i]) != 0) common = multiple(common, period(&c[i]), length + 1);
+  if (common > length) return count_runs(c, n, begin, end);
+  int64_t times = length / common;
+  return times * count_runs(c, n, begin, begin + common) + count_runs(c, n, begin + times * common, end);
+}
+
+/* ------------------------------------------------------------------- numbers */
+
+/* What of a shard's ranges is narrowed while numbers of `to` are counted. */
+typedef struct view {
+  const mgrid_needs *needs;
+  mgrid_range        range[MGRID_RANGES_MAX];
+} view;
+
+/* The dims of axis i of `to`, outermost first; of its copies where i is behind the last one. */
+static size_t dims_of(const mgrid_tensor *t, size_t i, const uint8_t **dim) {
+  *dim = i < t->naxes ? t->axis[i].dim : t->free_dim;
+  return i < t->naxes ? t->axis[i].ndims : t->nfree;
+}
+
+/* Dims of one coordinate have no range. */
+static void narrow(view *v, uint8_t dim, int64_t low, int64_t high) {
+  const mgrid_pair *p = v->needs->pair;
+  if (p->to->grid->axis[dim].size == 1) return;
+  mgrid_range *c = &v->range[p->range_of[dim]];
+  c->low = low;
+  c->high = high;
+}
+
+static int64_t all_from(view *v, size_t i);
+
+/* Of the ranks that are left, those with pieces x .. y - 1 of axis i, where its dims from k on make `pieces`. */
+static int64_t between(view *v, size_t i, size_t k, int64_t pieces, int64_t x, int64_t y) {
+  const mgrid_grid *g = v->needs->pair->to->grid;
+  const uint8_t    *dim;
+  if (x >= y) return 0;
+  if (y - x == pieces) return all_from(v, i + 1);
+  dims_of(v->needs->pair->to, i, &dim);
+  int64_t size = g->axis[dim[k]].size, inner = pieces / size, sum = 0;
+  while (x < y) { /* up to the next whole digit, whole digits, and what is left */
+    int64_t digit = x / inner, first = x % inner, n = first || y - x < inner ? 1 : (y - x) / inner;
+    int64_t last = least(y - digit * inner, n == 1 ? inner : n * inner);
+    narrow(v, dim[k], digit, digit + n);
+    sum += n > 1 ? all_from(v, i + 1) : between(v, i, k + 1, inner, first, last);
+    x = digit * inner + last;
+  }
+  narrow(v, dim[k], 0, size);
+  return sum;
+}
+
+/* Of the ranks that are left, those that need the shard by their axes from i on. */
+static int64_t all_from(view *v, size_t i) {
+  const mgrid_needs *d = v->needs;
+  const mgrid_pair  *p = d->pair;
+  if (i >= p->to->naxes) return count(v->range, p->nranges, p->first, p->end);
+  return between(v, i, 0, p->to->axis[i].pieces, d->meets[i].low, d->meets[i].low + d->meets[i].n);
+}
+
+int64_t mgrid_ranges_before(const mgrid_needs *d, const mgrid_seat *at) {
+  const mgrid_tensor *t = d->pair->to;
+  const uint8_t      *dim;
+  int64_t             sum = 0;
+  view                v;
+  v.needs = d;
+  memcpy(v.range, d->range, d->pair->nranges * sizeof *v.range);
+  for (size_t i = 0; i <= t->naxes; i++) {
+    int64_t piece = i < t->naxes ? at->piece[i] : at->copy;
+    sum += between(&v, i, 0, i < t->naxes ? t->axis[i].pieces : t->copies, i < t->naxes ? d->meets[i].low : 0, piece);
+    for (size_t k = dims_of(t, i, &dim); k-- > 0; piece /= t->grid->axis[dim[k]].size) {
+      int64_t digit = piece % t->grid->axis[dim[k]].size;
+      narrow(&v, dim[k], digit, digit + 1);
+    }
+  }
+  return sum;
+}
+
+int64_t mgrid_ranges_of(mgrid_needs *d) {
+  const mgrid_pair   *p = d->pair;
+  const mgrid_tensor *f = p->from;
+  int64_t             coord[MGRID_DIMS_MAX];
+  view                v;
+  for (size_t i = 0; i < f->naxes; i++) {
+    int64_t piece = d->piece[i];
+    for (size_t k = f->axis[i].ndims; k-- > 0; piece /= f->axis[i].size[k])
+      coord[f->axis[i].dim[k]] = piece % f->axis[i].size[k];
+  }
+  for (size_t i = 0; i < p->nranges; i++) {
+    d->range[i] = p->range[i];
+    if (p->range[i].dim < 0) continue;
+    d->range[i].low = coord[p->range[i].dim] / p->range[i].div;
+    d->range[i].high = d->range[i].low + 1;
+  }
+  v.needs = d;
+  memcpy(v.range, d->range, p->nranges * sizeof *v.range);
+  return all_from(&v, 0);
+}
+
+/* -------------------------------------------------------------------- a pair */
+
+static bool cuts(const mgrid_tensor *t, size_t dim) {
+  for (size_t i = 0; i < t->nfree; i++)
+    if (t->free_dim[i] == dim) return false;
+  return true;
+}
+
+/* A range of ranks near to a holder: on their machine all are, so what tells them apart there is left out. False: a
+** machine ends inside of it. */
+static bool widen(mgrid_range *c, int64_t machine) {
+  bool whole = machine % period(c) == 0;
+  if (period(c) <= machine) {
+    c->size = 1;
+    return whole;
+  }
+  if (c->stride >= machine) return c->stride % machine == 0;
+  if (machine % c->stride != 0 || period(c) % machine != 0) return false;
+  c->div = (int32_t)(machine / c->stride);
+  c->size /= c->div;
+  c->stride = machine;
+  return true;
+}
+
+static int by_period(const void *a, const void *b) {
+  int64_t x = period(a), y = period(b);
+  return (x < y) - (x > y);
+}
+
+/* Steps that counting may take, or `enough` if that is not more: in each run of a range as many of the next as lie there,
+** or as come before all repeat, and one that is cut in two where they do not begin together. Those that fit take one. */
+static int64_t steps_of(const mgrid_pair *p, int64_t enough) {
+  int64_t steps = 1, within = most(1, p->end - p->first);
+  for (size_t i = 0; i < p->nranges; i++) {
+    int64_t one = period(&p->range[i]), common = one;
+    bool    together = true;
+    for (size_t k = i + 1; k < p->nranges; k++) {
+      common = multiple(common, period(&p->range[k]), within);
+      together &= (p->range[i].origin - p->range[k].origin) % period(&p->range[k]) == 0;
+    }
+    int64_t runs = least(common, within) / one + !(together && common == one);
+    if (runs >= enough / steps) return enough;
+    steps *= most(1, runs);
+    within = one;
+  }
+  return steps;
+}
+
+static bool same_numbers(const mgrid_pair *p) {
+  const mgrid_grid *a = p->from->grid, *b = p->to->grid;
+  if (p->names->n || !a->order != !b->order) return false;
+  return !a->order || mgrid_family_same_rule(a->order, b->order);
+}
+
+static bool add(mgrid_pair *p, mgrid_range c) {
+  if (p->nranges == MGRID_RANGES_MAX) return false;
+  p->range[p->nranges++] = c;
+  return true;
+}
+
+bool mgrid_ranges_find(mgrid_pair *p) {
+  const mgrid_tensor *f = p->from, *t = p->to;
+  const mgrid_grid   *a = f->grid, *b = t->grid;
+  int64_t             machine = p->machine ? p->machine : 1; /* positions of an order are no places on machines */
+  int64_t             from = a->order ? 0 : a->window.offset, to = b->order ? 0 : b->window.offset;
+  p->nranges = 0;
+  if (!same_numbers(p) || (p->machine && (a->order || from % machine != 0))) return false;
+  for (size_t d = 0; d < a->n; d++) {
+    mgrid_range c = { from, a->axis[d].stride, a->axis[d].size, 0, a->axis[d].size, (int32_t)d, 1 };
+    if (f->some[d]) return false;
+    if (!cuts(f, d) || c.size == 1) continue;
+    if (!widen(&c, machine) || (c.size > 1 && !add(p, c))) return false;
+  }
+  for (size_t d = 0; d < b->n; d++) {
+    mgrid_range c = { to, b->axis[d].stride, b->axis[d].size, 0, b->axis[d].size, -1 - (int32_t)d, 1 };
+    if (t->some[d] || (c.size > 1 && !add(p, c))) return false;
+  }
+  qsort(p->range, p->nranges, sizeof *p->range, by_period);
+  for (size_t i = 0; i < p->nranges; i++)
+    if (p->range[i].dim < 0) p->range_of[-1 - p->range[i].dim] = (uint8_t)i;
+  p->first = most(from, to);
+  p->end = least((from + a->size + machine - 1) / machine * machine, to + b->size);
+  return steps_of(p, f->copies * machine + STEPS) < f->copies * machine + STEPS;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT
+**
+** transfers.c - messages carried: each lane sends or receives its parcels until nothing is left.
+*/
+#include "tensors/transfers.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Of a half. What is packed is read while it is in the nearest caches: parcels of 128 KiB took 0.6 of the time of those of
+** 4 MiB (scripts/README.md). A group of NCCL is too dear for that. */
+enum { HALF_MOST = 128 << 10, HALF_MOST_TOGETHER = 4 << 20 };
+
+struct mgrid_lane {
+  int64_t        peer, bytes, round;
+  bool           receives, ended; /* ended: there are no more parcels to post */
+  mgrid_parcels *ahead, *behind;  /* what is posted next; of a receiver, what is unpacked next; NULL: not now */
+  uint64_t       posted, finished, passed; /* parcels so far: i is in half i % 2; those that `behind` is past */
+  bool           busy[2], placed[2];       /* placed: it is in the part, nothing is unpacked */
+  int64_t        half;                     /* bytes of one */
+  char          *buffer;
+  mgrid_rows     rows; /* of the parcel that is posted last */
+};
+
+/* ----------------------------------------------------------------- one lane */
+
+static bool through(const mgrid_lane *l) { return l->ended && l->finished == l->posted; }
+
+/* May it have another parcel on its way? */
+static bool has_room(const mgrid_lane *l) { return !l->ended && l->posted - l->finished < 2; }
+
+static void drop(mgrid_parcels **p) {
+  if (*p) mgrid_parcels_end(*p);
+  free(*p);
+  *p = NULL;
+}
+
+/* The next parcel of a lane. What plans its parcels is there from the first to the last one alone: mostly there is one, so
+** that all lanes are planned in the same few kilobytes, which stay in the nearest caches. */
+static mgrid_status next(mgrid_running *r, mgrid_lane *l, mgrid_parcels **p, uint64_t number, mgrid_handling how,
+                         mgrid_parcel *parcel) {
+  if (!*p) {
+    if (!(*p = malloc(sizeof **p))) return mgrid_oom(r->err);
+    mgrid_parcels_begin(*p, r->move, l->receives ? MGRID_RECEIVES : MGRID_SENDS, l->peer, l->receives ? r->to : r->from,
+                        r->backend);
+  }
+  return mgrid_parcels_next(*p, l->half, l->buffer + (int64_t)(number % 2) * l->half, how, parcel, r->err);
+}
+
+/* The next parcel, in a half that is free; false: there are no more. */
+static mgrid_status fill(mgrid_running *r, mgrid_lane *l, mgrid_post *post, bool *more) {
+  int          h = (int)(l->posted % 2);
+  mgrid_parcel parcel;
+  mgrid_status s = next(r, l, &l->ahead, l->posted, l->receives ? MGRID_MEASURE : MGRID_PACK, &parcel);
+  l->ended = !s && parcel.bytes == 0;
+  *more = !s && !l->ended;
+  if (l->ended) drop(&l->ahead);
+  if (!*more) return s;
+  *post = (mgrid_post){ .slot = (size_t)(l - r->lane) * 2 + (size_t)h,
+                        .peer = l->peer,
+                        .receive = l->receives,
+                        .data = parcel.data,
+                        .bytes = parcel.bytes };
+  if (parcel.in_rows) l->rows = parcel.rows, post->rows = &l->rows;
+  l->busy[h] = true;
+  l->placed[h] = parcel.data != l->buffer + h * l->half;
+  l->posted++;
+  return MGRID_OK;
+}
+
+/* Post parcels into the halves that are free. */
+static mgrid_outcome feed(mgrid_running *r, mgrid_lane *l) {
+  while (has_room(l)) {
+    mgrid_post    post;
+    bool          more;
+    mgrid_outcome s = fill(r, l, &post, &more);
+    if (!s && more) s = r->ops->post(r->backend, 1, &post, r->err);
+    if (s) return s;
+  }
+  return MGRID_OK;
+}
+
+/* Unpack a parcel, after those before it that lie in the part already. */
+static mgrid_outcome unpack(mgrid_running *r, mgrid_lane *l, uint64_t number) {
+  mgrid_outcome s = MGRID_OK;
+  for (; l->passed <= number && !s; l->passed++) {
+    mgrid_parcel parcel;
+    s = next(r, l, &l->behind, l->passed, l->passed < number ? MGRID_MEASURE : MGRID_UNPACK, &parcel);
+  }
+  return s;
+}
+
+/* Take what has arrived, in its order. */
+static mgrid_outcome drain(mgrid_running *r, mgrid_lane *l) {
+  mgrid_outcome s = MGRID_OK;
+  for (; l->finished < l->posted && !l->busy[l->finished % 2] && !s; l->finished++)
+    if (l->receives && !l->placed[l->finished % 2]) s = unpack(r, l, l->finished);
+  if (through(l)) drop(&l->behind);
+  return s;
+}
+
+static mgrid_outcome go_on(mgrid_running *r, mgrid_lane *l) {
+  mgrid_outcome s = MGRID_OK;
+  for (uint64_t before = UINT64_MAX; before != l->finished && !s && !through(l);) {
+    before = l->finished;
+    s = feed(r, l);
+    if (!s) s = drain(r, l);
+  }
+  if (!s && through(l)) r->left--;
+  return s;
+}
+
+/* -------------------------------------------------------------- all of them */
+
+/* Read about a MiB. */
+static mgrid_outcome read_on(mgrid_running *r) {
+  int64_t       before = r->backend->read;
+  mgrid_outcome s = MGRID_OK;
+  while (r->done < r->nreads && !s && r->backend->read - before < 1 << 20) {
+    bool more = false;
+    s = mgrid_read_some(r->read, r->reads[r->done], &more, r->err);
+    r->done += !s && !more;
+  }
+  r->news = true;
+  return s;
+}
+
+/* mgrid_look: MGRID_OK when something ended. */
+static mgrid_outcome progress(void *ud) {
+  mgrid_running *r = ud;
+  size_t         n;
+  mgrid_outcome  s = r->ops->look(r->backend, r->news, &n, r->ended, r->err);
+  r->news = false;
+  if (s) return s;
+  if (n == 0 && r->done < r->nreads) return read_on(r);
+  for (size_t i = 0; i < n && !s; i++) {
+    mgrid_lane *l = &r->lane[r->ended[i] / 2];
+    l->busy[r->ended[i] % 2] = false;
+    s = r->ops->together ? drain(r, l) : go_on(r, l);
+  }
+  if (s) return s;
+  return n ? (mgrid_outcome)MGRID_OK : MGRID_NOT_YET;
+}
+
+/* Who is behind, for the message. */
+static mgrid_status late(const mgrid_running *r, double seconds, mgrid_error *err) {
+  const mgrid_lane *first = NULL;
+  size_t            n = 0;
+  for (size_t i = 0; i < r->nlanes; i++) {
+    const mgrid_lane *l = &r->lane[i];
+    if (l->posted == 0 || through(l)) continue;
+    n++;
+    if (!first || (l->receives && !first->receives)) first = l;
+  }
+  return mgrid_fail(err, MGRID_TIMED_OUT,
+                    "nothing moved for %g seconds: rank %" PRId64 " %s, and %zu messages are on their way", seconds,
+                    first ? first->peer : -1, first && first->receives ? "has not sent all" : "has not taken all", n);
+}
+
+mgrid_backend *mgrid_running_carrier(const mgrid_running *r) {
+  return r->ops && r->ops->carrier ? r->ops->carrier(r->backend) : NULL;
+}
+
+static mgrid_outcome wait_for(mgrid_running *r, mgrid_look *look, double seconds) {
+  int64_t       who = -1;
+  double        until = seconds > 0 && !r->ops->watches ? mgrid_now() + seconds : HUGE_VAL;
+  mgrid_outcome o = mgrid_wait(look, r, until, mgrid_running_carrier(r), &who);
+  if (o == MGRID_LATE) return late(r, seconds, r->err);
+  if (who >= 0) mgrid_fail(r->err, MGRID_OTHER_RANK, "rank %" PRId64 " gave up", who);
+  return o;
+}
+
+static bool goes_on(const mgrid_running *r) { return r->left > 0 || r->done < r->nreads; }
+
+/* All lanes at once; what stays is copied while the first parcels are on their way. */
+static mgrid_outcome flow(mgrid_running *r, double seconds) {
+  mgrid_outcome s = MGRID_OK;
+  for (size_t i = r->nlanes; i-- > 0 && !s;) s = feed(r, &r->lane[i]); /* receives first */
+  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  while (goes_on(r) && !s) s = wait_for(r, progress, seconds);
+  return s;
+}
+
+/* By rounds: the ith lane of each direction begins when the one before it has ended. */
+static mgrid_outcome by_rounds(mgrid_running *r, double seconds) {
+  mgrid_outcome s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  size_t        at[2] = { 0, r->nsend }, end[2] = { r->nsend, r->nlanes };
+  while (goes_on(r) && !s) {
+    for (int way = 0; way < 2 && !s; way++) {
+      while (at[way] < end[way] && through(&r->lane[at[way]])) at[way]++;
+      if (at[way] < end[way]) s = feed(r, &r->lane[at[way]]);
+    }
+    if (!s) s = wait_for(r, progress, seconds);
+  }
+  return s;
+}
+
+/* One step of the lanes of a round, or of all. */
+static mgrid_outcome step(mgrid_running *r, int64_t round) {
+  size_t        n = 0;
+  mgrid_outcome s = MGRID_OK;
+  for (mgrid_lane *l = r->lane; l < r->lane + r->nlanes && !s; l++) {
+    bool more = false;
+    if (l->round == round && !l->ended) s = fill(r, l, &r->step[n], &more);
+    n += more;
+  }
+  return s || n == 0 ? s : r->ops->post(r->backend, n, r->step, r->err);
+}
+
+/* In step, while one step is on its way the next one is packed. */
+static mgrid_outcome in_step(mgrid_running *r, double seconds) {
+  int64_t       first = r->move->sums.rounds ? 0 : -1, end = r->move->sums.rounds ? r->move->sums.rounds : 0;
+  mgrid_outcome s = step(r, first);
+  if (!s) s = mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  for (int64_t round = first; round < end && !s; round++) {
+    for (bool goes = true; goes && !s;) {
+      bool room = true, more = false;
+      goes = false;
+      for (const mgrid_lane *l = r->lane; l < r->lane + r->nlanes; l++) {
+        if (l->round != round || through(l)) continue;
+        goes = true;
+        more |= !l->ended;
+        room &= l->ended || has_room(l);
+      }
+      if (!goes) break;
+      s = more && room ? step(r, round) : wait_for(r, progress, seconds);
+    }
+  }
+  return s;
+}
+
+/* mgrid_look */
+static mgrid_outcome are_copied(void *ud) {
+  mgrid_running *r = ud;
+  return r->ops->copied(r->backend, r->err);
+}
+
+mgrid_outcome mgrid_lanes_run(mgrid_running *r, double seconds) {
+  if (!r->ops) return mgrid_parcels_stay(r->move, r->from, r->to, r->backend, r->err);
+  mgrid_outcome s = r->ops->together       ? in_step(r, seconds)
+                    : r->move->sums.rounds ? by_rounds(r, seconds)
+                                           : flow(r, seconds);
+  return !s && r->ops->copied ? wait_for(r, are_copied, seconds) : s;
+}
+
+/* ------------------------------------------------------------ making, ending */
+
+static int by_round(const void *a, const void *b) {
+  const mgrid_lane *x = a, *y = b;
+  return (x->round > y->round) - (x->round < y->round);
+}
+
+/* Is the message read, by this rank or by the peer? */
+static mgrid_outcome is_read(mgrid_running *r, int64_t peer, bool receives, bool *reads, mgrid_error *err) {
+  *reads = !receives && r->read && mgrid_reading_offered(r->backend->reading, peer);
+  return receives && r->read ? mgrid_read_ask(r->read, peer, reads, err) : MGRID_OK;
+}
+
+/* Lanes to every peer, the one after this rank first, so that ranks do not all begin with the same one. */
+static mgrid_outcome add_lanes(mgrid_running *r, bool receives, mgrid_error *err) {
+  const mgrid_move *m = r->move;
+  size_t            first = 0, begun = r->nlanes;
+  mgrid_outcome     s = MGRID_OK;
+  while (first < m->npeers && m->peer[first].rank < m->rank) first++;
+  for (size_t k = 0; k < m->npeers && !s; k++) {
+    const mgrid_move_peer *p = &m->peer[(first + k) % m->npeers];
+    int64_t                bytes = receives ? p->receive : p->send;
+    bool                   reads;
+    if (bytes == 0 || (s = is_read(r, p->rank, receives, &reads, err))) continue;
+    if (reads && receives) r->reads[r->nreads++] = p->rank;
+    if (reads) continue;
+    r->lane[r->nlanes++] = (mgrid_lane){
+      .peer = p->rank, .bytes = bytes, .round = receives ? p->receive_round : p->send_round, .receives = receives
+    };
+  }
+  if (m->sums.rounds) qsort(r->lane + begun, r->nlanes - begun, sizeof *r->lane, by_round);
+  return s;
+}
+
+mgrid_outcome mgrid_lanes_new(mgrid_running *r, int64_t window, bool messages, int64_t lanes, mgrid_error *err) {
+  const mgrid_move *m = r->move;
+  int64_t half = lanes ? window / (2 * lanes) / MGRID_HALF_LEAST * MGRID_HALF_LEAST : MGRID_HALF_LEAST, bytes = 0,
+          at = 0;
+  int64_t most = r->ops && r->ops->together ? HALF_MOST_TOGETHER : HALF_MOST;
+  if (half > most) half = most;
+  r->lane = calloc((size_t)(m->sums.sends + m->sums.receives) + 1, sizeof *r->lane);
+  r->ended = malloc(((size_t)(m->sums.sends + m->sums.receives) * 2 + 1) * sizeof *r->ended);
+  r->step = malloc(((size_t)(m->sums.sends + m->sums.receives) + 1) * sizeof *r->step);
+  if (!r->lane || !r->ended || !r->step) return mgrid_oom(err);
+  if (mgrid_reading_on(r->backend->reading) && !messages) {
+    r->reads = malloc(((size_t)m->sums.receives + 1) * sizeof *r->reads);
+    r->read = r->reads ? mgrid_read_new(m, r->backend, r->to, err) : NULL;
+    if (!r->read) return mgrid_oom(err);
+  }
+  mgrid_outcome s = add_lanes(r, false, err);
+  r->nsend = r->nlanes;
+  if (!s) s = add_lanes(r, true, err);
+  if (s) return s;
+  r->left = r->nlanes;
+  for (size_t i = 0; i < r->nlanes; i++) {
+    mgrid_lane *l = &r->lane[i];
+    int64_t     room = 2 * (l->half = l->bytes < half ? l->bytes : half);
+    if (m->sums.rounds) /* one after the other in the same memory, a half of it for each direction */
+      bytes = room > bytes ? room : bytes;
+    else
+      bytes += room;
+  }
+  if (r->nlanes == 0) return r->nreads ? r->ops->prepare(r->backend, 0, err) : MGRID_OK;
+  if (m->sums.rounds) bytes *= 2;
+  r->staging = r->ops->memory ? r->ops->memory(r->backend, (size_t)bytes, err) : malloc((size_t)bytes);
+  if (!r->staging) return mgrid_oom(err);
+  if (m->sums.rounds) bytes /= 2;
+  for (size_t i = 0; i < r->nlanes; i++) {
+    mgrid_lane *l = &r->lane[i];
+    l->buffer = r->staging + (m->sums.rounds ? (l->receives ? bytes : 0) : at);
+    at += 2 * l->half;
+  }
+  return r->ops->prepare(r->backend, 2 * r->nlanes, err);
+}
+
+void mgrid_lanes_free(mgrid_running *r, bool ours) {
+  for (size_t i = 0; i < r->nlanes; i++) {
+    drop(&r->lane[i].ahead);
+    drop(&r->lane[i].behind);
+  }
+  free(r->lane);
+  free(r->ended);
+  free(r->step);
+  free(r->reads);
+  mgrid_read_free(r->read);
+  if (ours && !(r->ops && r->ops->memory)) free(r->staging); /* else what is on its way may still be read from it */
+}
