@@ -3,7 +3,8 @@
 ** faults.c - one fault of some ranks in one place of a job, for tests/faults, which starts it for each row of its table:
 ** faults KIND STAGE ODD. Ranks ODD, ODD+2, ... or ODD alone (one, half) come to the stage and fall asleep, stop, die,
 ** leave, or do something else than the others; or, in a cluster (scripts/cluster), the host of rank ODD is cut off from the
-** others or gone. Every other rank prints what it was told, and after how long: "told RANK SECONDS STATUS MESSAGE", and
+** others or gone. STAGE anywhere-SEED: all calls one after the other, again and again, and the fault comes at an instant
+** that SEED chooses; there KIND may be pause, too, which nobody is to be told. Every other rank prints what it was told, and after how long: "told RANK SECONDS STATUS MESSAGE", and
 ** ends without MPI_Finalize.
 */
 #include "../anew.h"
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -29,6 +32,7 @@ static double      begun;
 static pid_t      *pids;
 static char        path[64];
 static bool       *odds;
+static double     *hit; /* anywhere: when the fault came, which all ranks see */
 
 static double now(void) {
   struct timespec t;
@@ -114,7 +118,8 @@ static void told(const mgrid_error *e) {
   char line[1400];
   bool missed = at > 0; /* the library calls MPI in another way now: this program is to follow */
   int  n = missed ? snprintf(line, sizeof line, "rank %d never came to its fault, %s\n", me, where)
-                  : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - begun, e->status, e->message);
+                  : snprintf(line, sizeof line, "told %d %.2f %d %s\n", me, now() - (hit ? *hit : begun), e->status,
+                             e->message);
   if (write(STDOUT_FILENO, line, (size_t)n) != n) _exit(1);
   if (me == world - 1 || odds[world - 1]) unlink(path);
   sleep(2);                                          /* until all have said it; then let none be left */
@@ -143,6 +148,81 @@ static void write_recipe(void) {
           f);
   if (f) fclose(f);
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* -------------------------------------------------------------------- anywhere */
+
+static void leave(int s) { _exit(s * 0); }
+
+static void rest(double seconds) {
+  struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+  nanosleep(&t, NULL);
+}
+
+/* A process beside this rank strikes it, so that it can be anywhere. */
+static void strike(unsigned seed) {
+  srand(seed);
+  double delay = 0.1 + 1.5 * (double)rand() / RAND_MAX;
+  pid_t  victim = getpid();
+  signal(SIGUSR1, leave);
+  if (fork()) return;
+  rest(delay);
+  *hit = now();
+  kill(victim, is(kind, "kill") ? SIGKILL : is(kind, "leave") ? SIGUSR1 : SIGSTOP);
+  if (is(kind, "pause")) rest(deadline * 0.3), kill(victim, SIGCONT);
+  _exit(0);
+}
+
+static void share_clock(void) {
+  char name[80];
+  snprintf(name, sizeof name, "%s.hit", path);
+  int file = open(name, O_RDWR | O_CREAT, 0600);
+  hit = file < 0 || ftruncate(file, sizeof *hit) ? MAP_FAILED
+                                                  : mmap(NULL, sizeof *hit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  unlink(name);
+  if (hit == MAP_FAILED) _exit(1);
+}
+
+static void anywhere(mgrid_runtime *rt, mgrid_backend *b, mgrid_plan *p, mgrid_plan *q, unsigned seed) {
+  const char *const tp[] = { "tp=2", "tp=1" };
+  mgrid_error       e = MGRID_ERROR_INIT;
+  mgrid_state      *s = mgrid_materialize(p, b, "train", &e), *old = NULL;
+  MPI_Comm          part;
+  STEP(s);
+  MPI_Comm_split(MPI_COMM_WORLD, me < world / 2, me, &part); /* half of the ranks have a state that grows */
+  if (me < world / 2) {
+    mgrid_backend *less = mgrid_mpi_backend(part, NULL, &e);
+    STEP(less);
+    old = mgrid_materialize(mgrid_runtime_plan(rt, world / 2, 1, tp, &e), less, "grown", &e);
+    STEP(old);
+  }
+  share_clock();
+  if (odd) strike(seed);
+  for (int i = 1, goes = 1; goes; i++) {
+    mgrid_runtime         *next_rt = NULL;
+    mgrid_state           *next = NULL;
+    mgrid_move_run_options run = MGRID_MOVE_RUN_OPTIONS_INIT;
+    mgrid_policy          *all = mgrid_policy_new(rt, s, "of_all", &e), *some = mgrid_policy_new(rt, s, "of_group", &e);
+    mgrid_move            *m = mgrid_move_new(p, q, me, 0, NULL, NULL, &e);
+    run.messages = i % 2;
+    STEP(!mgrid_state_prove(s, NULL, &e));
+    STEP(!mgrid_policy_call(all, 0, NULL, &e) && !mgrid_policy_call(some, 0, NULL, &e));
+    STEP(!mgrid_move_prove(m, b, &run, &e));
+    mgrid_state *grown = old ? mgrid_state_grow(old, p, b, "grown", &e) : mgrid_state_join(p, b, "grown", &e);
+    STEP(grown);
+    mgrid_state_free(grown);
+    STEP(!mgrid_reload(rt, s, NULL, 1, &tp[i % 2], &next_rt, &next, NULL, &e));
+    mgrid_policy_free(all), mgrid_policy_free(some), mgrid_move_free(m);
+    mgrid_state_free(s), mgrid_runtime_free(rt);
+    s = next, rt = next_rt;
+    if (!is(kind, "pause")) continue;
+    goes = *hit == 0 || now() < *hit + 1.5 * deadline;
+    MPI_Bcast(&goes, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  printf("went on %d\n", me);
+  MPI_Finalize();
+  exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -176,6 +256,8 @@ int main(int argc, char **argv) {
   if (mgrid_runtime_load(rt, path, &e)) told(&e);
   bool        first_stage = is(stage, "agreement");
   mgrid_plan *p = mgrid_runtime_plan(rt, world, first_stage && wrong, other, &e);
+  if (strncmp(stage, "anywhere-", 9) == 0)
+    anywhere(rt, b, p, mgrid_runtime_plan(rt, world, 1, other, &e), (unsigned)atoi(stage + 9));
   MPI_Barrier(MPI_COMM_WORLD);
   arm(first_stage ? "meeting" : is(stage, "between") ? "set_name" : is(stage, "inside") ? "create_group" : "", 1);
   mgrid_state *s = mgrid_materialize(p, b, "train", &e), *new_s = NULL;
