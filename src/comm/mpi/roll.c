@@ -56,42 +56,55 @@ static void answer(mpi_backend *m) {
   }
 }
 
-/* Answers and the list, from the first. */
-static void listen(mpi_roll *r, double now) {
+/* Answers and the list, from the first, or from rank 0. */
+static void listen(mpi_roll *r, int64_t from, double now) {
   MPI_Comm comm = r->m->comm;
-  int      first = (int)first_of(r);
+  int      source = (int)from;
   uint64_t number = 0;
   list     got = { 0 };
   for (int there = 1; there;) {
-    if (MPI_Iprobe(first, MGRID_TAG_THERE, comm, &there, MPI_STATUS_IGNORE) || !there) break;
-    MPI_Recv(&number, sizeof number, MPI_BYTE, first, MGRID_TAG_THERE, comm, MPI_STATUS_IGNORE);
-    if (number == r->number) r->since = now, r->answered = true;
+    if (MPI_Iprobe(source, MGRID_TAG_THERE, comm, &there, MPI_STATUS_IGNORE) || !there) break;
+    MPI_Recv(&number, sizeof number, MPI_BYTE, source, MGRID_TAG_THERE, comm, MPI_STATUS_IGNORE);
+    if (number == r->number && from == first_of(r)) r->since = now, r->answered = true;
   }
   for (int there = 1; there && !r->told;) {
-    if (MPI_Iprobe(first, MGRID_TAG_MISSING, comm, &there, MPI_STATUS_IGNORE) || !there) break;
-    MPI_Recv(&got, sizeof got, MPI_BYTE, first, MGRID_TAG_MISSING, comm, MPI_STATUS_IGNORE);
+    if (MPI_Iprobe(source, MGRID_TAG_MISSING, comm, &there, MPI_STATUS_IGNORE) || !there) break;
+    MPI_Recv(&got, sizeof got, MPI_BYTE, source, MGRID_TAG_MISSING, comm, MPI_STATUS_IGNORE);
     if (got.number == r->number) r->told = true, r->missing = got.missing;
   }
 }
 
-/* The report of a rank, of this call or of another of the same ranks, since a call may end on some while others wait in it
-** for the one that is missing; but what it said of such a call before this one began says nothing. NULL: there is none. */
-static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
-  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
-  if (!last || (last->number ^ r->number) >> MGRID_MPI_CALL_BITS != 0) return NULL;
-  return last->number == r->number || last->at >= r->begun ? last : NULL;
+/* Is the report of this call, or of another of the same ranks? A call may end on some while others wait in it for the one
+** that is missing. */
+static bool is_alike(const mpi_roll *r, const mpi_report *last) {
+  return (last->number ^ r->number) >> MGRID_MPI_CALL_BITS == 0;
 }
 
-/* The first: of whom has it heard nothing for so long? All others are told. */
-static void call_roll(mpi_roll *r, double now, double silent) {
+/* What a rank has reported; what it said of another call before this one began says nothing. NULL: there is none. */
+static const mpi_report *report_of(const mpi_roll *r, int64_t rank) {
+  const mpi_report *last = r->m->here ? &r->m->here[rank] : NULL;
+  return last && (last->number == r->number || last->at >= r->begun) ? last : NULL;
+}
+
+/* Who is silent; with `alike` also who waits in another call. */
+static void find_missing(mpi_roll *r, double now, double silent, bool alike) {
   for (int64_t i = 1; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    if (!last || now - last->at > silent) mgrid_missing_add(&r->missing, nth_of(r, i));
+    if (!last || now - last->at > silent || (alike && !is_alike(r, last)))
+      mgrid_missing_add(&r->missing, nth_of(r, i));
   }
+}
+
+/* The first: of whom has it heard nothing for so long? All others are told. A rank that waits in a call over a group for a
+** silent one is not missing; where none is silent, it is. Over all ranks it is told, too: nobody can go on. */
+static void call_roll(mpi_roll *r, double now, double silent) {
+  find_missing(r, now, silent, false);
+  if (r->missing.n == 0 && !r->moves) find_missing(r, now, silent, true);
   for (int64_t i = 1; i < r->size; i++) {
     const mpi_report *last = report_of(r, nth_of(r, i));
-    list              l = { last ? last->number : 0, r->missing };
-    if (last && now - last->at <= silent) mgrid_mpi_post(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l, sizeof l);
+    if (!last || now - last->at > silent || (r->ranks && !is_alike(r, last))) continue;
+    list l = { last->number, r->missing };
+    mgrid_mpi_post(r->m, nth_of(r, i), MGRID_TAG_MISSING, &l, sizeof l);
   }
   r->told = true;
 }
@@ -115,6 +128,14 @@ static void give_up(mpi_roll *r) {
   r->told = true;
 }
 
+/* To the first; and to rank 0, which may wait in a call over all ranks. */
+static void report_now(mpi_roll *r, double now) {
+  report mine = { r->number, r->m->moving.count };
+  r->next = now + r->seconds / 8;
+  if (first_of(r) != r->m->base.rank) mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &mine, sizeof mine);
+  if (first_of(r) != 0 && r->m->base.rank != 0) mgrid_mpi_post(r->m, 0, MGRID_TAG_HERE, &mine, sizeof mine);
+}
+
 bool mgrid_roll_look(mpi_roll *r) {
   const double rest = 0.005;
   double       now = mgrid_now();
@@ -126,12 +147,9 @@ bool mgrid_roll_look(mpi_roll *r) {
   r->missing.lost = false;
   answer(r->m);
   if (first && r->moves) watch_over(r, now);
-  if (!first && now >= r->next) {
-    report mine = { r->number, r->m->moving.count };
-    r->next = now + r->seconds / 8;
-    mgrid_mpi_post(r->m, first_of(r), MGRID_TAG_HERE, &mine, sizeof mine);
-  }
-  if (!first) listen(r, now);
+  if (!(first && r->moves) && now >= r->next) report_now(r, now);
+  if (!first) listen(r, first_of(r), now);
+  if (first_of(r) != 0 && r->m->base.rank != 0) listen(r, 0, now);
   r->looked = mgrid_now();
   if (!first && r->moves && !r->told && now - r->since > r->seconds) give_up(r);
   return r->told;
