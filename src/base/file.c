@@ -38,18 +38,22 @@ static mgrid_status check_regular(int fd, const char *path, mgrid_error *err) {
   return MGRID_OK;
 }
 
-mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
+mgrid_status mgrid_read_file_as(const char *path, const char *name, mgrid_text *t, mgrid_error *err) {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a pipe must not wait for its other end */
   if (fd < 0) {
     char why[256], most[MGRID_ALLOWED];
     int  number = errno;
     snprintf(why, sizeof why, "%.100s%s", strerror(number), mgrid_allowed_by(number, most));
-    return cannot("open", path, why, err);
+    return cannot("open", name, why, err);
   }
-  mgrid_status s = check_regular(fd, path, err);
-  if (!s) s = read_all(fd, path, t, err);
+  mgrid_status s = check_regular(fd, name, err);
+  if (!s) s = read_all(fd, name, t, err);
   close(fd);
   return s;
+}
+
+mgrid_status mgrid_read_file(const char *path, mgrid_text *t, mgrid_error *err) {
+  return mgrid_read_file_as(path, path, t, err);
 }
 
 mgrid_status mgrid_read_stdin(mgrid_text *t, mgrid_error *err) {

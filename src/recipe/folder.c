@@ -10,12 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A way is shorter than what the system takes, so that the length of the folder's own path cannot be seen. */
+enum { LONGEST = 1024 };
+
 typedef struct walk {
   const char *root;
-  bool        inside;         /* so far */
-  char        way[PATH_MAX];  /* from the root, without links and dots */
-  char        rest[PATH_MAX]; /* to go from there */
-  char        path[PATH_MAX], link[PATH_MAX], step[PATH_MAX];
+  bool        inside;        /* so far */
+  char        way[LONGEST];  /* from the root, without links and dots */
+  char        rest[LONGEST]; /* to go from there */
+  char        path[PATH_MAX], link[PATH_MAX], step[LONGEST];
 } walk;
 
 /* One step up; the root has none. */
@@ -26,9 +29,9 @@ static void leave(walk *w) {
 }
 
 /* Append to one of the texts; too long a path leads nowhere. */
-static void append(walk *w, char *text, const char *more) {
+static void append(walk *w, char *text, size_t room, const char *more) {
   size_t n = strlen(text), len = strlen(more);
-  if (n + len >= PATH_MAX)
+  if (n + len >= room)
     w->inside = false;
   else
     memcpy(text + n, more, len + 1);
@@ -38,9 +41,9 @@ static void append(walk *w, char *text, const char *more) {
 static bool follow(walk *w) {
   size_t len = strlen(w->root);
   *w->path = '\0';
-  append(w, w->path, w->root);
-  append(w, w->path, "/");
-  append(w, w->path, w->way);
+  append(w, w->path, sizeof w->path, w->root);
+  append(w, w->path, sizeof w->path, "/");
+  append(w, w->path, sizeof w->path, w->way);
   ssize_t n = w->inside ? readlink(w->path, w->link, sizeof w->link - 1) : -1;
   if (n < 0) return false;
   w->link[n] = '\0';
@@ -53,10 +56,11 @@ static bool follow(walk *w) {
       to += len, *w->way = '\0';
   }
   *w->path = '\0';
-  append(w, w->path, to);
-  append(w, w->path, "/");
-  append(w, w->path, w->rest);
-  memcpy(w->rest, w->path, strlen(w->path) + 1);
+  append(w, w->path, sizeof w->path, to);
+  append(w, w->path, sizeof w->path, "/");
+  append(w, w->path, sizeof w->path, w->rest);
+  *w->rest = '\0';
+  append(w, w->rest, sizeof w->rest, w->path);
   return true;
 }
 
@@ -66,7 +70,7 @@ const char *mgrid_folder_find(lua_State *L, const char *root, const char *path) 
   w->root = root;
   w->inside = *path != '/';
   *w->way = *w->rest = '\0';
-  append(w, w->rest, path);
+  append(w, w->rest, sizeof w->rest, path);
   for (int links = 0; w->inside && *w->rest;) {
     size_t len = strcspn(w->rest, "/"), next = len + (w->rest[len] == '/');
     memcpy(w->step, w->rest, len);
@@ -77,8 +81,8 @@ const char *mgrid_folder_find(lua_State *L, const char *root, const char *path) 
       leave(w);
       continue;
     }
-    if (*w->way) append(w, w->way, "/");
-    append(w, w->way, w->step);
+    if (*w->way) append(w, w->way, sizeof w->way, "/");
+    append(w, w->way, sizeof w->way, w->step);
     if (w->inside && follow(w)) w->inside = w->inside && ++links <= LINKS;
   }
   if (w->inside)

@@ -100,13 +100,14 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
   return rc;
 }
 
-/* Push a file as a function, as luaL_loadfilex does; `name` is what messages call it. The file is read once, so that
+/* Push a file as a function, as luaL_loadfilex does; `name` is what messages call it, `told` where it
+** cannot be read. The file is read once, so that
 ** function and hash are of the same text even if somebody edits it meanwhile. */
-static int load_file(lua_State *L, const char *path, const char *name, uint64_t *hash) {
+static int load_file(lua_State *L, const char *path, const char *told, const char *name, uint64_t *hash) {
   mgrid_text  t = { 0 };
   mgrid_error e = MGRID_ERROR_INIT;
   lua_pushfstring(L, "@%s", name); /* may raise, so before the file is open */
-  if (mgrid_read_file(path, &t, &e)) {
+  if (mgrid_read_file_as(path, told, &t, &e)) {
     mgrid_text_free(&t);
     if (e.status == MGRID_NO_MEMORY) return mgrid_lua_oom(L);
     lua_pushstring(L, e.message);
@@ -250,7 +251,7 @@ static int load_failed(lua_State *L, int rc, const char *name, const char *path)
 static int load_home(lua_State *L, const char *path, uint64_t *hash) {
   mgrid_lua_charge(L, 1000); /* the system takes as long to look for a file */
   set_home(L, path, true);
-  return load_file(L, path, lua_tostring(L, -1), hash);
+  return load_file(L, path, path, lua_tostring(L, -1), hash);
 }
 
 /* The same for one that a recipe names, `from` another. */
@@ -260,10 +261,9 @@ static int load_beside(lua_State *L, const char *name, const char *from, uint64_
   if (!looks_like_path(name)) return rc;
   mgrid_lua_charge(L, 1000);
   check_path(L, name, lua_tostring(L, -1));
-  rc = load_file(L, lua_tostring(L, -1), lua_tostring(L, -2), hash);
-  if (rc == LUA_ERRFILE) luaL_gsub(L, lua_tostring(L, -1), lua_tostring(L, -2), lua_tostring(L, -3));
-  lua_remove(L, rc == LUA_ERRFILE ? -3 : -2); /* the path of the whole system */
-  if (rc == LUA_ERRFILE) lua_remove(L, -2);
+  const char *way = lua_tostring(L, -2);
+  rc = load_file(L, lua_tostring(L, -1), way, way, hash);
+  lua_remove(L, -2); /* the path of the whole system */
   return rc;
 }
 
@@ -310,7 +310,7 @@ int mgrid_core_library(lua_State *L) {
 void mgrid_prelude_load(lua_State *L, const char *path) {
   uint64_t hash;
   set_home(L, path, false);
-  if (load_file(L, path, lua_tostring(L, -1), &hash))
+  if (load_file(L, path, path, lua_tostring(L, -1), &hash))
     lua_error(L); /* the message says where, or why it cannot be read */
   lua_rawgetp(L, LUA_REGISTRYINDEX, &mgrid_env_key);
   lua_setupvalue(L, -2, 1);
