@@ -537,7 +537,8 @@ MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal 
 ** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
 ** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is
 ** a bug in it. Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of
-** each family, and some 256 ranks. O(members x modes) of what is looked at, in memory that does not grow with the world. Local. out may be NULL. */
+** each family, and some 256 ranks. O(members x modes) of what is looked at, in memory that does not grow with the
+** world. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
   size_t  size;          /* sizeof(mgrid_plan_checked) */
   bool    sampled;       /* only some members and ranks were checked */
@@ -634,7 +635,8 @@ MGRID_API mgrid_status mgrid_state_leave(mgrid_state *s, mgrid_error *err);
 MGRID_API mgrid_status mgrid_state_create(mgrid_state *s, const char *family, mgrid_error *err);
 /* Prove every communicator of this rank by collectives: members and order gathered,
 ** a sum, a broadcast from every position, a ring, with MPI an all-to-all (up to 512
-** members). Collective over the backend; every rank gets the verdict. *proved (may be NULL): communicators proved on this rank. */
+** members). Collective over the backend; every rank gets the verdict. *proved (may be NULL): communicators proved on
+** this rank. */
 MGRID_API mgrid_status mgrid_state_prove(mgrid_state *s, int64_t *proved, mgrid_error *err);
 
 MGRID_API const mgrid_plan *mgrid_state_plan(const mgrid_state *s);

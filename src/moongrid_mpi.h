@@ -18,18 +18,18 @@
 extern "C" {
 #endif
 
-/* A backend over a communicator of our own with the ranks of the host's, which are the world. MPI is initialized and stays the
-** host's: free the backend and its states before MPI_Finalize; afterwards their calls are MGRID_USAGE. `parent` is used
-** in this call alone: nothing of the library's meets the host's messages and collectives on it, and it may be freed
-** while the backend is there. The communicators of groups get the error handler that it has now.
-** options may be NULL. Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it,
-** and a rank that does not come within the timeout is an error on the others. What fails on one rank fails on all, but
-** for a wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) or a thread that may not call MPI, which are
-** MGRID_USAGE on the ranks that have them; MPI's abort does not come, as MPI_COMM_WORLD and MPI_COMM_SELF have
-** MPI_ERRORS_RETURN while that is looked at. MGRID_BACKEND where the program has another MPI library, or its launcher
-** started several processes of which MPI knows this one alone; of MPI_COMM_SELF the launcher is not asked.
-** Several backends over one communicator each have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread
-** of its own; they are opened in one order on all ranks. With less, see mgrid_threads. */
+/* A backend over a communicator of our own with the ranks of the host's, which are the world. MPI is initialized and
+** stays the host's: free the backend and its states before MPI_Finalize; afterwards their calls are MGRID_USAGE.
+** `parent` is used in this call alone: nothing of the library's meets the host's messages and collectives on it, and it
+** may be freed while the backend is there. The communicators of groups get the error handler that it has now. options
+** may be NULL. Collective over `parent`, as MPI_Comm_dup: in one order with the host's other collectives on it, and a
+** rank that does not come within the timeout is an error on the others. What fails on one rank fails on all, but for a
+** wrong `parent` (MPI_COMM_NULL, freed, an intercommunicator) or a thread that may not call MPI, which are MGRID_USAGE
+** on the ranks that have them; MPI's abort does not come, as MPI_COMM_WORLD and MPI_COMM_SELF have MPI_ERRORS_RETURN
+** while that is looked at. MGRID_BACKEND where the program has another MPI library, or its launcher started several
+** processes of which MPI knows this one alone; of MPI_COMM_SELF the launcher is not asked. Several backends over one
+** communicator each have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread of its own; they are opened
+** in one order on all ranks. With less, see mgrid_threads. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
 /* mgrid_mpi_backend and mgrid_open (moongrid_recipe.h) in one call: the state owns everything, and mgrid_state_free gives
@@ -44,17 +44,17 @@ static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, s
 }
 
 /* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members,
-** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log. A rank that is in no group (g NULL), a lazy family not created yet, a dry
-** state, a family of backend "none" and a group whose communicator is NCCL's have MPI_COMM_NULL.
-** A group of one rank has MPI_COMM_SELF, which is the host's: a receive of the host's that is pending there takes a
-** message on the group, and error handler and attributes are those of MPI_COMM_SELF. Only where the family is `unique`, a
-** twin or Cartesian, or asks for it by the option `single`, a group of one rank has a communicator of its own, as larger
-** groups have; and where two families are concurrent one of them has. Making it is local; mgrid_plan_counts,
-** mgrid_state_ncomms and the schedule leave it out, and mgrid_state_prove proves it, too.
-** The communicator of a family with a Cartesian shape (mgrid_options.cartesian, grid:cartesian in Lua) has
-** that topology attached, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour collectives work. MPI's
-** last dim varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims {2, 4}. Ranks are
-** positions, never reordered. */
+** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log.
+** A rank that is in no group (g NULL), a lazy family not created yet, a dry state, a family of backend "none" and a
+** group whose communicator is NCCL's have MPI_COMM_NULL. A group of one rank has MPI_COMM_SELF, which is the host's: a
+** receive of the host's that is pending there takes a message on the group, and error handler and attributes are those
+** of MPI_COMM_SELF. Only where the family is `unique`, a twin or Cartesian, or asks for it by the option `single`, a
+** group of one rank has a communicator of its own, as larger groups have; and where two families are concurrent one of
+** them has. Making it is local; mgrid_plan_counts, mgrid_state_ncomms and the schedule leave it out, and
+** mgrid_state_prove proves it, too. The communicator of a family with a Cartesian shape (mgrid_options.cartesian,
+** grid:cartesian in Lua) has that topology attached, so MPI_Cart_get, MPI_Cart_coords, MPI_Cart_shift and neighbour
+** collectives work. MPI's last dim varies fastest, ours the first: MPI's dim 0 is our last, and "x:4 y:2" is MPI's dims
+** {2, 4}. Ranks are positions, never reordered. */
 static inline MPI_Comm mgrid_mpi_comm(const mgrid_group *g) {
   if (!g) return MPI_COMM_NULL;
   if (mgrid_group_native_kind(g) == MGRID_NATIVE_MPI) return *(MPI_Comm *)mgrid_group_native(g);

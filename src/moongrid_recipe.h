@@ -104,11 +104,13 @@ MGRID_API mgrid_status mgrid_runtime_describe(mgrid_runtime *rt, bool json, mgri
 ** ends with the stage, "(while loading the recipe)", "(while planning for 8 ranks)" or "(while creating the state)";
 ** backend NULL: what opening it left in *err stays.
 **
-**     mgrid_backend *mpi = mgrid_mpi_backend(comm, NULL, &e);    // or mgrid_mpi_open of moongrid_mpi.h, which is both
-**     mgrid_state   *state = mgrid_open(mpi, "layout.lua", n, args, NULL, &e);
-**     mgrid_backend_free(mpi);
+**     mgrid_backend *b = mgrid_mpi_backend(comm, NULL, &e);
+**     mgrid_state *s = mgrid_open(b, "layout.lua", n, args, NULL, &e);
+**     mgrid_backend_free(b);
 **     ...
-**     mgrid_state_free(state);
+**     mgrid_state_free(s);
+**
+** mgrid_mpi_open of moongrid_mpi.h does the first three.
 */
 typedef struct mgrid_open_options {
   size_t              size; /* sizeof(mgrid_open_options) */

@@ -82,7 +82,8 @@ MGRID_API mgrid_status mgrid_group_window(const mgrid_group *g, const char *name
                                           mgrid_error *err);
 /* The ncclDevComm that the option `device` asks for (NCCL 2.28.7), made in schedule order and destroyed before the
 ** communicator. *version (may be NULL): 22809 is NCCL 2.28.9, whose ncclDevComm it is; kernels built with headers of
-** another 2.x cannot read it, which mgrid_nccl_device in moongrid_nccl.h looks at. NULL and 0 where there is none. Local. */
+** another 2.x cannot read it, which mgrid_nccl_device in moongrid_nccl.h looks at. NULL and 0 where there is none.
+** Local. */
 MGRID_API const void *mgrid_group_device(const mgrid_group *g, int *version);
 
 #ifdef __cplusplus

@@ -126,6 +126,8 @@ bool   mgrid_is_shown(const char *s, size_t len);
 bool   mgrid_is_utf8(const char *s, size_t len); /* control characters are */
 size_t mgrid_shown(char *out, size_t room, const char *s, size_t len);
 void   mgrid_text_shown(mgrid_text *t, const char *s);
+/* A number of 17 digits in the fewest that give it back: in buf, of `len` bytes; other texts as they are. */
+const char *mgrid_shortest(const char *number, char *buf, size_t len);
 /* In place, in a buffer of `room` bytes, at most those of a message: also one that is not ended. */
 void mgrid_show(char *text, size_t room);
 void mgrid_text_shown_lines(mgrid_text *t, const char *s);

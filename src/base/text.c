@@ -4,6 +4,7 @@
 */
 #include "base/base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,19 @@ void mgrid_text_ellipsis(char *buf, size_t len, size_t whole) {
 }
 
 /* Not of ctype.h, whose answers depend on the host's locale. */
+const char *mgrid_shortest(const char *number, char *buf, size_t len) {
+  char  *end, seventeen[40];
+  double x = strtod(number, &end);
+  if (*end || end == number) return number;
+  snprintf(seventeen, sizeof seventeen, "%.17g", x);
+  if (strcmp(seventeen, number) != 0) return number;
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(buf, len, "%.*g", digits, x);
+    if (strtod(buf, NULL) == x) break;
+  }
+  return buf;
+}
+
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c; }
 static bool is_letter(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_'; }
 

@@ -292,13 +292,15 @@ void cli_show_head(const cli *c, const mgrid_plan *p, const char *before, bool a
   for (size_t i = 0; i < p->content.nparams; i++) {
     const mgrid_param *a = &p->content.param[i];
     if (a->usual && !all) continue;
-    bool whole = strlen(a->value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
+    char        digits[40];
+    const char *value = mgrid_shortest(a->value, digits, sizeof digits);
+    bool whole = strlen(value) <= VALUE_WIDTH; /* a table may be long; --text has all of it */
     int  shown = whole ? VALUE_WIDTH : VALUE_WIDTH - 3;
-    int  length = (int)(strlen(a->name) + strnlen(a->value, VALUE_WIDTH)) + 2;
+    int  length = (int)(strlen(a->name) + strnlen(value, VALUE_WIDTH)) + 2;
     column += printf("%s", colon);
     colon = "";
     if (column + length > c->columns && column > LABEL) column = printf("\n%*s", LABEL - 1, "") - 1;
-    column += printf(" %s=%.*s%s", a->name, shown, a->value, whole ? "" : "...");
+    column += printf(" %s=%.*s%s", a->name, shown, value, whole ? "" : "...");
   }
   printf("\n");
 }

@@ -25,18 +25,20 @@ static const char *param_of(const mgrid_content *c, const char *name) {
 }
 
 static void diff_params(report *r, const mgrid_content *a, const mgrid_content *b) {
-  char rest[256];
+  char rest[256], digits[2][40];
   for (size_t i = 0; i < a->nparams; i++) {
-    const char *now = param_of(b, a->param[i].name);
+    const char *now = param_of(b, a->param[i].name), *was = a->param[i].value;
     if (!now) {
-      line(r, "-", "param", a->param[i].name, a->param[i].value);
-    } else if (strcmp(now, a->param[i].value) != 0) {
-      snprintf(rest, sizeof rest, "%.100s -> %.100s", a->param[i].value, now);
+      line(r, "-", "param", a->param[i].name, mgrid_shortest(was, digits[0], sizeof digits[0]));
+    } else if (strcmp(now, was) != 0) {
+      snprintf(rest, sizeof rest, "%.100s -> %.100s", mgrid_shortest(was, digits[0], sizeof digits[0]),
+               mgrid_shortest(now, digits[1], sizeof digits[1]));
       line(r, "~", "param", a->param[i].name, rest);
     }
   }
   for (size_t i = 0; i < b->nparams; i++)
-    if (!param_of(a, b->param[i].name)) line(r, "+", "param", b->param[i].name, b->param[i].value);
+    if (!param_of(a, b->param[i].name))
+      line(r, "+", "param", b->param[i].name, mgrid_shortest(b->param[i].value, digits[0], sizeof digits[0]));
 }
 
 static void grid_text(report *r, const mgrid_grid *g, char *buf, size_t len) {

@@ -139,6 +139,13 @@ static bool same_group(const mgrid_family *a, int64_t ga, const mgrid_family *b,
   if (a->form == MGRID_STRIDED && b->form == MGRID_STRIDED)
     return mgrid_modes_equal(&a->as.strided.inside, &b->as.strided.inside)
            && mgrid_strided_start(&a->as.strided, ga) == mgrid_strided_start(&b->as.strided, gb);
+  if (a == b && ga == gb) return true;
+  if (a->form == MGRID_CUT && b->form == MGRID_CUT && mgrid_family_same_rule(a->as.cut.base, b->as.cut.base)) {
+    int64_t of_a = ga, of_b = gb, piece[2] = { mgrid_cut_piece(a, &of_a), mgrid_cut_piece(b, &of_b) };
+    if (of_a == of_b && mgrid_cut_position(a, piece[0], 0) == mgrid_cut_position(b, piece[1], 0)
+        && mgrid_cut_position(a, piece[0], n - 1) == mgrid_cut_position(b, piece[1], n - 1))
+      return true; /* positions of one group, as far apart */
+  }
   for (int64_t p = 0; p < n; p++) {
     if (mgrid_family_rank(a, ga, p) != mgrid_family_rank(b, gb, p)) return false;
     if (p % PAID == PAID - 1 && !mgrid_pay(payer, PAID * (a->nodes + b->nodes))) return false;

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 const char mgrid_recipe_key = 'r';
 
@@ -156,6 +157,13 @@ static mgrid_status take_text(mgrid_runtime *rt, const char *name, const char *t
   return rt->text.failed ? mgrid_oom(err) : MGRID_OK;
 }
 
+/* A relative path says little in a job whose processes may have been started elsewhere. */
+static void tell_folder(const char *recipe, mgrid_error *err) {
+  char folder[300];
+  if (*recipe != '/' && strncmp(err->message, "cannot open ", 12) == 0 && getcwd(folder, sizeof folder))
+    mgrid_error_reword(err, "%s, in %s", err->message, folder);
+}
+
 mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char *text, size_t length,
                                mgrid_error *err) {
   if (rt->recipe) return mgrid_fail(err, MGRID_NOT_NOW, "the runtime has a recipe already: %s", rt->recipe);
@@ -167,6 +175,7 @@ mgrid_status mgrid_script_load(mgrid_runtime *rt, const char *recipe, const char
   if (!s) s = mgrid_runtime_protected(rt, load_body, &l, why);
   rt->loading = mgrid_processor_now() - began;
   if (!s && !(rt->recipe = mgrid_strdup(recipe))) s = mgrid_oom(why);
+  if (s && !text) tell_folder(recipe, why);
   if (s) return mgrid_error_pass(err, why);
   mgrid_log(&rt->budget.hooks, MGRID_LOG_DEBUG, "recipe %s is loaded", recipe);
   return MGRID_OK;

@@ -223,10 +223,11 @@ describe("moongrid plan", function()
       "moongrid: examples/moe.lua:18: dim 'cp' of size 2 is not in the order \"tp-dp-pp\"; nearest is 'tp' (tp, dp, pp)")
     refuses("plan " .. moe .. " --world 8 order=tp-tp-dp-pp", 1,
       "moongrid: examples/moe.lua:18: dim 'tp' occurs twice in the grid")
-    refuses("plan nope.lua --world 8", 1, "moongrid: cannot open nope.lua: No such file or directory")
-    refuses("plan examples/nodse.lua --world 8", 1, "moongrid: cannot open examples/nodse.lua: No such file or directory; "
+    local here = run "pwd":gsub("\n", "") -- a job may have been started elsewhere
+    refuses("plan nope.lua --world 8", 1, "moongrid: cannot open nope.lua: No such file or directory, in " .. here)
+    refuses("plan examples/nodse.lua --world 8", 1, "moongrid: cannot open examples/nodse.lua: No such file or directory, in " .. here .. "; "
       .. "nearest is 'examples/nodes.lua'")
-    refuses("plan nowhere/nodes.lua --world 8", 1, "moongrid: cannot open nowhere/nodes.lua: No such file or directory")
+    refuses("plan nowhere/nodes.lua --world 8", 1, "moongrid: cannot open nowhere/nodes.lua: No such file or directory, in " .. here)
     local bundled = {}
     for name in ("\n" .. run "build/moongrid recipes"):gmatch "\n([%w_]+)" do bundled[#bundled + 1] = name end
     refuses("plan picatron --world 8", 1, "moongrid: no recipe 'picatron': neither bundled nor a file; "
@@ -266,6 +267,27 @@ describe("the README", function()
     assert.same({ { 0, 1, 2, 3 }, { 4, 5, 6, 7 } }, plan.families.amax.groups)
     assert.equal("pp", plan.families.embedding.shares)
     assert.equal(18, plan.communicators.groups)
+  end)
+end)
+
+describe("numbers", function()
+  it("are shown in the fewest digits that give them back; the text of the digest has 17", function()
+    local file = support.file [[return recipe { params = { lr = 0.2, eps = 1e-8, third = 1 / 3, whole = 0.5, n = 3 },
+      build = function(w, p)
+        local t = topology(w)
+        t.all = grid(w, "x", { x = fill })()
+        return t, p.lr, p.eps, p.third, p.whole, p.n
+      end }]]
+    local words = file .. " --world 8 lr=0.3 eps=1e-5"
+    assert.truthy(run("build/moongrid plan " .. words):find("over 8 ranks: eps=1e-05 lr=0.3\n", 1, true))
+    assert.truthy(run("build/moongrid plan " .. words .. " --text"):find("\nparam lr = 0.29999999999999999\n", 1, true))
+    assert.truthy(run("build/moongrid diff " .. words .. " vs lr=0.1 eps=1e-5"):find("lr: 0.3 -> 0.1\n", 1, true))
+    local defaults = run("build/moongrid recipes " .. file)
+    for name, text in pairs { lr = "0.2", eps = "1e%-08", third = "0.3333333333333333", whole = "0.5" } do
+      local line = name .. " +number +" .. text .. "\n"
+      assert.truthy(defaults:gsub(" +\n", "\n"):find(line), defaults)
+    end
+    os.remove(file)
   end)
 end)
 
