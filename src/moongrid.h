@@ -535,10 +535,9 @@ MGRID_API mgrid_status mgrid_plan_rehearse(const mgrid_plan *p, mgrid_rehearsal 
 ** position, a partition has each rank once, and the number of members is mgrid_family_total. The
 ** schedule: every rank creates its groups in one order of all groups, has in each the position that its
 ** view says, and all members of a group create it. MGRID_UNPROVED names family, group and position, or
-** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is
-** a bug in it. Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of
-** each family, and some 256 ranks. O(members x modes) of what is looked at, in memory that does not grow with the
-** world. Local. out may be NULL. */
+** for the schedule rank, family and group. Every plan of this library keeps these laws, so a failure is a bug in it.
+** Worlds above 2^20 ranks are sampled, in the same way in every process: 1024 members of each family, and some 256
+** ranks. O(members x modes) of what is looked at, in constant memory. Local. out may be NULL. */
 typedef struct mgrid_plan_checked {
   size_t  size;          /* sizeof(mgrid_plan_checked) */
   bool    sampled;       /* only some members and ranks were checked */
