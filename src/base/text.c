@@ -151,6 +151,21 @@ static int by_bytes(const void *a, const void *b) { return strcmp(*(const char *
 
 void mgrid_sort_names(const char **names, size_t n) { qsort(names, n, sizeof *names, by_bytes); }
 
+/* Are the parts of a, as in tensor_parallel, parts of b in this order, the first of it at the start? */
+static bool has_parts(const char *a, const char *b) {
+  for (bool first = true; *a; first = false) {
+    size_t n = strcspn(a, "_-");
+    for (; !first && *b && (strcspn(b, "_-") != n || strncmp(a, b, n) != 0);) {
+      b += strcspn(b, "_-");
+      b += *b != '\0';
+    }
+    if (n == 0 || strcspn(b, "_-") != n || strncmp(a, b, n) != 0) return false;
+    a += n + (a[n] != '\0');
+    b += n + (b[n] != '\0');
+  }
+  return true;
+}
+
 const char *mgrid_nearest(const char *word, const char *const *candidates, size_t n) {
   const char *best = NULL;
   int         least = 0;
@@ -160,7 +175,13 @@ const char *mgrid_nearest(const char *word, const char *const *candidates, size_
     if (!best || d < least || nearer) best = candidates[i], least = d;
   }
   size_t longer = best ? (strlen(word) > strlen(best) ? strlen(word) : strlen(best)) : 0;
-  return best && (size_t)least * 3 <= longer + 1 ? best : NULL;
+  if (best && (size_t)least * 3 <= longer + 1) return best;
+  enum { SHORTEST = 4 }; /* of what tells enough */
+  for (size_t i = 0; i < n; i++)
+    if (strlen(word) >= SHORTEST && has_parts(word, candidates[i])) return candidates[i];
+  for (size_t i = 0; i < n; i++)
+    if (candidates[i][0] && candidates[i][1] && has_parts(candidates[i], word)) return candidates[i];
+  return NULL;
 }
 
 void mgrid_suggest(char *buf, size_t len, const char *word, const char *const *candidates, size_t n) {

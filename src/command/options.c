@@ -160,7 +160,8 @@ static mgrid_status unknown_option(const cli *c, const char *option) {
                    parameter ? "; parameters are written " : "", parameter ? word : "", parameter ? "=VALUE" : "");
 }
 
-static mgrid_status positional(cli *c, const char *word) {
+/* `next` is the word after it, "" where there is none. */
+static mgrid_status positional(cli *c, const char *word, const char *next) {
   const char *eq = strchr(word, '=');
   if (!c->command->recipe) return cli_usage(c, "%s takes no argument '%s'", c->command->name, word);
   bool argument = eq && !memchr(word, '/', (size_t)(eq - word));
@@ -175,8 +176,11 @@ static mgrid_status positional(cli *c, const char *word) {
   }
   if (!argument && c->command->words)
     return cli_usage(c, "argument '%s' is one too many: moongrid %s %s", word, c->command->name, c->command->takes);
+  const char *last = c->nargs ? c->args[c->nargs - 1] : "";
+  bool        apart = *next == '=' || (*last && last[strlen(last) - 1] == '='); /* tp = 2 is three words, tp= 2 is two */
   if (!argument)
-    return cli_usage(c, "argument '%s' is not of the form NAME=VALUE, and the recipe is '%s'", word, c->recipe);
+    return cli_usage(c, "argument '%s' is not of the form NAME=VALUE%s, and the recipe is '%s'", word,
+                     apart ? ", without blanks" : "", c->recipe);
   return add_argument(c, word);
 }
 
@@ -215,7 +219,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
                                                           : "");
     if (o == '?') return unknown_option(c, argv[optind - 1] + 2);
     if (o == 'h') c->help = true;
-    if (o == POSITIONAL) s = positional(c, optarg);
+    if (o == POSITIONAL) s = positional(c, optarg, optind < argc ? argv[optind] : "");
     for (size_t i = 0; i < n; i++)
       if (has_letter(c->command, known[i]) && o == *known[i]->name) nth = (int)i, o = LONG;
     if (o == LONG) {
@@ -227,7 +231,7 @@ static mgrid_status parse(cli *c, int argc, char **argv) {
       s = known[nth]->read(c, name, optarg, (char *)c + known[nth]->at);
     }
   }
-  for (; optind < argc && !s; optind++) s = positional(c, argv[optind]); /* after "--" */
+  for (; optind < argc && !s; optind++) s = positional(c, argv[optind], optind + 1 < argc ? argv[optind + 1] : ""); /* after "--" */
   return s;
 }
 

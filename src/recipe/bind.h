@@ -43,6 +43,8 @@ void mgrid_lua_stack(lua_State *L, int n);
 int mgrid_lua_no_list(lua_State *L, const char *class);
 int mgrid_lua_no_iterator(lua_State *L, const char *class);
 int mgrid_lua_message(lua_State *L);
+/* What to write in place of a global that recipes do not have; NULL: nothing is known of the name. hints.c */
+const char *mgrid_lua_absent(const char *name);
 
 /* -------------------------------------------------- the budget of a recipe */
 

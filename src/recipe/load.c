@@ -7,7 +7,6 @@
 #include "recipe/read.h"
 #include "recipe/budget.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -62,23 +61,11 @@ static void tell_the_line_alone(lua_State *L, const char *path) {
 }
 
 /* Lua says what it expected; add what is meant most often. */
-static void add_hint(lua_State *L) {
-  static const struct {
-    const char *said, *hint;
-  } hints[] = { { "'then' expected near '='", "; == compares" },
-                { "'do' expected near '='", "; == compares" },
-                { "syntax error near '=='", "; one = assigns" },
-                { "near '!'", "; ~= is unequal, not negates" },
-                { "syntax error near '+'", "; Lua has no +=: a = a + 1" } };
-  const char *message = lua_tostring(L, -1), *near = message ? strstr(message, " near '") : NULL, *hint = NULL;
-  if (!near) return;
-  for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-    if (strstr(message, hints[i].said)) hint = hints[i].hint;
-  char next = near[strlen(" near '")]; /* a list goes on where it would have to end */
-  bool closes = strstr(message, "')' expected") || strstr(message, "'}' expected");
-  if (closes && (next == '"' || next == '\'' || next == '{' || next == '_' || isalnum((unsigned char)next)))
-    hint = "; a comma may be missing before it";
-  if (!hint) return;
+static void add_hint(lua_State *L, const char *text, size_t len) {
+  char        hint[160];
+  const char *message = lua_tostring(L, -1);
+  if (!message) return;
+  mgrid_syntax_hint(message, text, len, hint, sizeof hint);
   lua_pushfstring(L, "%s%s", message, hint);
   lua_remove(L, -2);
 }
@@ -96,7 +83,7 @@ static int load_text(lua_State *L, const mgrid_text *t, const char *source, uint
     lua_pushfstring(L, "%s:%d: " MGRID_NO_LEVEL, source + 1, r.line);
     lua_remove(L, -2);
   }
-  if (rc == LUA_ERRSYNTAX) add_hint(L);
+  if (rc == LUA_ERRSYNTAX) add_hint(L, text + skip, t->len - skip);
   return rc;
 }
 

@@ -33,6 +33,8 @@ void mgrid_core_push(lua_State *L);
 ** recipe; chunk with the environment of recipes; key, equal for all spellings of a path; hash of its text (0: bundled);
 ** the path in messages, for the host as it has named it */
 int mgrid_core_load(lua_State *L);
+/* What is meant where the parser said `message` of a text: "; Lua writes elseif", or "". syntax.c */
+void mgrid_syntax_hint(const char *message, const char *text, size_t len, char *hint, size_t room);
 /* core.library(name, ...): run another file of the prelude with these arguments */
 int mgrid_core_library(lua_State *L);
 

@@ -181,26 +181,8 @@ static int read_global(lua_State *L) {
     (*on_read)(L, name);
     return 1;
   }
-  static const struct {
-    const char *name, *hint;
-  } absent[] = {
-    { "rank", "every rank evaluates the same recipe; queries and policies see state.rank" },
-    { "require", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
-    { "dofile", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
-    { "loadfile", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
-    { "io", "a recipe reads no files; param.file gets the content of one" },
-    { "os", "a recipe sees no clock, environment or files; whoever plans gives it parameters" },
-    { "setmetatable", "recipes have no metatables, whose finalizers run uncounted" },
-    { "next", "pairs goes in the order of the keys" },
-    { "coroutine", "a recipe is evaluated once, from top to bottom" },
-    { "debug", "print and log tell the host what a recipe does" },
-    { "load", "recipe.import \"./x.lua\" gets functions of a file, recipe \"x\" another recipe" },
-    { "xpcall", "pcall calls a function and gives back its error" },
-    { "utf8", "string.split(s, \"-\") cuts a text at another one" },
-  };
-  for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-    if (strcmp(name, absent[i].name) == 0)
-      return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, absent[i].hint);
+  const char *hint = mgrid_lua_absent(name);
+  if (hint) return mgrid_lua_raise_as(L, MGRID_UNKNOWN_NAME, "undefined global '%s': %s", name, hint);
   const char  *known[128];
   const size_t n = sorted_names(L, lua_upvalueindex(1), known, 128);
   mgrid_lua_charge_nearest(L, name, n);

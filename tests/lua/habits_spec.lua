@@ -30,6 +30,12 @@ describe("habits of command lines:", function()
       .. "not dry",
     ["check picotron --world 8,,16"] = "--world is an integer from 1 to 2147483647, not ''",
     ["check picotron --world 8,"] = "--world is an integer from 1 to 2147483647, not ''",
+    ["plan picotron --world 8 tp = 2"] = "argument 'tp' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
+    ["plan picotron --world 8 tp= 2"] = "argument '2' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
+    ["plan picotron --world 8 tp =2"] = "argument 'tp' is not of the form NAME=VALUE, without blanks, and the recipe is 'picotron'",
+    ["plan picotron --world 8 tp:2"] = "argument 'tp:2' is not of the form NAME=VALUE, and the recipe is 'picotron'",
+    ["plan picotron --world-size 8"] = "unknown option '--world-size' of plan; nearest is 'world' (world, rank, groups, all, json, "
+      .. "schedule, text, tensor, gpu-memory, sms, nvls-slots, files, machine, params, option, color, help)",
     ["plan megatron world=8"] = "plan wants --world N, the number of ranks; world=N would be a parameter of the recipe",
     ["plan megatron tp=8"] = "plan wants --world N, the number of ranks",
     ["check picotron --world 64-8"] = "--world 64-8 ends before it begins",
@@ -59,6 +65,20 @@ describe("habits of command lines:", function()
       .. "--backend dry rehearses them" },
       (said "run picotron --world 8"))
   end)
+end)
+
+describe("a parameter under another system's name", function()
+  for given, nearest in pairs {
+    tensor_parallel = "tensor_model_parallel_size", pipeline = "pipeline_model_parallel_size",
+    context_parallel = "context_parallel_size", expert_parallel = "expert_model_parallel_size",
+    ["tensor-model-parallel-size"] = "tensor_model_parallel_size", tp_size = "tp",
+  } do
+    it(given .. " is answered with the nearest", function()
+      local got = said("plan megatron --world 8 " .. given .. "=2")
+      assert.are.equal(1, got[1])
+      assert.is_truthy(got[2]:find(("unknown parameter '%s'; nearest is '%s' ("):format(given, nearest), 1, true), got[2])
+    end)
+  end
 end)
 
 describe("a file of parameters", function()
