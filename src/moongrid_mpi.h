@@ -29,7 +29,14 @@ extern "C" {
 ** while that is looked at. MGRID_BACKEND where the program has another MPI library, or its launcher started several
 ** processes of which MPI knows this one alone; of MPI_COMM_SELF the launcher is not asked. Several backends over one
 ** communicator each have a duplicate. With MPI_THREAD_MULTIPLE each may be used in a thread of its own; they are opened
-** in one order on all ranks. With less, see mgrid_threads. */
+** in one order on all ranks. With less, see mgrid_threads.
+** A host with MPI Sessions alone (no MPI_Init, or after MPI_Finalize) hands over a communicator that it made of a group
+** of its session (MPI_Comm_create_from_group), with Open MPI 5 or MPICH 4 and later. The backend then has a session of
+** its own until it is freed, at the level of options.threads: free it before the host ends its last session. No call
+** uses MPI_COMM_WORLD or MPI_COMM_SELF, which are MGRID_USAGE as `parent`: each group of one rank has a communicator of
+** its own. Neither the thread that calls nor the launcher is looked at. What is no communicator is MGRID_USAGE with
+** Open MPI, and MPICH ends the process. A backend that was opened between MPI_Init and MPI_Finalize is freed before the
+** latter, also over a communicator of a session. */
 MGRID_API mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *options, mgrid_error *err);
 
 /* mgrid_mpi_backend and mgrid_open (moongrid_recipe.h) in one call: the state owns everything, and mgrid_state_free gives
@@ -46,7 +53,8 @@ static inline mgrid_state *mgrid_mpi_open(MPI_Comm parent, const char *recipe, s
 /* The communicator of a group, ranks in group order. Borrowed: it may be shared by families of equal members,
 ** and ends with its states. MPI_Comm_free of it is refused, by MPI_ERR_COMM of its error handler and a line in the log.
 ** A rank that is in no group (g NULL), a lazy family not created yet, a dry state, a family of backend "none" and a
-** group whose communicator is NCCL's have MPI_COMM_NULL. A group of one rank has MPI_COMM_SELF, which is the host's: a
+** group whose communicator is NCCL's have MPI_COMM_NULL. A group of one rank has MPI_COMM_SELF (with
+** sessions alone one of its own), which is the host's: a
 ** receive of the host's that is pending there takes a message on the group, and error handler and attributes are those
 ** of MPI_COMM_SELF. Only where the family is `unique`, a twin or Cartesian, or asks for it by the option `single`, a
 ** group of one rank has a communicator of its own, as larger groups have; and where two families are concurrent one of

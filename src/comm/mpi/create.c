@@ -81,10 +81,10 @@ static mgrid_status keep_one(mpi_backend *m, const mgrid_comm_spec *spec, void *
   return s;
 }
 
-/* The others have MPI_COMM_SELF. */
+/* The others have MPI_COMM_SELF, if there is one. */
 bool mgrid_mpi_wants_single(const mgrid_backend *b, const mgrid_choice *c) {
-  (void)b;
-  return !c->none && (c->asked.single || c->asked.unique || c->shape || c->lane > 0);
+  bool all = ((const mpi_backend *)b)->sessions;
+  return !c->none && (all || c->asked.single || c->asked.unique || c->shape || c->lane > 0);
 }
 
 /* MPI_Comm_create_group with one member waits for nobody. A duplicate of MPI_COMM_SELF would call the host's attribute

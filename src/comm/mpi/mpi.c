@@ -60,8 +60,7 @@ static mgrid_status mpi_check(mgrid_backend *b, size_t n, const mgrid_comm_spec 
 }
 
 static void mpi_destroy(mgrid_backend *b, size_t n, void **native) {
-  int gone = 0;
-  MPI_Finalized(&gone);
+  bool gone = !mgrid_mpi_there((mpi_backend *)b);
   for (size_t i = 0; i < n; i++) {
     mpi_comm *c = native[i];
     if (!c) continue;

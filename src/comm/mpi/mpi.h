@@ -13,6 +13,13 @@
 #pragma GCC diagnostic ignored "-Wstringop-overflow"
 #endif
 
+/* Open MPI 5 has sessions, and is of MPI 3.1. */
+#if MPI_VERSION >= 4 || (defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5)
+#define MGRID_MPI_SESSIONS
+#else
+typedef int MPI_Session;
+#endif
+
 typedef struct mpi_note  mpi_note;
 typedef struct mpi_watch mpi_watch;
 
@@ -59,6 +66,8 @@ struct mpi_backend {
   MPI_Group      members;        /* of comm */
   int            guard;          /* a keyval: an attribute of each communicator of a group, which keeps it */
   bool           finalize;       /* mpi_open has initialized MPI, so close finalizes it */
+  bool           sessions;       /* the host has those alone: there is no MPI_COMM_WORLD, no MPI_COMM_SELF */
+  MPI_Session    session;        /* then ours, which keeps MPI until the backend ends */
   bool           main;           /* MPI lets the main thread alone call it */
   double         seconds, usual; /* a call over all ranks may take: now; unless a carrier's user says otherwise */
   uint64_t       phase;          /* notices of this phase count: mgrid_carrier_ops.phase */
@@ -149,6 +158,7 @@ mgrid_status mgrid_mpi_failed(mgrid_error *err, int rc, const char *call, const 
 bool         mgrid_mpi_lost(const mpi_backend *m, const int32_t *ranks, int64_t size, mgrid_missing *lost);
 mgrid_status mgrid_mpi_failed_in(const mpi_backend *m, mgrid_error *err, int rc, const char *call, const char *what);
 /* May MPI be called now, here? Not when it is finalized, from a thread that may not, or after a call that did not end. */
+bool         mgrid_mpi_there(const mpi_backend *m); /* it is neither finalized nor not initialized yet */
 mgrid_status mgrid_mpi_usable(const mpi_backend *m, mgrid_error *err);
 /* Let errors of a communicator return while we use it: _quiet gives the handler that it had before. */
 MPI_Errhandler mgrid_mpi_quiet(MPI_Comm comm);

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -21,6 +22,9 @@ static mgrid_status initialized(mgrid_error *err) {
   return mgrid_fail(err, MGRID_USAGE, "mpi: %s", gone ? "MPI is finalized already" : "MPI is not initialized yet");
 }
 
+/* The host's sessions are its own, so ours is what keeps MPI there. */
+bool mgrid_mpi_there(const mpi_backend *m) { return m->sessions || !initialized(NULL); }
+
 static mgrid_status in_main_thread(mgrid_error *err) {
   int main = 0;
   MPI_Is_thread_main(&main);
@@ -32,7 +36,7 @@ static mgrid_status in_main_thread(mgrid_error *err) {
 }
 
 static mgrid_status callable(const mpi_backend *m, mgrid_error *err) {
-  mgrid_status s = initialized(err);
+  mgrid_status s = m->sessions ? MGRID_OK : initialized(err);
   return !s && m->main ? in_main_thread(err) : s;
 }
 
@@ -54,7 +58,7 @@ static const struct {
                { MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE" } };
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
-static mgrid_status check_options(const mgrid_mpi_options *o, int level, mgrid_error *err) {
+static mgrid_status check_options(const mgrid_mpi_options *o, bool sessions, int level, mgrid_error *err) {
   const char *is = "another level";
   for (size_t i = 0; i < LEVELS; i++)
     if (levels[i].level == level) is = levels[i].name;
@@ -65,21 +69,65 @@ static mgrid_status check_options(const mgrid_mpi_options *o, int level, mgrid_e
   if (o->communicators < 0)
     return mgrid_fail(err, MGRID_OUT_OF_RANGE, "mpi: communicators is %" PRId64 ", less than 0", o->communicators);
   if (o->threads == MGRID_THREADS_ANY || level >= levels[o->threads].level) return MGRID_OK;
-  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI was initialized with %s",
-                    levels[o->threads].name, is);
+  return mgrid_fail(err, MGRID_UNSUPPORTED, "mpi: %s is wanted, and MPI %s %s", levels[o->threads].name,
+                    sessions ? "gives a session" : "was initialized with", is);
+}
+
+/* A session of ours, at the level that is asked for, and the level that it has. */
+#ifdef MGRID_MPI_SESSIONS
+static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
+  static const char key[] = "thread_level";
+  char              value[64] = "";
+  int               found = 0;
+  MPI_Info          info = MPI_INFO_NULL;
+  if ((unsigned)o->threads < LEVELS && o->threads && !MPI_Info_create(&info))
+    MPI_Info_set(info, key, levels[o->threads].name);
+  int rc = MPI_Session_init(info, MPI_ERRORS_RETURN, &m->session);
+  if (info != MPI_INFO_NULL) MPI_Info_free(&info);
+  if (rc) return mgrid_mpi_failed(err, rc, "MPI_Session_init", "");
+  m->sessions = true;
+  if (MPI_Session_get_info(m->session, &info)) return MGRID_OK;
+  MPI_Info_get(info, key, (int)sizeof value - 1, value, &found);
+  for (size_t i = 0; i < LEVELS && found; i++)
+    if (strcmp(value, levels[i].name) == 0) *level = levels[i].level;
+  MPI_Info_free(&info);
+  return MGRID_OK;
+}
+static void close_session(mpi_backend *m) {
+  if (m->sessions) MPI_Session_finalize(&m->session);
+}
+#else
+static mgrid_status open_session(mpi_backend *m, const mgrid_mpi_options *o, int *level, mgrid_error *err) {
+  (void)m, (void)o, (void)level;
+  return initialized(err);
+}
+static void close_session(mpi_backend *m) { (void)m; }
+#endif
+
+/* Without MPI_Init, or after MPI_Finalize, the host may have sessions; not where it hands over a communicator of the
+** other kind. */
+static mgrid_status begin_with(mpi_backend *m, MPI_Comm parent, const mgrid_mpi_options *o, int *level,
+                               mgrid_error *err) {
+  if (!initialized(NULL)) {
+    MPI_Query_thread(level);
+    return *level < MPI_THREAD_SERIALIZED ? in_main_thread(err) : MGRID_OK;
+  }
+  bool none = parent == MPI_COMM_NULL || parent == MPI_COMM_WORLD || parent == MPI_COMM_SELF;
+  return none ? initialized(err) : open_session(m, o, level, err);
 }
 
 /* Is that a communicator, and of the kind that has ranks in an order? Of one that is not even valid MPI tells the error
 ** handler of MPI_COMM_WORLD, since MPI 4.0 that of MPI_COMM_SELF. Open MPI looks for that into memory which was freed
-** with the communicator, but its table of handles for Fortran has only those that are there. */
-static mgrid_status check_parent(MPI_Comm parent, mgrid_error *err) {
-  int inter = 0;
+** with the communicator, but its table of handles for Fortran has only those that are there. With sessions alone that
+** table says all, as there is no such handler. */
+static mgrid_status check_parent(MPI_Comm parent, bool sessions, mgrid_error *err) {
+  int            inter = 0;
+  MPI_Errhandler world = MPI_ERRHANDLER_NULL, self = MPI_ERRHANDLER_NULL;
   if (parent == MPI_COMM_NULL) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is MPI_COMM_NULL");
-  MPI_Errhandler world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
-  bool           there = MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent;
-  int            rc = there ? MPI_Comm_test_inter(parent, &inter) : MPI_ERR_COMM;
-  mgrid_mpi_restore(MPI_COMM_SELF, self);
-  mgrid_mpi_restore(MPI_COMM_WORLD, world);
+  if (!sessions) world = mgrid_mpi_quiet(MPI_COMM_WORLD), self = mgrid_mpi_quiet(MPI_COMM_SELF);
+  bool there = MPI_Comm_f2c(MPI_Comm_c2f(parent)) == parent;
+  int  rc = there ? MPI_Comm_test_inter(parent, &inter) : MPI_ERR_COMM;
+  if (!sessions) mgrid_mpi_restore(MPI_COMM_SELF, self), mgrid_mpi_restore(MPI_COMM_WORLD, world);
   if (rc) return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is no communicator, or one that was freed");
   if (!inter) return MGRID_OK;
   return mgrid_fail(err, MGRID_USAGE, "mpi: the parent is an intercommunicator; MPI_Intercomm_merge makes one for all");
@@ -128,8 +176,8 @@ mgrid_status mgrid_mpi_revoke(mgrid_backend *b, size_t n, void **native, mgrid_e
 void mgrid_mpi_close(mgrid_backend *b) {
   mpi_backend *m = (mpi_backend *)b;
   mgrid_watch_free(m);
-  bool usable = initialized(NULL) == MGRID_OK && !m->broken && mgrid_mpi_posted(m);
-  if (usable) end(m); /* after a call that did not end, any of these may wait for ever */
+  bool usable = mgrid_mpi_there(m) && !m->broken && mgrid_mpi_posted(m);
+  if (usable) end(m), close_session(m); /* after a call that did not end, any of these may wait for ever */
   if (usable && m->finalize) MPI_Finalize();
   if (!m->broken) free(m->request);
   if (!m->broken) free(m->here);
@@ -214,23 +262,27 @@ mgrid_backend *mgrid_mpi_backend(MPI_Comm parent, const mgrid_mpi_options *optio
   mgrid_mpi_options o = MGRID_MPI_OPTIONS_INIT;
   mgrid_error       mine = MGRID_ERROR_INIT, why = MGRID_ERROR_INIT;
   int               level = MPI_THREAD_SINGLE;
-  if (mgrid_mpi_one_library(err) || initialized(err)) return NULL;
-  MPI_Query_thread(&level);
-  if (level < MPI_THREAD_SERIALIZED && in_main_thread(err)) return NULL;
-  if (check_parent(parent, err) || mgrid_mpi_launched(parent, err)) return NULL;
+  mpi_backend       spare = { 0 };
+  if (mgrid_mpi_one_library(err)) return NULL;
   mgrid_status s = mgrid_struct_read(&o, sizeof o, options, "mgrid_mpi_options", &mine);
-  if (!s) s = check_options(&o, level, &mine);
-  /* A rank without memory takes part with this, and without a deadline, since MPI writes there when others come. */
-  mpi_backend spare = { 0 }, *made = calloc(1, sizeof *made), *m = made ? made : &spare;
+  if (begin_with(&spare, parent, &o, &level, err)) return NULL;
+  bool sessions = spare.sessions;
+  if (check_parent(parent, sessions, err) || (!sessions && mgrid_mpi_launched(parent, err))) {
+    close_session(&spare);
+    return NULL;
+  }
+  if (!s) s = check_options(&o, sessions, level, &mine);
+  /* A rank without memory takes part with the other, and without a deadline, since MPI writes there when others come. */
+  mpi_backend *made = calloc(1, sizeof *made), *m = made ? made : &spare;
   if (!made && !s) s = mgrid_oom(&mine);
+  *m = spare;
   m->usual = m->seconds = !made ? INFINITY : o.timeout > 0 ? o.timeout : MGRID_MPI_TIMEOUT;
-  m->main = level < MPI_THREAD_SERIALIZED;
+  m->main = !sessions && level < MPI_THREAD_SERIALIZED;
   m->dies = o.on_deadline == MGRID_DEADLINE_ABORT;
   m->most = o.communicators;
   s = begin(m, parent, o.duplicate, s, &mine, &why);
   if (!s) return made ? &made->base : NULL;
-  if (!m->broken) end(m);
-  if (!m->broken) free(made);
+  if (!m->broken) end(m), close_session(m), free(made);
   mgrid_error_pass(err, &why);
   return NULL;
 }
